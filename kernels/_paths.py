@@ -146,6 +146,7 @@ def path_products(
     *,
     fields: Sequence[str],
     series: np.ndarray | None = None,
+    lengths: np.ndarray | None = None,
 ) -> PathProducts:
     r"""Gram matrices of the fields of `paths`, which stay in the cache between.
 
@@ -158,6 +159,8 @@ def path_products(
     inputs : ndarray of shape (S, T, m)
     series : integer ndarray of shape (N,), optional
         Row of `inputs` of each of the N series; by default each has its own.
+    lengths : integer ndarray of shape (S,), optional
+        Steps of each row of `inputs`; by default all of T.
 
     Returns
     -------
@@ -184,16 +187,18 @@ def path_products(
     plan = _plan(cell, tuple(fields))
     series = np.arange(len(params)) if series is None else series
     given = (params, initial, d_params, d_initial)
-    shape = np.broadcast_to(inputs[:1], (len(series), *inputs.shape[1:]))
-    _check_shapes(cell, plan, shape, *given, len(fields))
+    _check_shapes(cell, plan, inputs, *given, len(fields), len(series))
     n, q, width = len(params), initial.shape[1], d_params.shape[1] + 1
     products, memory = np.empty((n, width, width)), np.empty((n, q, width))
     at_once = max(1, _CACHED // (8 * width * max(1, inputs.shape[1] * len(fields))))
     for begin in range(0, n, at_once):
         part = slice(begin, begin + at_once)
+        steps = None if lengths is None else lengths[series[part]]
+        # Rows after the end of the longest of them are not read.
+        longest = inputs.shape[1] if steps is None else int(steps.max())
         chunk = _run(
-            plan, cell, inputs[series[part]], params[part], initial[part], d_params[part],
-            d_initial[part], len(fields),
+            plan, cell, inputs[series[part], :longest], params[part], initial[part],
+            d_params[part], d_initial[part], len(fields), steps,
         )  # fmt: skip
         table = chunk.fields.reshape(len(chunk.fields), -1, width)
         np.matmul(table.swapaxes(1, 2), table, out=products[part])
@@ -203,13 +208,13 @@ def path_products(
 
 def _check_shapes(
     cell: Cell, plan: Cell, inputs: np.ndarray, params: np.ndarray, initial: np.ndarray,
-    d_params: np.ndarray, d_initial: np.ndarray, n_fields: int,
+    d_params: np.ndarray, d_initial: np.ndarray, n_fields: int, n_series: int | None = None,
 ) -> None:  # fmt: skip
     q = (plan.n - n_fields) // 2
-    n, steps = (*np.shape(inputs), 0, 0)[:2]
-    k = (*np.shape(d_params), 0, 0)[1]
+    rows, steps = (*np.shape(inputs), 0, 0)[:2]
+    n, k = rows if n_series is None else n_series, (*np.shape(d_params), 0, 0)[1]
     shapes = {
-        "inputs": (inputs, (n, steps, cell.m)),
+        "inputs": (inputs, (rows, steps, cell.m)),
         "params": (params, (n, cell.p)),
         "initial": (initial, (n, q)),
         "d_params": (d_params, (n, k, cell.p)),
@@ -227,18 +232,24 @@ def _check_shapes(
 
 def _run(
     plan: Cell, cell: Cell, inputs: np.ndarray, params: np.ndarray, initial: np.ndarray,
-    d_params: np.ndarray, d_initial: np.ndarray, n_fields: int,
+    d_params: np.ndarray, d_initial: np.ndarray, n_fields: int, lengths: np.ndarray | None = None,
 ) -> Paths:  # fmt: skip
     """Paths in one call of the kernel."""
     n, k, q = len(params), d_params.shape[1], initial.shape[1]
-    weights, begin = np.empty((n, plan.p, k + 1)), np.zeros((n, plan.n, k + 1))
+    weights, begin = np.empty((n, plan.p, k + 1)), np.empty((n, plan.n, k + 1))
     weights[:, : cell.p] = params[:, :, None]
     weights[:, cell.p : -1, :k] = d_params.swapaxes(1, 2)
     weights[:, cell.p :, k], weights[:, -1, :k] = 0.0, 0.0
     weights[:, -1, k] = 1.0
+    # Directions are often those of all series: one row, which is copied whole.
+    same = d_initial[:1] if d_initial.strides[0] == 0 else d_initial
+    rows = np.zeros((len(same), plan.n, k + 1))
+    rows[:, n_fields + q :, :k] = same.swapaxes(1, 2)
+    begin[:] = rows
     begin[:, n_fields : n_fields + q] = initial[:, :, None]
-    begin[:, n_fields + q :, :k] = d_initial.swapaxes(1, 2)
-    problem = Problem(plan, *map(torch.from_numpy, (inputs, weights, begin)))
+    ends = None if lengths is None else torch.from_numpy(lengths)
+    u, w, h = map(torch.from_numpy, (inputs, weights, begin))
+    problem = Problem(plan, u, w, h, ends)
     states, end = (part.numpy() for part in _cpu.forward_outputs(problem))
     memory = end[:, -q:] if q else end[:, :0]
     memory[:, :, k] = end[:, n_fields : n_fields + q, k]

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsrnn.kernels import Cell, paths
+from tsrnn.kernels import Cell, path_products, paths
 
 
 def garch_step(state, inputs, params):
@@ -124,6 +124,23 @@ def test_arrays_in_any_order_of_memory():
     strange[0] = np.repeat(arrays[0], 2, axis=1)[:, ::2]
     for ours, right in zip(paths(MANY, *strange, fields=["p"]), expected, strict=True):
         np.testing.assert_array_equal(ours, right)
+
+
+def test_products_of_rows_of_unequal_lengths():
+    inputs, params, initial, d_params, d_initial = draw(MANY, 7, 12, 3)
+    lengths, series = np.array([12, 5, 1, 9, 12, 3, 7]), np.array([3, 0, 6, 1, 1, 5, 2])
+    d_initial = np.broadcast_to(d_initial[:1], d_initial.shape)  # those of all series
+    result = path_products(
+        MANY, inputs, params, initial, d_params, d_initial, fields=["p", "r"], series=series,
+        lengths=lengths,
+    )  # fmt: skip
+    for i, row in enumerate(series):
+        one = inputs[row : row + 1, : lengths[row]]
+        others = (array[i : i + 1] for array in (params, initial, d_params, d_initial))
+        alone = paths(MANY, one, *others, fields=["p", "r"])
+        table = alone.fields.reshape(-1, 4)
+        np.testing.assert_allclose(result.products[i], table.T @ table, rtol=1e-12)
+        np.testing.assert_allclose(result.memory[i], alone.memory[0], rtol=1e-12)
 
 
 class TestRefusals:

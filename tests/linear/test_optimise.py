@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tsrnn.linear._optimise import Evaluation, maximise
+from tsrnn.linear._optimise import Evaluation, Objective, maximise, maximise_together
 
 
 def gaussian(series):
@@ -118,3 +118,52 @@ class TestMaximise:
         maximise(noted, np.array([[5.0, 3.0]]))
         assert stages[0] is False
         assert stages[-1] is True
+
+
+class TestTogether:
+    def objective(self, series, **options):
+        return Objective(gaussian(series), np.tile([5.0, 3.0], (len(series), 1)), **options)
+
+    @pytest.mark.parametrize("at_once", [None, 1, 7])
+    def test_each_is_as_by_itself(self, series, at_once):
+        first, second = maximise_together(
+            [
+                self.objective(series[:25], at_once=at_once),
+                self.objective(series[25:], lower=np.array([1.0, -np.inf]), at_once=at_once),
+            ]
+        )
+        bounded = fit(series[25:], lower=np.array([1.0, -np.inf]))
+        for ours, alone in ((first, fit(series[:25])), (second, bounded)):
+            for part, expected in zip(ours, alone, strict=True):
+                np.testing.assert_allclose(part, expected, rtol=1e-12, atol=1e-9)
+
+    def test_units_are_numbered_one_after_the_other_and_given_up(self, series):
+        seen = []
+
+        def give_up(units, value, decrement):
+            seen.append(units)
+            assert len(units) == len(value) == len(decrement)
+            return (units == 3) | (units == 27)
+
+        parts = maximise_together(
+            [self.objective(series[:25]), self.objective(series[25:])], give_up=give_up
+        )
+        np.testing.assert_array_equal(seen[0], np.arange(40))
+        assert not any(np.isin([3, 27], units).any() for units in seen[1:])
+        converged = np.concatenate([part.converged for part in parts])
+        np.testing.assert_array_equal(np.flatnonzero(~converged), [3, 27])
+        assert np.isfinite(np.concatenate([part.value for part in parts])).all()
+
+    def test_units_that_join_later(self, series):
+        joins, seen = np.repeat([0, 2, 50], [20, 10, 10]), []
+
+        def give_up(units, value, decrement):
+            seen.append(np.isinf(decrement).sum())
+            return np.isinf(decrement) & (units % 2 == 0)
+
+        (best,) = maximise_together([self.objective(series, joins=joins)], give_up=give_up)
+        assert seen[:3] == [0, 10, 0]
+        expected = np.where(np.arange(40) < 20, True, np.arange(40) % 2 == 1)
+        np.testing.assert_array_equal(best.converged, expected)
+        np.testing.assert_allclose(best.params[expected], fit(series).params[expected])
+        assert np.isneginf(best.value[~expected]).all()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -58,6 +58,30 @@ class Optimum(NamedTuple):
 Evaluate = Callable[[np.ndarray, np.ndarray, bool], Evaluation]
 GiveUp = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
+
+class Objective(NamedTuple):
+    """Log-likelihoods of N units, as `maximise` takes them.
+
+    Attributes
+    ----------
+    evaluate : callable
+    start : ndarray of shape (N, k)
+    lower, upper : ndarray that broadcasts to (N, k)
+    at_once : int or None
+        Most units of an evaluation: matrices of a few stay in the cache until their steps are
+        found. None for all.
+    joins : integer ndarray of shape (N,) or None
+        Iteration before which each unit is first evaluated; None where all are at the start.
+    """
+
+    evaluate: Evaluate
+    start: np.ndarray
+    lower: np.ndarray | float = -np.inf
+    upper: np.ndarray | float = np.inf
+    at_once: int | None = None
+    joins: np.ndarray | None = None
+
+
 _ROUNDING = 1e-12  # relative accuracy of a log-likelihood summed over time
 _MOST_DAMPING = 1e12  # a step so damped is rounding
 AGREE = 0.01  # difference of log-likelihoods within which ends of two starts count as one
@@ -78,7 +102,6 @@ def maximise(
     last_step: float = 0.0,
     max_iter: int = 100,
     progress: str = "",
-    give_up: GiveUp | None = None,
 ) -> Optimum:
     r"""Climb to a maximum of the log-likelihood of every unit.
 
@@ -109,9 +132,6 @@ def maximise(
     max_iter : int, default 100
     progress : str, optional
         What a bar of the evaluations says; there is none without it.
-    give_up : callable, optional
-        ``give_up(units (n,), value (n,), decrement (n,))`` names, before every step, units that
-        go no further, by a mask (n,).
 
     Returns
     -------
@@ -125,9 +145,58 @@ def maximise(
             bar.update()
             return evaluation
 
-        function = counted if progress else evaluate
-        search = _Search(function, start, lower, upper, (scoring, newton), (tol, last_step))
-        return search.run(max_iter, give_up)
+        objective = Objective(counted if progress else evaluate, start, lower, upper)
+        return maximise_together(
+            [objective], scoring=scoring, newton=newton, tol=tol, last_step=last_step,
+            max_iter=max_iter,
+        )[0]  # fmt: skip
+
+
+def maximise_together(
+    objectives: Sequence[Objective],
+    *,
+    scoring: int = 20,
+    newton: float = 1e-2,
+    tol: float = 1e-14,
+    last_step: float = 0.0,
+    max_iter: int = 100,
+    give_up: GiveUp | None = None,
+) -> list[Optimum]:
+    """Climb as `maximise` does, step by step in likelihoods of several numbers of parameters.
+
+    Parameters
+    ----------
+    objectives : sequence of Objective
+    scoring, newton, tol, last_step, max_iter
+        As of `maximise`.
+    give_up : callable, optional
+        ``give_up(units (n,), value (n,), decrement (n,))`` names, before every step, units that
+        go no further, by a mask (n,). Units of the objectives are numbered one after the other;
+        those that join have the value -inf and an infinite decrement.
+
+    Returns
+    -------
+    list of Optimum
+        One of each objective.
+    """
+    searches = [_Search(each, (scoring, newton), (tol, last_step)) for each in objectives]
+    first = np.cumsum([0, *(len(search.params) for search in searches)])
+    for iteration in range(max_iter + 1):
+        for search in searches:
+            search.admit(iteration)
+        running = [i for i, search in enumerate(searches) if len(search.units)]
+        if not running and not any(len(search.waiting) for search in searches):
+            break
+        if give_up is not None and iteration and running:
+            parts = [(s.units + first[i], s.value[s.units], s.decrement[s.units])
+                     for i, s in ((i, searches[i]) for i in running)]  # fmt: skip
+            dropped = give_up(*map(np.concatenate, zip(*parts, strict=True)))
+            ends = np.cumsum([len(part[0]) for part in parts])
+            for i, mask in zip(running, np.split(dropped, ends[:-1]), strict=True):
+                searches[i].units = searches[i].units[~mask]
+        for i in running:
+            searches[i].advance()
+    return [search.optimum() for search in searches]
 
 
 def agreement_of(values: np.ndarray) -> np.ndarray:
@@ -136,85 +205,130 @@ def agreement_of(values: np.ndarray) -> np.ndarray:
 
 
 class _Search:
-    """State of the units that still run, and the ends of all."""
+    """State of all units; those that have ended are not touched any more.
+
+    Attributes
+    ----------
+    units, waiting : integer ndarrays
+        Units that run, and those that have not joined yet, by number.
+    trial : ndarray of shape (N, k)
+        Parameters after the next step of each.
+    predicted : ndarray of shape (N,)
+        Rise of the log-likelihood there by the quadratic model.
+    """
 
     def __init__(
-        self,
-        evaluate: Evaluate,
-        start: np.ndarray,
-        lower: np.ndarray | float,
-        upper: np.ndarray | float,
-        scoring: tuple[int, float],
-        tol: tuple[float, float],
+        self, objective: Objective, scoring: tuple[int, float], tol: tuple[float, float]
     ) -> None:
-        self._evaluate, self._scoring, self._tol = evaluate, scoring, tol
-        (n, k), self._lower, self._upper = start.shape, lower, upper
+        self._evaluate, start, lower, upper, at_once, joins = objective
+        self._scoring, self._tol = scoring, tol
+        (n, k), self._at_once = start.shape, at_once or max(len(start), 1)
         self._bounded = bool(np.isfinite(lower).any() or np.isfinite(upper).any())
         self.lower, self.upper = (np.broadcast_to(bound, (n, k)) for bound in (lower, upper))
         self.params = np.clip(start.astype(np.float64), self.lower, self.upper)
-        self.units, self.exact = np.arange(n), np.full(n, scoring[0] == 0)
-        first = self._evaluated(self.params)
-        self.value, self.gradient, self.curvature = (np.array(part) for part in first)
+        self.value, self.gradient = np.full(n, -np.inf), np.empty((n, k))
+        self.curvature = np.empty((n, k, k))
         # Scoring begins far from the maximum, Newton's method where a caller knows to be close.
+        self.exact = np.full(n, scoring[0] == 0)
         self.damping = np.where(self.exact, 0.0, 1e-3)
-        self.iterations = np.zeros(n, dtype=np.int64)
-        self.decrement = np.full(n, np.inf)
-        usable = _is_usable(first)
-        self.value[~usable] = -np.inf
-        no = np.zeros(n, dtype=bool)
-        self._ends = Optimum(
-            self.params.copy(), self.value.copy(), self.gradient.copy(), self.decrement.copy(),
-            self.iterations.copy(), no, no,
+        self.iterations, self.decrement = np.zeros(n, dtype=np.int64), np.full(n, np.inf)
+        self.converged = np.zeros(n, dtype=bool)
+        self.trial, self.predicted = self.params.copy(), np.zeros(n)
+        self._joins = np.zeros(n, dtype=np.int64) if joins is None else joins
+        self.units, self.waiting = np.arange(0), np.arange(n)
+        self.begun = np.zeros(n, dtype=bool)
+
+    def admit(self, iteration: int) -> None:
+        """Let units join that begin with an iteration."""
+        if len(self.waiting):
+            late = self._joins[self.waiting] > iteration
+            self.units = np.concatenate([self.units, self.waiting[~late]])
+            self.waiting = self.waiting[late]
+
+    def advance(self) -> None:
+        """One step of the running units, and the first evaluation of those that have joined."""
+        fresh = ~self.begun[self.units]
+        joined, units = self.units[fresh], self.units[~fresh]
+        self.begun[joined] = True
+        newton = self.exact[units] & (self.damping[units] < _SLIGHT)
+        done = self.decrement[units] < np.where(newton, max(self._tol), self._tol[0])
+        if done.any():
+            ended, units = units[done], units[~done]
+            self.params[ended], self.converged[ended] = self.trial[ended], True
+        self.iterations[units] += 1
+        most, close = self._scoring
+        self.exact[units] |= (self.decrement[units] < close) | (self.iterations[units] > most)
+        left = [self._in_parts(units, self._judge), self._in_parts(joined, self._begin)]
+        self.units = np.concatenate(left) if len(joined) else left[0]
+
+    def optimum(self) -> Optimum:
+        pinned = _pinned(self.params, self.gradient, self.lower, self.upper)
+        return Optimum(
+            self.params, self.value, self.gradient, self.decrement, self.iterations,
+            self.converged, pinned,
         )  # fmt: skip
-        self._retire(~usable, no)
 
-    def run(self, max_iter: int, give_up: GiveUp | None) -> Optimum:
-        for _ in range(max_iter):
-            if not len(self.units):
-                break
-            step, self.decrement = self._step()
-            if give_up is not None:
-                dropped = give_up(self.units, self.value, self.decrement)
-                step = step[~dropped]
-                self._retire(dropped, ~dropped)
-            trial = self.params + step
-            if self._bounded:
-                trial = np.clip(trial, self.lower, self.upper)
-            newton = self.exact & (self.damping < _SLIGHT)
-            done = self.decrement < np.where(newton, max(self._tol), self._tol[0])
-            self.params[done] = trial[done]
-            trial = trial[~done]
-            self._retire(done, done)
-            if not len(self.units):
-                break
-            self.iterations += 1
-            most, close = self._scoring
-            self.exact |= (self.decrement < close) | (self.iterations > most)
-            self._judge(trial, self._evaluated(trial))
-        every = np.ones(len(self.units), dtype=bool)
-        self._retire(every, ~every)
-        params, gradient = self._ends.params, self._ends.gradient
-        pinned = _pinned(params, gradient, self._lower, self._upper)
-        return self._ends._replace(at_bound=pinned)
+    def _in_parts(
+        self,
+        units: np.ndarray,
+        work: Callable[[np.ndarray, Evaluation], tuple[np.ndarray, np.ndarray]],
+    ) -> np.ndarray:
+        """Evaluate the trials of some units, and find the next ones of those that go on.
 
-    def _retire(self, ended: np.ndarray, converged: np.ndarray) -> None:
-        """Put the ends of some running units in their places, and go on with the others."""
-        if not ended.any():
-            return
-        units = self.units[ended]
-        for name in ("params", "value", "gradient", "decrement", "iterations"):
-            getattr(self._ends, name)[units] = getattr(self, name)[ended]
-        self._ends.converged[units] = converged[ended]
-        left = ~ended
-        for name in (
-            "units", "lower", "upper", "params", "exact", "value", "gradient", "curvature",
-            "damping", "iterations", "decrement",
-        ):  # fmt: skip
-            setattr(self, name, getattr(self, name)[left])
+        ``work(units, evaluation)`` are a mask of these, and the curvature of all.
+        """
+        left = [units[:0]]
+        for begin in range(0, len(units), self._at_once):
+            part = units[begin : begin + self._at_once]
+            goes_on, curvature = work(part, self._evaluated(part))
+            if not goes_on.all():
+                part, curvature = part[goes_on], curvature[goes_on]
+            if len(part):
+                self._find_trials(part, curvature)
+            left.append(part)
+        return np.concatenate(left)
 
-    def _evaluated(self, params: np.ndarray) -> Evaluation:
-        """Evaluate, each unit with the curvature of its stage."""
-        exact, units = self.exact, self.units
+    def _begin(self, units: np.ndarray, new: Evaluation) -> tuple[np.ndarray, np.ndarray]:
+        usable = _is_usable(new)
+        self.value[units] = np.where(usable, new.value, -np.inf)
+        self.gradient[units], self.curvature[units] = new.gradient, new.curvature
+        return usable, new.curvature
+
+    def _judge(self, units: np.ndarray, new: Evaluation) -> tuple[np.ndarray, np.ndarray]:
+        """Take what rises, or what rounding cannot tell from it; adapt the damping."""
+        value, predicted, damping = self.value[units], self.predicted[units], self.damping[units]
+        with np.errstate(invalid="ignore"):
+            actual = new.value - value
+            noise = _ROUNDING * (1 + np.abs(value))
+            usable = _is_usable(new)
+            flat = usable & (np.abs(actual) <= noise) & (np.abs(predicted) <= noise)
+            # Armijo's condition: a share of the rise that was promised.
+            better = usable & ((actual > 1e-4 * predicted) & (actual > 0) | flat)
+            ratio = np.where(better, actual / np.where(predicted == 0, 1.0, predicted), 0.0)
+        # As the radius of a trust region: by how well the quadratic model foretold the rise.
+        factor = np.where(ratio > 0.75, 0.1, np.where(ratio > 0.25, 0.5, 4.0))
+        # None rather than little: Newton's method is quadratic without it alone.
+        damping = damping * factor
+        damping = np.where(better & (damping < 1e-8), 0.0, damping)
+        damping = np.where(better, damping, np.maximum(damping, 1e-3))
+        self.damping[units] = damping = np.where(flat, 0.0, damping)
+        still = ~better & (np.abs(predicted) <= noise) | (damping >= _MOST_DAMPING)
+        self.converged[units] = still & (self.decrement[units] < _GOOD_ENOUGH)
+        curvature = new.curvature
+        if better.all():
+            risen = units
+        else:
+            risen, worse = units[better], ~better
+            curvature = curvature.copy()
+            curvature[worse] = self.curvature[units[worse]]
+            new = Evaluation(*(part[better] for part in new))
+        self.params[risen], self.value[risen] = self.trial[risen], new.value
+        self.gradient[risen], self.curvature[risen] = new.gradient, new.curvature
+        return ~still, curvature
+
+    def _evaluated(self, units: np.ndarray) -> Evaluation:
+        """Evaluate the trials, each unit with the curvature of its stage."""
+        exact, params = self.exact[units], self.trial[units]
         if exact.all() or not exact.any():
             return self._evaluate(params, units, bool(exact.any()))
         n, k = params.shape
@@ -226,53 +340,23 @@ class _Search:
                 target[mask] = values
         return whole
 
-    def _step(self) -> tuple[np.ndarray, np.ndarray]:
+    def _find_trials(self, units: np.ndarray, curvature: np.ndarray) -> None:
         """Damped steps, the damping raised until the curvature is positive, and decrements."""
-        curvature, gradient = self.curvature, self.gradient
-        pinned = _pinned(self.params, gradient, self.lower, self.upper) if self._bounded else None
-        if pinned is not None and pinned.any():
-            # They take no part: their rows and columns become those of the identity.
-            inside = ~pinned[:, :, None] & ~pinned[:, None, :]
-            eye = np.eye(pinned.shape[1])
-            curvature = np.where(inside, curvature, 0.0) + pinned[:, :, None] * eye
-            gradient = np.where(pinned, 0.0, gradient)
-        # Steps do not depend on the units of the parameters; one without curvature has a scale too.
-        diagonal = np.abs(np.einsum("nii->ni", curvature))
-        scale = np.maximum(diagonal, 1e-10 * diagonal.max(1, keepdims=True, initial=0.0) + 1e-300)
-        step, failed = _solve(curvature, self.damping, scale, gradient)
-        while failed.any():
-            damping = np.maximum(10 * self.damping[failed], 1e-3)
-            self.damping[failed] = damping
-            rest = np.flatnonzero(failed)
-            step[rest], failed[rest] = _solve(curvature[rest], damping, scale[rest], gradient[rest])
-            failed[rest] &= damping < _MOST_DAMPING
-        return step, np.abs((gradient * step).sum(1)) * (1 + self.damping)
-
-    def _judge(self, trial: np.ndarray, new: Evaluation) -> None:
-        """Take what rises, or what rounding cannot tell from it; adapt the damping."""
-        step = trial - self.params
-        bent = (self.curvature @ step[:, :, None])[:, :, 0]
-        predicted = ((self.gradient - bent / 2) * step).sum(1)  # by the quadratic model
-        with np.errstate(invalid="ignore"):
-            actual = new.value - self.value
-            noise = _ROUNDING * (1 + np.abs(self.value))
-            usable = _is_usable(new)
-            flat = usable & (np.abs(actual) <= noise) & (np.abs(predicted) <= noise)
-            # Armijo's condition: a share of the rise that was promised.
-            better = usable & ((actual > 1e-4 * predicted) & (actual > 0) | flat)
-            ratio = np.where(better, actual / np.where(predicted == 0, 1.0, predicted), 0.0)
-        self.params[better], self.value[better] = trial[better], new.value[better]
-        self.gradient[better] = new.gradient[better]
-        self.curvature[better] = new.curvature[better]
-        # As the radius of a trust region: by how well the quadratic model foretold the rise.
-        factor = np.where(ratio > 0.75, 0.1, np.where(ratio > 0.25, 0.5, 4.0))
-        # None rather than little: Newton's method is quadratic without it alone.
-        damping = self.damping * factor
-        damping = np.where(better & (damping < 1e-8), 0.0, damping)
-        damping = np.where(better, damping, np.maximum(damping, 1e-3))
-        self.damping = np.where(flat, 0.0, damping)
-        still = ~better & (np.abs(predicted) <= noise) | (self.damping >= _MOST_DAMPING)
-        self._retire(still, self.decrement < _GOOD_ENOUGH)
+        params, gradient, damping = self.params[units], self.gradient[units], self.damping[units]
+        pinned = None
+        if self._bounded:
+            lower, upper = self.lower[units], self.upper[units]
+            pinned = _pinned(params, gradient, lower, upper)
+        step, self.damping[units] = _damped_step(curvature, gradient, damping, pinned)
+        inside = gradient if pinned is None else np.where(pinned, 0.0, gradient)
+        self.decrement[units] = np.abs((inside * step).sum(1)) * (1 + self.damping[units])
+        trial = params + step
+        if self._bounded:
+            trial = np.minimum(np.maximum(trial, lower), upper)
+            step = trial - params
+        bent = (curvature @ step[:, :, None])[:, :, 0]
+        self.trial[units] = trial
+        self.predicted[units] = ((gradient - bent / 2) * step).sum(1)
 
 
 def _pinned(
@@ -288,20 +372,41 @@ def _pinned(
 def _is_usable(evaluation: Evaluation) -> np.ndarray:
     """Whether each unit's likelihood has a value and derivatives, (n,)."""
     value, gradient, curvature = evaluation
-    finite = np.isfinite(gradient).all(1) & np.isfinite(curvature).all((1, 2))
-    return np.isfinite(value) & finite
+    with np.errstate(all="ignore"):  # a sum is finite where all its terms are
+        return np.isfinite(value + gradient.sum(1) + curvature.reshape(len(value), -1).sum(1))
 
 
-def _solve(
-    curvature: np.ndarray, damping: np.ndarray, scale: np.ndarray, gradient: np.ndarray
+def _damped_step(
+    curvature: np.ndarray, gradient: np.ndarray, damping: np.ndarray, pinned: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Damped Newton steps (n, k), and where the damped curvature is not positive."""
-    k = gradient.shape[1]
-    root = np.sqrt(scale)  # solve in units in which the diagonal is one
-    matrix = curvature / (root[:, :, None] * root[:, None, :])
-    matrix[:, range(k), range(k)] += damping[:, None]
-    step, failed = solve_positive(matrix, gradient / root)
-    return step / root, failed
+    """Damped Newton steps (n, k), and the damping at which the curvature is positive."""
+    # Steps do not depend on the units of the parameters: solve in those in which the diagonal is
+    # one. A parameter without curvature has a scale, too.
+    n, k = gradient.shape
+    diagonal = np.abs(curvature.diagonal(axis1=1, axis2=2))
+    if pinned is not None:
+        diagonal = np.where(pinned, 1.0, diagonal)
+    scale = np.maximum(diagonal, 1e-10 * diagonal.max(1, keepdims=True, initial=0.0) + 1e-300)
+    inverse = 1 / np.sqrt(scale)
+    if pinned is not None:  # they take no part: their rows and columns become those of the identity
+        inverse = np.where(pinned, 0.0, inverse)
+    matrix = inverse[:, :, None] * inverse[:, None]
+    matrix *= curvature
+    on_diagonal = matrix.reshape(n, k * k)[:, :: k + 1]  # a view
+    if pinned is not None:
+        on_diagonal[pinned] = 1.0
+    undamped, right = on_diagonal.copy(), gradient * inverse
+    on_diagonal += damping[:, None]
+    step, failed = solve_positive(matrix, right)
+    if failed.any():
+        damping = damping.copy()
+    while failed.any():
+        rest = np.flatnonzero(failed)
+        damping[rest] = np.maximum(10 * damping[rest], 1e-3)
+        on_diagonal[rest] = undamped[rest] + damping[rest, None]
+        step[rest], failed[rest] = solve_positive(matrix[rest], right[rest])
+        failed[rest] &= damping[rest] < _MOST_DAMPING
+    return step * inverse, damping
 
 
 _LARGE = 5  # parameters from which a call of LAPACK costs less than its work
@@ -326,7 +431,7 @@ def solve_positive(matrices: np.ndarray, right: np.ndarray) -> tuple[np.ndarray,
 def _batched(matrices: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     factors, info = torch.linalg.cholesky_ex(torch.from_numpy(matrices))
     failed = info.numpy() != 0
-    failed |= ~(np.einsum("nii->ni", factors.numpy()).min(1) ** 2 > _SMALLEST)
+    failed |= ~(factors.numpy().diagonal(axis1=1, axis2=2).min(1) ** 2 > _SMALLEST)
     columns = torch.from_numpy(np.ascontiguousarray(right)[:, :, None])
     return torch.cholesky_solve(columns, factors)[:, :, 0].numpy(), failed
 

@@ -58,7 +58,7 @@ DECOMPOSED = (
     "Initial states are those of a decomposition: no standard errors, no count by criteria."
 )
 NO_LIMIT = "on the boundary, where initial states of the component are not told from others"
-_NUMBERS = 2**23  # of the paths of some units: 64 MB
+_NUMBERS = 2**20  # of the paths of some units: arrays of a step stay in the second cache
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,12 @@ class ETSFamily(Family):
         for begin in range(0, len(means), at_once):
             part = slice(begin, begin + at_once)
             paths = simulated(model, params[part, :4], sigma2[part], states[part], z)
-            ends[:, part] = np.quantile(paths, shares, axis=2, overwrite_input=True)
+            paths.sort(axis=2)  # in a tenth of the time of `np.quantile`, which selects
+            for i, share in enumerate(shares):
+                before, weight = divmod(share * (n - 1), 1)
+                of_path = int(before), min(int(before) + 1, n - 1)
+                low, high = (paths[:, :, place] for place in of_path)
+                ends[i, part] = low + weight * (high - low)
         # The first step has normal errors: its quantiles need no paths.
         root = np.sqrt(sigma2) * (np.abs(means[:, 0]) if model.error == "mul" else 1.0)
         ends[:, :, 0] = means[:, 0] + ndtri(shares)[:, None] * root

@@ -7,7 +7,7 @@ import numpy as np
 from tsrnn.linear._family import CannotFitError
 from tsrnn.linear._samples import Sample
 from tsrnn.linear.ets._likelihood import PERFECT, Likelihood, to_natural
-from tsrnn.linear.ets._search import Search
+from tsrnn.linear.ets._search import Search, empty_search
 from tsrnn.linear.ets._specification import Components, fewest_rows
 from tsrnn.linear.ets._start import starting_points
 
@@ -41,20 +41,3 @@ def with_exact_fits(models: tuple[Components, ...], sample: Sample, ends: Search
     if not np.isfinite(ends.aicc).any():
         raise CannotFitError("no admissible starting values were found")
     return ends
-
-
-def empty_search(models: tuple[Components, ...], n: int) -> Search:
-    """Ends of a search for n series of which none is known yet."""
-    width = max(len(model.free) for model in models)
-    model, iterations, starts, agreement = np.zeros((4, n), np.int64)
-    return Search(
-        model=model,
-        aicc=np.full((n, len(models)), np.inf),
-        params=np.full((n, width), np.nan),
-        sigma2=None,
-        iterations=iterations,
-        starts=starts,
-        agreement=agreement,
-        converged=np.zeros(n, bool),
-        at_bound=np.zeros((n, width), bool),
-    )

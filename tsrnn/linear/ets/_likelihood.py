@@ -27,7 +27,7 @@ from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.ets._cells import season_cell
 from tsrnn.linear.ets._specification import SMOOTHING, Recursion
 
-AT_ONCE = 2048  # models whose products are kept
+AT_ONCE = 2048  # models whose paths are kept
 PERFECT = 1e-25  # mean square error of scaled rows that is rounding: no bound to the likelihood
 _NEAR = 1e-6  # of forward differences, of which Newton's steps are made
 _STEP = 1e-4  # of differences, in parameters of series of size one
@@ -70,11 +70,17 @@ class Likelihood:
         rows[:, :length] = values
         self._rows = rows.reshape(n, steps, recursion.period)
         self._series, self._relative = series, relative
-        self.n_obs = np.isfinite(values).sum(1)[series]
+        seen = np.isfinite(values)
+        self.n_obs = seen.sum(1)[series]
+        # Steps of each series to its last observation.
+        self._steps = -(-(length - seen[:, ::-1].argmax(1)) // recursion.period)
         self.recursion, self._cell = recursion, season_cell(recursion)
         directions = recursion.split(np.eye(len(recursion.names)), slope=True)
-        # Neither the kind of errors nor the sum of the logarithms has a direction.
-        self._directions = [np.pad(each, ((0, 0), (0, 1))) for each in directions]
+        # Neither the kind of errors nor the sum of the logarithms has a direction. All models have
+        # the same, in a Hessian besides for a difference in each smoothing parameter.
+        most = len(series) * (1 + len(SMOOTHING))
+        padded = (np.pad(each, ((0, 0), (0, 1))) for each in directions)
+        self._directions = [np.broadcast_to(each, (most, *each.shape)) for each in padded]
 
     def evaluate(self, params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
         """Log-likelihood with sigma2 concentrated out, for `maximise`.
@@ -83,52 +89,50 @@ class Likelihood:
         do not depend on alpha. The Hessian is of differences of gradients, forward or, where that
         would leave the bounds, backward.
         """
-        parts = []
-        for begin in range(0, len(units), AT_ONCE):
-            part = slice(begin, begin + AT_ONCE)
-            parts.append(self._evaluated(params[part], units[part]))
-        evaluation = Evaluation(*map(np.concatenate, zip(*parts, strict=True)))
         if not exact:
-            return evaluation
+            return self._evaluated(params, units)
         # Means are linear in additive states, and nearly so in others: what the information leaves
-        # out is in the rows and columns of the smoothing parameters.
-        curvature, neutral = evaluation.curvature.copy(), self.recursion.neutral
-        for j in range(len(SMOOTHING)):
-            # Bounds keep a parameter that a model has away from the value of one that is absent.
-            free = np.flatnonzero(params[:, j] != neutral[j])
-            if not len(free):
-                continue
-            moved = params[free]
-            # Towards the middle of the interval of a smoothing parameter.
-            step = np.where(moved[:, j] > 0.5, -_NEAR, _NEAR)
-            moved[:, j] += step
-            slope = self.evaluate(moved, units[free], False).gradient - evaluation.gradient[free]
-            curvature[free, :, j] = curvature[free, j] = -slope / step[:, None]
-        return evaluation._replace(curvature=curvature)
+        # out is in the rows and columns of the smoothing parameters. Bounds keep a parameter that a
+        # model has away from the value of one that is absent.
+        n, smoothing = len(units), len(SMOOTHING)
+        free = params[:, :smoothing] != self.recursion.neutral[:smoothing]
+        of, which = np.nonzero(free)
+        moved, place = params[of], (np.arange(len(of)), which)
+        # Towards the middle of the interval of a smoothing parameter.
+        step = np.where(moved[place] > 0.5, -_NEAR, _NEAR)
+        moved[place] += step
+        together = np.concatenate([params, moved]), np.concatenate([units, units[of]])
+        every = self._evaluated(*together)
+        evaluation = Evaluation(*(part[:n] for part in every))
+        bent = (evaluation.gradient[of] - every.gradient[n:]) / step[:, None]
+        for j in range(smoothing):
+            rows = np.flatnonzero(free[:, j])
+            evaluation.curvature[rows, :, j] = evaluation.curvature[rows, j] = bent[which == j]
+        return evaluation
 
-    def _evaluated(self, params: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, ...]:
+    def _evaluated(self, params: np.ndarray, units: np.ndarray) -> Evaluation:
         n, k = self.n_obs[units], params.shape[1]
-        (alpha, beta, gamma), natural = params[:, :3].T, to_natural(params)
         fields = tuple(f"e{i}" for i in range(self.recursion.period))
-        at = self._cell_parameters(natural, units, derivatives=True)
-        products, memory = path_products(
-            self._cell, self._rows, *at, fields=fields, series=self._series[units]
+        smoothing, initial, directions, of_states = self._cell_parameters(
+            to_natural(params), units, derivatives=True
         )
-        log_scale = memory[:, -1]
-        # From natural parameters to those of the search, by the chain rule.
-        for table in (products, products.swapaxes(1, 2), log_scale[:, :, None]):
-            table[:, 0] += beta[:, None] * table[:, 1] - gamma[:, None] * table[:, 2]
-            table[:, 1] *= alpha[:, None]
-            table[:, 2] *= 1 - alpha[:, None]
-        square, of_scale = products[:, k, k], log_scale[:, :k]
+        # Directions of the parameters of the search, by the chain rule.
+        directions = directions.copy()
+        alpha, beta, gamma = params[:, :3].T
+        directions[:, 0, 1], directions[:, 0, 2] = beta, -gamma
+        directions[:, 1, 1], directions[:, 2, 2] = alpha, 1 - alpha
+        products, memory = path_products(
+            self._cell, self._rows, smoothing, initial, directions, of_states, fields=fields,
+            series=self._series[units], lengths=self._steps,
+        )  # fmt: skip
+        square, log_scale = products[:, k, k], memory[:, -1]
         usable = np.isfinite(square) & np.isfinite(log_scale[:, k]) & (PERFECT * n < square)
         variance = np.where(usable, square / n, 1.0)
         value = -0.5 * n * (np.log(2 * math.pi * variance) + 1) - log_scale[:, k]
         value[~usable] = -np.inf
         weight = (1 / variance)[:, None]
-        gradient = -weight * products[:, k, :k] - of_scale
-        information = weight[:, None] * products[:, :k, :k]
-        return value, gradient, information
+        gradient = -weight * products[:, k, :k] - log_scale[:, :k]
+        return Evaluation(value, gradient, weight[:, None] * products[:, :k, :k])
 
     def values(
         self, params: np.ndarray, sigma2: np.ndarray | None
@@ -215,16 +219,16 @@ class Likelihood:
 
     def _cell_parameters(
         self, params: np.ndarray, units: np.ndarray, derivatives: bool
-    ) -> tuple[np.ndarray, ...]:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Parameters and initial memory of the cell; their derivatives, the same for all units."""
         n = len(params)
         smoothing, states = self.recursion.split(params)
-        directions = self._directions if derivatives else [d[:0] for d in self._directions]
-        return (
-            np.column_stack([smoothing, self._relative[units]]),
-            np.column_stack([states, np.zeros(n)]),
-            *(np.broadcast_to(d, (n, *d.shape)) for d in directions),
-        )
+        of_cell, initial = np.empty((n, len(SMOOTHING) + 1)), np.zeros((n, states.shape[1] + 1))
+        of_cell[:, :-1], of_cell[:, -1], initial[:, :-1] = smoothing, self._relative[units], states
+        along, of_states = self._directions
+        if not derivatives:
+            along, of_states = along[:, :0], of_states[:, :0]
+        return of_cell, initial, along[:n], of_states[:n]
 
 
 def to_natural(params: np.ndarray) -> np.ndarray:

@@ -22,10 +22,9 @@ from tsrnn.linear._family import CannotFitError
 from tsrnn.linear._optimise import Evaluation, Optimum, agreement_of, maximise, solve_positive
 from tsrnn.linear._samples import Sample
 from tsrnn.linear.arma._polynomials import partial_autocorrelations
-from tsrnn.linear.ets._exact import empty_search
 from tsrnn.linear.ets._likelihood import PERFECT, Likelihood
 from tsrnn.linear.ets._reduced_form import polynomials
-from tsrnn.linear.ets._search import SCORING, TOLERANCE, Search, search
+from tsrnn.linear.ets._search import SCORING, TOLERANCE, Search, empty_search, search
 from tsrnn.linear.ets._specification import Components, fewest_rows
 from tsrnn.linear.ets._start import SMALLEST, bounds, starting_points
 
