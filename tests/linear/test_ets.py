@@ -175,6 +175,18 @@ def test_optima_are_not_below_those_of_statsmodels(seed):
             assert model.loglik_.item() > theirs.llf - 1e-4
 
 
+def test_a_trend_that_follows_the_last_rows_is_found_beside_a_slow_one():
+    """The likelihood of few rows has a maximum at either end of beta."""
+    draw = np.random.default_rng(0)
+    slope = 2 + np.cumsum(draw.normal(0, 1, (40, 19)), 1)
+    values = 100 + np.cumsum(slope + draw.normal(0, 0.5, slope.shape), 1)
+    frame = pd.DataFrame(values.T, index=pd.date_range("1990", periods=19, freq="YS"))
+    found = ETS("add", "add", "none", damped=False, bounds="usual").fit(frame).loglik_
+    for ours, y in zip(found, values, strict=True):
+        peer = ETSModel(y, "add", "add", initialization_method="estimated")
+        assert ours > peer.fit(disp=False, maxiter=1000).llf - 1e-4
+
+
 @pytest.mark.parametrize(("error", "trend", "damped", "seasonal"), PEERS)
 def test_missing_rows_have_no_part_in_the_likelihood(error, trend, damped, seasonal):
     """States go on over them; those after the last row are of a plain loop."""

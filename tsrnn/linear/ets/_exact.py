@@ -25,7 +25,7 @@ def with_exact_fits(models: tuple[Components, ...], sample: Sample, ends: Search
         units = np.flatnonzero(able & np.isinf(ends.aicc[:, number]))
         if not len(units):
             continue
-        natural = to_natural(starting_points(model, sample.values[units])[0])
+        natural = to_natural(starting_points(model, sample.values[units], 1)[0])
         relative = np.full(len(units), model.error == "mul")
         likelihood = Likelihood(model.recursion, sample.values, units, relative)
         sigma2, value = likelihood.values(natural, None)

@@ -185,7 +185,7 @@ class _Group:
         for i in np.unique(number):
             of_model, kind = np.flatnonzero(number == i), (models[i].trend, models[i].damped)
             if kind not in points:  # they do not depend on the kind of errors
-                points[kind] = starting_points(models[i], values[rows])[:n_starts]
+                points[kind] = starting_points(models[i], values[rows], n_starts)
             start[:, of_model] = points[kind][:, np.searchsorted(rows, series[of_model])]
             lower[of_model], upper[of_model] = bounds(models[i], region)
             self.free[of_model] = models[i].free
