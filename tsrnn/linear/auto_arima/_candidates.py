@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,11 @@ from tsrnn.linear.auto_arima._orders import Pair, criterion_values
 
 ROUGH = 1e-3  # decrement: log-likelihoods to 1e-3 for a choice
 CONDITIONAL = 6  # iterations of conditional least squares, from which exact climbs start
-MOST = 40  # iterations: climbs to roots that cancel, or to the unit circle, take more than 20
+MOST = int(
+    __import__("os").environ.get("MOST", "40")
+)  # iterations: climbs to roots that cancel, or to the unit circle, take more than 20
+PATIENCE = 10  # iterations before a candidate that stays behind the best model is given up
+SAFETY = 2.0  # times what the next step promises is what a climb may yet rise
 OUTSIDE = 1.01  # modulus of the smallest root of a model that is taken, as in R's forecast
 _NEW = 0.02  # coefficient that a start gives to a lag: of zeros on both sides nothing can be told
 _COLLINEAR = 1e-10  # of the size of regressors: what rounding leaves of a part by itself
@@ -138,13 +143,15 @@ class Candidates:
         likelihood = Likelihood(lanes, self.longest)
         start, every = self.starts(pairs, lanes), np.arange(len(pairs))
         params, result = self._optima(likelihood, start, every)
-        # Conditional least squares may lead to the unit circle, where no model is taken.
+        np.minimum.at(self.best, series, result)
+        # Conditional least squares may lead to the unit circle, where no model is taken, though
+        # there is an optimum elsewhere: from small coefficients these climb once more.
         again = np.flatnonzero(~np.isfinite(result) & self.fresh[series])
         if len(again):
             params[again], result[again] = self._optima(
                 likelihood, self._first(lanes)[again], again
             )
-        np.minimum.at(self.best, series, result)
+            np.minimum.at(self.best, series, result)
         names = list(_places(form))
         for place in np.flatnonzero(result == self.best[series]):
             values = zip(names, params[place], free[place], strict=True)
@@ -157,15 +164,25 @@ class Candidates:
         """Parameters and criteria at the optima that starts of some lanes lead to."""
         lanes = likelihood.lanes
         series, free = lanes.series[numbers], lanes.free[numbers]
+        n_params, n_obs = free.sum(1) + 1, self.series.n_obs[series]
+        log_scale, steps = n_obs * np.log(self.series.scale[series]), count()
+
+        def criteria(units: np.ndarray, value: np.ndarray) -> np.ndarray:
+            loglik = value - log_scale[units]
+            return criterion_values(self.kind, loglik, n_params[units], n_obs[units])
+
+        def give_up(units: np.ndarray, value: np.ndarray, decrement: np.ndarray) -> np.ndarray:
+            if next(steps) < PATIENCE:
+                return np.zeros(len(units), bool)
+            return criteria(units, value + SAFETY * decrement) > self.best[series[units]]
+
         # Far from an optimum steps of Gauss and Newton's method rise more than those whose
         # curvature a quasi-Newton method learns on the way.
         ends = maximise(
             partial(_evaluated, likelihood, numbers), start,
-            scoring=MOST, newton=0.0, tol=ROUGH, max_iter=MOST,
+            scoring=MOST, newton=0.0, tol=ROUGH, max_iter=MOST, give_up=give_up,
         )  # fmt: skip
-        n_obs = self.series.n_obs[series]
-        loglik = ends.value - n_obs * np.log(self.series.scale[series])
-        values = criterion_values(self.kind, loglik, free.sum(1) + 1, n_obs)
+        values = criteria(np.arange(len(numbers)), ends.value)
         values[smallest_root(lanes.form, ends.params) < OUTSIDE] = np.inf
         return ends.params, values
 
