@@ -146,10 +146,10 @@ class Candidates:
         np.minimum.at(self.best, series, result)
         # Conditional least squares may lead to the unit circle, where no model is taken, though
         # there is an optimum elsewhere: from small coefficients these climb once more.
-        again = np.flatnonzero(~np.isfinite(result) & self.fresh[series])
-        if len(again):
-            params[again], result[again] = self._optima(
-                likelihood, self._first(lanes)[again], again
+        second = np.flatnonzero(~np.isfinite(result) & self.fresh[series])
+        if len(second):
+            params[second], result[second] = self._optima(
+                likelihood, self._first(lanes)[second], second
             )
             np.minimum.at(self.best, series, result)
         names = list(_places(form))
