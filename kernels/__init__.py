@@ -7,7 +7,7 @@ from tsrnn.kernels._cell import Cell, Fields
 from tsrnn.kernels._convergence import Convergence
 from tsrnn.kernels._cpu import prepare
 from tsrnn.kernels._matrix_form import BlockStep, MatrixForm
-from tsrnn.kernels._paths import PathProducts, Paths, path_products, paths
+from tsrnn.kernels._paths import PathProducts, Paths, Variants, path_products, paths, variants
 from tsrnn.kernels._problem import as_lengths, over_replicates, without_padding
 from tsrnn.kernels._projected import linear, prepare_projected, projected_recurrence
 from tsrnn.kernels._recurrence import check_engine, recurrence
@@ -25,6 +25,7 @@ __all__ = [
     "Paths",
     "Running",
     "Sums",
+    "Variants",
     "as_lengths",
     "cells",
     "check_engine",
@@ -40,5 +41,6 @@ __all__ = [
     "recurrence",
     "source",
     "sums",
+    "variants",
     "without_padding",
 ]

@@ -206,6 +206,80 @@ def path_products(
     return PathProducts(products, memory)
 
 
+class Variants(NamedTuple):
+    """Outputs of a cell along N series under K sets of parameters each, and its state at the ends.
+
+    Attributes
+    ----------
+    outputs : ndarray of shape (N, T, n_outputs, K)
+        Zero after the end of a series.
+    final : ndarray of shape (N, n, K)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.kernels import Cell, variants
+    >>> def step(state, inputs, params):
+    ...     return (params[0] * state[0] + inputs[0],)
+    >>> decay = Cell("shared_decay", 1, 1, 1, step, shared=True)
+    >>> rates = np.array([[[0.5, 1.0]]])
+    >>> variants(decay, np.ones((1, 3, 1)), rates, np.zeros((1, 1, 2)), np.array([3])).final
+    array([[[1.75, 3.  ]]])
+    """
+
+    outputs: np.ndarray
+    final: np.ndarray
+
+
+def variants(
+    cell: Cell, inputs: np.ndarray, params: np.ndarray, initial: np.ndarray, lengths: np.ndarray
+) -> Variants:
+    """Outputs of a cell along series, each under several sets of parameters and initial states.
+
+    Differences between them are derivatives at the cost of a value each.
+
+    Parameters
+    ----------
+    cell : Cell
+        With inputs that its units share; outputs are its first fields.
+    inputs : ndarray of shape (N, T, m)
+        All arrays but the lengths are of float64.
+    params, initial : ndarrays of shape (N, p, K) and (N, n, K)
+    lengths : integer ndarray of shape (N,)
+        Rows of each series.
+
+    Returns
+    -------
+    Variants
+
+    Raises
+    ------
+    ValueError
+        If the inputs are not shared, or shapes do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.kernels import Cell, variants
+    >>> total = Cell("shared_sum", 1, 1, 0, lambda h, u, w: (h[0] + u[0],), shared=True)
+    >>> variants(total, np.ones((1, 3, 1)), np.empty((1, 0, 1)), np.zeros((1, 1, 1)),
+    ...          np.array([2])).outputs[0, :, 0, 0]
+    array([1., 2., 0.])
+    """
+    n, width = len(inputs), initial.shape[2]
+    shapes = (n, inputs.shape[1], cell.m), (n, cell.p, width), (n, cell.n, width), (n,)
+    given = tuple(part.shape for part in (inputs, params, initial, lengths))
+    if not cell.shared or given != shapes:
+        raise ValueError(
+            f"inputs of cell {cell.name!r} must be shared, and inputs, params, initial and lengths "
+            f"of shapes {shapes}; got {given}"
+        )
+    ends = torch.from_numpy(np.ascontiguousarray(lengths, dtype=np.int64))
+    u, w, h = map(torch.from_numpy, (inputs, params, initial))
+    problem = Problem(cell, u, w, h, ends)
+    return Variants(*(part.numpy() for part in _cpu.forward_outputs(problem)))
+
+
 def _check_shapes(
     cell: Cell, plan: Cell, inputs: np.ndarray, params: np.ndarray, initial: np.ndarray,
     d_params: np.ndarray, d_initial: np.ndarray, n_fields: int, n_series: int | None = None,

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsrnn.kernels import Cell, path_products, paths
+from tsrnn.kernels import Cell, path_products, paths, variants
 
 
 def garch_step(state, inputs, params):
@@ -179,3 +179,38 @@ class TestRefusals:
         one = np.ones((1, 1))
         with pytest.raises(ValueError, match="exponent of a power must be a number"):
             paths(cell, one[:, None], one, one, one[:, None], one[:, None], fields=["l"])
+
+
+def decay_step(state, inputs, params):
+    """An output, and two states of which it is made."""
+    _, x, z = state
+    (u, v), (a, b) = inputs, params
+    new_x = a * x + u * torch.sqrt(1 + b * b)
+    return new_x * z, new_x, z + b * v
+
+
+SHARED = Cell("variants_of_paths", 3, 2, 2, decay_step, shared=True, outputs=1)
+
+
+class TestVariants:
+    @pytest.mark.parametrize("width", [1, 4, 9])
+    def test_each_is_the_plain_loop_over_its_rows(self, width):
+        rng, lengths = np.random.default_rng(0), np.array([7, 5, 1])
+        inputs = rng.normal(size=(3, 7, 2))
+        params, initial = rng.normal(size=(3, 2, width)), rng.normal(size=(3, 3, width))
+        outputs, final = variants(SHARED, inputs, params, initial, lengths)
+        assert outputs.shape == (3, 7, 1, width)
+        for i, n in enumerate(lengths):
+            for k in range(width):
+                at = torch.tensor(params[i, :, k]), torch.tensor(initial[i, :, k])
+                table = by_loop(SHARED, torch.tensor(inputs[i, :n]), *at).numpy()
+                np.testing.assert_allclose(outputs[i, :n, 0, k], table[:, 0], 1e-12, 1e-12)
+                np.testing.assert_allclose(final[i, :, k], table[-1], 1e-12, 1e-12)
+            assert (outputs[i, n:] == 0).all()
+
+    def test_inputs_that_are_not_shared_and_other_shapes_are_refused(self):
+        rows, ones, lengths = np.ones((3, 7, 2)), np.ones((3, 2, 4)), np.full(3, 7)
+        with pytest.raises(ValueError, match="must be shared"):
+            variants(MANY, rows, np.ones((3, 3, 4)), np.ones((3, 4, 4)), lengths)
+        with pytest.raises(ValueError, match="of shapes"):
+            variants(SHARED, rows, ones, ones, lengths)

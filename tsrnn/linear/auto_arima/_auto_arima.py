@@ -290,9 +290,9 @@ class AutoARIMA(LinearForecaster):
     Notes
     -----
     `orders_` has the model of each unit, `candidates_` the criteria of all that were fitted to it.
-    Candidates far behind the best are not fitted to the end: their criteria are upper bounds.
-    Models with a root of modulus below 1.01 are not taken. A constant is a parameter where d + D is
-    at most one.
+    Candidates are fitted to a thousandth of the log-likelihood, the model that is chosen to the
+    end; the criteria of those that stay behind the best are upper bounds. Models with a root of
+    modulus below 1.01 are not taken. A constant is a parameter where d + D is at most one.
 
     Steps go to the best of all models one order away, or two orders of a kind, until none is
     better; R's ``forecast`` goes to the first that is better. Intervals do not know that the orders

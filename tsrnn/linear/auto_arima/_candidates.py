@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 
-from tsrnn.linear._optimise import Evaluation
+from tsrnn.linear._optimise import Evaluation, maximise
 from tsrnn.linear.arma._polynomials import inverse_roots
 from tsrnn.linear.arma._quasi_newton import climb
-from tsrnn.linear.arma._seasonal import Lanes, invertible
+from tsrnn.linear.arma._seasonal import Lanes
 from tsrnn.linear.arma._specification import Form
 from tsrnn.linear.auto_arima._differences import lagged_difference
 from tsrnn.linear.auto_arima._likelihood import Likelihood
@@ -18,9 +19,11 @@ from tsrnn.linear.auto_arima._orders import Pair, criterion_values
 
 ROUGH = 1e-3  # decrement: log-likelihoods to 1e-3 for a choice
 CONDITIONAL = 6  # iterations of conditional least squares, from which exact climbs start
-FIRST, MOST = 5, 40  # iterations before candidates are left behind, and of those that are not
+MOST = int(
+    __import__("os").environ.get("MOST", "40")
+)  # iterations: climbs to roots that cancel, or to the unit circle, take more than 20
+PATIENCE = 10  # iterations before a candidate that stays behind the best model is given up
 SAFETY = 2.0  # times what the next step promises is what a climb may yet rise
-MARGIN = 4.0  # of the criterion, by which a model may be behind and go on
 OUTSIDE = 1.01  # modulus of the smallest root of a model that is taken, as in R's forecast
 _NEW = 0.02  # coefficient that a start gives to a lag: of zeros on both sides nothing can be told
 _COLLINEAR = 1e-10  # of the size of regressors: what rounding leaves of a part by itself
@@ -121,7 +124,7 @@ class Candidates:
         self.mean = series.u.sum(0) / np.maximum(series.n_obs, 1)
 
     def __call__(self, pairs: list[Pair]) -> np.ndarray:
-        """Criteria of pairs of a series and an order; models far behind are not fitted to the end.
+        """Criteria of pairs of a series and an order.
 
         Infinite where a series is too short, or a root is on the unit circle or close to it.
         """
@@ -135,38 +138,53 @@ class Candidates:
         return values
 
     def _fitted(self, pairs: list[Pair]) -> np.ndarray:
-        _, _, n_obs, scale, *_, period = self.series
         lanes = self.lanes(pairs)
         form, free, series = lanes.form, lanes.free, lanes.series
-        n_params = free.sum(1) + 1
-        # A season of k lags has a state of k seasons and the highest order beside them.
-        likelihood = Likelihood(lanes, max(self.longest + period * max(form.P, form.Q), 1))
-        params = self.starts(pairs, lanes)
-        with np.errstate(all="ignore"):
-            curvature = lanes.conditional(params, np.arange(len(pairs))).curvature
-        bad = ~np.isfinite(curvature).all((1, 2)) | ~invertible(form, params)
-        curvature[bad] = np.eye(form.n_params) * n_obs[series[bad], None, None]
-        result, going = np.full(len(pairs), np.inf), np.arange(len(pairs))
-        for most in (FIRST, MOST):
-            evaluate = partial(_evaluated, likelihood, curvature, going)
-            ends = climb(evaluate, params[going], tol=ROUGH, max_iter=most)
-            params[going], of = ends.params, series[going]
-            loglik = ends.value - n_obs[of] * np.log(scale[of])
-            reached, hoped = (
-                criterion_values(self.kind, loglik + more, n_params[going], n_obs[of])
-                for more in (0.0, SAFETY * ends.decrement)
+        likelihood = Likelihood(lanes, self.longest)
+        start, every = self.starts(pairs, lanes), np.arange(len(pairs))
+        params, result = self._optima(likelihood, start, every)
+        np.minimum.at(self.best, series, result)
+        # Conditional least squares may lead to the unit circle, where no model is taken, though
+        # there is an optimum elsewhere: from small coefficients these climb once more.
+        second = np.flatnonzero(~np.isfinite(result) & self.fresh[series])
+        if len(second):
+            params[second], result[second] = self._optima(
+                likelihood, self._first(lanes)[second], second
             )
-            reached[smallest_root(form, ends.params) < OUTSIDE] = np.inf
-            result[going] = reached
-            np.minimum.at(self.best, of, reached)
-            going = going[(hoped < self.best[of] + MARGIN) & ~ends.converged]
-            if not len(going):
-                break
+            np.minimum.at(self.best, series, result)
         names = list(_places(form))
         for place in np.flatnonzero(result == self.best[series]):
             values = zip(names, params[place], free[place], strict=True)
             self.params[series[place]] = {name: value for name, value, here in values if here}
         return result
+
+    def _optima(
+        self, likelihood: Likelihood, start: np.ndarray, numbers: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Parameters and criteria at the optima that starts of some lanes lead to."""
+        lanes = likelihood.lanes
+        series, free = lanes.series[numbers], lanes.free[numbers]
+        n_params, n_obs = free.sum(1) + 1, self.series.n_obs[series]
+        log_scale, steps = n_obs * np.log(self.series.scale[series]), count()
+
+        def criteria(units: np.ndarray, value: np.ndarray) -> np.ndarray:
+            loglik = value - log_scale[units]
+            return criterion_values(self.kind, loglik, n_params[units], n_obs[units])
+
+        def give_up(units: np.ndarray, value: np.ndarray, decrement: np.ndarray) -> np.ndarray:
+            if next(steps) < PATIENCE:
+                return np.zeros(len(units), bool)
+            return criteria(units, value + SAFETY * decrement) > self.best[series[units]]
+
+        # Far from an optimum steps of Gauss and Newton's method rise more than those whose
+        # curvature a quasi-Newton method learns on the way.
+        ends = maximise(
+            partial(_evaluated, likelihood, numbers), start,
+            scoring=MOST, newton=0.0, tol=ROUGH, max_iter=MOST, give_up=give_up,
+        )  # fmt: skip
+        values = criteria(np.arange(len(numbers)), ends.value)
+        values[smallest_root(lanes.form, ends.params) < OUTSIDE] = np.inf
+        return ends.params, values
 
     def lanes(self, pairs: list[Pair]) -> Lanes:
         """Lanes of pairs, with room for the highest of their orders."""
@@ -183,10 +201,7 @@ class Candidates:
     def starts(self, pairs: list[Pair], lanes: Lanes) -> np.ndarray:
         """Parameters of the best model of a series so far, or by conditional least squares."""
         form, free, series = lanes.form, lanes.free, lanes.series
-        mean, *lags = form.parts(np.full(form.n_params, _NEW))
-        mean[:], lags[1], lags[3] = 0.0, -lags[1], -lags[3]  # no roots in common on both sides
-        start = np.where(free, np.concatenate([mean, *lags]), 0.0)
-        start[:, 0] = np.where(free[:, 0], self.mean[series], 0.0)
+        start = self._first(lanes)
         known = ~self.fresh[series]
         fresh = np.flatnonzero(~known)
         if len(fresh):
@@ -200,6 +215,15 @@ class Candidates:
                     start[place, j] = value
         return start
 
+    def _first(self, lanes: Lanes) -> np.ndarray:
+        """Small coefficients and the mean of each series."""
+        form, free = lanes.form, lanes.free
+        mean, *lags = form.parts(np.full(form.n_params, _NEW))
+        mean[:], lags[1], lags[3] = 0.0, -lags[1], -lags[3]  # no roots in common on both sides
+        start = np.where(free, np.concatenate([mean, *lags]), 0.0)
+        start[:, 0] = np.where(free[:, 0], self.mean[lanes.series], 0.0)
+        return start
+
 
 def _conditional(
     lanes: Lanes, numbers: np.ndarray, params: np.ndarray, units: np.ndarray
@@ -209,14 +233,13 @@ def _conditional(
 
 def _evaluated(
     likelihood: Likelihood,
-    curvature: np.ndarray,
     numbers: np.ndarray,
     params: np.ndarray,
     units: np.ndarray,
+    exact: bool,
 ) -> Evaluation:
-    """Evaluation with the curvature of the start, which a quasi-Newton method updates."""
-    evaluation = likelihood.evaluate(params, numbers[units])
-    return evaluation._replace(curvature=curvature[numbers[units]])
+    """Evaluation of the lanes with some numbers; the curvature is an information throughout."""
+    return likelihood.evaluate(params, numbers[units])
 
 
 def _places(form: Form) -> dict[tuple[int, int], int]:

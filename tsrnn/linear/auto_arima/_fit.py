@@ -22,6 +22,7 @@ from tsrnn.linear.arma._seasonal_fit import mirrored
 from tsrnn.linear.arma._specification import Specification
 from tsrnn.linear.auto_arima._candidates import Candidates, Series, differenced
 from tsrnn.linear.auto_arima._differences import choose_differences
+from tsrnn.linear.auto_arima._likelihood import Likelihood
 from tsrnn.linear.auto_arima._orders import (
     MOST_MODELS,
     Limits,
@@ -311,7 +312,7 @@ def _optima(
         pairs = [(int(i), chosen[i]) for i in units]
         lanes = candidates.lanes(pairs)
         start = candidates.starts(pairs, lanes)
-        ends = climb(lanes.exact, start, tol=TOLERANCE)
+        ends = climb(Likelihood(lanes, candidates.longest).evaluate, start, tol=TOLERANCE)
         inner = mirrored(lanes.form, ends.params)
         sigma2 = _variances(lanes, inner)
         loglik[units] = ends.value - series.n_obs[units] * np.log(series.scale[units])

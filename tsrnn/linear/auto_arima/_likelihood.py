@@ -1,27 +1,34 @@
-"""Exact likelihoods of lanes of any orders by one kernel, and their gradients by differences.
+"""Exact likelihoods of lanes of any orders by one kernel, with their slopes by differences.
 
-The recursion is that of `tsrnn/linear/arma/_fast_filter.py`. A choice among models needs few digits
-of many likelihoods: forward differences cost an evaluation a parameter, and the kernel, which keeps
-everything in registers, a few microseconds each.
+The recursion is that of `tsrnn/linear/arma/_fast_filter.py`. A series runs with its parameters and,
+in further units of the kernel, with each of them moved a little: the change of its innovations over
+the step is their Jacobian, of which the gradient and the information of a nonlinear regression
+follow.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 import torch
 
-from tsrnn.kernels import Cell, sums
-from tsrnn.kernels import Lanes as KernelLanes
+from tsrnn.kernels import Cell, variants
 from tsrnn.linear._optimise import Evaluation
-from tsrnn.linear.arma._cells import Fields, as_tensor, named_cell
-from tsrnn.linear.arma._fast_filter import correlation, stationary_start
+from tsrnn.linear.arma._cells import Fields, as_tensor
 from tsrnn.linear.arma._seasonal import PERFECT, Lanes, multiplied, stationary
+from tsrnn.linear.arma._specification import Form
 
 _STEP = 1e-6  # of differences, in coefficients of series of variance one
-_TOGETHER = 4096  # lanes of a call: starts of more take more memory than is near
+_ROWS = 2**15  # over all lanes of a call: what one needs of memory stays in the second cache
+_VECTOR = 4  # units of a lane are a multiple: a vector of the kernel has 4 numbers, or 8
+_FEW = 6000  # elements of states over lanes, of which calls cost more than what is computed
+
+
+Direction = tuple[int, int, list[tuple[int, Any]]]
 
 
 class Likelihood:
@@ -30,148 +37,276 @@ class Likelihood:
     Parameters
     ----------
     lanes : Lanes
-    length : int
-        Of the state: at least the longest lag of any lane. One for many calls, so that few kernels
+    longest : int
+        Of the orders p and q: at least those of any lane. One for many calls, so that few kernels
         are compiled.
     """
 
-    def __init__(self, lanes: Lanes, length: int) -> None:
-        self.lanes, self.length = lanes, length
+    def __init__(self, lanes: Lanes, longest: int) -> None:
+        form = lanes.form
+        self.lanes, seasons = lanes, max(form.P, form.Q)
+        # A season of k lags has a state of k seasons and the highest order beside them.
+        self.length = max(longest + form.m * seasons, 1)
+        first = [form.m * j for j in range(seasons + 1)]
+        lags = {j + i for j in first for i in range(longest)} | {j - 1 for j in first[1:]}
+        self.lags = tuple(sorted(lags))
         T, m, _ = lanes.X.shape
-        within = np.arange(T)[:, None] < lanes.n_obs
         X = np.broadcast_to(lanes.X, (T, m, lanes.u.shape[1]))
-        rows = np.concatenate([lanes.u[:, None], X, within[:, None].astype(float)], 1)
-        self.inputs = KernelLanes(np.ascontiguousarray(rows.transpose(2, 0, 1)))
-        self.cell = likelihood_cell(length, m)
+        rows = np.concatenate([lanes.u[:, None], X], 1)
+        self.inputs = np.ascontiguousarray(rows.transpose(2, 0, 1))
+        self.cell = likelihood_cell(self.length, m, self.lags)
 
     def evaluate(self, params: np.ndarray, units: np.ndarray) -> Evaluation:
-        """Log-likelihood with sigma2 concentrated out, and its gradient; no curvature."""
-        parts = [
-            self._evaluated(params[i : i + _TOGETHER], units[i : i + _TOGETHER])
-            for i in range(0, len(units), _TOGETHER)
-        ]
-        value, gradient = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return Evaluation(value, gradient, np.zeros((*params.shape, params.shape[1])))
+        """Log-likelihood with sigma2 concentrated out, its gradient, and an information.
 
-    def _evaluated(self, params: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        lanes, form, n = self.lanes, self.lanes.form, len(units)
+        The information is that of Gauss and Newton for the innovations over the roots of their
+        variances, times the geometric mean of these, whose sum of squares is concentrated.
+        """
+        (n, k), form, free = params.shape, self.lanes.form, self.lanes.free[units]
+        result = Evaluation(np.empty(n), np.empty((n, k)), np.empty((n, k, k)))
         usable = stationary(form, params)
         params = np.where(usable[:, None], params, 0.0)
-        # Below the lanes themselves those with one parameter moved, away from the unit circle.
-        of, moved = np.nonzero(lanes.free[units])
-        step = np.where(params[of, moved] > 0, -_STEP, _STEP)
-        rows = np.concatenate([params, params[of]])
-        rows[n + np.arange(len(of)), moved] += step
-        base = np.concatenate([np.arange(n), of])
-        series = lanes.series[units][base]
-        loglik = self._loglik(rows, base, n, lanes.n_obs[series], self.inputs.select(series))
-        value, gradient = loglik[:n], np.zeros(params.shape)
-        gradient[of, moved] = (loglik[n:] - value[of]) / step
-        usable &= np.isfinite(value) & np.isfinite(gradient).all(1)
-        return np.where(usable, value, -np.inf), np.where(usable[:, None], gradient, 0.0)
+        # Units of a lane beside the lane itself: one of each parameter that it has.
+        width = -(-(1 + free.sum(1)) // _VECTOR) * _VECTOR
+        seasons = free[:, form.n_params - form.Q - form.P : form.n_params - form.Q].sum(1)
+        if n * self.length <= _FEW:
+            width[:], seasons[:] = width.max(initial=0), seasons.max(initial=0)
+        together = max(_ROWS // len(self.lanes.u), 1)
+        for w, P in np.unique(np.stack([width, seasons]), axis=1).T.tolist():
+            members = np.flatnonzero((width == w) & (seasons == P))
+            for i in range(0, len(members), together):
+                part = members[i : i + together]
+                with np.errstate(all="ignore"):  # of lanes without a likelihood
+                    block = self._evaluated(params[part], units[part], w, form.p + form.m * P)
+                for target, values in zip(result, block, strict=True):
+                    target[part] = values
+        usable &= np.isfinite(result.value) & np.isfinite(result.gradient).all(1)
+        usable &= np.isfinite(result.curvature).all((1, 2))
+        result.value[~usable], result.gradient[~usable] = -np.inf, 0.0
+        result.curvature[~usable] = np.eye(k)
+        return result
 
-    def _loglik(
-        self, rows: np.ndarray, base: np.ndarray, n: int, n_obs: np.ndarray, inputs: KernelLanes
-    ) -> np.ndarray:
-        form, r = self.lanes.form, self.length
-        phi, theta = (_padded(part, r, len(rows)) for part in multiplied(form, rows))
-        first = _starts(phi, theta, base, n)
-        gain = theta + phi * (first[0] + 1)
-        gain[:-1] += first[1:]
+    def _evaluated(
+        self, params: np.ndarray, units: np.ndarray, width: int, order: int
+    ) -> Evaluation:
+        """Evaluation of lanes of so many units and an autoregression of an order at most."""
+        n_obs, free = self.lanes.n_obs[self.lanes.series[units]], self.lanes.free[units]
+        # Unit 0 is the lane itself; the others have places from 1 on.
+        place = np.where(free, np.cumsum(free, 1), 0)
+        step = np.where(params > 0, -_STEP, _STEP)  # away from the unit circle
+        e, log_det = self._innovations(params, units, place, step, width, order)
+        # Of the innovations themselves, then of their changes: not of their products, which differ
+        # by the square of the step.
+        changes = np.eye(width)
+        changes[0, 1:] = -1.0
+        e = (e.reshape(-1, width) @ changes).reshape(e.shape)
+        products = e.swapaxes(1, 2) @ e
+        S, D, change = products[:, 0, 0].copy(), log_det[:, 0], log_det - log_det[:, :1]
+        S[PERFECT * n_obs > S] = np.nan
+        value = -0.5 * (n_obs * (np.log(2 * math.pi * S / n_obs) + 1) + D)
+        rise = 2 * products[:, 0] + np.einsum("nii->ni", products)  # of the sum of squares
+        slope = -0.5 * (n_obs[:, None] * np.log1p(rise / S[:, None]) + change)
+        # Changes of innovations times exp(D / 2n).
+        share = change / (2 * n_obs[:, None])
+        crossed = products[:, 0, :, None] * share[:, None, :]
+        products += crossed + crossed.swapaxes(1, 2)
+        products += S[:, None, None] * share[:, :, None] * share[:, None, :]
+        # Back from units to parameters.
+        each, k = np.arange(len(units))[:, None], params.shape[1]
+        gradient = np.where(free, slope[each, place] / step, 0.0)
+        information = products[each[:, :, None], place[:, :, None], place[:, None, :]]
+        information *= (n_obs / S)[:, None, None] / (step[:, :, None] * step[:, None, :])
+        information[~(free[:, :, None] & free[:, None, :])] = 0.0
+        information[:, range(k), range(k)] += ~free
+        return Evaluation(value, gradient, information)
+
+    def _innovations(
+        self,
+        params: np.ndarray,
+        units: np.ndarray,
+        place: np.ndarray,
+        step: np.ndarray,
+        width: int,
+        order: int,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Innovations (n, T, width) over the roots of their variances, sums of the logs of these.
+
+        Of lanes and of their units, moved by the steps in the parameters that have places.
+        """
+        lanes, form, n, r = self.lanes, self.lanes.form, len(units), self.length
+        rows = np.repeat(params.T[:, :, None], width, 2)
+        of, moved = np.nonzero(place)
+        rows[moved, of, place[of, moved]] += step[of, moved]
+        factors = multiplied(form, rows.reshape(-1, n * width).T)
+        phi, theta = (_padded(part, r, n * width).reshape(r, n, width) for part in factors)
+        first = _starts(form, params, phi[:, :, 0], theta[:, :, 0], step, place, width, order)
         F = first[0] + 1
-        with np.errstate(all="ignore"):  # of lanes without a likelihood
-            initial = np.concatenate([np.zeros_like(gain), gain, gain, F[None], -1 / F[None]])
-            coefficients = np.concatenate([rows.T[: form.n_mean], phi, theta])
-            totals = sums(
-                self.cell,
-                inputs,
-                np.ascontiguousarray(coefficients.T),
-                np.ascontiguousarray(initial.T),
-                terms=("square", "log_f"),
-                order=0,
-            )
-            S, D = totals.value
-            value = -0.5 * (n_obs * (np.log(2 * math.pi * S / n_obs) + 1) + D)
-            return np.where(PERFECT * n_obs < S, value, np.nan)
+        gain = theta + phi * F
+        gain[:-1] += first[1:]
+        initial = np.empty((n, self.cell.n, width))
+        initial[:, : 2 + r] = 0.0
+        initial[:, 2 + r : 2 + 2 * r] = initial[:, 2 + 2 * r : -3] = gain.transpose(1, 0, 2)
+        initial[:, -3], initial[:, -2], initial[:, -1] = F, 1 / F, -1 / F
+        coefficients = np.empty((n, self.cell.p, width))
+        coefficients[:, : form.n_mean] = rows[: form.n_mean].transpose(1, 0, 2)
+        coefficients[:, form.n_mean :] = phi[list(self.lags)].transpose(1, 0, 2)
+        series = lanes.series[units]
+        n_obs = lanes.n_obs[series]
+        inputs = self.inputs[series, : n_obs.max()]
+        path = variants(self.cell, inputs, coefficients, initial, n_obs)
+        return path.outputs[:, :, 0], path.final[:, 1]
 
 
 def _padded(coefficients: np.ndarray, r: int, n: int) -> np.ndarray:
+    """Coefficients (r, n), zero behind those that there are."""
     result = np.zeros((r, n))
     result[: len(coefficients)] = coefficients[:r]
     return result
 
 
-def _starts(phi: np.ndarray, theta: np.ndarray, base: np.ndarray, n: int) -> np.ndarray:
-    """First columns (r, M) of the stationary variances, of n lanes and others close to them.
+class _Stationary:
+    r"""Systems of the first column x of the stationary variance, of n lanes of one form.
 
-    One step of refinement with the matrix of the lane close by is exact to the square of the step.
+    .. math:: x_j - \rho_j x_0 - \sum_k (\phi_k x_{j+1+k} + \phi_{j+k} x_{k+1}) = b_j
+
+    Past the order of the autoregression the system is triangular: what is solved with matrices is
+    as long as that order, however long the state is.
     """
-    K = phi + theta
-    first = correlation(K, K)
-    ar = np.flatnonzero((phi[:, :n] != 0).any(0))
-    if not len(ar):
-        return first
-    at, A = stationary_start(phi[:, ar], theta[:, ar])
-    assert A is not None  # with an autoregression
-    place = np.full(n, -1)
-    place[ar] = np.arange(len(ar))
-    close = place[base]
-    near = np.flatnonzero(close >= 0)
-    x = at[:, close[near]]
-    later = np.zeros_like(x)
-    later[:-1] = x[1:]
-    p = phi[:, near]
-    applied = x - correlation(p, p) * x[0] - correlation(p, later) - correlation(later, p)
-    rest = first[:, near] - applied
-    # Lanes of one matrix are columns of one right-hand side.
-    order = np.argsort(close[near], kind="stable")
-    owner = close[near][order]
-    column = np.arange(len(order)) - np.searchsorted(owner, owner)
-    right = np.zeros((len(ar), len(phi), column.max() + 1))
-    right[owner, :, column] = rest[:, order].T
-    solved = np.linalg.solve(A, right)
-    x[:, order] += solved[owner, :, column].T
-    first[:, near] = x
-    return first
+
+    def __init__(self, phi: np.ndarray, order: int) -> None:
+        self.phi, self.order = phi, order
+        if order:
+            n = phi.shape[1]
+            # Elements of a Toeplitz and a Hankel matrix of phi, zero outside of it.
+            row = np.zeros((n, 3 * order))
+            row[:, order : 2 * order] = phi[:order].T
+            size = row.itemsize
+            shape, begin = (n, order, order), row[:, order - 1 :]
+            toeplitz, hankel = (
+                np.lib.stride_tricks.as_strided(begin, shape, (row.strides[0], sign * size, size))
+                for sign in (-1, 1)
+            )
+            self.matrices = -(toeplitz + hankel)
+            self.matrices[:, :, 0] = -autocorrelation(phi[:order]).T
+            self.matrices[:, range(order), range(order)] += 1.0
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        """Solutions (r, n, w) of right sides, in their place."""
+        phi, order, r = self.phi[: self.order], self.order, len(right)
+        if not order:
+            return right
+        for j in range(r - 2, -1, -1):
+            # What is known of rows of the matrices goes to the right as well.
+            known = slice(max(j + 1, order), min(j + 1 + order, r))
+            if known.start < known.stop:
+                weights = phi[known.start - j - 1 : known.stop - j - 1]
+                right[j] += np.einsum("kn,knw->nw", weights, right[known])
+        if r > order:
+            right[0] += phi[order - 1, :, None] * right[order]
+        head = np.ascontiguousarray(right[:order].transpose(1, 0, 2))
+        right[:order] = np.linalg.solve(self.matrices, head).transpose(1, 0, 2)
+        return right
+
+
+def autocorrelation(a: np.ndarray) -> np.ndarray:
+    """Sums over k of a_k a_{k+j} for j = 0, ..., r - 1, of an array (r, n)."""
+    result = np.zeros_like(a)
+    for k in np.flatnonzero((a != 0).any(1)):
+        result[: len(a) - k] += a[k] * a[k:]
+    return result
+
+
+def _directions(form: Form, params: np.ndarray) -> Iterator[Direction]:
+    """Parameters of lags by number, and which coefficients of phi (0) or theta (1) move with them.
+
+    Those are pairs of a place and a rate, one number or one of each lane.
+    """
+    counts = np.cumsum([form.n_mean, form.p, form.q, form.P, form.Q]).tolist()
+    _, ar, ma, seasonal_ar, seasonal_ma = form.parts(params.T)
+    for side, lags, seasonal, sign in ((0, ar, seasonal_ar, -1.0), (1, ma, seasonal_ma, 1.0)):
+        for i in range(len(lags)):
+            pairs: list[tuple[int, Any]] = [(i, 1.0)]
+            pairs += [(form.m * (j + 1) + i, sign * c) for j, c in enumerate(seasonal)]
+            yield counts[side] + i, side, pairs
+        for j in range(len(seasonal)):
+            first = form.m * (j + 1)
+            pairs = [(first - 1, 1.0)]
+            pairs += [(first + i, sign * c) for i, c in enumerate(lags)]
+            yield counts[2 + side] + j, side, pairs
+
+
+def _starts(
+    form: Form, params: np.ndarray, phi: np.ndarray, theta: np.ndarray, step: np.ndarray,
+    place: np.ndarray, width: int, order: int,
+) -> np.ndarray:  # fmt: skip
+    """First columns (r, n, width) of the stationary variances of lanes and of their moved units.
+
+    Those of moved units are linear in the step, exact to its square: what a unit moves of A x = b
+    is solved for with the same matrices, and rounding is that of the change alone.
+    """
+    r, n = phi.shape
+    system, K = _Stationary(phi, order), phi + theta
+    x = system.solve(autocorrelation(K)[:, :, None])[:, :, 0]
+    V = K + phi * x[0]
+    V[:-1] += x[1:]
+    wide = np.zeros((2, 3 * r, n))
+    wide[0, r : 2 * r], wide[1, r : 2 * r] = V, K
+    right = np.zeros((r, n, width))
+    for number, side, pairs in _directions(form, params):
+        of = np.flatnonzero(place[:, number])
+        if not len(of):
+            continue
+        values, change = wide[side], np.zeros((r, n))
+        for i, coefficient in pairs:
+            change += coefficient * (values[r + i : 2 * r + i] + values[r + i : i : -1])
+        right[:, of, place[of, number]] = (change * step[:, number])[:, of]
+    return x[:, :, None] + system.solve(right)
 
 
 @cache
-def likelihood_cell(r: int, m: int) -> Cell:
-    """Cell of the innovations of an ARMA with a state of length r and m regressors."""
+def likelihood_cell(r: int, m: int, lags: tuple[int, ...]) -> Cell:
+    """Cell of the innovations of an ARMA with a state of length r and m columns of the mean.
+
+    The coefficients of its autoregression have these places of r; those elsewhere are zero.
+    """
     state = [f"{name}{i}" for name in ("a", "G", "L") for i in range(r)]
-    inputs = ("y", *(f"x{i}" for i in range(m)), "observed")
-    params = (
-        *(f"beta{i}" for i in range(m)),
-        *(f"phi{i + 1}" for i in range(r)),
-        *(f"theta{i + 1}" for i in range(r)),
-    )
-    return named_cell(
-        f"arma_fast_{r}_{m}", partial(_step, r, m), (*state, "F", "M", "square", "log_f"), inputs,
-        params,
+    state = ["e", "log_f", *state, "F", "inverse", "M"]
+    inputs = ["y", *(f"x{i}" for i in range(m))]
+    params = [*(f"beta{i}" for i in range(m)), *(f"phi{i + 1}" for i in lags)]
+    return Cell(
+        f"arma_innovations_{r}_{m}", len(state), len(inputs), len(params),
+        partial(_step, r, m, lags), shared=True, outputs=1,
+        names=(tuple(state), tuple(inputs), tuple(params)),
     )  # fmt: skip
 
 
-def _step(r: int, m: int, state: Fields, inputs: Fields, params: Fields) -> Fields:
-    a, G, L, (F, M) = state[:r], state[r : 2 * r], state[2 * r : 3 * r], state[3 * r : 3 * r + 2]
-    beta, phi = params[:m], params[m : m + r]
-    (y, *X), observed = inputs[:-1], inputs[-1]
+def _step(
+    r: int, m: int, lags: tuple[int, ...], state: Fields, inputs: Fields, params: Fields
+) -> Fields:
+    _, log_f, *memory = state
+    a, G, L, (F, inverse, M) = memory[:r], memory[r : 2 * r], memory[2 * r : 3 * r], memory[3 * r :]
+    beta, phi, (y, *X) = params[:m], dict(zip(lags, params[m:], strict=True)), inputs
     v = y - a[0]
     for b, x in zip(beta, X, strict=True):
         v = v - b * x
-    w, ell = v / F, L[0]
+    w, ell = v * inverse, L[0]
     c = ell * M
     # a moves on by T and the gain; T L, of which F, G and L of the next row follow.
     moved = [t + g * w for t, g in zip(_transition(a, phi), G, strict=True)]
     TL = _transition(L, phi)
-    F_next = F + ell * c
+    next_F = F + ell * c
+    next_inverse = 1 / next_F
     gain = [g + x * c for g, x in zip(G, TL, strict=True)]
-    share = ell / F_next
+    share = ell * next_inverse
     rest = [x - g * share for x, g in zip(TL, gain, strict=True)]
-    square, log_f = observed * v * w, observed * torch.log(F)
-    fields = (*moved, *gain, *rest, F_next, M + c * c / F, square, log_f)
+    fields = (
+        v * torch.sqrt(inverse), log_f + torch.log(F), *moved, *gain, *rest,
+        next_F, next_inverse, M + c * c * inverse,
+    )  # fmt: skip
     return tuple(as_tensor(entry, v) for entry in fields)
 
 
-def _transition(a: Fields, phi: Fields) -> list[torch.Tensor]:
+def _transition(a: Sequence[torch.Tensor], phi: dict[int, torch.Tensor]) -> list[torch.Tensor]:
     """T a: the companion matrix of phi times a vector."""
-    return [phi[i] * a[0] + a[i + 1] for i in range(len(a) - 1)] + [phi[-1] * a[0]]
+    shifted = [*a[1:], torch.zeros_like(a[0])]
+    return [x + phi[i] * a[0] if i in phi else x for i, x in enumerate(shifted)]
