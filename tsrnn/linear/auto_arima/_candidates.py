@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tsrnn.linear._optimise import Evaluation, maximise
+from tsrnn.linear._optimise import Evaluation, Objective, maximise_together
 from tsrnn.linear.arma._polynomials import inverse_roots
 from tsrnn.linear.arma._quasi_newton import climb
 from tsrnn.linear.arma._seasonal import Lanes
@@ -178,10 +178,10 @@ class Candidates:
 
         # Far from an optimum steps of Gauss and Newton's method rise more than those whose
         # curvature a quasi-Newton method learns on the way.
-        ends = maximise(
-            partial(_evaluated, likelihood, numbers), start,
-            scoring=MOST, newton=0.0, tol=ROUGH, max_iter=MOST, give_up=give_up,
-        )  # fmt: skip
+        objective = Objective(partial(_evaluated, likelihood, numbers), start)
+        (ends,) = maximise_together(
+            [objective], scoring=MOST, newton=0.0, tol=ROUGH, max_iter=MOST, give_up=give_up
+        )
         values = criteria(np.arange(len(numbers)), ends.value)
         values[smallest_root(lanes.form, ends.params) < OUTSIDE] = np.inf
         return ends.params, values

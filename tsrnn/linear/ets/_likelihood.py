@@ -96,8 +96,8 @@ class Likelihood:
         # model has away from the value of one that is absent.
         n, smoothing = len(units), len(SMOOTHING)
         free = params[:, :smoothing] != self.recursion.neutral[:smoothing]
-        of, which = np.nonzero(free)
-        moved, place = params[of], (np.arange(len(of)), which)
+        of, number = np.nonzero(free)
+        moved, place = params[of], (np.arange(len(of)), number)
         # Towards the middle of the interval of a smoothing parameter.
         step = np.where(moved[place] > 0.5, -_NEAR, _NEAR)
         moved[place] += step
@@ -107,7 +107,7 @@ class Likelihood:
         bent = (evaluation.gradient[of] - every.gradient[n:]) / step[:, None]
         for j in range(smoothing):
             rows = np.flatnonzero(free[:, j])
-            evaluation.curvature[rows, :, j] = evaluation.curvature[rows, j] = bent[which == j]
+            evaluation.curvature[rows, :, j] = evaluation.curvature[rows, j] = bent[number == j]
         return evaluation
 
     def _evaluated(self, params: np.ndarray, units: np.ndarray) -> Evaluation:
