@@ -26,7 +26,7 @@ from tsrnn.linear.ets._likelihood import PERFECT, Likelihood
 from tsrnn.linear.ets._reduced_form import polynomials
 from tsrnn.linear.ets._search import SCORING, TOLERANCE, Search, empty_search, search
 from tsrnn.linear.ets._specification import Components, fewest_rows
-from tsrnn.linear.ets._start import SMALLEST, bounds, starting_points
+from tsrnn.linear.ets._start import FEW_STARTS, SMALLEST, STARTS, bounds, starting_points
 
 STEPS = 100  # iterations of a climb
 # Weights of the barrier, one climb after the other: the last is about what it costs in likelihood
@@ -93,7 +93,10 @@ class Climb:
         self.of_roots = admissible and model.seasonal != "none"  # bounded by roots
         self.of_states = np.arange(len(model.free)) >= 4
         self.free = model.free & ~(self.of_states & decomposed)
-        starts = starting_points(model, sample.values)
+        # In the admissible region beside the optimum of the usual one, which is of many starts.
+        starts = starting_points(
+            model, sample.values, FEW_STARTS if admissible and not decomposed else len(STARTS)
+        )
         if decomposed:  # those of the first rows, as R and statsmodels have them
             starts[:, :, self.of_states] = starts[0, :, self.of_states].T
         if admissible:
