@@ -64,21 +64,21 @@ def stationary_start(phi: Array, theta: Array) -> tuple[Array, Array | None]:
         A[:, j, j + 1 :] -= lags[:, : r - 1 - j]
         last = min(r - j, r - 1)
         A[:, j, 1 : last + 1] -= lags[:, j : j + last]
-    return solution(A, b), A
+    return solution(A, b.T[:, :, None])[:, :, 0].T, A
 
 
 def solution(A: Array, b: Array) -> Array:
-    """Solutions x (r, N) of A x = b; NaN where rounding leaves a matrix singular.
+    """Solutions (N, r, w) of A x = b; NaN where rounding leaves a matrix (r, r) singular.
 
     So it does next to the unit circle: one lane there is not to end the search of all others.
     """
     try:
-        return np.linalg.solve(A, b.T[:, :, None])[:, :, 0].T
+        return np.linalg.solve(A, b)
     except np.linalg.LinAlgError:
         # The determinant is of the factors that the solution is of: zero where that fails.
         singular = np.linalg.det(A) == 0
         x = np.full(b.shape, np.nan, np.result_type(A, b))
-        x[:, ~singular] = np.linalg.solve(A[~singular], b.T[~singular, :, None])[:, :, 0].T
+        x[~singular] = np.linalg.solve(A[~singular], b[~singular])
         return x
 
 
@@ -208,7 +208,7 @@ def _start_adjoint(
         return d_phi, G_bar + K_bar
     first_bar[0] += np.einsum("rn,rn->n", phi, G_bar)
     # A first = b: derivatives by b are y, those by A are -y first'.
-    y = solution(A.transpose(0, 2, 1), first_bar)
+    y = solution(A.transpose(0, 2, 1), first_bar.T[:, :, None])[:, :, 0].T
     K, later = phi + theta, np.zeros_like(first)
     later[:-1] = first[1:]
     K_bar = correlation(y, K) + convolution(y, K)

@@ -19,6 +19,7 @@ import torch
 from tsrnn.kernels import Cell, variants
 from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.arma._cells import Fields, as_tensor
+from tsrnn.linear.arma._fast_filter import solution
 from tsrnn.linear.arma._seasonal import PERFECT, Lanes, multiplied, stationary
 from tsrnn.linear.arma._specification import Form
 
@@ -204,7 +205,7 @@ class _Stationary:
         if r > order:
             right[0] += phi[order - 1, :, None] * right[order]
         head = np.ascontiguousarray(right[:order].transpose(1, 0, 2))
-        right[:order] = np.linalg.solve(self.matrices, head).transpose(1, 0, 2)
+        right[:order] = solution(self.matrices, head).transpose(1, 0, 2)
         return right
 
 
