@@ -211,7 +211,12 @@ class TestFeatureFrames:
             plot(features.head(0))
 
     def test_selected_rows_keep_their_unit(self, plot, features):
-        plot(features[features.modulus > 0.85])
+        chosen = features[features.modulus > 0.85]
+        assert 0 < len(chosen) < len(features)
+        ax = plot(chosen)
+        labels = {ax.get_xlabel(), ax.get_ylabel()}
+        whole = plot(features)
+        assert labels == {whole.get_xlabel(), whole.get_ylabel()}
 
     def test_what_is_no_model_is_refused(self, plot):
         with pytest.raises(TypeError, match="must be a square matrix"):

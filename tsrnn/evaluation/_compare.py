@@ -136,10 +136,7 @@ def compare(
     facts: dict[str, Any] = attrs if isinstance(attrs, dict) else {}
     settings = _read_settings(facts, loss, alpha, over, n_boot, random_state)
     kind, loss, alpha = settings.kind, settings.loss, settings.alpha
-    if benchmark is not None:
-        choice("benchmark", benchmark, forecasts.models)
-    if not isinstance(owa_benchmark, str):
-        raise TypeError(f"owa_benchmark must be the name of a model; got {owa_benchmark!r}")
+    _check_benchmarks(benchmark, owa_benchmark, forecasts.models)
     forecasts, notes = common_rows(forecasts, facts)
     if kind == "variance":
         check_variances(forecasts)
@@ -188,6 +185,13 @@ def compare(
         n_windows=len(forecasts.series),
         horizon=forecasts.horizon,
     )
+
+
+def _check_benchmarks(benchmark: Any, owa_benchmark: Any, models: Sequence[str]) -> None:
+    if benchmark is not None:
+        choice("benchmark", benchmark, models)
+    if not isinstance(owa_benchmark, str):
+        raise TypeError(f"owa_benchmark must be the name of a model; got {owa_benchmark!r}")
 
 
 class _Settings(NamedTuple):

@@ -60,10 +60,11 @@ def factor_derivatives(form: Form, params: Array, d_phi: Array, d_theta: Array) 
     return result
 
 
-def _whole(form: Form, coefficients: Array) -> Array:
-    """Coefficients (r, N) of those up to the longest lag of some lanes."""
-    rest = np.zeros((form.r - len(coefficients), coefficients.shape[1]))
-    return np.concatenate([coefficients, rest])
+def padded(coefficients: Array, r: int) -> Array:
+    """Coefficients (r, N), zero behind those that there are."""
+    result = np.zeros((r, coefficients.shape[1]))
+    result[: len(coefficients)] = coefficients[:r]
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +162,8 @@ class Lanes:
         value = -0.5 * (n_obs * np.log(2 * math.pi * sigma2) + S / sigma2 + D)
         d_v, d_F = -ratio / sigma2, 0.5 * (ratio**2 / sigma2 - weight / path.F)
         d_phi, d_theta, d_u = adjoint(phi, theta, u, path, d_v, d_F)
-        gradient = factor_derivatives(form, params, _whole(form, d_phi), _whole(form, d_theta))
+        d_phi, d_theta = padded(d_phi, form.r), padded(d_theta, form.r)
+        gradient = factor_derivatives(form, params, d_phi, d_theta)
         gradient[:, : form.n_mean] = -np.einsum("tmn,tn->nm", X, d_u)
         # Innovations after many rows: of variance one, and functions of all the past.
         J = slopes(form, params, path.v, X)

@@ -20,7 +20,7 @@ from tsrnn.kernels import Cell, variants
 from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.arma._cells import Fields, as_tensor
 from tsrnn.linear.arma._fast_filter import solution
-from tsrnn.linear.arma._seasonal import PERFECT, Lanes, multiplied, stationary
+from tsrnn.linear.arma._seasonal import PERFECT, Lanes, multiplied, padded, stationary
 from tsrnn.linear.arma._specification import Form
 
 _STEP = 1e-6  # of differences, in coefficients of series of variance one
@@ -139,7 +139,7 @@ class Likelihood:
         of, moved = np.nonzero(place)
         rows[moved, of, place[of, moved]] += step[of, moved]
         factors = multiplied(form, rows.reshape(-1, n * width).T)
-        phi, theta = (_padded(part, r, n * width).reshape(r, n, width) for part in factors)
+        phi, theta = (padded(part, r).reshape(r, n, width) for part in factors)
         first = _starts(form, params, phi[:, :, 0], theta[:, :, 0], step, place, width, order)
         F = first[0] + 1
         gain = theta + phi * F
@@ -156,13 +156,6 @@ class Likelihood:
         inputs = self.inputs[series, : n_obs.max()]
         path = variants(self.cell, inputs, coefficients, initial, n_obs)
         return path.outputs[:, :, 0], path.final[:, 1]
-
-
-def _padded(coefficients: np.ndarray, r: int, n: int) -> np.ndarray:
-    """Coefficients (r, n), zero behind those that there are."""
-    result = np.zeros((r, n))
-    result[: len(coefficients)] = coefficients[:r]
-    return result
 
 
 class _Stationary:

@@ -42,15 +42,6 @@ class ETSResults(LinearForecaster):
         titles = [model.title for model in family.models]
         return pd.DataFrame(self.fitted_.constants["aicc"], self.units_, titles, copy=True)
 
-    @property
-    def aicc_(self) -> pd.Series:
-        """Akaike's information criterion, corrected for the number of parameters."""
-        n, k = self.estimates_.n_obs, self.estimates_.n_params
-        assert k is not None  # by the fit
-        room = np.where(n > k + 1, n - k - 1.0, np.nan)
-        aicc = -2 * self.estimates_.loglik + 2 * k + 2 * k * (k + 1) / room
-        return self._series(aicc, "aicc")
-
     def components(self, df: Any = None) -> pd.DataFrame:
         """Level, trend and season after every row.
 

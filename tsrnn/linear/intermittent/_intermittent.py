@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -187,8 +188,9 @@ class _Intermittent(LinearForecaster):
     family_class: ClassVar[type[Family]] = IntermittentFamily
     legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
 
+    @abstractmethod
     def _method(self, arguments: Arguments) -> str:
-        raise NotImplementedError
+        """Recursion of the family, by its key in TITLES."""
 
     def _family(self, arguments: Arguments, data: FittedData) -> IntermittentFamily:
         alpha, beta = (
