@@ -21,6 +21,7 @@ ARROWS = {
     "plotting": {"interpret"},
     # plot() of every forecaster draws what plotting.plot_forecasts draws of its frames.
     "contract": {"data", "models", "plotting"},
+    "prior": {"contract"},
     "preprocessing": {"data", "contract"},
     "linear": {"kernels", "data", "contract", "layers", "preprocessing"},
     "training": {"contract"},
@@ -78,6 +79,7 @@ DOORS = {
         "evaluation",
         "hierarchy",
         "preprocessing",
+        "prior",
         "plotting",
         "reporting",
         "sktime",

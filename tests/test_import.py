@@ -29,6 +29,7 @@ ROOMS = [
     "models",
     "plotting",
     "preprocessing",
+    "prior",
     "reporting",
     "sktime",
     "storage",

@@ -1,0 +1,56 @@
+"""Prior of time series: simulated series to train networks on, of components a statistician knows.
+
+`SeriesPrior` draws from a mixture of components, functions ``component(rng, n_series, n_rows,
+season_length)`` that return arrays (n_series, n_rows), and passes the series through layers,
+functions ``layer(rng, values, season_length)``. `COMPONENTS` and `LAYERS` are those of the package.
+"""
+
+from tsrnn.prior._counts import counts, intermittent
+from tsrnn.prior._distributions import innovations
+from tsrnn.prior._layers import calendar, level_shifts, outliers, rounding, scale, zeros
+from tsrnn.prior._linear import draw_poles, ets, growth_rate, random_walk, sarima, structural
+from tsrnn.prior._nonlinear import (
+    bilinear,
+    markov_switching,
+    ornstein_uhlenbeck,
+    threshold_ar,
+    volatility,
+)
+from tsrnn.prior._prior import COMPONENTS, LAYERS, SeriesPrior
+from tsrnn.prior._seasons import compose, season_amplitude, season_shapes, seasons, two_seasons
+from tsrnn.prior._trends import broken_trend, cycles, gaussian_process, growth_curve
+
+__all__ = [
+    "COMPONENTS",
+    "LAYERS",
+    "SeriesPrior",
+    "bilinear",
+    "broken_trend",
+    "calendar",
+    "compose",
+    "counts",
+    "cycles",
+    "draw_poles",
+    "ets",
+    "gaussian_process",
+    "growth_curve",
+    "growth_rate",
+    "innovations",
+    "intermittent",
+    "level_shifts",
+    "markov_switching",
+    "ornstein_uhlenbeck",
+    "outliers",
+    "random_walk",
+    "rounding",
+    "sarima",
+    "scale",
+    "season_amplitude",
+    "season_shapes",
+    "seasons",
+    "structural",
+    "threshold_ar",
+    "two_seasons",
+    "volatility",
+    "zeros",
+]

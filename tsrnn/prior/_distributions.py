@@ -1,0 +1,71 @@
+"""Distributions that several components of the prior draw from."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def occurs(rng: np.random.Generator, probability: float, n_series: int) -> np.ndarray:
+    """Mask of series to which something happens with a probability."""
+    return rng.random(n_series) < probability
+
+
+def loguniform(rng: np.random.Generator, low: float, high: float, size: int) -> np.ndarray:
+    """Draws whose logarithm is uniform."""
+    return np.exp(rng.uniform(np.log(low), np.log(high), size))
+
+
+def step_size(
+    rng: np.random.Generator, low: float, high: float, n_series: int, n_rows: int
+) -> np.ndarray:
+    """Standard deviations of steps: log-uniform, times the root of 60 / T where T is above 60.
+
+    So that long series, whose rows are days and hours, wander as far as short ones.
+    """
+    return loguniform(rng, low, high, n_series) * min(1.0, (60 / n_rows) ** 0.5)
+
+
+def innovations(rng: np.random.Generator, n_series: int, n_rows: int) -> np.ndarray:
+    r"""White noise of variance one, with heavy tails or volatility clusters in some series.
+
+    Of 70 percent of the series it is Gaussian, of 20 percent Student's t with degrees of freedom
+    uniform on (3, 10), of 10 percent GARCH(1, 1):
+
+    .. math:: \varepsilon_t = \sqrt{h_t} z_t, \qquad h_t = (1 - \alpha - \beta) +
+        \alpha \varepsilon_{t-1}^2 + \beta h_{t-1}
+
+    with :math:`\alpha` uniform on (0.02, 0.3) and :math:`\alpha + \beta` on (0.7, 0.99).
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_series, n_rows : int
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_series)
+    """
+    noise = rng.standard_normal((n_rows, n_series))
+    kind = rng.random(n_series)
+    heavy = np.flatnonzero(kind < 0.2)
+    freedom = rng.uniform(3, 10, len(heavy))
+    # Student's t as a Gaussian over the root of a chi-square, at unit variance.
+    noise[:, heavy] *= np.sqrt(
+        (freedom - 2) / (2 * rng.standard_gamma(freedom / 2, (n_rows, len(heavy))))
+    )
+    clusters = np.flatnonzero(kind > 0.9)
+    noise[:, clusters] = garch_noise(rng, noise[:, clusters])
+    return noise
+
+
+def garch_noise(rng: np.random.Generator, noise: np.ndarray) -> np.ndarray:
+    """GARCH(1, 1) of unit variance from white noise (n_rows, n_series); see `innovations`."""
+    n = noise.shape[1]
+    alpha = rng.uniform(0.02, 0.3, n)
+    beta = rng.uniform(0.7, 0.99, n) - alpha
+    variance = np.ones(n)
+    result = np.empty_like(noise)
+    for t, shock in enumerate(noise):
+        result[t] = np.sqrt(variance) * shock
+        variance = 1 - alpha - beta + alpha * result[t] ** 2 + beta * variance
+    return result

@@ -1,0 +1,184 @@
+"""Layers over the components of the prior: calendar, level shifts, outliers, scale, rounding."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tsrnn.prior._distributions import loguniform, occurs
+
+_MONTHS_OF_ROW = {12: 1, 4: 3}
+_DAYS_OF_MONTH = 30.4375
+
+
+def calendar(rng: np.random.Generator, values: np.ndarray, season_length: int) -> np.ndarray:
+    r"""Trading days and month lengths in 15 percent of monthly and quarterly series.
+
+    .. math:: y_t \leftarrow y_t \sum_d w_d N_{d,t} \Big/ \sum_d w_d \bar N_d
+
+    of the numbers :math:`N_{d,t}` of Mondays to Sundays in the month or quarter t, of months that
+    begin at random in 1950 to 2020. Weights are 1 for month lengths alone, in half of these
+    series, else :math:`w_d = 1` on working days, times a factor uniform on (0.7, 1.3), and uniform
+    on (0, 1.5) on Saturdays and Sundays.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    values : ndarray of shape (n_series, n_rows)
+    season_length : int
+        12 for months, 4 for quarters; others are left as they are.
+
+    Returns
+    -------
+    ndarray of shape (n_series, n_rows)
+    """
+    step = _MONTHS_OF_ROW.get(season_length)
+    rows = np.flatnonzero(occurs(rng, 0.15, len(values)))
+    if step is None or not len(rows):
+        return values
+    n_rows = values.shape[1]
+    first = np.datetime64("1950-01", "M") + rng.integers(0, 70 * 12)
+    days = (first + step * np.arange(n_rows + 1)).astype("datetime64[D]").astype(int)
+    # Days of each weekday before a day, counted from the epoch, a Thursday.
+    before = (days[:, None] - np.arange(7)) // 7
+    weekdays = np.diff(before, axis=0)
+    weight = rng.uniform(0.7, 1.3, (len(rows), 7))
+    weight[:, 2:4] = rng.uniform(0, 1.5, (len(rows), 2))
+    weight[occurs(rng, 0.5, len(rows))] = 1.0
+    mean = weight.mean(1) * step * _DAYS_OF_MONTH
+    result = values.copy()
+    result[rows] *= weight @ weekdays.T / mean[:, None]
+    return result
+
+
+def level_shifts(rng: np.random.Generator, values: np.ndarray, season_length: int) -> np.ndarray:
+    r"""Shifts of the level in 8 percent of the series.
+
+    .. math:: y_t \leftarrow y_t e^{\delta [t \ge \tau]}
+
+    with :math:`\delta` Laplace of scale 0.2 and :math:`\tau` uniform.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    values : ndarray of shape (n_series, n_rows)
+    season_length : int
+
+    Returns
+    -------
+    ndarray of shape (n_series, n_rows)
+    """
+    rows = np.flatnonzero(occurs(rng, 0.08, len(values)))
+    n_rows = values.shape[1]
+    place = rng.integers(0, n_rows, (len(rows), 1))
+    factor = np.exp(rng.laplace(0, 0.2, (len(rows), 1)))
+    result = values.copy()
+    result[rows] *= np.where(np.arange(n_rows) >= place, factor, 1.0)
+    return result
+
+
+def outliers(rng: np.random.Generator, values: np.ndarray, season_length: int) -> np.ndarray:
+    r"""Additive outliers in 12 percent of the series, and patches of them.
+
+    .. math:: y_t \leftarrow y_t + z\, \mathrm{median}_u |y_u - y_{u-1}|
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    values : ndarray of shape (n_series, n_rows)
+    season_length : int
+
+    Returns
+    -------
+    ndarray of shape (n_series, n_rows)
+
+    Notes
+    -----
+    The number of outliers is 1 plus a Poisson with mean T / 60; their sizes z are uniform on (3,
+    12), of either sign. In a quarter of these series an outlier lasts 2 to 6 rows. Outliers that
+    would make a positive value fall below a tenth of itself are cut there.
+    """
+    rows = np.flatnonzero(occurs(rng, 0.12, len(values)))
+    n_rows = values.shape[1]
+    if not len(rows) or n_rows < 2:
+        return values
+    result = values.copy()
+    count = 1 + rng.poisson(n_rows / 60, len(rows))
+    length = np.where(occurs(rng, 0.25, len(rows)), rng.integers(2, 7, len(rows)), 1)
+    series = np.repeat(np.arange(len(rows)), count)
+    place = rng.integers(0, n_rows, len(series))
+    size = rng.uniform(3, 12, len(series)) * rng.choice([-1.0, 1.0], len(series))
+    change = np.zeros((len(rows), n_rows))
+    for lag in range(6):
+        reached = (lag < length[series]) & (place + lag < n_rows)
+        np.add.at(change, (series[reached], place[reached] + lag), size[reached])
+    clean = values[rows]
+    dirty = clean + change * np.median(np.abs(np.diff(clean)), axis=1, keepdims=True)
+    result[rows] = np.where(clean > 0, np.maximum(dirty, 0.1 * clean), dirty)
+    return result
+
+
+def zeros(rng: np.random.Generator, values: np.ndarray, season_length: int) -> np.ndarray:
+    """Zeros in 2 percent of the series: single rows that are missing, or a stretch of closure.
+
+    Half of these series lose each row with a probability uniform on (0, 0.2), the others up to a
+    tenth of their rows in one stretch.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    values : ndarray of shape (n_series, n_rows)
+    season_length : int
+
+    Returns
+    -------
+    ndarray of shape (n_series, n_rows)
+    """
+    rows = np.flatnonzero(occurs(rng, 0.02, len(values)))
+    n_rows = values.shape[1]
+    single = rng.random((len(rows), n_rows)) < rng.uniform(0, 0.2, (len(rows), 1))
+    first = rng.integers(0, n_rows, (len(rows), 1))
+    last = first + rng.integers(1, 2 + n_rows // 10, (len(rows), 1))
+    row = np.arange(n_rows)
+    stretch = (row >= first) & (row < last)
+    result = values.copy()
+    result[rows] *= ~np.where(occurs(rng, 0.5, len(rows))[:, None], single, stretch)
+    return result
+
+
+def scale(rng: np.random.Generator, values: np.ndarray, season_length: int) -> np.ndarray:
+    """Level of the series, log-uniform from 10 to 100,000; 3 percent lie about zero.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    values : ndarray of shape (n_series, n_rows)
+    season_length : int
+
+    Returns
+    -------
+    ndarray of shape (n_series, n_rows)
+        Of 3 percent the first value is taken off, as of temperatures and balances.
+    """
+    about_zero = occurs(rng, 0.03, len(values))[:, None]
+    return (values - about_zero * values[:, :1]) * loguniform(rng, 10, 1e5, len(values))[:, None]
+
+
+def rounding(rng: np.random.Generator, values: np.ndarray, season_length: int) -> np.ndarray:
+    """Rounding to integers of 40 percent of the series, to a hundredth of another 20 percent.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    values : ndarray of shape (n_series, n_rows)
+    season_length : int
+
+    Returns
+    -------
+    ndarray of shape (n_series, n_rows)
+    """
+    unit = np.array([1.0, 100.0])
+    kind = rng.choice(3, len(values), p=[0.4, 0.2, 0.4])
+    result = values.copy()
+    for code, parts in enumerate(unit):
+        result[kind == code] = np.round(values[kind == code] * parts) / parts
+    return result

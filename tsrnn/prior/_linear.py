@@ -1,0 +1,307 @@
+"""Linear components of the prior: exponential smoothing, seasonal ARIMA, structural models."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tsrnn.prior._distributions import innovations, loguniform, occurs, step_size
+from tsrnn.prior._seasons import compose, positive, season_amplitude, season_shapes
+
+_ERRORS = (("add", 0.5), ("mul", 0.5))
+_TRENDS = (
+    ("none", False, 0.3), ("add", False, 0.25), ("add", True, 0.25), ("mul", False, 0.1),
+    ("mul", True, 0.1),
+)  # fmt: skip
+_SEASONS = (("none", 0.3), ("add", 0.3), ("mul", 0.4))
+
+
+def growth_rate(
+    rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
+) -> np.ndarray:
+    r"""Relative growth in a row.
+
+    .. math:: g = (0.01 + 0.03 z) \, m^{-1/2} \min(1, 60 / T)
+
+    with z from Student's t with 3 degrees of freedom, cut at plus and minus 0.2: months grow by
+    less than years, and rows of long series, which are days and hours, by less than those of
+    short ones.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_series, n_rows, season_length : int
+
+    Returns
+    -------
+    ndarray of shape (n_series,)
+    """
+    rate = 0.01 + 0.03 * rng.standard_t(3, n_series)
+    rate *= min(1.0, 60 / n_rows) / np.sqrt(season_length)
+    return np.clip(rate, -0.2, 0.2)
+
+
+def ets(rng: np.random.Generator, n_series: int, n_rows: int, season_length: int) -> np.ndarray:
+    r"""Exponential smoothing of all classes, errors, trends and seasons additive or multiplicative.
+
+    .. math::
+        \mu_t = (\ell_{t-1} \oplus \phi b_{t-1}) \otimes s_{t-m}, \qquad
+        y_t = \mu_t + e_t, \qquad e_t = \sigma \varepsilon_t \text{ or } \mu_t \sigma \varepsilon_t
+
+    and the states follow as in Hyndman et al. (2008), Tables 2.2 and 2.3.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_series, n_rows, season_length : int
+
+    Returns
+    -------
+    ndarray of shape (n_series, n_rows)
+
+    Notes
+    -----
+    Level :math:`\ell_0 = 1`; growth :math:`b_0` a `growth_rate`; :math:`\alpha` uniform on
+    (0, 1); :math:`\beta = \alpha \beta^*` with :math:`\beta^*` from Beta(0.5, 5); :math:`\gamma =
+    (1 - \alpha) \gamma^*` with :math:`\gamma^*` from Beta(0.5, 5): trends and seasons of most
+    real series hardly move; :math:`\phi` uniform on (0.8, 0.98); :math:`\sigma` log-uniform on
+    (0.005, 0.2); seasons from `season_shapes` and `season_amplitude`.
+    """
+    error, trend, season = (
+        rng.choice(len(table), n_series, p=[row[-1] for row in table])
+        for table in (_ERRORS, _TRENDS, _SEASONS)
+    )
+    if season_length == 1:
+        season[:] = 0
+    values = np.empty((n_series, n_rows))
+    label = (error * len(_TRENDS) + trend) * len(_SEASONS) + season
+    for code in np.unique(label):
+        rows = np.flatnonzero(label == code)
+        e, t, s = error[rows[0]], trend[rows[0]], season[rows[0]]
+        kind, damped, _ = _TRENDS[t]
+        path = ets_paths(
+            rng, len(rows), n_rows, season_length, _ERRORS[e][0], kind, damped, _SEASONS[s][0]
+        )
+        values[rows] = positive(rng, path - 1)
+    return values
+
+
+def ets_paths(
+    rng: np.random.Generator,
+    n_series: int,
+    n_rows: int,
+    season_length: int,
+    error: str,
+    trend: str,
+    damped: bool,
+    season: str,
+) -> np.ndarray:
+    """Paths (n_rows, n_series) of one class of `ets`, about a level of one."""
+    alpha = rng.uniform(0, 1, n_series)
+    beta = alpha * rng.beta(0.5, 5, n_series)
+    gamma = (1 - alpha) * rng.beta(0.5, 5, n_series)
+    phi = rng.uniform(0.8, 0.98, n_series) if damped else 1.0
+    noise = innovations(rng, n_series, n_rows) * loguniform(rng, 0.005, 0.2, n_series)
+    level = np.ones(n_series)
+    growth = growth_rate(rng, n_series, n_rows, season_length) + (trend == "mul")
+    pattern = np.zeros((season_length, n_series))
+    if season != "none":
+        pattern = season_shapes(rng, n_series, season_length)
+        pattern *= season_amplitude(rng, n_series)
+    if season == "mul":
+        pattern = np.exp(pattern)
+        pattern /= pattern.mean(0)
+    path = np.empty((n_rows, n_series))
+    # Paths that leave the positive numbers under products become NaN and are drawn again.
+    with np.errstate(all="ignore"):
+        for t in range(n_rows):
+            row = t % season_length
+            damped_growth = growth**phi if trend == "mul" else phi * growth
+            ahead = level * damped_growth if trend == "mul" else level
+            ahead = level + damped_growth if trend == "add" else ahead
+            factor = pattern[row] if season == "mul" else 1.0
+            mean = ahead * factor if season == "mul" else ahead + pattern[row]
+            shock = noise[t] * mean if error == "mul" else noise[t]
+            path[t] = mean + shock
+            if season != "none":
+                pattern[row] += gamma * (shock / ahead if season == "mul" else shock)
+            relative = shock / factor
+            if trend == "mul":
+                growth = damped_growth + beta * relative / level
+            elif trend == "add":
+                growth = damped_growth + beta * relative
+            level = ahead + alpha * relative
+    return path
+
+
+def draw_poles(
+    rng: np.random.Generator, n_series: int, largest: float | np.ndarray = 0.99
+) -> np.ndarray:
+    r"""Coefficients of autoregressions whose poles are drawn, inside the unit circle.
+
+    .. math:: \phi(B) = (1 - r_1 B)(1 - r_2 B)(1 - 2 \rho \cos \omega B + \rho^2 B^2)
+
+    A first real pole is there with probability 0.6, a second with 0.15, a pair with 0.25. Their
+    moduli are `largest` times :math:`1 - u`, u log-uniform on (0.01, 1): as near to the circle as
+    far from it. A real pole is negative with probability 0.25, :math:`\omega` uniform on
+    :math:`(0, \pi)`.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_series : int
+    largest : float or ndarray of shape (n_series,)
+        Largest modulus, by series or for all.
+
+    Returns
+    -------
+    ndarray of shape (4, n_series)
+        :math:`\phi_1` to :math:`\phi_4`, of :math:`x_t = \sum_k \phi_k x_{t-k} + \varepsilon_t`.
+    """
+    modulus = largest * (1 - np.exp(rng.uniform(np.log(0.01), 0, (3, n_series))))
+    present = rng.random((3, n_series)) < np.array([[0.6], [0.15], [0.25]])
+    sign = np.where(rng.random((2, n_series)) < 0.25, -1.0, 1.0)
+    first, second = modulus[:2] * present[:2] * sign
+    rho = modulus[2] * present[2]
+    cosine = 2 * rho * np.cos(rng.uniform(0, np.pi, n_series))
+    a, b = first + second, -first * second  # (1 - a B - b B²)
+    c, d = cosine, -(rho**2)
+    return np.stack([a + c, b + d - a * c, -a * d - b * c, -b * d])
+
+
+def arma_paths(
+    rng: np.random.Generator, ar: np.ndarray, ma: np.ndarray, n_rows: int, noise: np.ndarray
+) -> np.ndarray:
+    """Paths of an ARMA process with coefficients (order, n_series), the last `n_rows` of noise.
+
+    Rows of `noise` (more, n_series) before the last `n_rows` are a burn-in.
+    """
+    moving = noise.copy()
+    for lag, coefficient in enumerate(ma, 1):
+        moving[lag:] += coefficient * noise[:-lag]
+    for t in range(1, len(moving)):
+        for lag, coefficient in enumerate(ar[:t], 1):
+            moving[t] += coefficient * moving[t - lag]
+    return moving[len(moving) - n_rows :]
+
+
+def sarima(rng: np.random.Generator, n_series: int, n_rows: int, season_length: int) -> np.ndarray:
+    r"""Seasonal ARIMA, with poles and zeros near to the unit circle and far from it.
+
+    .. math:: \phi(B) (1 - \Phi B^m) (1 - B)^d (1 - B^m)^D (y_t - s_t - g t) =
+        \theta(B) (1 - \Theta B^m) \sigma \varepsilon_t
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_series, n_rows, season_length : int
+
+    Returns
+    -------
+    ndarray of shape (n_series, n_rows)
+
+    Notes
+    -----
+    d is 0, 1, 2 with probabilities 0.35, 0.55, 0.1; D is 1 with probability 0.3 where there is a
+    season. :math:`\phi` from `draw_poles`, of modulus at most 0.99, 0.9, 0.6 by d;
+    :math:`\theta` from the same with at most 0.9. :math:`\Phi` is uniform on (-0.3, 0.9) in half
+    of the series, else 0; :math:`\Theta` uniform on (0.3, 1) where D is 1. :math:`\sigma` is
+    log-uniform on (0.01, 0.2) times 1, 0.7, 0.1 by d. The season :math:`s_t`, which
+    :math:`1 - B^m` takes away, is there with probability 0.7; g is a `growth_rate` where d > 0.
+    """
+    d = rng.choice(3, n_series, p=[0.35, 0.55, 0.1])
+    seasonal = occurs(rng, 0.3, n_series) & (season_length > 1)
+    ar = draw_poles(rng, n_series, np.array([0.99, 0.9, 0.6])[d])
+    ma = -draw_poles(rng, n_series, 0.9)
+    burn = 60 + 2 * season_length * (season_length <= 24)
+    noise = innovations(rng, n_series, n_rows + burn)
+    if season_length > 1:
+        moving = seasonal * rng.uniform(0.3, 1, n_series)
+        noise[season_length:] -= moving * noise[:-season_length].copy()
+    path = arma_paths(rng, ar, ma, n_rows + burn, noise)
+    if season_length > 1:
+        phi = occurs(rng, 0.5, n_series) * rng.uniform(-0.3, 0.9, n_series) * ~seasonal
+        _seasonal_recursion(path, phi, season_length)
+    path = path[burn:]
+    _seasonal_recursion(path, seasonal.astype(float), season_length)
+    for order in (1, 2):
+        path[:, d >= order] = path[:, d >= order].cumsum(0)
+    # A sum of T steps is as wide as T to the power d - 1/2.
+    slower = min(1.0, 60 / n_rows) ** np.array([0.0, 0.5, 1.5])
+    sigma = loguniform(rng, 0.01, 0.2, n_series) * (np.array([1.0, 0.5, 0.04]) * slower)[d]
+    # Sums over both differences grow faster than those over one.
+    path *= sigma * np.where(seasonal, 0.3, 1.0)
+    path += (d > 0) * growth_rate(rng, n_series, n_rows, season_length) * np.arange(n_rows)[:, None]
+    if season_length > 1:
+        amplitude = season_amplitude(rng, n_series) * occurs(rng, 0.7, n_series)
+        shapes = season_shapes(rng, n_series, season_length)
+        path += amplitude * shapes[np.arange(n_rows) % season_length]
+    return positive(rng, path)
+
+
+def _seasonal_recursion(path: np.ndarray, coefficient: np.ndarray, season_length: int) -> None:
+    """Add in place the coefficient times the row a season before, from the first rows on."""
+    if season_length == 1 or not coefficient.any():
+        return
+    for t in range(season_length, len(path)):
+        path[t] += coefficient * path[t - season_length]
+
+
+def structural(
+    rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
+) -> np.ndarray:
+    r"""Local linear trend with one season or two, and noise.
+
+    .. math:: \mu_t = \mu_{t-1} + b_{t-1} + \sigma_\mu \eta_t, \qquad
+        b_t = \phi b_{t-1} + \sigma_b \zeta_t, \qquad x_t = \mu_t + a S_t + \sigma \varepsilon_t
+
+    composed as `compose` says, with a season in 90 percent of the series.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_series, n_rows, season_length : int
+
+    Returns
+    -------
+    ndarray of shape (n_series, n_rows)
+
+    Notes
+    -----
+    :math:`\sigma_\mu` is log-uniform on (0.002, 0.1), :math:`\sigma_b` on (0.0002, 0.01);
+    :math:`\phi` is 1 in half of the series, else uniform on (0.8, 0.99); :math:`b_0` a
+    `growth_rate`.
+    """
+    phi = np.where(occurs(rng, 0.5, n_series), 1.0, rng.uniform(0.8, 0.99, n_series))
+    shock = rng.standard_normal((n_rows, n_series)) * step_size(rng, 2e-4, 5e-3, n_series, n_rows)
+    slope = np.empty((n_rows, n_series))
+    slope[0] = growth_rate(rng, n_series, n_rows, season_length)
+    for t in range(1, n_rows):
+        slope[t] = phi * slope[t - 1] + shock[t]
+    level = innovations(rng, n_series, n_rows) * step_size(rng, 2e-3, 0.1, n_series, n_rows)
+    return compose(rng, (slope + level).cumsum(0), season_length, seasonal=0.9)
+
+
+def random_walk(
+    rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
+) -> np.ndarray:
+    r"""Random walk with drift, with or without season and noise.
+
+    .. math:: \mu_t = \mu_{t-1} + g + \sigma \varepsilon_t
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_series, n_rows, season_length : int
+
+    Returns
+    -------
+    ndarray of shape (n_series, n_rows)
+
+    Notes
+    -----
+    g is a `growth_rate`, :math:`\sigma` log-uniform on (0.005, 0.15), innovations from
+    `innovations`. Composed as `compose` says, with season and noise in 40 percent each.
+    """
+    steps = innovations(rng, n_series, n_rows) * step_size(rng, 5e-3, 0.12, n_series, n_rows)
+    path = (steps + growth_rate(rng, n_series, n_rows, season_length)).cumsum(0)
+    return compose(rng, path, season_length, seasonal=0.4, noisy=0.4)

@@ -1,0 +1,208 @@
+"""Shapes of seasons, how they change, and the composition of a path with season and noise."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tsrnn.prior._distributions import innovations, loguniform, occurs
+
+# Rows of the season around a season: the week around the day, the year around the week.
+OUTER_SEASON = {5: 260, 7: 365, 24: 168, 48: 336, 96: 672}
+# exp(5) is about 150: of real series hardly any grows or falls by more within a few hundred rows.
+_LARGEST_RANGE = 5.0
+# Below, a series in units of its level would not be positive, or nearly so.
+_LOWEST = 0.05
+_SHAPES = ("harmonics", "peak", "dip", "free", "block")
+
+
+def season_shapes(
+    rng: np.random.Generator, n_series: int, season_length: int, kinds: tuple[str, ...] = _SHAPES
+) -> np.ndarray:
+    r"""Seasonal patterns of mean zero and mean square one.
+
+    .. math:: s_j = \sum_{k=1}^{K} k^{-a} z_k \cos(2 \pi k j / m + \varphi_k), \qquad
+        s_j = e^{\kappa (\cos(2 \pi j / m - \varphi) - 1)}, \qquad s_j = z_j
+
+    and blocks of low rows, each standardised over the season.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_series : int
+    season_length : int
+        Rows of a season, m.
+    kinds : tuple of str
+        Shapes among which each series draws with equal probabilities: "harmonics", of which
+        K is uniform up to 6 and a uniform on (0.5, 2); "peak", where
+        :math:`\kappa` is log-uniform on (1, 50), as of tourism; "dip", a peak upside down, as of a
+        month of holidays; "free", independent Gaussian rows; "block", a low stretch of an
+        eighth to half of the season, as weekends and nights.
+
+    Returns
+    -------
+    ndarray of shape (season_length, n_series)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import season_shapes
+    >>> shapes = season_shapes(np.random.default_rng(0), 3, 12)
+    >>> shapes.shape, bool(np.allclose(shapes.mean(0), 0) and np.allclose(shapes.var(0), 1))
+    ((12, 3), True)
+    """
+    kind = rng.choice(np.array(kinds), n_series)
+    shapes = np.empty((season_length, n_series))
+    angle = 2 * np.pi * np.arange(season_length)[:, None] / season_length
+    for name in kinds:
+        columns = np.flatnonzero(kind == name)
+        n = len(columns)
+        phase = rng.uniform(0, 2 * np.pi, n)
+        if name == "harmonics":
+            most = max(1, min(6, season_length // 2))
+            count = rng.integers(1, most + 1, n)
+            decay = rng.uniform(0.5, 2, n)
+            shape = np.zeros((season_length, n))
+            for k in range(1, most + 1):
+                weight = (k <= count) * k**-decay * rng.standard_normal(n)
+                shape += weight * np.cos(k * angle + rng.uniform(0, 2 * np.pi, n))
+        elif name in ("peak", "dip"):
+            shape = np.exp(loguniform(rng, 1, 50, n) * (np.cos(angle - phase) - 1))
+            shape *= 1.0 if name == "peak" else -1.0
+        elif name == "free":
+            shape = rng.standard_normal((season_length, n))
+        else:
+            low = (angle - phase) % (2 * np.pi) < 2 * np.pi * rng.uniform(0.125, 0.5, n)
+            shape = rng.normal(0, 0.1, (season_length, n)) - low
+        shapes[:, columns] = shape
+    shapes -= shapes.mean(0)
+    spread = shapes.std(0)
+    # A block can miss all rows of a short season, harmonics can fall on their zeros.
+    return np.where(spread > 1e-6, shapes / np.maximum(spread, 1e-6), 0.0)
+
+
+def seasons(
+    rng: np.random.Generator, n_series: int, n_rows: int, season_length: int, change: float = 0.1
+) -> np.ndarray:
+    r"""Seasonal patterns over time, of mean square near one, half of which change slowly.
+
+    .. math:: S_t = s_{t \bmod m, \lfloor t / m \rfloor}, \qquad s_{j,c} = s_{j,c-1} + \omega
+        \eta_{j,c}
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_series, n_rows, season_length : int
+    change : float
+        Largest :math:`\omega`, the standard deviation of what a row of the season changes by from
+        one season to the next; half of the series draw it log-uniformly from a hundredth of this
+        on, the others have 0.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_series)
+        Zero where `season_length` is 1.
+    """
+    if season_length == 1:
+        return np.zeros((n_rows, n_series))
+    shapes = season_shapes(rng, n_series, season_length)
+    start = rng.integers(season_length)  # of a calendar that all series of a draw share
+    row = np.arange(start, start + n_rows)
+    path = shapes[row % season_length]
+    changing = np.flatnonzero(occurs(rng, 0.5, n_series))
+    steps = rng.standard_normal((n_rows, len(changing))) * loguniform(
+        rng, change / 100, change, len(changing)
+    )
+    for first in range(season_length, n_rows, season_length):
+        block = slice(first, first + season_length)
+        rows = len(steps[block])
+        steps[block] += steps[first - season_length : first - season_length + rows]
+    path[:, changing] += steps
+    return path
+
+
+def two_seasons(
+    rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
+) -> np.ndarray:
+    """Seasons within seasons: the day and the week, the week and the year.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_series, n_rows, season_length : int
+        Around seasons of 24 rows there are those of 168, around 7 those of 365, around 5, 48
+        and 96 those of 260, 336 and 672. Other seasons are single.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_series)
+        Sum of both. The outer one steps with the inner (days of a week) where it is a multiple of
+        it, else it is smooth; its size is that of the inner times a factor uniform on (0, 1).
+    """
+    path = seasons(rng, n_series, n_rows, season_length)
+    outer = OUTER_SEASON.get(season_length)
+    if outer is None:
+        return path
+    row = rng.integers(outer) + np.arange(n_rows)
+    if outer % season_length == 0:
+        shapes = season_shapes(rng, n_series, outer // season_length, ("block", "free", "dip"))
+        slow = shapes[row // season_length % (outer // season_length)]
+    else:
+        slow = season_shapes(rng, n_series, outer, ("harmonics", "peak"))[row % outer]
+    return path + rng.uniform(0, 1, n_series) * slow
+
+
+def season_amplitude(rng: np.random.Generator, n_series: int) -> np.ndarray:
+    """Standard deviation of a season relative to the level: log-normal about 0.08, at most 1."""
+    return np.minimum(np.exp(rng.normal(np.log(0.08), 1.0, n_series)), 1.0)
+
+
+def compose(
+    rng: np.random.Generator,
+    path: np.ndarray,
+    season_length: int,
+    seasonal: float = 0.7,
+    noisy: float = 0.7,
+) -> np.ndarray:
+    r"""Positive series of a path of the level, a season and noise, by sums or products.
+
+    .. math:: y_t = 1 + x_t, \qquad \text{or} \qquad y_t = e^{x_t}, \qquad
+        x_t = \mu_t + a S_t + \sigma \varepsilon_t
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    path : ndarray of shape (n_rows, n_series)
+        Level relative to one, or its logarithm, :math:`\mu_t`.
+    season_length : int
+    seasonal : float
+        Probability of a season, of amplitude `season_amplitude`, where `season_length` is above 1.
+    noisy : float
+        Probability of noise, with :math:`\sigma` log-uniform on (0.003, 0.2) and
+        :math:`\varepsilon` from `innovations`.
+
+    Returns
+    -------
+    ndarray of shape (n_series, n_rows)
+        Half of the series are products, and those of the other half whose sum would fall below
+        a twentieth of the level. Series that grow or fall by more than a factor of 150
+        are NaN: `SeriesPrior` draws them again.
+    """
+    n_rows, n_series = path.shape
+    if season_length > 1:
+        columns = np.flatnonzero(occurs(rng, seasonal, n_series))
+        season = two_seasons(rng, len(columns), n_rows, season_length)
+        path = path.copy()
+        path[:, columns] += season_amplitude(rng, len(columns)) * season
+    columns = np.flatnonzero(occurs(rng, noisy, n_series))
+    noise = innovations(rng, len(columns), n_rows) * loguniform(rng, 0.003, 0.2, len(columns))
+    path[:, columns] += noise
+    return positive(rng, path)
+
+
+def positive(rng: np.random.Generator, path: np.ndarray) -> np.ndarray:
+    """Positive series (n_series, n_rows) of a path (n_rows, n_series), as `compose` says."""
+    exploding = ~(np.ptp(path, axis=0) <= _LARGEST_RANGE)
+    path = np.where(exploding, np.nan, path)
+    with np.errstate(invalid="ignore"):
+        products = occurs(rng, 0.5, path.shape[1]) | ~(path.min(0) > _LOWEST - 1)
+    return np.ascontiguousarray(np.where(products, np.exp(path), 1 + path).T)

@@ -1,0 +1,189 @@
+"""Smooth components of the prior: broken trends, growth curves, cycles, Gaussian processes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tsrnn.prior._distributions import loguniform, occurs, step_size
+from tsrnn.prior._linear import growth_rate
+from tsrnn.prior._seasons import compose
+
+_BREAKS = 6
+_CURVES = ("exponential", "logistic", "gompertz")
+# Series that share hyperparameters, and so a factorisation, which costs the cube of the rows.
+_SHARING = 8
+# Relative to the variance: rounding makes kernels of smooth functions indefinite below it.
+_JITTER = 1e-8
+
+
+def broken_trend(
+    rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
+) -> np.ndarray:
+    r"""Straight lines with breaks, of which some fade.
+
+    .. math:: \mu_t = \sum_{u \le t} \phi^{u - \tau(u)} b_{\tau(u)}
+
+    with slopes b that change at the breaks :math:`\tau`, the last before u.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_series, n_rows, season_length : int
+
+    Returns
+    -------
+    ndarray of shape (n_series, n_rows)
+
+    Notes
+    -----
+    The number of breaks is Poisson with mean 0.5 + T / 60, at most 6, their places uniform. Slopes
+    are each a `growth_rate`; :math:`\phi` is 1 in 60 percent of the series, else uniform on (0.8,
+    0.99). A random walk with :math:`\sigma` log-uniform on (0.0005, 0.03) is added; composed as
+    `compose` says.
+    """
+    count = np.minimum(rng.poisson(0.5 + n_rows / 60, n_series), _BREAKS)
+    phi = np.where(occurs(rng, 0.6, n_series), 1.0, rng.uniform(0.8, 0.99, n_series))
+    slope = np.repeat(growth_rate(rng, n_series, n_rows, season_length)[None], n_rows, 0)
+    age = np.repeat(np.arange(n_rows, dtype=float)[:, None], n_series, 1)
+    places = np.sort(rng.integers(1, max(n_rows, 2), (_BREAKS, n_series)), axis=0)
+    row = np.arange(n_rows)[:, None]
+    for k in range(_BREAKS):
+        after = (row >= places[k]) & (k < count)
+        slope = np.where(after, growth_rate(rng, n_series, n_rows, season_length), slope)
+        age = np.where(after, row - places[k], age)
+    steps = rng.standard_normal((n_rows, n_series)) * step_size(rng, 5e-4, 0.03, n_series, n_rows)
+    return compose(rng, (slope * phi**age + steps).cumsum(0), season_length)
+
+
+def growth_curve(
+    rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
+) -> np.ndarray:
+    r"""Exponential, logistic and Gompertz growth, or decline.
+
+    .. math:: e^{g t}, \qquad \frac{1 + K}{1 + K e^{-(t - c) / w}}\!, \qquad
+        e^{K (1 - e^{-(t - c) / w})}
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_series, n_rows, season_length : int
+
+    Returns
+    -------
+    ndarray of shape (n_series, n_rows)
+
+    Notes
+    -----
+    The logarithms of the curves are composed as `compose` says, each with probability one third.
+    g is a `growth_rate`; the logistic and Gompertz curves rise in their logarithm by H, Laplace
+    with scale 0.7, around a centre uniform on (-0.2 T, 1.2 T), over a width w of T times a
+    log-uniform on (0.03, 0.5). A random walk with :math:`\sigma` log-uniform on (0.0005, 0.03) is
+    added.
+    """
+    row = np.arange(n_rows)[:, None]
+    height = rng.laplace(0, 0.7, n_series)
+    width = n_rows * loguniform(rng, 0.03, 0.5, n_series)
+    distance = (row - rng.uniform(-0.2, 1.2, n_series) * n_rows) / width
+    curves = {
+        "exponential": growth_rate(rng, n_series, n_rows, season_length) * row,
+        "logistic": height / (1 + np.exp(-np.clip(distance, -30, 30))),
+        "gompertz": height * np.exp(-np.exp(-np.clip(distance, -5, 30))),
+    }
+    path = np.choose(rng.integers(len(_CURVES), size=n_series), [curves[c] for c in _CURVES])
+    path = path - path[0]
+    steps = rng.standard_normal((n_rows, n_series)) * step_size(rng, 5e-4, 0.03, n_series, n_rows)
+    return compose(rng, path + steps.cumsum(0), season_length)
+
+
+def cycles(rng: np.random.Generator, n_series: int, n_rows: int, season_length: int) -> np.ndarray:
+    r"""Stochastic cycle of a random period around a random walk.
+
+    .. math:: \begin{pmatrix} c_t \\ c^*_t \end{pmatrix} = \rho \begin{pmatrix} \cos \omega &
+        \sin \omega \\ -\sin \omega & \cos \omega \end{pmatrix}
+        \begin{pmatrix} c_{t-1} \\ c^*_{t-1} \end{pmatrix} + \kappa_t
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_series, n_rows, season_length : int
+
+    Returns
+    -------
+    ndarray of shape (n_series, n_rows)
+
+    Notes
+    -----
+    The period :math:`2 \pi / \omega` is log-uniform between 3 rows and the number of rows, at least
+    12, :math:`\rho` is one less a log-uniform on (0.001, 0.2). The cycle starts in its stationary
+    distribution, of standard deviation log-uniform on (0.02, 0.3); the random walk's is log-uniform
+    on (0.0005, 0.03). Composed as `compose` says, with a season in 40 percent of the series.
+    """
+    omega = 2 * np.pi / loguniform(rng, 3, max(12, n_rows), n_series)
+    rho = 1 - loguniform(rng, 1e-3, 0.2, n_series)
+    turn = rho * np.exp(1j * omega)
+    shocks = rng.standard_normal((n_rows, n_series)) + 1j * rng.standard_normal((n_rows, n_series))
+    shocks[1:] *= np.sqrt(1 - rho**2)
+    cycle = shocks
+    for t in range(1, n_rows):
+        cycle[t] += turn * cycle[t - 1]
+    path = cycle.real * loguniform(rng, 0.02, 0.3, n_series)
+    steps = rng.standard_normal((n_rows, n_series)) * step_size(rng, 5e-4, 0.03, n_series, n_rows)
+    return compose(rng, path + steps.cumsum(0), season_length, seasonal=0.4)
+
+
+def gaussian_process(
+    rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
+) -> np.ndarray:
+    r"""Gaussian processes with sums and products of kernels.
+
+    .. math:: k(t, u) = a_1 e^{-(t-u)^2 / 2 \ell^2} + a_2 e^{-|t-u| / \ell'} + a_3 t u / T^2 +
+        a_4 e^{-2 \sin^2(\pi (t-u) / m) / h^2} e^{-(t-u)^2 / 2 L^2} (1 + a_5 t u / T^2)
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_series, n_rows, season_length : int
+
+    Returns
+    -------
+    ndarray of shape (n_series, n_rows)
+
+    Notes
+    -----
+    Scales :math:`\ell, \ell'` are log-uniform on (0.05 T, T), h on (0.3, 2), L on (T / 2, 10 T);
+    the smooth, the rough, the linear and the periodic term are there with probabilities 0.6, 0.4,
+    0.4 and 0.6, at standard deviations log-uniform on (0.03, 0.3), the periodic one at a
+    `season_amplitude`, its growth :math:`a_5` with probability 0.4 uniform on (0, 4). Where there
+    is no season the periodic term has a period log-uniform between 4 rows and half of the rows. 8
+    series share hyperparameters. Noise is added and paths composed as `compose` says, without a
+    further season.
+    """
+    n_kernels = -(-n_series // _SHARING)
+    present = rng.random((n_kernels, 4)) < np.array([0.6, 0.4, 0.4, 0.6])
+    scale = loguniform(rng, 0.03, 0.3, 4 * n_kernels).reshape(n_kernels, 4)
+    length = n_rows * loguniform(rng, 0.05, 1.0, 2 * n_kernels).reshape(n_kernels, 2)
+    roughness = loguniform(rng, 0.3, 2, n_kernels)
+    memory = n_rows * loguniform(rng, 0.5, 10, n_kernels)
+    growing = occurs(rng, 0.4, n_kernels) * rng.uniform(0, 4, n_kernels)
+    period = np.full(n_kernels, float(season_length))
+    if season_length == 1:
+        period = loguniform(rng, 4, max(8, n_rows / 2), n_kernels)
+    else:
+        scale[:, 3] = np.minimum(np.exp(rng.normal(np.log(0.08), 1.0, n_kernels)), 1.0)
+    variance = present * scale**2
+    row = np.arange(n_rows, dtype=float)
+    lag = row[:, None] - row
+    product = np.outer(row, row) / n_rows**2
+    normal = rng.standard_normal((n_kernels, n_rows, _SHARING))
+    path = np.empty((n_kernels, n_rows, _SHARING))
+    for k in range(n_kernels):
+        a = variance[k]
+        kernel = a[0] * np.exp(-0.5 * (lag / length[k, 0]) ** 2) + a[2] * product
+        kernel += a[1] * np.exp(-np.abs(lag) / length[k, 1])
+        repeated = np.exp(-2 * (np.sin(np.pi * lag / period[k]) / roughness[k]) ** 2)
+        repeated *= np.exp(-0.5 * (lag / memory[k]) ** 2)
+        kernel += a[3] * repeated * (1 + growing[k] * product)
+        kernel.flat[:: n_rows + 1] += _JITTER * (1 + a.sum() * (1 + growing[k]))
+        path[k] = np.linalg.cholesky(kernel) @ normal[k]
+    paths = path.transpose(1, 0, 2).reshape(n_rows, -1)[:, :n_series]
+    return compose(rng, paths - paths[0], season_length, seasonal=0.0, noisy=0.9)
