@@ -7,8 +7,9 @@ functions ``layer(rng, values, season_length)``. `COMPONENTS` and `LAYERS` are t
 
 from tsrnn.prior._counts import counts, intermittent
 from tsrnn.prior._distributions import innovations
+from tsrnn.prior._hyperpriors import growth_rate, season_amplitude
 from tsrnn.prior._layers import calendar, level_shifts, outliers, rounding, scale, zeros
-from tsrnn.prior._linear import draw_poles, ets, growth_rate, random_walk, sarima, structural
+from tsrnn.prior._linear import draw_poles, ets, random_walk, sarima, structural
 from tsrnn.prior._nonlinear import (
     bilinear,
     markov_switching,
@@ -17,7 +18,7 @@ from tsrnn.prior._nonlinear import (
     volatility,
 )
 from tsrnn.prior._prior import COMPONENTS, LAYERS, SeriesPrior
-from tsrnn.prior._seasons import compose, season_amplitude, season_shapes, seasons, two_seasons
+from tsrnn.prior._seasons import compose, season_shapes, seasons, two_seasons
 from tsrnn.prior._trends import broken_trend, cycles, gaussian_process, growth_curve
 
 __all__ = [

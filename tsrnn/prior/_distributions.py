@@ -15,16 +15,6 @@ def loguniform(rng: np.random.Generator, low: float, high: float, size: int) -> 
     return np.exp(rng.uniform(np.log(low), np.log(high), size))
 
 
-def step_size(
-    rng: np.random.Generator, low: float, high: float, n_series: int, n_rows: int
-) -> np.ndarray:
-    """Standard deviations of steps: log-uniform, times the root of 60 / T where T is above 60.
-
-    So that long series, whose rows are days and hours, wander as far as short ones.
-    """
-    return loguniform(rng, low, high, n_series) * min(1.0, (60 / n_rows) ** 0.5)
-
-
 def innovations(rng: np.random.Generator, n_series: int, n_rows: int) -> np.ndarray:
     r"""White noise of variance one, with heavy tails or volatility clusters in some series.
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tsrnn.prior._distributions import innovations, loguniform, occurs, step_size
-from tsrnn.prior._seasons import compose, positive, season_amplitude, season_shapes
+from tsrnn.prior._distributions import innovations, occurs
+from tsrnn.prior._hyperpriors import growth_rate, noise_size, season_amplitude, step_size
+from tsrnn.prior._seasons import compose, positive, season_shapes
 
 _ERRORS = (("add", 0.5), ("mul", 0.5))
 _TRENDS = (
@@ -13,31 +14,6 @@ _TRENDS = (
     ("mul", True, 0.1),
 )  # fmt: skip
 _SEASONS = (("none", 0.3), ("add", 0.3), ("mul", 0.4))
-
-
-def growth_rate(
-    rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
-) -> np.ndarray:
-    r"""Relative growth in a row.
-
-    .. math:: g = (0.01 + 0.03 z) \, m^{-1/2} \min(1, 60 / T)
-
-    with z from Student's t with 3 degrees of freedom, cut at plus and minus 0.2: months grow by
-    less than years, and rows of long series, which are days and hours, by less than those of
-    short ones.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    n_series, n_rows, season_length : int
-
-    Returns
-    -------
-    ndarray of shape (n_series,)
-    """
-    rate = 0.01 + 0.03 * rng.standard_t(3, n_series)
-    rate *= min(1.0, 60 / n_rows) / np.sqrt(season_length)
-    return np.clip(rate, -0.2, 0.2)
 
 
 def ets(rng: np.random.Generator, n_series: int, n_rows: int, season_length: int) -> np.ndarray:
@@ -96,17 +72,24 @@ def ets_paths(
     season: str,
 ) -> np.ndarray:
     """Paths (n_rows, n_series) of one class of `ets`, about a level of one."""
-    alpha = rng.uniform(0, 1, n_series)
+    # Years are sums of many rows and remember their last value better than the days they sum.
+    alpha = rng.beta(2, 1, n_series) if season_length < 5 else rng.uniform(0, 1, n_series)
     beta = alpha * rng.beta(0.5, 5, n_series)
     gamma = (1 - alpha) * rng.beta(0.5, 5, n_series)
     phi = rng.uniform(0.8, 0.98, n_series) if damped else 1.0
-    noise = innovations(rng, n_series, n_rows) * loguniform(rng, 0.005, 0.2, n_series)
+    # A level that follows its errors closely moves by them, another has them around it.
+    sigma = np.where(
+        alpha > 0.5,
+        step_size(rng, n_series, n_rows, season_length),
+        noise_size(rng, n_series, season_length),
+    )
+    noise = innovations(rng, n_series, n_rows) * sigma
     level = np.ones(n_series)
     growth = growth_rate(rng, n_series, n_rows, season_length) + (trend == "mul")
     pattern = np.zeros((season_length, n_series))
     if season != "none":
         pattern = season_shapes(rng, n_series, season_length)
-        pattern *= season_amplitude(rng, n_series)
+        pattern *= season_amplitude(rng, n_series, season_length)
     if season == "mul":
         pattern = np.exp(pattern)
         pattern /= pattern.mean(0)
@@ -211,7 +194,7 @@ def sarima(rng: np.random.Generator, n_series: int, n_rows: int, season_length: 
     d = rng.choice(3, n_series, p=[0.35, 0.55, 0.1])
     seasonal = occurs(rng, 0.3, n_series) & (season_length > 1)
     ar = draw_poles(rng, n_series, np.array([0.99, 0.9, 0.6])[d])
-    ma = -draw_poles(rng, n_series, 0.9)
+    ma = draw_poles(rng, n_series, 0.9) * rng.choice([-1.0, 0.0, 1.0], n_series)
     burn = 60 + 2 * season_length * (season_length <= 24)
     noise = innovations(rng, n_series, n_rows + burn)
     if season_length > 1:
@@ -226,13 +209,18 @@ def sarima(rng: np.random.Generator, n_series: int, n_rows: int, season_length: 
     for order in (1, 2):
         path[:, d >= order] = path[:, d >= order].cumsum(0)
     # A sum of T steps is as wide as T to the power d - 1/2.
-    slower = min(1.0, 60 / n_rows) ** np.array([0.0, 0.5, 1.5])
-    sigma = loguniform(rng, 0.01, 0.2, n_series) * (np.array([1.0, 0.5, 0.04]) * slower)[d]
+    slower = np.array([1.0, 1.0, min(1.0, 60 / n_rows)])
+    sigma = np.where(
+        d == 0,
+        noise_size(rng, n_series, season_length),
+        step_size(rng, n_series, n_rows, season_length) * np.where(d == 2, 0.1, 1.0),
+    )
+    sigma *= slower[d]
     # Sums over both differences grow faster than those over one.
     path *= sigma * np.where(seasonal, 0.3, 1.0)
-    path += (d > 0) * growth_rate(rng, n_series, n_rows, season_length) * np.arange(n_rows)[:, None]
+    path += growth_rate(rng, n_series, n_rows, season_length) * np.arange(n_rows)[:, None]
     if season_length > 1:
-        amplitude = season_amplitude(rng, n_series) * occurs(rng, 0.7, n_series)
+        amplitude = season_amplitude(rng, n_series, season_length) * occurs(rng, 0.7, n_series)
         shapes = season_shapes(rng, n_series, season_length)
         path += amplitude * shapes[np.arange(n_rows) % season_length]
     return positive(rng, path)
@@ -272,13 +260,17 @@ def structural(
     `growth_rate`.
     """
     phi = np.where(occurs(rng, 0.5, n_series), 1.0, rng.uniform(0.8, 0.99, n_series))
-    shock = rng.standard_normal((n_rows, n_series)) * step_size(rng, 2e-4, 5e-3, n_series, n_rows)
+    shock = (
+        rng.standard_normal((n_rows, n_series))
+        * 0.1
+        * step_size(rng, n_series, n_rows, season_length)
+    )
     slope = np.empty((n_rows, n_series))
     slope[0] = growth_rate(rng, n_series, n_rows, season_length)
     for t in range(1, n_rows):
         slope[t] = phi * slope[t - 1] + shock[t]
-    level = innovations(rng, n_series, n_rows) * step_size(rng, 2e-3, 0.1, n_series, n_rows)
-    return compose(rng, (slope + level).cumsum(0), season_length, seasonal=0.9)
+    level = innovations(rng, n_series, n_rows) * step_size(rng, n_series, n_rows, season_length)
+    return compose(rng, (slope + level).cumsum(0), season_length)
 
 
 def random_walk(
@@ -302,6 +294,9 @@ def random_walk(
     g is a `growth_rate`, :math:`\sigma` log-uniform on (0.005, 0.15), innovations from
     `innovations`. Composed as `compose` says, with season and noise in 40 percent each.
     """
-    steps = innovations(rng, n_series, n_rows) * step_size(rng, 5e-3, 0.12, n_series, n_rows)
+    steps = innovations(rng, n_series, n_rows) * step_size(rng, n_series, n_rows, season_length)
+    phi = occurs(rng, 0.5, n_series) * rng.uniform(-0.2, 0.8, n_series)
+    for t in range(1, n_rows):
+        steps[t] += phi * steps[t - 1]
     path = (steps + growth_rate(rng, n_series, n_rows, season_length)).cumsum(0)
-    return compose(rng, path, season_length, seasonal=0.4, noisy=0.4)
+    return compose(rng, path, season_length, noisy=0.4)

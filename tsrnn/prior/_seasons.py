@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tsrnn.prior._distributions import innovations, loguniform, occurs
+from tsrnn.prior._hyperpriors import hyperprior, noise_size, season_amplitude
 
 # Rows of the season around a season: the week around the day, the year around the week.
 OUTER_SEASON = {5: 260, 7: 365, 24: 168, 48: 336, 96: 672}
@@ -50,7 +51,9 @@ def season_shapes(
     >>> shapes.shape, bool(np.allclose(shapes.mean(0), 0) and np.allclose(shapes.var(0), 1))
     ((12, 3), True)
     """
-    kind = rng.choice(np.array(kinds), n_series)
+    # Long seasons, of a day or a year, are smooth more often than not.
+    smooth = ("harmonics",) * 6 if "harmonics" in kinds and season_length >= 24 else ()
+    kind = rng.choice(np.array([*kinds, *smooth]), n_series)
     shapes = np.empty((season_length, n_series))
     angle = 2 * np.pi * np.arange(season_length)[:, None] / season_length
     for name in kinds:
@@ -151,17 +154,12 @@ def two_seasons(
     return path + rng.uniform(0, 1, n_series) * slow
 
 
-def season_amplitude(rng: np.random.Generator, n_series: int) -> np.ndarray:
-    """Standard deviation of a season relative to the level: log-normal about 0.08, at most 1."""
-    return np.minimum(np.exp(rng.normal(np.log(0.08), 1.0, n_series)), 1.0)
-
-
 def compose(
     rng: np.random.Generator,
     path: np.ndarray,
     season_length: int,
-    seasonal: float = 0.7,
-    noisy: float = 0.7,
+    seasonal: float | None = None,
+    noisy: float | None = None,
 ) -> np.ndarray:
     r"""Positive series of a path of the level, a season and noise, by sums or products.
 
@@ -188,13 +186,16 @@ def compose(
         are NaN: `SeriesPrior` draws them again.
     """
     n_rows, n_series = path.shape
+    usual = hyperprior(season_length)
     if season_length > 1:
-        columns = np.flatnonzero(occurs(rng, seasonal, n_series))
+        probability = usual.seasonal if seasonal is None else seasonal
+        columns = np.flatnonzero(occurs(rng, probability, n_series))
         season = two_seasons(rng, len(columns), n_rows, season_length)
         path = path.copy()
-        path[:, columns] += season_amplitude(rng, len(columns)) * season
-    columns = np.flatnonzero(occurs(rng, noisy, n_series))
-    noise = innovations(rng, len(columns), n_rows) * loguniform(rng, 0.003, 0.2, len(columns))
+        path[:, columns] += season_amplitude(rng, len(columns), season_length) * season
+    columns = np.flatnonzero(occurs(rng, usual.noisy if noisy is None else noisy, n_series))
+    noise = innovations(rng, len(columns), n_rows)
+    noise *= noise_size(rng, len(columns), season_length)
     path[:, columns] += noise
     return positive(rng, path)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tsrnn.prior._distributions import loguniform, occurs, step_size
-from tsrnn.prior._linear import growth_rate
+from tsrnn.prior._distributions import loguniform, occurs
+from tsrnn.prior._hyperpriors import growth_rate, season_amplitude, step_size
 from tsrnn.prior._seasons import compose
 
 _BREAKS = 6
@@ -51,7 +51,11 @@ def broken_trend(
         after = (row >= places[k]) & (k < count)
         slope = np.where(after, growth_rate(rng, n_series, n_rows, season_length), slope)
         age = np.where(after, row - places[k], age)
-    steps = rng.standard_normal((n_rows, n_series)) * step_size(rng, 5e-4, 0.03, n_series, n_rows)
+    steps = (
+        rng.standard_normal((n_rows, n_series))
+        * 0.2
+        * step_size(rng, n_series, n_rows, season_length)
+    )
     return compose(rng, (slope * phi**age + steps).cumsum(0), season_length)
 
 
@@ -81,7 +85,7 @@ def growth_curve(
     added.
     """
     row = np.arange(n_rows)[:, None]
-    height = rng.laplace(0, 0.7, n_series)
+    height = rng.laplace(0.3, 0.6, n_series)
     width = n_rows * loguniform(rng, 0.03, 0.5, n_series)
     distance = (row - rng.uniform(-0.2, 1.2, n_series) * n_rows) / width
     curves = {
@@ -91,7 +95,11 @@ def growth_curve(
     }
     path = np.choose(rng.integers(len(_CURVES), size=n_series), [curves[c] for c in _CURVES])
     path = path - path[0]
-    steps = rng.standard_normal((n_rows, n_series)) * step_size(rng, 5e-4, 0.03, n_series, n_rows)
+    steps = (
+        rng.standard_normal((n_rows, n_series))
+        * 0.2
+        * step_size(rng, n_series, n_rows, season_length)
+    )
     return compose(rng, path + steps.cumsum(0), season_length)
 
 
@@ -127,8 +135,13 @@ def cycles(rng: np.random.Generator, n_series: int, n_rows: int, season_length: 
     for t in range(1, n_rows):
         cycle[t] += turn * cycle[t - 1]
     path = cycle.real * loguniform(rng, 0.02, 0.3, n_series)
-    steps = rng.standard_normal((n_rows, n_series)) * step_size(rng, 5e-4, 0.03, n_series, n_rows)
-    return compose(rng, path + steps.cumsum(0), season_length, seasonal=0.4)
+    steps = (
+        rng.standard_normal((n_rows, n_series))
+        * 0.2
+        * step_size(rng, n_series, n_rows, season_length)
+    )
+    steps += occurs(rng, 0.7, n_series) * growth_rate(rng, n_series, n_rows, season_length)
+    return compose(rng, path + steps.cumsum(0), season_length)
 
 
 def gaussian_process(
@@ -169,7 +182,7 @@ def gaussian_process(
     if season_length == 1:
         period = loguniform(rng, 4, max(8, n_rows / 2), n_kernels)
     else:
-        scale[:, 3] = np.minimum(np.exp(rng.normal(np.log(0.08), 1.0, n_kernels)), 1.0)
+        scale[:, 3] = season_amplitude(rng, n_kernels, season_length)
     variance = present * scale**2
     row = np.arange(n_rows, dtype=float)
     lag = row[:, None] - row
@@ -186,4 +199,4 @@ def gaussian_process(
         kernel.flat[:: n_rows + 1] += _JITTER * (1 + a.sum() * (1 + growing[k]))
         path[k] = np.linalg.cholesky(kernel) @ normal[k]
     paths = path.transpose(1, 0, 2).reshape(n_rows, -1)[:, :n_series]
-    return compose(rng, paths - paths[0], season_length, seasonal=0.0, noisy=0.9)
+    return compose(rng, paths - paths[0], season_length, seasonal=0.0)
