@@ -37,7 +37,7 @@ def counts(rng: np.random.Generator, n_series: int, n_rows: int, season_length: 
     dispersed = np.flatnonzero(occurs(rng, 0.5, n_series))
     size = loguniform(rng, 0.5, 30, len(dispersed))[:, None]
     mean[dispersed] *= rng.standard_gamma(np.repeat(size, n_rows, 1)) / size
-    return _poisson(rng, mean)
+    return _informative(_poisson(rng, mean), mean)
 
 
 def intermittent(
@@ -70,10 +70,15 @@ def intermittent(
     mean *= loguniform(rng, 0.2, 50, n_series)[:, None]
     occurrence = rng.random((n_series, n_rows)) < probability
     values = np.where(occurrence, 1 + _poisson(rng, mean), 0.0)
-    return np.where(np.isnan(probability), np.nan, values)
+    return _informative(values, probability)
 
 
 def _poisson(rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
-    """Poisson counts as floats, NaN where the mean is."""
-    drawn = rng.poisson(np.clip(np.nan_to_num(mean), 0, _LARGEST_MEAN)).astype(float)
-    return np.where(np.isnan(mean), np.nan, drawn)
+    """Poisson counts as floats, of which means that are NaN are taken as 0."""
+    return rng.poisson(np.clip(np.nan_to_num(mean), 0, _LARGEST_MEAN)).astype(float)
+
+
+def _informative(values: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Series that are not constant; the others, and those without a mean, are NaN: drawn again."""
+    constant = np.ptp(values, axis=1, keepdims=True) == 0
+    return np.where(constant | np.isnan(mean), np.nan, values)

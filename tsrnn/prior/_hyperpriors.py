@@ -15,6 +15,9 @@ class Hyperprior(NamedTuple):
 
     Attributes
     ----------
+    rows : int
+        Rows of a long series; the level of a longer one moves by less in a row, so that it wanders
+        about as far.
     growth, spread : float
         Median and scale of the growth in a row.
     step : tuple of float
@@ -27,6 +30,7 @@ class Hyperprior(NamedTuple):
         Median standard deviation of a season.
     """
 
+    rows: int
     growth: float
     spread: float
     step: tuple[float, float]
@@ -40,20 +44,19 @@ class Hyperprior(NamedTuple):
 # days, months, hours, weeks, parts of hours. Chosen so that simulated series cover those of the
 # M1, M3 and M4 competitions before their test parts.
 HYPERPRIORS = {
-    1: Hyperprior(0.04, 0.035, (0.01, 0.15), (0.002, 0.06), 0.2, 0.0, 0.0),
-    2: Hyperprior(0.01, 0.01, (0.005, 0.08), (0.002, 0.08), 0.4, 0.6, 0.03),
-    5: Hyperprior(0.0002, 0.001, (0.002, 0.05), (0.01, 0.3), 0.7, 0.8, 0.1),
-    12: Hyperprior(0.003, 0.004, (0.003, 0.08), (0.01, 0.3), 0.8, 0.7, 0.07),
-    24: Hyperprior(0.0, 0.0003, (0.001, 0.03), (0.002, 0.3), 0.5, 0.95, 0.2),
-    52: Hyperprior(0.0005, 0.0015, (0.002, 0.06), (0.01, 0.3), 0.7, 0.7, 0.12),
-    53: Hyperprior(0.0, 0.0003, (0.001, 0.03), (0.002, 0.3), 0.5, 0.95, 0.2),
+    1: Hyperprior(50, 0.055, 0.045, (0.015, 0.15), (0.002, 0.05), 0.2, 0.0, 0.0),
+    2: Hyperprior(80, 0.013, 0.01, (0.005, 0.08), (0.002, 0.08), 0.4, 0.55, 0.02),
+    5: Hyperprior(200, 0.0002, 0.001, (0.002, 0.05), (0.01, 0.3), 0.7, 0.8, 0.1),
+    12: Hyperprior(120, 0.003, 0.004, (0.003, 0.08), (0.02, 0.3), 0.8, 0.7, 0.07),
+    24: Hyperprior(400, 0.0, 0.0001, (0.0005, 0.02), (0.001, 0.25), 0.4, 0.95, 0.25),
+    52: Hyperprior(150, 0.0005, 0.0015, (0.002, 0.06), (0.01, 0.3), 0.7, 0.7, 0.12),
+    53: Hyperprior(400, 0.0, 0.0001, (0.0005, 0.02), (0.001, 0.25), 0.4, 0.95, 0.25),
 }
 # Of any frequency, in a quarter of the series: the prior is wider than what was seen.
 _WIDE_STEP = (0.001, 0.15)
 _WIDE_NOISE = (0.001, 0.3)
+_WIDE_AMPLITUDE = (0.01, 0.8)
 _WIDE = 0.25
-# Rows from which on steps become smaller, so that long series wander as far as short ones.
-_ROWS = 100
 
 
 def hyperprior(season_length: int) -> Hyperprior:
@@ -68,17 +71,39 @@ def growth_rate(
     """Relative growth in a row: Student's t with 3 degrees of freedom, by `Hyperprior`."""
     usual = hyperprior(season_length)
     rate = usual.growth + usual.spread * rng.standard_t(3, n_series)
-    return np.clip(rate * min(1.0, _ROWS / n_rows), -0.2, 0.2)
+    return np.clip(rate * min(1.0, usual.rows / n_rows), -0.2, 0.2)
+
+
+def growth_lines(
+    rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
+) -> np.ndarray:
+    """Straight lines (n_rows, n_series) of a `growth_rate` in 60 percent of the series, else 0."""
+    rate = growth_rate(rng, n_series, n_rows, season_length)
+    return occurs(rng, 0.6, n_series) * rate * np.arange(n_rows)[:, None]
 
 
 def step_size(
+    rng: np.random.Generator, n_series: int, n_rows: int, season_length: int, order: int = 1
+) -> np.ndarray:
+    """Standard deviations of the steps of a level, log-uniform by `Hyperprior`.
+
+    Steps of a slope, whose `order` is 2, are a tenth of those of a level.
+    """
+    wide = occurs(rng, _WIDE, n_series)
+    usual = hyperprior(season_length)
+    size = np.where(
+        wide, loguniform(rng, *_WIDE_STEP, n_series), loguniform(rng, *usual.step, n_series)
+    )
+    # A sum of T steps is as wide as the root of T, a sum of such sums as the root of T cubed.
+    return size * 0.1 ** (order - 1) * min(1.0, usual.rows / n_rows) ** (order - 0.5)
+
+
+def slow_walk(
     rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
 ) -> np.ndarray:
-    """Standard deviations of the steps of a level, log-uniform by `Hyperprior`."""
-    wide = occurs(rng, _WIDE, n_series)
-    usual = loguniform(rng, *hyperprior(season_length).step, n_series)
-    size = np.where(wide, loguniform(rng, *_WIDE_STEP, n_series), usual)
-    return size * min(1.0, (_ROWS / n_rows) ** 0.5)
+    """Random walks (n_rows, n_series) of a fifth of the usual steps, of levels that seem smooth."""
+    steps = rng.standard_normal((n_rows, n_series))
+    return 0.2 * step_size(rng, n_series, n_rows, season_length) * steps.cumsum(0)
 
 
 def noise_size(rng: np.random.Generator, n_series: int, season_length: int) -> np.ndarray:
@@ -89,6 +114,7 @@ def noise_size(rng: np.random.Generator, n_series: int, season_length: int) -> n
 
 
 def season_amplitude(rng: np.random.Generator, n_series: int, season_length: int) -> np.ndarray:
-    """Standard deviations of seasons, log-normal by `Hyperprior` with 1 of the log, at most 1."""
-    median = hyperprior(season_length).amplitude
-    return np.minimum(median * np.exp(rng.standard_normal(n_series)), 1.0)
+    """Standard deviations of seasons, log-normal by `Hyperprior`, of the log's deviation 1."""
+    wide = occurs(rng, _WIDE, n_series)
+    usual = hyperprior(season_length).amplitude * np.exp(rng.standard_normal(n_series))
+    return np.where(wide, loguniform(rng, *_WIDE_AMPLITUDE, n_series), np.minimum(usual, 1.0))

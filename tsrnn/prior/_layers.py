@@ -164,7 +164,9 @@ def scale(rng: np.random.Generator, values: np.ndarray, season_length: int) -> n
 
 
 def rounding(rng: np.random.Generator, values: np.ndarray, season_length: int) -> np.ndarray:
-    """Rounding to integers of 40 percent of the series, to a hundredth of another 20 percent.
+    """Rounding to integers of half of the series, to a hundredth of another 20 percent.
+
+    Series whose median change is less than ten units are left as they are.
 
     Parameters
     ----------
@@ -176,9 +178,12 @@ def rounding(rng: np.random.Generator, values: np.ndarray, season_length: int) -
     -------
     ndarray of shape (n_series, n_rows)
     """
-    unit = np.array([1.0, 100.0])
-    kind = rng.choice(3, len(values), p=[0.4, 0.2, 0.4])
+    if values.shape[1] < 2:
+        return values
+    change = np.median(np.abs(np.diff(values)), axis=1)
+    kind = rng.choice(3, len(values), p=[0.5, 0.2, 0.3])
     result = values.copy()
-    for code, parts in enumerate(unit):
-        result[kind == code] = np.round(values[kind == code] * parts) / parts
+    for code, parts in enumerate((1, 100)):
+        rows = (kind == code) & (change * parts > 10)
+        result[rows] = np.round(values[rows] * parts) / parts
     return result

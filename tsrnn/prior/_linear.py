@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tsrnn.prior._distributions import innovations, occurs
-from tsrnn.prior._hyperpriors import growth_rate, noise_size, season_amplitude, step_size
+from tsrnn.prior._hyperpriors import (
+    growth_rate,
+    hyperprior,
+    noise_size,
+    season_amplitude,
+    step_size,
+)
 from tsrnn.prior._seasons import compose, positive, season_shapes
 
 _ERRORS = (("add", 0.5), ("mul", 0.5))
@@ -13,7 +19,7 @@ _TRENDS = (
     ("none", False, 0.3), ("add", False, 0.25), ("add", True, 0.25), ("mul", False, 0.1),
     ("mul", True, 0.1),
 )  # fmt: skip
-_SEASONS = (("none", 0.3), ("add", 0.3), ("mul", 0.4))
+_SEASONS = ("none", "add", "mul")
 
 
 def ets(rng: np.random.Generator, n_series: int, n_rows: int, season_length: int) -> np.ndarray:
@@ -42,12 +48,12 @@ def ets(rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
     real series hardly move; :math:`\phi` uniform on (0.8, 0.98); :math:`\sigma` log-uniform on
     (0.005, 0.2); seasons from `season_shapes` and `season_amplitude`.
     """
-    error, trend, season = (
+    error, trend = (
         rng.choice(len(table), n_series, p=[row[-1] for row in table])
-        for table in (_ERRORS, _TRENDS, _SEASONS)
+        for table in (_ERRORS, _TRENDS)
     )
-    if season_length == 1:
-        season[:] = 0
+    seasonal = hyperprior(season_length).seasonal
+    season = rng.choice(3, n_series, p=[1 - seasonal, seasonal / 2, seasonal / 2])
     values = np.empty((n_series, n_rows))
     label = (error * len(_TRENDS) + trend) * len(_SEASONS) + season
     for code in np.unique(label):
@@ -55,7 +61,7 @@ def ets(rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
         e, t, s = error[rows[0]], trend[rows[0]], season[rows[0]]
         kind, damped, _ = _TRENDS[t]
         path = ets_paths(
-            rng, len(rows), n_rows, season_length, _ERRORS[e][0], kind, damped, _SEASONS[s][0]
+            rng, len(rows), n_rows, season_length, _ERRORS[e][0], kind, damped, _SEASONS[s]
         )
         values[rows] = positive(rng, path - 1)
     return values
@@ -208,19 +214,17 @@ def sarima(rng: np.random.Generator, n_series: int, n_rows: int, season_length: 
     _seasonal_recursion(path, seasonal.astype(float), season_length)
     for order in (1, 2):
         path[:, d >= order] = path[:, d >= order].cumsum(0)
-    # A sum of T steps is as wide as T to the power d - 1/2.
-    slower = np.array([1.0, 1.0, min(1.0, 60 / n_rows)])
-    sigma = np.where(
-        d == 0,
-        noise_size(rng, n_series, season_length),
-        step_size(rng, n_series, n_rows, season_length) * np.where(d == 2, 0.1, 1.0),
-    )
-    sigma *= slower[d]
-    # Sums over both differences grow faster than those over one.
-    path *= sigma * np.where(seasonal, 0.3, 1.0)
+    sizes = [
+        # Near a unit root a stationary process is as wide as the root of 1 / phi(1).
+        noise_size(rng, n_series, season_length) * np.sqrt(np.clip(1 - ar.sum(0), 0.01, 1)),
+        step_size(rng, n_series, n_rows, season_length),
+        step_size(rng, n_series, n_rows, season_length, order=2),
+    ]
+    path *= np.choose(np.minimum(d + seasonal, 2), sizes)
     path += growth_rate(rng, n_series, n_rows, season_length) * np.arange(n_rows)[:, None]
     if season_length > 1:
-        amplitude = season_amplitude(rng, n_series, season_length) * occurs(rng, 0.7, n_series)
+        amplitude = season_amplitude(rng, n_series, season_length)
+        amplitude *= occurs(rng, hyperprior(season_length).seasonal, n_series)
         shapes = season_shapes(rng, n_series, season_length)
         path += amplitude * shapes[np.arange(n_rows) % season_length]
     return positive(rng, path)
@@ -260,11 +264,8 @@ def structural(
     `growth_rate`.
     """
     phi = np.where(occurs(rng, 0.5, n_series), 1.0, rng.uniform(0.8, 0.99, n_series))
-    shock = (
-        rng.standard_normal((n_rows, n_series))
-        * 0.1
-        * step_size(rng, n_series, n_rows, season_length)
-    )
+    shock = rng.standard_normal((n_rows, n_series))
+    shock *= step_size(rng, n_series, n_rows, season_length, order=2)
     slope = np.empty((n_rows, n_series))
     slope[0] = growth_rate(rng, n_series, n_rows, season_length)
     for t in range(1, n_rows):

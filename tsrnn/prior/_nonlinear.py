@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tsrnn.prior._distributions import garch_noise, innovations, loguniform, occurs
-from tsrnn.prior._hyperpriors import growth_rate, step_size
+from tsrnn.prior._hyperpriors import growth_lines, growth_rate, step_size
 from tsrnn.prior._seasons import compose
 
 # Rows before the first, in which nonlinear autoregressions forget where they started.
@@ -40,13 +40,6 @@ def volatility(
     steps *= step_size(rng, n_series, n_rows, season_length)
     path = (steps + growth_rate(rng, n_series, n_rows, season_length)).cumsum(0)
     return compose(rng, path, season_length, noisy=0.0)
-
-
-def _growing(rng: np.random.Generator, path: np.ndarray, season_length: int) -> np.ndarray:
-    """Path (n_rows, n_series) with growth at a constant rate in half of the series."""
-    n_rows, n_series = path.shape
-    rate = occurs(rng, 0.5, n_series) * growth_rate(rng, n_series, n_rows, season_length)
-    return path + rate * np.arange(n_rows)[:, None]
 
 
 def regimes(
@@ -103,7 +96,8 @@ def markov_switching(
         deviation = phi[regime, columns] * deviation + sigma[regime, columns] * noise[t]
         path[t] = mean[regime, columns] + deviation
     path[:, growing] = path[:, growing].cumsum(0)
-    return compose(rng, _growing(rng, path, season_length), season_length, noisy=0.3)
+    path += growth_lines(rng, n_series, n_rows, season_length)
+    return compose(rng, path, season_length, noisy=0.3)
 
 
 def ornstein_uhlenbeck(
@@ -143,7 +137,8 @@ def ornstein_uhlenbeck(
         if t:
             x = c + a * (x - c) + sigma[regime, columns] * np.sqrt(1 - a**2) * noise[t]
         path[t] = x
-    return compose(rng, _growing(rng, path, season_length), season_length, noisy=0.3)
+    path += growth_lines(rng, n_series, n_rows, season_length)
+    return compose(rng, path, season_length, noisy=0.3)
 
 
 def threshold_ar(
@@ -183,7 +178,8 @@ def threshold_ar(
         path[t] = constant[regime, columns] + phi[regime, columns] * path[t - 1]
         path[t] += psi[regime, columns] * path[t - 2] + noise[t]
     path = path[_BURN_IN:] * loguniform(rng, 0.01, 0.15, n_series)
-    return compose(rng, _growing(rng, path, season_length), season_length, noisy=0.3)
+    path += growth_lines(rng, n_series, n_rows, season_length)
+    return compose(rng, path, season_length, noisy=0.3)
 
 
 def bilinear(
@@ -217,4 +213,5 @@ def bilinear(
     for t in range(1, rows):
         path[t] += (phi + b * noise[t - 1]) * path[t - 1]
     path = path[_BURN_IN:] * loguniform(rng, 0.01, 0.1, n_series)
-    return compose(rng, _growing(rng, path, season_length), season_length, noisy=0.3)
+    path += growth_lines(rng, n_series, n_rows, season_length)
+    return compose(rng, path, season_length, noisy=0.3)

@@ -102,15 +102,20 @@ class SeriesPrior:
     layers: Sequence[Layer] | None = None
 
     def sample(
-        self, n_series: int, n_rows: int, season_length: int = 1, random_state: Any = 0
+        self,
+        n_series: int,
+        n_rows: int,
+        season_length: int | Mapping[int, float] = 1,
+        random_state: Any = 0,
     ) -> np.ndarray:
         """Series of equal lengths.
 
         Parameters
         ----------
         n_series, n_rows : int
-        season_length : int
-            Rows of a season; 1 for none.
+        season_length : int or mapping of int to float
+            Rows of a season, 1 for none; or relative shares of several, among which each series
+            draws.
         random_state : int, numpy random generator or None
 
         Returns
@@ -126,10 +131,19 @@ class SeriesPrior:
         """
         n_series = positive_integer("n_series", n_series)
         n_rows = positive_integer("n_rows", n_rows)
-        season_length = positive_integer("season_length", season_length)
         components, shares = self._mixture()
         layers = LAYERS if self.layers is None else tuple(self.layers)
         rng = np.random.default_rng(seed_of(random_state))
+        if isinstance(season_length, Mapping):
+            weights = _shares("season_length", list(season_length.values()), len(season_length))
+            numbers = rng.multinomial(n_series, weights)
+            drawn = [
+                self.sample(int(number), n_rows, season, rng)
+                for season, number in zip(season_length, numbers, strict=True)
+                if number
+            ]
+            return rng.permutation(np.concatenate(drawn))
+        season_length = positive_integer("season_length", season_length)
         values = np.empty((n_series, n_rows))
         for first in range(0, n_series, _CHUNK):
             chunk = values[first : first + _CHUNK]
@@ -229,17 +243,18 @@ class SeriesPrior:
             shares = [weights[name] for name in components]
         else:
             shares = list(weights)
-        given = np.asarray(shares, dtype=float)
-        if (
-            given.shape != (len(components),)
-            or not (given >= 0).all()
-            or not 0 < given.sum() < np.inf
-        ):
-            raise ValueError(
-                f"weights needs {len(components)} numbers of at least 0 with a positive sum, one "
-                f"for each component; got {weights!r}"
-            )
-        return components, given / given.sum()
+        return components, _shares("weights", shares, len(components))
+
+
+def _shares(name: str, weights: Sequence[float], count: int) -> np.ndarray:
+    """Weights that add up to one, if they can."""
+    given = np.asarray(weights, dtype=float)
+    if given.shape != (count,) or not (given >= 0).all() or not 0 < given.sum() < np.inf:
+        raise ValueError(
+            f"{name} needs {count} finite numbers of at least 0 with a positive sum; got "
+            f"{weights!r}"
+        )
+    return given / given.sum()
 
 
 def _components(given: Any) -> dict[str, Component]:

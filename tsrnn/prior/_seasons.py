@@ -52,7 +52,7 @@ def season_shapes(
     ((12, 3), True)
     """
     # Long seasons, of a day or a year, are smooth more often than not.
-    smooth = ("harmonics",) * 6 if "harmonics" in kinds and season_length >= 24 else ()
+    smooth = ("harmonics",) * 10 if "harmonics" in kinds and season_length >= 24 else ()
     kind = rng.choice(np.array([*kinds, *smooth]), n_series)
     shapes = np.empty((season_length, n_series))
     angle = 2 * np.pi * np.arange(season_length)[:, None] / season_length

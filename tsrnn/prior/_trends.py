@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tsrnn.prior._distributions import loguniform, occurs
-from tsrnn.prior._hyperpriors import growth_rate, season_amplitude, step_size
+from tsrnn.prior._hyperpriors import growth_lines, growth_rate, season_amplitude, slow_walk
 from tsrnn.prior._seasons import compose
 
 _BREAKS = 6
@@ -51,12 +51,8 @@ def broken_trend(
         after = (row >= places[k]) & (k < count)
         slope = np.where(after, growth_rate(rng, n_series, n_rows, season_length), slope)
         age = np.where(after, row - places[k], age)
-    steps = (
-        rng.standard_normal((n_rows, n_series))
-        * 0.2
-        * step_size(rng, n_series, n_rows, season_length)
-    )
-    return compose(rng, (slope * phi**age + steps).cumsum(0), season_length)
+    path = (slope * phi**age).cumsum(0) + slow_walk(rng, n_series, n_rows, season_length)
+    return compose(rng, path, season_length)
 
 
 def growth_curve(
@@ -95,12 +91,8 @@ def growth_curve(
     }
     path = np.choose(rng.integers(len(_CURVES), size=n_series), [curves[c] for c in _CURVES])
     path = path - path[0]
-    steps = (
-        rng.standard_normal((n_rows, n_series))
-        * 0.2
-        * step_size(rng, n_series, n_rows, season_length)
-    )
-    return compose(rng, path + steps.cumsum(0), season_length)
+    path += slow_walk(rng, n_series, n_rows, season_length)
+    return compose(rng, path, season_length)
 
 
 def cycles(rng: np.random.Generator, n_series: int, n_rows: int, season_length: int) -> np.ndarray:
@@ -135,13 +127,9 @@ def cycles(rng: np.random.Generator, n_series: int, n_rows: int, season_length: 
     for t in range(1, n_rows):
         cycle[t] += turn * cycle[t - 1]
     path = cycle.real * loguniform(rng, 0.02, 0.3, n_series)
-    steps = (
-        rng.standard_normal((n_rows, n_series))
-        * 0.2
-        * step_size(rng, n_series, n_rows, season_length)
-    )
-    steps += occurs(rng, 0.7, n_series) * growth_rate(rng, n_series, n_rows, season_length)
-    return compose(rng, path + steps.cumsum(0), season_length)
+    path += growth_lines(rng, n_series, n_rows, season_length)
+    path += slow_walk(rng, n_series, n_rows, season_length)
+    return compose(rng, path, season_length)
 
 
 def gaussian_process(
@@ -199,4 +187,5 @@ def gaussian_process(
         kernel.flat[:: n_rows + 1] += _JITTER * (1 + a.sum() * (1 + growing[k]))
         path[k] = np.linalg.cholesky(kernel) @ normal[k]
     paths = path.transpose(1, 0, 2).reshape(n_rows, -1)[:, :n_series]
-    return compose(rng, paths - paths[0], season_length, seasonal=0.0)
+    paths = paths - paths[0] + growth_lines(rng, n_series, n_rows, season_length)
+    return compose(rng, paths, season_length, seasonal=0.0)
