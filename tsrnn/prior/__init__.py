@@ -7,7 +7,7 @@ functions ``layer(rng, values, season_length)``. `COMPONENTS` and `LAYERS` are t
 
 from tsrnn.prior._counts import counts, intermittent
 from tsrnn.prior._distributions import innovations
-from tsrnn.prior._hyperpriors import growth_rate, season_amplitude
+from tsrnn.prior._hyperpriors import Hyperprior, hyperprior
 from tsrnn.prior._layers import calendar, level_shifts, outliers, rounding, scale, zeros
 from tsrnn.prior._linear import draw_poles, ets, random_walk, sarima, structural
 from tsrnn.prior._nonlinear import (
@@ -18,12 +18,13 @@ from tsrnn.prior._nonlinear import (
     volatility,
 )
 from tsrnn.prior._prior import COMPONENTS, LAYERS, SeriesPrior
-from tsrnn.prior._seasons import compose, season_shapes, seasons, two_seasons
+from tsrnn.prior._seasons import compose, season_shapes
 from tsrnn.prior._trends import broken_trend, cycles, gaussian_process, growth_curve
 
 __all__ = [
     "COMPONENTS",
     "LAYERS",
+    "Hyperprior",
     "SeriesPrior",
     "bilinear",
     "broken_trend",
@@ -35,7 +36,7 @@ __all__ = [
     "ets",
     "gaussian_process",
     "growth_curve",
-    "growth_rate",
+    "hyperprior",
     "innovations",
     "intermittent",
     "level_shifts",
@@ -46,12 +47,9 @@ __all__ = [
     "rounding",
     "sarima",
     "scale",
-    "season_amplitude",
     "season_shapes",
-    "seasons",
     "structural",
     "threshold_ar",
-    "two_seasons",
     "volatility",
     "zeros",
 ]

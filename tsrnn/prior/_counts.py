@@ -30,7 +30,15 @@ def counts(rng: np.random.Generator, n_series: int, n_rows: int, season_length: 
     -----
     :math:`\mu_t` is a `structural` series, :math:`\lambda` log-uniform on (0.3, 300); in half of
     the series :math:`u_t = 1`, in the others :math:`\kappa`, the size of the negative binomial, is
-    log-uniform on (0.5, 30).
+    log-uniform on (0.5, 30). Constant series are NaN, and drawn again by `SeriesPrior`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import counts
+    >>> values = counts(np.random.default_rng(0), 2, 24, 12)
+    >>> values.shape, bool((values % 1 == 0).all())
+    ((2, 24), True)
     """
     mean = structural(rng, n_series, n_rows, season_length)
     mean = mean * loguniform(rng, 0.3, 300, n_series)[:, None]
@@ -61,7 +69,15 @@ def intermittent(
     -----
     :math:`p_t` is p, log-uniform on (0.05, 0.9), times a `random_walk` series, at most 1:
     demand that grows, fades and has seasons; :math:`\lambda` log-uniform on (0.2, 50), :math:`u_t`
-    as of `counts`.
+    as of `counts`. Series without demand are NaN, and drawn again by `SeriesPrior`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import intermittent
+    >>> values = intermittent(np.random.default_rng(0), 2, 24, 12)
+    >>> values.shape, bool((values % 1 == 0).all())
+    ((2, 24), True)
     """
     probability = random_walk(rng, n_series, n_rows, season_length)
     probability = probability * loguniform(rng, 0.05, 0.9, n_series)[:, None]

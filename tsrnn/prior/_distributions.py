@@ -34,6 +34,14 @@ def innovations(rng: np.random.Generator, n_series: int, n_rows: int) -> np.ndar
     Returns
     -------
     ndarray of shape (n_rows, n_series)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import innovations
+    >>> noise = innovations(np.random.default_rng(0), 1000, 100)
+    >>> noise.shape, bool(0.9 < noise.var() < 1.1)
+    ((100, 1000), True)
     """
     noise = rng.standard_normal((n_rows, n_series))
     kind = rng.random(n_series)

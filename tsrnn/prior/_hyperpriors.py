@@ -28,6 +28,12 @@ class Hyperprior(NamedTuple):
         Probabilities of noise and of a season around a moving level.
     amplitude : float
         Median standard deviation of a season.
+
+    Examples
+    --------
+    >>> from tsrnn.prior import Hyperprior, hyperprior
+    >>> isinstance(hyperprior(4), Hyperprior)
+    True
     """
 
     rows: int
@@ -60,7 +66,34 @@ _WIDE = 0.25
 
 
 def hyperprior(season_length: int) -> Hyperprior:
-    """Usual sizes for a season length."""
+    r"""Usual sizes of growth, steps, noise and seasons for a season length.
+
+    Parameters
+    ----------
+    season_length : int
+        Seasons of 1 row are taken as years, of 2 to 4 as quarters, of 5 to 11 as days, of 12 to 23
+        as months, of 24 to 51 as hours, of 52 as weeks, of more as parts of hours.
+
+    Returns
+    -------
+    Hyperprior
+
+    Notes
+    -----
+    Components draw growth from ``growth`` plus ``spread`` times Student's t with 3 degrees of
+    freedom, cut at plus and minus 0.2 in a row; standard deviations of steps and noise
+    log-uniform on ``step`` and ``noise``; amplitudes of seasons log-normal about ``amplitude``,
+    with deviation 1 of the logarithm, at most 1. As a prior has to be wider than the data that it
+    was held against, a quarter of the series draws steps from (0.001, 0.15), noise from (0.001,
+    0.3) and amplitudes from (0.01, 0.8) instead, whatever the season. Growth is multiplied by
+    :math:`\min(1, R / T)` and steps by its root, R for ``rows``.
+
+    Examples
+    --------
+    >>> from tsrnn.prior import hyperprior
+    >>> hyperprior(1).growth, hyperprior(12).noise
+    (0.055, (0.02, 0.3))
+    """
     least = list(HYPERPRIORS)
     return HYPERPRIORS[least[bisect_right(least, season_length) - 1]]
 

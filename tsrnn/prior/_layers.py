@@ -30,6 +30,14 @@ def calendar(rng: np.random.Generator, values: np.ndarray, season_length: int) -
     Returns
     -------
     ndarray of shape (n_series, n_rows)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import calendar
+    >>> values = np.full((100, 24), 50.0).cumsum(1)
+    >>> calendar(np.random.default_rng(0), values, 12).shape
+    (100, 24)
     """
     step = _MONTHS_OF_ROW.get(season_length)
     rows = np.flatnonzero(occurs(rng, 0.15, len(values)))
@@ -66,6 +74,14 @@ def level_shifts(rng: np.random.Generator, values: np.ndarray, season_length: in
     Returns
     -------
     ndarray of shape (n_series, n_rows)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import level_shifts
+    >>> values = np.full((100, 24), 50.0).cumsum(1)
+    >>> level_shifts(np.random.default_rng(0), values, 12).shape
+    (100, 24)
     """
     rows = np.flatnonzero(occurs(rng, 0.08, len(values)))
     n_rows = values.shape[1]
@@ -96,6 +112,14 @@ def outliers(rng: np.random.Generator, values: np.ndarray, season_length: int) -
     The number of outliers is 1 plus a Poisson with mean T / 60; their sizes z are uniform on (3,
     12), of either sign. In a quarter of these series an outlier lasts 2 to 6 rows. Outliers that
     would make a positive value fall below a tenth of itself are cut there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import outliers
+    >>> values = np.full((100, 24), 50.0).cumsum(1)
+    >>> outliers(np.random.default_rng(0), values, 12).shape
+    (100, 24)
     """
     rows = np.flatnonzero(occurs(rng, 0.12, len(values)))
     n_rows = values.shape[1]
@@ -132,6 +156,14 @@ def zeros(rng: np.random.Generator, values: np.ndarray, season_length: int) -> n
     Returns
     -------
     ndarray of shape (n_series, n_rows)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import zeros
+    >>> values = np.full((100, 24), 50.0).cumsum(1)
+    >>> zeros(np.random.default_rng(0), values, 12).shape
+    (100, 24)
     """
     rows = np.flatnonzero(occurs(rng, 0.02, len(values)))
     n_rows = values.shape[1]
@@ -158,6 +190,14 @@ def scale(rng: np.random.Generator, values: np.ndarray, season_length: int) -> n
     -------
     ndarray of shape (n_series, n_rows)
         Of 3 percent the first value is taken off, as of temperatures and balances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import scale
+    >>> values = np.full((100, 24), 50.0).cumsum(1)
+    >>> scale(np.random.default_rng(0), values, 12).shape
+    (100, 24)
     """
     about_zero = occurs(rng, 0.03, len(values))[:, None]
     return (values - about_zero * values[:, :1]) * loguniform(rng, 10, 1e5, len(values))[:, None]
@@ -177,6 +217,14 @@ def rounding(rng: np.random.Generator, values: np.ndarray, season_length: int) -
     Returns
     -------
     ndarray of shape (n_series, n_rows)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import rounding
+    >>> values = np.full((100, 24), 50.0).cumsum(1)
+    >>> rounding(np.random.default_rng(0), values, 12).shape
+    (100, 24)
     """
     if values.shape[1] < 2:
         return values

@@ -42,11 +42,24 @@ def ets(rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
 
     Notes
     -----
-    Level :math:`\ell_0 = 1`; growth :math:`b_0` a `growth_rate`; :math:`\alpha` uniform on
-    (0, 1); :math:`\beta = \alpha \beta^*` with :math:`\beta^*` from Beta(0.5, 5); :math:`\gamma =
-    (1 - \alpha) \gamma^*` with :math:`\gamma^*` from Beta(0.5, 5): trends and seasons of most
-    real series hardly move; :math:`\phi` uniform on (0.8, 0.98); :math:`\sigma` log-uniform on
-    (0.005, 0.2); seasons from `season_shapes` and `season_amplitude`.
+    Errors are additive or multiplicative with equal probabilities; trends none, additive,
+    additive damped, multiplicative, multiplicative damped with 0.3, 0.25, 0.25, 0.1, 0.1; there is
+    a season with the probability of `hyperprior`, additive or multiplicative.
+
+    Level :math:`\ell_0 = 1`; :math:`b_0` the growth of `hyperprior`; :math:`\alpha` from Beta(2, 1)
+    for years and quarters, else uniform on (0, 1); :math:`\beta = \alpha \beta^*` and
+    :math:`\gamma = (1 - \alpha) \gamma^*` with :math:`\beta^*, \gamma^*` from Beta(0.5, 5): trends
+    and seasons of most real series hardly move; :math:`\phi` uniform on (0.8, 0.98);
+    :math:`\sigma` a step of `hyperprior` where :math:`\alpha > 1/2`, else its noise; seasons from
+    `season_shapes`, of the amplitude of `hyperprior`. A class with additive parts whose level
+    is not positive throughout is taken as of the logarithm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import ets
+    >>> ets(np.random.default_rng(0), 2, 24, 12).shape
+    (2, 24)
     """
     error, trend = (
         rng.choice(len(table), n_series, p=[row[-1] for row in table])
@@ -145,6 +158,15 @@ def draw_poles(
     -------
     ndarray of shape (4, n_series)
         :math:`\phi_1` to :math:`\phi_4`, of :math:`x_t = \sum_k \phi_k x_{t-k} + \varepsilon_t`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import draw_poles
+    >>> phi = draw_poles(np.random.default_rng(0), 5)
+    >>> poles = [abs(np.roots([1, *-column])).max() for column in phi.T]
+    >>> phi.shape, bool(max(poles) < 1)
+    ((4, 5), True)
     """
     modulus = largest * (1 - np.exp(rng.uniform(np.log(0.01), 0, (3, n_series))))
     present = rng.random((3, n_series)) < np.array([[0.6], [0.15], [0.25]])
@@ -192,10 +214,19 @@ def sarima(rng: np.random.Generator, n_series: int, n_rows: int, season_length: 
     -----
     d is 0, 1, 2 with probabilities 0.35, 0.55, 0.1; D is 1 with probability 0.3 where there is a
     season. :math:`\phi` from `draw_poles`, of modulus at most 0.99, 0.9, 0.6 by d;
-    :math:`\theta` from the same with at most 0.9. :math:`\Phi` is uniform on (-0.3, 0.9) in half
-    of the series, else 0; :math:`\Theta` uniform on (0.3, 1) where D is 1. :math:`\sigma` is
-    log-uniform on (0.01, 0.2) times 1, 0.7, 0.1 by d. The season :math:`s_t`, which
-    :math:`1 - B^m` takes away, is there with probability 0.7; g is a `growth_rate` where d > 0.
+    :math:`\theta` from the same with at most 0.9 and a sign that is plus, minus, or zero: no moving
+    average. :math:`\Phi` is uniform on (-0.3, 0.9) in half of the series, else 0; :math:`\Theta`
+    uniform on (0.3, 1) where D is 1, else 0. :math:`\sigma` is the noise of `hyperprior` times
+    :math:`\phi(1)^{1/2}` where d + D = 0, its step where it is 1, a tenth of it where it is more.
+    Season :math:`s_t` and growth g are those of `hyperprior`; the sum is composed to
+    positive series as of `compose`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import sarima
+    >>> sarima(np.random.default_rng(0), 2, 24, 12).shape
+    (2, 24)
     """
     d = rng.choice(3, n_series, p=[0.35, 0.55, 0.1])
     seasonal = occurs(rng, 0.3, n_series) & (season_length > 1)
@@ -246,7 +277,7 @@ def structural(
     .. math:: \mu_t = \mu_{t-1} + b_{t-1} + \sigma_\mu \eta_t, \qquad
         b_t = \phi b_{t-1} + \sigma_b \zeta_t, \qquad x_t = \mu_t + a S_t + \sigma \varepsilon_t
 
-    composed as `compose` says, with a season in 90 percent of the series.
+    composed as `compose` says.
 
     Parameters
     ----------
@@ -259,9 +290,16 @@ def structural(
 
     Notes
     -----
-    :math:`\sigma_\mu` is log-uniform on (0.002, 0.1), :math:`\sigma_b` on (0.0002, 0.01);
-    :math:`\phi` is 1 in half of the series, else uniform on (0.8, 0.99); :math:`b_0` a
-    `growth_rate`.
+    :math:`\sigma_\mu` is the step of `hyperprior`, :math:`\sigma_b` a tenth of another such step;
+    :math:`\phi` is 1 in half of the series, else uniform on (0.8, 0.99); :math:`b_0` the growth of
+    `hyperprior`, level errors from `innovations`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import structural
+    >>> structural(np.random.default_rng(0), 2, 24, 12).shape
+    (2, 24)
     """
     phi = np.where(occurs(rng, 0.5, n_series), 1.0, rng.uniform(0.8, 0.99, n_series))
     shock = rng.standard_normal((n_rows, n_series))
@@ -279,7 +317,7 @@ def random_walk(
 ) -> np.ndarray:
     r"""Random walk with drift, with or without season and noise.
 
-    .. math:: \mu_t = \mu_{t-1} + g + \sigma \varepsilon_t
+    .. math:: \mu_t = \mu_{t-1} + g + u_t, \qquad u_t = \phi u_{t-1} + \sigma \varepsilon_t
 
     Parameters
     ----------
@@ -292,8 +330,16 @@ def random_walk(
 
     Notes
     -----
-    g is a `growth_rate`, :math:`\sigma` log-uniform on (0.005, 0.15), innovations from
-    `innovations`. Composed as `compose` says, with season and noise in 40 percent each.
+    g and :math:`\sigma` are growth and step of `hyperprior`; :math:`\phi` is 0 in half of the
+    series, else uniform on (-0.2, 0.8); :math:`\varepsilon` from `innovations`. Composed as
+    `compose` says, with noise in 40 percent of the series.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import random_walk
+    >>> random_walk(np.random.default_rng(0), 2, 24, 12).shape
+    (2, 24)
     """
     steps = innovations(rng, n_series, n_rows) * step_size(rng, n_series, n_rows, season_length)
     phi = occurs(rng, 0.5, n_series) * rng.uniform(-0.2, 0.8, n_series)

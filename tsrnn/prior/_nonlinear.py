@@ -32,9 +32,15 @@ def volatility(
 
     Notes
     -----
-    :math:`\alpha, \beta` as of `innovations`, z from Student's t of `innovations` or Gaussian,
-    :math:`\sigma` log-uniform on (0.005, 0.15), g a `growth_rate`. Composed without noise, with a
-    season in 20 percent of the series.
+    :math:`\alpha, \beta` and z as of `innovations`; :math:`\sigma` and g are step and growth of
+    `hyperprior`. Composed as `compose` says, without noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import volatility
+    >>> volatility(np.random.default_rng(0), 2, 24, 12).shape
+    (2, 24)
     """
     steps = garch_noise(rng, innovations(rng, n_series, n_rows))
     steps *= step_size(rng, n_series, n_rows, season_length)
@@ -78,9 +84,16 @@ def markov_switching(
     -----
     Half of the series have the first form (business cycles), half the second. A regime stays with
     a probability uniform on (0.85, 0.99); :math:`\phi_r` is uniform on (-0.2, 0.9), at most 0.6 for
-    growth; :math:`\sigma_r` log-uniform on (0.005, 0.1); :math:`g_r` a `growth_rate`; :math:`c_r`
-    Gaussian with standard deviation 0.15. Composed as `compose` says, with a season in half of the
-    series and noise in 30 percent.
+    growth; :math:`\sigma_r` log-uniform on (0.005, 0.1); :math:`g_r` the growth of `hyperprior`;
+    :math:`c_r` Gaussian with standard deviation 0.15. In 60 percent of the series growth is added;
+    composed as `compose` says, with noise in 30 percent of the series.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import markov_switching
+    >>> markov_switching(np.random.default_rng(0), 2, 24, 12).shape
+    (2, 24)
     """
     state = regimes(rng, n_series, n_rows, (0.85, 0.99))
     growing = occurs(rng, 0.5, n_series)
@@ -121,8 +134,15 @@ def ornstein_uhlenbeck(
     -----
     Exact at the rows. Regimes stay with a probability uniform on (0.9, 0.995); half-lives
     :math:`\log 2 / \theta_r` are log-uniform on (1, 30) rows; :math:`\sigma_r` log-uniform on
-    (0.02, 0.3); :math:`c_r` Gaussian with standard deviation 0.2. Composed as `compose` says, with
-    a season in 40 percent of the series and noise in 30 percent.
+    (0.02, 0.3); :math:`c_r` Gaussian with standard deviation 0.2. In 60 percent of the series
+    growth is added; composed as `compose` says, with noise in 30 percent of the series.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import ornstein_uhlenbeck
+    >>> ornstein_uhlenbeck(np.random.default_rng(0), 2, 24, 12).shape
+    (2, 24)
     """
     state = regimes(rng, n_series, n_rows, (0.9, 0.995))
     decay = 0.5 ** (1 / loguniform(rng, 1, 30, 2 * n_series).reshape(2, n_series))
@@ -162,8 +182,16 @@ def threshold_ar(
     -----
     k is 1 or 2; :math:`c_r` is Gaussian with standard deviation 0.7; :math:`\psi_r` is uniform on
     (-0.4, 0.1) and :math:`|\phi_r| < 0.99 - |\psi_r|`, uniform on its upper three quarters, which
-    makes the process ergodic. The path is multiplied by a log-uniform on (0.01, 0.15). Composed
-    as `compose` says, with a season in 40 percent of the series and noise in 30 percent.
+    makes the process ergodic. The path is multiplied by a log-uniform on (0.01, 0.15). In 60
+    percent of the series growth is added; composed as `compose` says, with noise in 30 percent of
+    the series.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import threshold_ar
+    >>> threshold_ar(np.random.default_rng(0), 2, 24, 12).shape
+    (2, 24)
     """
     rows = n_rows + _BURN_IN
     constant = rng.normal(0, 0.7, (2, n_series))
@@ -202,8 +230,15 @@ def bilinear(
     -----
     :math:`\phi` is uniform on (0, 0.9), b on plus and minus 0.9 of
     :math:`\sqrt{1 - \phi^2}`, within which the variance is finite; innovations are Gaussian. The
-    path is multiplied by a log-uniform on (0.01, 0.1). Composed as `compose` says, with a season
-    in 40 percent of the series and noise in 30 percent.
+    path is multiplied by a log-uniform on (0.01, 0.1). In 60 percent of the series growth is added;
+    composed as `compose` says, with noise in 30 percent of the series.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import bilinear
+    >>> bilinear(np.random.default_rng(0), 2, 24, 12).shape
+    (2, 24)
     """
     rows = n_rows + _BURN_IN
     phi = rng.uniform(0, 0.9, n_series)

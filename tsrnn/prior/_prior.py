@@ -112,7 +112,9 @@ class SeriesPrior:
 
         Parameters
         ----------
-        n_series, n_rows : int
+        n_series : int
+        n_rows : int
+            At least 2.
         season_length : int or mapping of int to float
             Rows of a season, 1 for none; or relative shares of several, among which each series
             draws.
@@ -131,6 +133,8 @@ class SeriesPrior:
         """
         n_series = positive_integer("n_series", n_series)
         n_rows = positive_integer("n_rows", n_rows)
+        if n_rows < 2:
+            raise ValueError(f"n_rows must be at least 2; got {n_rows}")
         components, shares = self._mixture()
         layers = LAYERS if self.layers is None else tuple(self.layers)
         rng = np.random.default_rng(seed_of(random_state))
@@ -314,9 +318,9 @@ def _finite_series(
 def _lengths(rng: np.random.Generator, n_series: int, lengths: Any) -> np.ndarray:
     """Rows of every series."""
     given = np.atleast_1d(np.asarray(lengths))
-    if given.dtype.kind not in "iu" or given.ndim != 1 or not (given >= 1).all():
+    if given.dtype.kind not in "iu" or given.ndim != 1 or not (given >= 2).all():
         raise ValueError(
-            "lengths must be an integer of at least 1, a pair of the least and the most, or one "
+            "lengths must be an integer of at least 2, a pair of the least and the most, or one "
             f"for each series; got {lengths!r}"
         )
     if isinstance(lengths, tuple) and len(given) == 2:

@@ -33,7 +33,8 @@ def season_shapes(
     season_length : int
         Rows of a season, m.
     kinds : tuple of str
-        Shapes among which each series draws with equal probabilities: "harmonics", of which
+        Shapes among which each series draws with equal probabilities, of seasons of 24 rows and
+        more mostly "harmonics": "harmonics", of which
         K is uniform up to 6 and a uniform on (0.5, 2); "peak", where
         :math:`\kappa` is log-uniform on (1, 50), as of tourism; "dip", a peak upside down, as of a
         month of holidays; "free", independent Gaussian rows; "block", a low stretch of an
@@ -139,7 +140,9 @@ def two_seasons(
     -------
     ndarray of shape (n_rows, n_series)
         Sum of both. The outer one steps with the inner (days of a week) where it is a multiple of
-        it, else it is smooth; its size is that of the inner times a factor uniform on (0, 1).
+        it, else it is smooth; its size is that of the inner times a factor uniform on (0, 1). The
+        inner one is multiplied by the exponential of the outer, with a coefficient of standard
+        deviation 0.4, in half of the series where it is such a multiple.
     """
     path = seasons(rng, n_series, n_rows, season_length)
     outer = OUTER_SEASON.get(season_length)
@@ -149,6 +152,8 @@ def two_seasons(
     if outer % season_length == 0:
         shapes = season_shapes(rng, n_series, outer // season_length, ("block", "free", "dip"))
         slow = shapes[row // season_length % (outer // season_length)]
+        # The day of a weekend is flatter, or more pronounced, than that of a working day.
+        path *= np.exp(occurs(rng, 0.5, n_series) * rng.normal(0, 0.4, n_series) * slow)
     else:
         slow = season_shapes(rng, n_series, outer, ("harmonics", "peak"))[row % outer]
     return path + rng.uniform(0, 1, n_series) * slow
@@ -172,18 +177,31 @@ def compose(
     path : ndarray of shape (n_rows, n_series)
         Level relative to one, or its logarithm, :math:`\mu_t`.
     season_length : int
-    seasonal : float
-        Probability of a season, of amplitude `season_amplitude`, where `season_length` is above 1.
-    noisy : float
-        Probability of noise, with :math:`\sigma` log-uniform on (0.003, 0.2) and
-        :math:`\varepsilon` from `innovations`.
+    seasonal : float, optional
+        Probability of a season where `season_length` is above 1, of the amplitude a of
+        `hyperprior`; its probability if None. Half of the seasons change slowly, row by row from
+        one season to the next; around seasons of 24, 48 and 96 rows there are those of a week,
+        around 5 and 7 those of a year.
+    noisy : float, optional
+        Probability of noise, with :math:`\sigma` of `hyperprior` and :math:`\varepsilon` from
+        `innovations`; that of `hyperprior` if None.
 
     Returns
     -------
     ndarray of shape (n_series, n_rows)
         Half of the series are products, and those of the other half whose sum would fall below
-        a twentieth of the level. Series that grow or fall by more than a factor of 150
+        a twentieth of the level. Series that grow or fall by more than a factor of about 150
         are NaN: `SeriesPrior` draws them again.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import compose
+    >>> rng = np.random.default_rng(0)
+    >>> line = np.linspace(0, 0.5, 24)[:, None] * np.ones(3)
+    >>> series = compose(rng, line, season_length=12)
+    >>> series.shape, bool((series > 0).all())
+    ((3, 24), True)
     """
     n_rows, n_series = path.shape
     usual = hyperprior(season_length)

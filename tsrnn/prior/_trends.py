@@ -37,9 +37,16 @@ def broken_trend(
     Notes
     -----
     The number of breaks is Poisson with mean 0.5 + T / 60, at most 6, their places uniform. Slopes
-    are each a `growth_rate`; :math:`\phi` is 1 in 60 percent of the series, else uniform on (0.8,
-    0.99). A random walk with :math:`\sigma` log-uniform on (0.0005, 0.03) is added; composed as
+    are growths of `hyperprior`; :math:`\phi` is 1 in 60 percent of the series, else uniform on
+    (0.8, 0.99). A random walk of a fifth of the step of `hyperprior` is added; composed as
     `compose` says.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import broken_trend
+    >>> broken_trend(np.random.default_rng(0), 2, 24, 12).shape
+    (2, 24)
     """
     count = np.minimum(rng.poisson(0.5 + n_rows / 60, n_series), _BREAKS)
     phi = np.where(occurs(rng, 0.6, n_series), 1.0, rng.uniform(0.8, 0.99, n_series))
@@ -60,8 +67,8 @@ def growth_curve(
 ) -> np.ndarray:
     r"""Exponential, logistic and Gompertz growth, or decline.
 
-    .. math:: e^{g t}, \qquad \frac{1 + K}{1 + K e^{-(t - c) / w}}\!, \qquad
-        e^{K (1 - e^{-(t - c) / w})}
+    .. math:: \mu_t = g t, \qquad \mu_t = \frac{H}{1 + e^{-(t - c) / w}}, \qquad
+        \mu_t = H \exp(-e^{-(t - c) / w})
 
     Parameters
     ----------
@@ -74,11 +81,18 @@ def growth_curve(
 
     Notes
     -----
-    The logarithms of the curves are composed as `compose` says, each with probability one third.
-    g is a `growth_rate`; the logistic and Gompertz curves rise in their logarithm by H, Laplace
-    with scale 0.7, around a centre uniform on (-0.2 T, 1.2 T), over a width w of T times a
-    log-uniform on (0.03, 0.5). A random walk with :math:`\sigma` log-uniform on (0.0005, 0.03) is
-    added.
+    Each with probability one third, composed as `compose` says: exponential growth is a line in
+    the logarithm of the level.
+    g is the growth of `hyperprior`; the others rise by H, Laplace about 0.3 with scale 0.6, around
+    a centre c uniform on (-0.2 T, 1.2 T), over a width w of T times a log-uniform on (0.03, 0.5).
+    A random walk of a fifth of the step of `hyperprior` is added.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import growth_curve
+    >>> growth_curve(np.random.default_rng(0), 2, 24, 12).shape
+    (2, 24)
     """
     row = np.arange(n_rows)[:, None]
     height = rng.laplace(0.3, 0.6, n_series)
@@ -115,8 +129,15 @@ def cycles(rng: np.random.Generator, n_series: int, n_rows: int, season_length: 
     -----
     The period :math:`2 \pi / \omega` is log-uniform between 3 rows and the number of rows, at least
     12, :math:`\rho` is one less a log-uniform on (0.001, 0.2). The cycle starts in its stationary
-    distribution, of standard deviation log-uniform on (0.02, 0.3); the random walk's is log-uniform
-    on (0.0005, 0.03). Composed as `compose` says, with a season in 40 percent of the series.
+    distribution, of standard deviation log-uniform on (0.02, 0.3). The random walk has a fifth of
+    the step of `hyperprior`, in 60 percent of the series with growth. Composed as `compose` says.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import cycles
+    >>> cycles(np.random.default_rng(0), 2, 24, 12).shape
+    (2, 24)
     """
     omega = 2 * np.pi / loguniform(rng, 3, max(12, n_rows), n_series)
     rho = 1 - loguniform(rng, 1e-3, 0.2, n_series)
@@ -153,11 +174,18 @@ def gaussian_process(
     -----
     Scales :math:`\ell, \ell'` are log-uniform on (0.05 T, T), h on (0.3, 2), L on (T / 2, 10 T);
     the smooth, the rough, the linear and the periodic term are there with probabilities 0.6, 0.4,
-    0.4 and 0.6, at standard deviations log-uniform on (0.03, 0.3), the periodic one at a
-    `season_amplitude`, its growth :math:`a_5` with probability 0.4 uniform on (0, 4). Where there
-    is no season the periodic term has a period log-uniform between 4 rows and half of the rows. 8
-    series share hyperparameters. Noise is added and paths composed as `compose` says, without a
-    further season.
+    0.4 and 0.6, at standard deviations log-uniform on (0.03, 0.3), the periodic one at the
+    amplitude of `hyperprior`, its growth :math:`a_5` with probability 0.4 uniform on (0, 4). Where
+    there is no season the periodic term has a period log-uniform between 4 rows and half of the
+    rows. Eight series share hyperparameters, and so one Cholesky factor. In 60 percent of the
+    series growth is added; composed as `compose` says, without a further season.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import gaussian_process
+    >>> gaussian_process(np.random.default_rng(0), 2, 24, 12).shape
+    (2, 24)
     """
     n_kernels = -(-n_series // _SHARING)
     present = rng.random((n_kernels, 4)) < np.array([0.6, 0.4, 0.4, 0.6])
