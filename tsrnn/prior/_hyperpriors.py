@@ -50,7 +50,7 @@ class Hyperprior(NamedTuple):
 # days, months, hours, weeks, parts of hours. Chosen so that simulated series cover those of the
 # M1, M3 and M4 competitions before their test parts.
 HYPERPRIORS = {
-    1: Hyperprior(50, 0.055, 0.045, (0.015, 0.15), (0.002, 0.05), 0.2, 0.0, 0.0),
+    1: Hyperprior(50, 0.06, 0.045, (0.015, 0.15), (0.002, 0.05), 0.2, 0.0, 0.0),
     2: Hyperprior(80, 0.013, 0.01, (0.005, 0.08), (0.002, 0.08), 0.4, 0.55, 0.02),
     5: Hyperprior(200, 0.0002, 0.001, (0.002, 0.05), (0.01, 0.3), 0.7, 0.8, 0.1),
     12: Hyperprior(120, 0.003, 0.004, (0.003, 0.08), (0.02, 0.3), 0.8, 0.7, 0.07),
@@ -92,7 +92,7 @@ def hyperprior(season_length: int) -> Hyperprior:
     --------
     >>> from tsrnn.prior import hyperprior
     >>> hyperprior(1).growth, hyperprior(12).noise
-    (0.055, (0.02, 0.3))
+    (0.06, (0.02, 0.3))
     """
     least = list(HYPERPRIORS)
     return HYPERPRIORS[least[bisect_right(least, season_length) - 1]]
@@ -151,3 +151,13 @@ def season_amplitude(rng: np.random.Generator, n_series: int, season_length: int
     wide = occurs(rng, _WIDE, n_series)
     usual = hyperprior(season_length).amplitude * np.exp(rng.standard_normal(n_series))
     return np.where(wide, loguniform(rng, *_WIDE_AMPLITUDE, n_series), np.minimum(usual, 1.0))
+
+
+def season_noise(rng: np.random.Generator, amplitude: np.ndarray, season_length: int) -> np.ndarray:
+    """Standard deviations of noise beside seasons: amplitudes times a log-uniform on (0.03, 1).
+
+    Were noise and seasons independent, large seasons without noise would be more frequent than in
+    real series. Days of 24 rows are more regular than years, their factor is on (0.01, 0.3).
+    """
+    least, most = (0.03, 1.0) if season_length < 24 else (0.01, 0.3)
+    return amplitude * loguniform(rng, least, most, len(amplitude))

@@ -46,7 +46,7 @@ def ets(rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
     additive damped, multiplicative, multiplicative damped with 0.3, 0.25, 0.25, 0.1, 0.1; there is
     a season with the probability of `hyperprior`, additive or multiplicative.
 
-    Level :math:`\ell_0 = 1`; :math:`b_0` the growth of `hyperprior`; :math:`\alpha` from Beta(2, 1)
+    Level :math:`\ell_0 = 1`; :math:`b_0` the growth of `hyperprior`; :math:`\alpha` from Beta(3, 1)
     for years and quarters, else uniform on (0, 1); :math:`\beta = \alpha \beta^*` and
     :math:`\gamma = (1 - \alpha) \gamma^*` with :math:`\beta^*, \gamma^*` from Beta(0.5, 5): trends
     and seasons of most real series hardly move; :math:`\phi` uniform on (0.8, 0.98);
@@ -92,7 +92,7 @@ def ets_paths(
 ) -> np.ndarray:
     """Paths (n_rows, n_series) of one class of `ets`, about a level of one."""
     # Years are sums of many rows and remember their last value better than the days they sum.
-    alpha = rng.beta(2, 1, n_series) if season_length < 5 else rng.uniform(0, 1, n_series)
+    alpha = rng.beta(3, 1, n_series) if season_length < 5 else rng.uniform(0, 1, n_series)
     beta = alpha * rng.beta(0.5, 5, n_series)
     gamma = (1 - alpha) * rng.beta(0.5, 5, n_series)
     phi = rng.uniform(0.8, 0.98, n_series) if damped else 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tsrnn.prior._distributions import innovations, loguniform, occurs
-from tsrnn.prior._hyperpriors import hyperprior, noise_size, season_amplitude
+from tsrnn.prior._hyperpriors import hyperprior, noise_size, season_amplitude, season_noise
 
 # Rows of the season around a season: the week around the day, the year around the week.
 OUTER_SEASON = {5: 260, 7: 365, 24: 168, 48: 336, 96: 672}
@@ -169,7 +169,7 @@ def compose(
     r"""Positive series of a path of the level, a season and noise, by sums or products.
 
     .. math:: y_t = 1 + x_t, \qquad \text{or} \qquad y_t = e^{x_t}, \qquad
-        x_t = \mu_t + a S_t + \sigma \varepsilon_t
+        x_t = \mu_t + a (S_t + \omega \eta_t) + \sigma \varepsilon_t
 
     Parameters
     ----------
@@ -181,9 +181,10 @@ def compose(
         Probability of a season where `season_length` is above 1, of the amplitude a of
         `hyperprior`; its probability if None. Half of the seasons change slowly, row by row from
         one season to the next; around seasons of 24, 48 and 96 rows there are those of a week,
-        around 5 and 7 those of a year.
+        around 5 and 7 those of a year. With them comes noise, :math:`\omega` log-uniform on (0.03,
+        1), of seasons of 24 rows and more on (0.01, 0.3): large seasons are rarely without.
     noisy : float, optional
-        Probability of noise, with :math:`\sigma` of `hyperprior` and :math:`\varepsilon` from
+        Probability of further noise, with :math:`\sigma` of `hyperprior` and :math:`\varepsilon` from
         `innovations`; that of `hyperprior` if None.
 
     Returns
@@ -210,7 +211,9 @@ def compose(
         columns = np.flatnonzero(occurs(rng, probability, n_series))
         season = two_seasons(rng, len(columns), n_rows, season_length)
         path = path.copy()
-        path[:, columns] += season_amplitude(rng, len(columns), season_length) * season
+        amplitude = season_amplitude(rng, len(columns), season_length)
+        noise = innovations(rng, len(columns), n_rows) * season_noise(rng, amplitude, season_length)
+        path[:, columns] += amplitude * season + noise
     columns = np.flatnonzero(occurs(rng, usual.noisy if noisy is None else noisy, n_series))
     noise = innovations(rng, len(columns), n_rows)
     noise *= noise_size(rng, len(columns), season_length)
