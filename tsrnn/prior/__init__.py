@@ -9,7 +9,7 @@ from tsrnn.prior._counts import counts, intermittent
 from tsrnn.prior._distributions import innovations
 from tsrnn.prior._hyperpriors import Hyperprior, hyperprior
 from tsrnn.prior._layers import calendar, level_shifts, outliers, rounding, scale, zeros
-from tsrnn.prior._linear import draw_poles, ets, random_walk, sarima, structural
+from tsrnn.prior._linear import arma_paths, draw_poles, ets, random_walk, sarima, structural
 from tsrnn.prior._nonlinear import (
     bilinear,
     markov_switching,
@@ -26,6 +26,7 @@ __all__ = [
     "LAYERS",
     "Hyperprior",
     "SeriesPrior",
+    "arma_paths",
     "bilinear",
     "broken_trend",
     "calendar",

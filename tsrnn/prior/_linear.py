@@ -179,20 +179,39 @@ def draw_poles(
     return np.stack([a + c, b + d - a * c, -a * d - b * c, -b * d])
 
 
-def arma_paths(
-    rng: np.random.Generator, ar: np.ndarray, ma: np.ndarray, n_rows: int, noise: np.ndarray
-) -> np.ndarray:
-    """Paths of an ARMA process with coefficients (order, n_series), the last `n_rows` of noise.
+def arma_paths(ar: np.ndarray, ma: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    r"""Paths of ARMA processes that start from zeros.
 
-    Rows of `noise` (more, n_series) before the last `n_rows` are a burn-in.
+    .. math:: x_t = \sum_k \phi_k x_{t-k} + \varepsilon_t + \sum_k \theta_k \varepsilon_{t-k}
+
+    Parameters
+    ----------
+    ar : ndarray of shape (p, n_series)
+        Coefficients :math:`\phi_k` of each series.
+    ma : ndarray of shape (q, n_series)
+        Coefficients :math:`\theta_k` of each series.
+    noise : ndarray of shape (n_rows, n_series)
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_series)
+        Their first rows are a burn-in.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import arma_paths
+    >>> impulse = np.eye(4)[:, :1]
+    >>> arma_paths(np.array([[0.5]]), np.array([[1.0]]), impulse).ravel()
+    array([1.   , 1.5  , 0.75 , 0.375])
     """
-    moving = noise.copy()
+    path = noise.copy()
     for lag, coefficient in enumerate(ma, 1):
-        moving[lag:] += coefficient * noise[:-lag]
-    for t in range(1, len(moving)):
+        path[lag:] += coefficient * noise[:-lag]
+    for t in range(1, len(path)):
         for lag, coefficient in enumerate(ar[:t], 1):
-            moving[t] += coefficient * moving[t - lag]
-    return moving[len(moving) - n_rows :]
+            path[t] += coefficient * path[t - lag]
+    return path
 
 
 def sarima(rng: np.random.Generator, n_series: int, n_rows: int, season_length: int) -> np.ndarray:
@@ -237,7 +256,7 @@ def sarima(rng: np.random.Generator, n_series: int, n_rows: int, season_length: 
     if season_length > 1:
         moving = seasonal * rng.uniform(0.3, 1, n_series)
         noise[season_length:] -= moving * noise[:-season_length].copy()
-    path = arma_paths(rng, ar, ma, n_rows + burn, noise)
+    path = arma_paths(ar, ma, noise)
     if season_length > 1:
         phi = occurs(rng, 0.5, n_series) * rng.uniform(-0.3, 0.9, n_series) * ~seasonal
         _seasonal_recursion(path, phi, season_length)

@@ -184,8 +184,8 @@ def compose(
         around 5 and 7 those of a year. With them comes noise, :math:`\omega` log-uniform on (0.03,
         1), of seasons of 24 rows and more on (0.01, 0.3): large seasons are rarely without.
     noisy : float, optional
-        Probability of further noise, with :math:`\sigma` of `hyperprior` and :math:`\varepsilon` from
-        `innovations`; that of `hyperprior` if None.
+        Probability of further noise, with :math:`\sigma` of `hyperprior` and
+        :math:`\varepsilon` from `innovations`; that of `hyperprior` if None.
 
     Returns
     -------
