@@ -21,11 +21,11 @@ ARROWS = {
     "plotting": {"interpret"},
     # plot() of every forecaster draws what plotting.plot_forecasts draws of its frames.
     "contract": {"data", "models", "plotting"},
-    "prior": {"contract"},
+    "prior": {"contract", "layers"},
     "preprocessing": {"data", "contract"},
     "linear": {"kernels", "data", "contract", "layers", "preprocessing"},
     "training": {"contract"},
-    "forecasters": {"data", "contract", "layers", "kernels", "interpret", "training"},
+    "forecasters": {"data", "contract", "layers", "kernels", "interpret", "prior", "training"},
     "erm": {"contract", "layers", "kernels", "interpret", "training"},
     "baselines": {"data", "contract"},
     "evaluation": {"data", "contract", "models", "plotting"},

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from tsrnn.contract import with_shared_arguments
+import numpy as np
+
+from tsrnn.contract import Arguments, FittedData, with_shared_arguments
+from tsrnn.data import Panel
+from tsrnn.forecasters._by_series import SummaryBySeries
+from tsrnn.forecasters._prior import (
+    FittedPrior,
+    PriorState,
+    PriorSummary,
+    prior_from_file,
+    summarise_prior,
+    takes_prior,
+)
 from tsrnn.forecasters._recurrent import RecurrentForecaster
+from tsrnn.forecasters._settings import resolve
+from tsrnn.forecasters._summary import NetworkSummary
 from tsrnn.kernels import Cell
 from tsrnn.layers import OPTIONS, LayerChoice, layer_choice
+from tsrnn.prior import trained_prior
 
 INITS = {"default": "stable", "paper": "uniform"}  # of ParaRNN by preset, where init is None
 
@@ -46,6 +63,13 @@ class ParaRNNForecaster(RecurrentForecaster):
         monthly 24, 36, 72 or 120, quarterly 8, 16 or 32, yearly 5, 10 or 20, otherwise 16, 32
         or 64) whose linear path forecasts the validation part best; the second of them
         without a linear path. At most half of the training part of the shortest series.
+    prior : {"auto", "only"}, path or None
+        Network trained before, on simulated series and public collections (see
+        :doc:`/prior_network`), that forecasts without training. "auto": where the longest series
+        has fewer than 400 rows, there are no exogenous columns, and no argument asks for a
+        network of one's own by differing from its default. "only": for series of any length.
+        A file that `tsrnn.prior.TrainedPrior.save` wrote: as "only", by that network. None:
+        always train.
     preset : {"default", "paper"}
         Values of the arguments left at None. "paper" is the network and the training
         of Cai et al., sections 6.2 and D.3: two layers of 128, position-wise
@@ -251,6 +275,7 @@ class ParaRNNForecaster(RecurrentForecaster):
         self,
         horizon: int | None = None,
         *,
+        prior: str | Path | None = "auto",
         cell: str | Cell = "rnn",
         block_size: int | None = None,
         nonlinearity: str | None = None,
@@ -262,6 +287,7 @@ class ParaRNNForecaster(RecurrentForecaster):
         **shared: Any,
     ) -> None:
         super().__init__(horizon, **shared)
+        self.prior = prior
         self.cell = cell
         self.block_size = block_size
         self.nonlinearity = nonlinearity
@@ -274,8 +300,53 @@ class ParaRNNForecaster(RecurrentForecaster):
     @classmethod
     def _update_header(cls, header: dict[str, Any]) -> None:
         super()._update_header(header)
-        for name in ("n_states", "window", "n_heads"):
+        for name in ("prior", "n_states", "window", "n_heads"):
             header["params"].setdefault(name, None)
+
+    def _fit_panels(self, fits: Sequence[tuple[Arguments, FittedData, Panel]]) -> list[Any]:
+        default = Arguments.of(type(self)())
+        by_prior = [takes_prior(arguments, default, panel) for arguments, _, panel in fits]
+        results: list[Any] = [None] * len(fits)
+        for number in np.flatnonzero(by_prior):
+            arguments, data, panel = fits[number]
+            self._layer(resolve(arguments.as_dict()))  # refuses values that are not legal
+            path = None if arguments.prior in ("auto", "only") else arguments.prior
+            results[number] = FittedPrior.of(arguments, data, panel, trained_prior(path))
+        others = np.flatnonzero(~np.array(by_prior))
+        if len(others):
+            trained = super()._fit_panels([fits[number] for number in others])
+            for number, fitted in zip(others, trained, strict=True):
+                results[number] = fitted
+        return results
+
+    def _from_file(
+        self,
+        arguments: Arguments,
+        data: FittedData,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        last_times: np.ndarray,
+    ) -> tuple[Any, Any]:
+        if header.get("prior"):
+            return prior_from_file(arguments, data, header, arrays, last_times)
+        return super()._from_file(arguments, data, header, arrays, last_times)
+
+    def _filter(self, panel: Panel) -> Any:
+        if isinstance(self.fitted_, FittedPrior):
+            return self.fitted_.filter(panel)
+        return super()._filter(panel)
+
+    def summary(self) -> NetworkSummary | SummaryBySeries | PriorSummary:
+        """Summary of the fit; print the result.
+
+        Of a network that was trained: its accuracy and its recurrence features; with
+        ``per_series=True`` a table of the networks by series. Of the prior network: what it was
+        trained on, and the structural models that forecast.
+        """
+        fitted, state = getattr(self, "fitted_", None), getattr(self, "state_", None)
+        if isinstance(fitted, FittedPrior) and isinstance(state, PriorState):
+            return summarise_prior(fitted, state)
+        return super().summary()
 
     @staticmethod
     def _layer(filled: dict[str, Any]) -> LayerChoice:

@@ -37,11 +37,17 @@ from tsrnn.forecasters._fit import Preparation, fit_all, prepare_all
 from tsrnn.forecasters._fitted import FittedNetworks
 from tsrnn.forecasters._intervals import Calibration
 from tsrnn.forecasters._model import ForecastModel
+from tsrnn.forecasters._prior import FittedPrior
 from tsrnn.forecasters._scaling import boxcox_lambda, check_positive
 from tsrnn.forecasters._settings import Settings, resolve, usual_horizon
 from tsrnn.forecasters._state import RecurrentState
 from tsrnn.forecasters._summary import NetworkSummary, reason_of_inactivity, summarise
-from tsrnn.interpret import active_networks, block_shares, recurrence_features
+from tsrnn.interpret import (
+    UninformativeNetworkError,
+    active_networks,
+    block_shares,
+    recurrence_features,
+)
 from tsrnn.layers import CellStack, Ensemble, LayerChoice, RecurrentNetwork
 
 LARGEST = 1e290  # value of which differences and means are finite
@@ -328,6 +334,8 @@ class RecurrentForecaster(Forecaster[Any]):
             `step`; only `step` for one target of one series), a column a part.
         """
         check_is_fitted(self, "fitted_")
+        if isinstance(self.fitted_, FittedPrior):
+            self._single()  # which says that it has no parts
         fitted, data, state = self.fitted_, self.fitted_.data, self._state_after(X)
         future = data.read_future(X_future, state.ids, state.last_times, fitted.horizon)
         parts = fitted.contributions(state, future)
@@ -370,6 +378,12 @@ class RecurrentForecaster(Forecaster[Any]):
     def _single(self) -> FittedNetworks:
         """Fitted networks, which are those of all series."""
         check_is_fitted(self, "fitted_")
+        if isinstance(self.fitted_, FittedPrior):
+            raise UninformativeNetworkError(
+                f"this {type(self).__name__} forecasts by the prior network, which was trained on "
+                "other series; summary() shows what forecasts. A network of these series, with "
+                "recurrence features, settings and errors, is trained with prior=None"
+            )
         if isinstance(self.fitted_, FittedBySeries):
             first = self.fitted_.labels[0]
             raise ValueError(
@@ -443,6 +457,8 @@ class RecurrentForecaster(Forecaster[Any]):
         """
         check_is_fitted(self, "fitted_")
         fitted = self.fitted_
+        if isinstance(fitted, FittedPrior):
+            return True
         members = fitted.members if isinstance(fitted, FittedBySeries) else (fitted,)
         return any(any(member.best_epochs) for member in members)
 

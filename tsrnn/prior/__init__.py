@@ -10,6 +10,7 @@ from tsrnn.prior._distributions import innovations
 from tsrnn.prior._hyperpriors import Hyperprior, hyperprior
 from tsrnn.prior._layers import calendar, level_shifts, outliers, rounding, scale, zeros
 from tsrnn.prior._linear import arma_paths, draw_poles, ets, random_walk, sarima, structural
+from tsrnn.prior._network import PROBABILITIES, PriorNetwork
 from tsrnn.prior._nonlinear import (
     bilinear,
     markov_switching,
@@ -19,13 +20,27 @@ from tsrnn.prior._nonlinear import (
 )
 from tsrnn.prior._prior import COMPONENTS, LAYERS, SeriesPrior
 from tsrnn.prior._seasons import compose, season_shapes
+from tsrnn.prior._trained import (
+    FEWEST_ROWS,
+    LONGEST_SEASON,
+    Forecasts,
+    TrainedPrior,
+    trained_prior,
+)
+from tsrnn.prior._training import make_examples, train_network, window_rows
 from tsrnn.prior._trends import broken_trend, cycles, gaussian_process, growth_curve
 
 __all__ = [
     "COMPONENTS",
+    "FEWEST_ROWS",
     "LAYERS",
+    "LONGEST_SEASON",
+    "PROBABILITIES",
+    "Forecasts",
     "Hyperprior",
+    "PriorNetwork",
     "SeriesPrior",
+    "TrainedPrior",
     "arma_paths",
     "bilinear",
     "broken_trend",
@@ -41,6 +56,7 @@ __all__ = [
     "innovations",
     "intermittent",
     "level_shifts",
+    "make_examples",
     "markov_switching",
     "ornstein_uhlenbeck",
     "outliers",
@@ -51,6 +67,9 @@ __all__ = [
     "season_shapes",
     "structural",
     "threshold_ar",
+    "train_network",
+    "trained_prior",
     "volatility",
+    "window_rows",
     "zeros",
 ]

@@ -1,0 +1,349 @@
+"""Forecasts of short series by a network that was trained before: the prior network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtr
+
+from tsrnn.contract import (
+    MOST_STEPS,
+    Arguments,
+    FittedData,
+    FittedModel,
+    Kind,
+    Origins,
+    SeriesArrays,
+    Summary,
+    as_saved,
+    by_name,
+    check_arrays,
+    habits,
+    integer,
+    level_name,
+    record,
+    text,
+    truth,
+)
+from tsrnn.data import Panel
+from tsrnn.interpret import WIDTH, section, two_columns, wrapped
+from tsrnn.prior import FEWEST_ROWS, LONGEST_SEASON, Forecasts, TrainedPrior, window_rows
+
+SHOWN = 8  # structural models in a summary
+# Rows from which on a network trained on the series forecasts better than the prior network.
+ROWS_TO_TRAIN = 400
+# Arguments that a forecast by the prior network honours; any other one asks for training.
+HONOURED = frozenset(
+    {"prior", "horizon", "target", "id_col", "time_col", "freq", "missing"}
+    | {"intervals", "random_state", "verbose"}
+)
+# Fields of a file beside those of every forecaster.
+FITTED: dict[str, Kind] = {
+    "prior": truth,
+    "horizon": integer(1, MOST_STEPS),
+    "season_length": integer(1, LONGEST_SEASON),
+    "size": by_name(integer(0, 1024)),
+    "description": text,
+}
+
+GUARANTEE = (
+    "Intervals: quantiles learned on other series, real and simulated. They cover with the "
+    "stated probability on average over series like those; no guarantee holds for one series. "
+    "See a backtest for coverage on these data."
+)
+
+
+def takes_prior(arguments: Arguments, default: Arguments, panel: Panel) -> bool:
+    """True if the prior network forecasts the series of a panel.
+
+    Parameters
+    ----------
+    arguments, default : Arguments
+        Of the fit, and those of a forecaster constructed without any.
+    panel : Panel
+
+    Raises
+    ------
+    ValueError
+        If only the prior network may forecast, and arguments or columns ask for another one.
+    """
+    if arguments.prior is None:
+        return False
+    values, usual = arguments.as_dict(), default.as_dict()
+    asked = [
+        f"{name}={value!r}"
+        for name, value in values.items()
+        if name not in HONOURED and value is not usual[name] and value != usual[name]
+    ]
+    if values["intervals"] not in ("conformal", "quantile"):
+        asked.append(f"intervals={values['intervals']!r}")
+    columns = ", ".join(map(repr, panel.exog_names))
+    if values["prior"] != "auto":
+        if asked or columns:
+            got = "; ".join(asked) or f"the exogenous columns {columns}"
+            raise ValueError(
+                f"prior={str(values['prior'])!r} forecasts by a network that was trained before, "
+                "from the "
+                f"past of each target alone; got {got}. Leave these out, or train with prior=None"
+            )
+        return True
+    return not asked and not columns and int(panel.lengths.max()) < ROWS_TO_TRAIN
+
+
+@dataclass(frozen=True, eq=False)
+class PriorState(SeriesArrays):
+    """Last rows of every series, which are all that the prior network reads.
+
+    Attributes
+    ----------
+    ids : pandas.Index of shape (S,)
+    last_times : ndarray of shape (S,)
+    target_scale : ndarray of shape (S, C)
+        Standard deviation of each target in the rows given; 1 where it does not vary.
+    n_rows : integer ndarray of shape (S,)
+        Rows seen so far.
+    tail : ndarray of shape (S, W, C)
+        Last rows of each series, the first ones of its part; zeros after them.
+    """
+
+    ids: pd.Index
+    last_times: np.ndarray
+    target_scale: np.ndarray
+    n_rows: np.ndarray
+    tail: np.ndarray
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Rows of `tail` that are there, (S,)."""
+        return np.minimum(self.n_rows, self.tail.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPrior(FittedModel[PriorState]):
+    """Prior network at the service of some series; nothing of it was fitted to them.
+
+    Attributes
+    ----------
+    arguments : Arguments
+    data : FittedData
+    horizon : int
+    season_length : int
+    prior : TrainedPrior
+    """
+
+    arguments: Arguments
+    data: FittedData
+    horizon: int
+    season_length: int
+    prior: TrainedPrior
+
+    @property
+    def guarantee(self) -> str:
+        """Guarantee of the intervals."""
+        return GUARANTEE
+
+    @classmethod
+    def of(
+        cls, arguments: Arguments, data: FittedData, panel: Panel, prior: TrainedPrior
+    ) -> tuple[FittedPrior, PriorState]:
+        """Prior network and state of the series of a panel.
+
+        Raises
+        ------
+        ValueError
+            If a series has fewer than three rows.
+        """
+        habit = habits(panel.freq)
+        shortest = int(np.argmin(panel.lengths))
+        if panel.lengths[shortest] < FEWEST_ROWS:
+            raise ValueError(
+                f"{panel.axis.where(shortest)}the prior network needs at least {FEWEST_ROWS} rows "
+                f"of a series; there are {panel.lengths[shortest]}. Give more rows, or drop "
+                "this series"
+            )
+        season = habit.season if habit.season <= LONGEST_SEASON else 1
+        horizon = arguments.horizon or habit.horizon
+        fitted = cls(arguments, data, horizon, season, prior)
+        return fitted, fitted.filter(panel)
+
+    def filter(self, panel: Panel) -> PriorState:
+        """State after the rows of a panel."""
+        window, lengths = window_rows(self.season_length), panel.lengths
+        tail = np.zeros((panel.n_series, window, panel.values.shape[1]))
+        scale = np.ones((panel.n_series, panel.values.shape[1]))
+        for i in range(panel.n_series):
+            rows = panel.series(i)
+            deviation = rows.std(0)
+            scale[i] = np.where(deviation > 0, deviation, 1.0)
+            tail[i, : min(window, len(rows))] = rows[-window:]
+        return PriorState(panel.ids, panel.last_times, scale, lengths, tail)
+
+    def advance(self, state: PriorState, panel: Panel) -> PriorState:
+        """State after further rows of all series."""
+        tail, window = state.tail.copy(), state.tail.shape[1]
+        for i, count in enumerate(state.counts):
+            rows = np.concatenate([state.tail[i, :count], panel.series(i)])[-window:]
+            tail[i, : len(rows)] = rows
+        n_rows = state.n_rows + panel.lengths
+        return replace(state, last_times=panel.last_times, n_rows=n_rows, tail=tail)
+
+    def forecasts(self, state: PriorState, h: int) -> Forecasts:
+        """Predictive distributions of all units, series by series, target by target."""
+        n_series, window, n_targets = state.tail.shape
+        rows = state.tail.swapaxes(1, 2).reshape(n_series * n_targets, window)
+        return self.prior.forecast(rows, state.counts.repeat(n_targets), self.season_length, h)
+
+    def forecast(
+        self, state: PriorState, h: int, levels: list[float], future: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
+        """Forecasts (S, h, C) and their intervals, under the names of `FittedModel`."""
+        drawn = self.forecasts(state, h)
+        tails = [0.5 + side * level / 200 for level in levels for side in (-1, 1)]
+        ends = drawn.at(tails)
+        n_series, _, n_targets = state.tail.shape
+
+        def of_series(values: np.ndarray) -> np.ndarray:
+            return values.reshape(n_series, n_targets, h).swapaxes(1, 2)
+
+        named = {"": of_series(drawn.median)}
+        for i, level in enumerate(levels):
+            named[f"-lo-{level_name(level)}"] = of_series(ends[:, 2 * i])
+            named[f"-hi-{level_name(level)}"] = of_series(ends[:, 2 * i + 1])
+        return named
+
+    def rolling(
+        self, state: PriorState, panel: Panel, origins: Origins, h: int, levels: list[float]
+    ) -> dict[str, np.ndarray]:
+        """Forecasts (n, h, C) from n origins within a panel that follows `state`."""
+        # Every origin is a series of its own, so that all of them are one batch.
+        reached, window = state.select(origins.series), state.tail.shape[1]
+        tail, n_rows = reached.tail.copy(), reached.n_rows.copy()
+        for i, (series, ordinal) in enumerate(zip(origins.series, origins.ordinal, strict=True)):
+            new = panel.series(series)[: ordinal * origins.step]
+            rows = np.concatenate([state.tail[series, : state.counts[series]], new])[-window:]
+            tail[i], n_rows[i] = 0.0, n_rows[i] + len(new)
+            tail[i, : len(rows)] = rows
+        return self.forecast(replace(reached, tail=tail, n_rows=n_rows), h, levels, None)
+
+    def simulate(
+        self,
+        state: PriorState,
+        h: int,
+        n: int,
+        future: np.ndarray | None,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """Paths (n, S, h, C): learned quantiles at every step, dependent as in a random walk.
+
+        The ranks of a path's steps are those of a Gaussian random walk: the network has learned
+        distributions of single steps.
+        """
+        n_series, _, n_targets = state.tail.shape
+        walk = rng.standard_normal((n, n_series * n_targets, h)).cumsum(-1)
+        ranks = ndtr(walk / np.sqrt(np.arange(1.0, h + 1)))
+        paths = self.forecasts(state, h).at_ranks(ranks)
+        return paths.reshape(n, n_series, n_targets, h).swapaxes(2, 3)
+
+    def weights(self, state: PriorState) -> pd.Series:
+        """Mean weights of the structural models over units and steps, the largest first."""
+        weights = self.forecasts(state, self.horizon).weights
+        return weights.sort_values(ascending=False)
+
+    def to_file(self, state: PriorState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """JSON values and arrays of a file; `from_file` is the inverse."""
+        header, arrays = self.prior.to_file()
+        header |= {"prior": True, "horizon": self.horizon, "season_length": self.season_length}
+        arrays |= {"n_rows": state.n_rows, "tail": state.tail, "target_scale": state.target_scale}
+        return header, arrays
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PriorSummary(Summary):
+    """Text and tables of a forecaster that uses the prior network; print it.
+
+    Attributes
+    ----------
+    title, composition : str
+    facts : dict
+    weights : Series
+        Mean weights of the structural models.
+    notes : list of str
+    """
+
+    title: str
+    composition: str
+    facts: dict[str, object]
+    weights: pd.Series
+    notes: list[str]
+
+    def as_text(self) -> str:
+        """Page as it is printed."""
+        shown = self.weights.head(SHOWN)
+        table = shown.rename("weight").rename_axis("structural model").reset_index()
+        parts = [
+            self.title.center(WIDTH).rstrip(),
+            "=" * WIDTH,
+            wrapped(self.composition, indent=0),
+            "-" * WIDTH,
+            two_columns(self.facts),
+            section("What forecasts, in the mean over series and steps"),
+            table.to_string(index=False, float_format=lambda v: f"{v:.3f}"),
+            "=" * WIDTH,
+            *[wrapped(f"[{i}] {note}") for i, note in enumerate(self.notes, 1)],
+        ]
+        return "\n".join(parts)
+
+
+def summarise_prior(fitted: FittedPrior, state: PriorState) -> PriorSummary:
+    """Build the summary of a forecaster that uses the prior network."""
+    data, prior = fitted.data, fitted.prior
+    composition = (
+        "Forecasts: the prior network alone, trained before on other series; nothing is estimated "
+        f"from these. {prior.description}"
+    )
+    facts: dict[str, object] = {
+        "Series": len(state.ids),
+        "Rows": int(state.n_rows.sum()),
+        "Targets": data.n_targets,
+        "Frequency": data.freq,
+        "Season": fitted.season_length if fitted.season_length > 1 else "none",
+        "Horizon": fitted.horizon,
+        "Parameters": prior.n_parameters,
+        "Structural models": prior.n_models(fitted.season_length),
+    }
+    notes = [fitted.guarantee]
+    name = fitted.arguments.class_name
+    return PriorSummary(f"{name} Results", composition, facts, fitted.weights(state), notes)
+
+
+def prior_from_file(
+    arguments: Arguments,
+    data: FittedData,
+    header: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+    last_times: np.ndarray,
+) -> tuple[FittedPrior, PriorState]:
+    """Prior network and state that `FittedPrior.to_file` wrote.
+
+    Raises
+    ------
+    DamagedFileError
+        With the field or array that is not as it was written.
+    """
+    record(FITTED)(header, "fitted")
+    season, n_series = header["season_length"], len(data.ids)
+    shapes: dict[str, tuple[str, tuple[int, ...]]] = {
+        "n_rows": ("int64", (n_series,)),
+        "tail": ("float64", (n_series, window_rows(season), data.n_targets)),
+        "target_scale": ("float64", (n_series, data.n_targets)),
+    }
+    with as_saved("fitted.size"):
+        shapes |= TrainedPrior.shapes(header["size"])
+    check_arrays(arrays, shapes)
+    prior = TrainedPrior.from_file(header, arrays)
+    fitted = FittedPrior(arguments, data, header["horizon"], season, prior)
+    fields = (arrays[name] for name in ("target_scale", "n_rows", "tail"))
+    return fitted, PriorState(data.ids, last_times, *fields)

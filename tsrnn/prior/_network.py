@@ -1,0 +1,167 @@
+"""The network of the prior: from what structural models say to quantiles of coming rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from scipy.special import ndtri
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from tsrnn.layers import ParaRNN
+from tsrnn.prior._structural import N_FEATURES, SCALES, SEASONS, TRENDS
+
+SIDE = (0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)  # probabilities learned above the median
+PROBABILITIES = np.array([*(1 - p for p in reversed(SIDE)), 0.5, *SIDE])
+N_CURVES = 3  # functions of the step, of which everything that depends on it is a sum
+FASTEST_CURVE = 4  # rows that count as a season where there is a shorter one
+LATEST = 3.0  # seasons after which the curves stay as they are
+UNIT_SOFTPLUS = 0.5413  # where softplus is 1
+MOST_CORRECTION = 0.3  # in standard deviations: begins small beside the structural models
+LEAST_VARIANCE = 1e-4  # of a forecast over the squared mean change: keeps the root smooth
+
+
+class Predictive(NamedTuple):
+    """Predictive distributions of h rows from O origins, in the units of `Evidence`.
+
+    Attributes
+    ----------
+    median : Tensor of shape (O, h)
+    quantiles : Tensor of shape (O, len(PROBABILITIES), h)
+    weights : Tensor of shape (O, J, h)
+        Weights of the structural models in the median.
+    """
+
+    median: Tensor
+    quantiles: Tensor
+    weights: Tensor
+
+
+class PriorNetwork(nn.Module):
+    r"""A recurrent network that weighs structural models and widens what they say.
+
+    .. math:: \hat y_{t+k} = \sum_j w_{jk}(h_t) \, \hat y_{j, t+k} + s_{tk} \, g_k(h_t), \qquad
+        q_{p, t+k} = \hat y_{t+k} + s_{tk} \, o_{pk}(h_t)
+
+    with forecasts :math:`\hat y_j` of structural models of fixed variances, each a linear
+    recurrence, weights w that start as their tempered posterior probabilities, the standard
+    deviation :math:`s_{tk}` of their mixture, and the state :math:`h_t` of a ParaRNN that reads
+    their prediction errors and posterior probabilities row by row. All that depends on the step k
+    is a sum of three curves, so that any number of steps is answered.
+
+    Parameters
+    ----------
+    hidden_size : int, default 64
+    n_layers : int, default 2
+    width : int, default 128
+        Of the layer between the state and the weights.
+
+    Examples
+    --------
+    >>> from tsrnn.prior import PriorNetwork
+    >>> network = PriorNetwork(hidden_size=8, n_layers=1, width=16)
+    >>> sum(parameter.numel() for parameter in network.parameters()) < 10_000
+    True
+    """
+
+    gaps: Tensor
+
+    def __init__(self, hidden_size: int = 64, n_layers: int = 2, width: int = 128) -> None:
+        super().__init__()
+        self.rnn = ParaRNN(N_FEATURES, hidden_size, 2, n_layers) if n_layers else None
+        self.norm = nn.LayerNorm(N_FEATURES)
+        # Curves of each trend; of each season and scale the first two, which are enough.
+        self._parts = {
+            "trend": N_CURVES * len(TRENDS),
+            "season": 2 * len(SEASONS),
+            "scale": 2 * len(SCALES),
+            "power": 1,
+            "gaps": 2 * N_CURVES * len(SIDE),
+            "shift": N_CURVES,
+        }
+        inputs = N_FEATURES + (hidden_size if n_layers else 0)
+        self.head = nn.Sequential(
+            nn.Linear(inputs, width), nn.SiLU(), nn.Linear(width, sum(self._parts.values()))
+        )
+        # Zero: before training the forecast is that of the tempered posterior.
+        nn.init.zeros_(self.head[2].weight)
+        nn.init.zeros_(self.head[2].bias)
+        self.common = nn.Parameter(torch.zeros(len(SCALES), len(TRENDS), len(SEASONS)))
+        gaps = np.diff(ndtri(np.array([0.5, *SIDE])))
+        self.register_buffer("gaps", torch.tensor(gaps, dtype=torch.float32))
+
+    def forward(
+        self,
+        features: Tensor,
+        series: Tensor,
+        rows: Tensor,
+        season_length: int,
+        forecasts: Tensor,
+        deviations: Tensor,
+        log_likelihood: Tensor,
+    ) -> Predictive:
+        """Predictive distributions from O rows of S series.
+
+        Parameters
+        ----------
+        features : Tensor of shape (S, T, N_FEATURES)
+        series, rows : integer Tensor of shape (O,)
+            Series and row of each origin.
+        season_length : int
+        forecasts, deviations, log_likelihood : Tensor
+            As in `Evidence`.
+        """
+        inputs = self.norm(features)
+        state = inputs[series, rows]
+        if self.rnn is not None:
+            state = torch.cat([state, self.rnn(inputs)[0][series, rows]], -1)
+        parts = dict(
+            zip(
+                self._parts,
+                self.head(state).split(list(self._parts.values()), -1),
+                strict=True,
+            )
+        )
+        h = forecasts.shape[-1]
+        steps = torch.arange(1.0, h + 1)
+        late = (steps / max(season_length, FASTEST_CURVE) - 1).clamp(max=LATEST)
+        curves = torch.stack([torch.ones(h), (steps.log() - 1.5) / 1.5, late])
+
+        n_seasons = len(SEASONS) if season_length > 1 else 1
+        trend = parts["trend"].unflatten(-1, (len(TRENDS), N_CURVES)) @ curves
+        season = parts["season"].unflatten(-1, (len(SEASONS), 2)) @ curves[:2]
+        scale = parts["scale"].unflatten(-1, (len(SCALES), 2)) @ curves[:2]
+        logits = (
+            scale[:, :, None, None]
+            + trend[:, None, :, None]
+            + season[:, None, None, :n_seasons]
+            + self.common[:, :, :n_seasons, None]
+        ).flatten(1, 3)
+        power = torch.exp(0.5 * parts["power"] - 1.2)  # 0.3 at the start: likelihoods overstate
+        weights = torch.softmax(logits + (power * log_likelihood)[..., None], 1)
+        median = (weights * forecasts).sum(1)
+        apart = forecasts - median[:, None]
+        variance = (weights * (deviations.square() + apart.square())).sum(1)
+        deviation = (variance + LEAST_VARIANCE).sqrt()
+        median = median + MOST_CORRECTION * deviation * (parts["shift"] @ curves)
+
+        gaps = parts["gaps"].unflatten(-1, (2 * len(SIDE), N_CURVES)) @ curves
+        below, above = softplus(gaps + UNIT_SOFTPLUS).chunk(2, 1)
+        below, above = ((side * self.gaps[:, None]).cumsum(1) for side in (below, above))
+        offsets = torch.cat([-below.flip(1), torch.zeros_like(below[:, :1]), above], 1)
+        quantiles = median[:, None] + offsets * deviation[:, None]
+        return Predictive(median, quantiles, weights)
+
+
+def at_probabilities(quantiles: np.ndarray, probabilities: Sequence[float]) -> np.ndarray:
+    """Quantiles (O, n, h) at any probabilities, from those of `PROBABILITIES` (O, 15, h).
+
+    Normal scores are interpolated; beyond the outermost ones the last line goes on.
+    """
+    known, scores = ndtri(PROBABILITIES), ndtri(np.asarray(probabilities, float))
+    right = np.clip(np.searchsorted(known, scores), 1, len(known) - 1)
+    weight = ((scores - known[right - 1]) / (known[right] - known[right - 1]))[:, None]
+    return (1 - weight) * quantiles[:, right - 1] + weight * quantiles[:, right]

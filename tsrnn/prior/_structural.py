@@ -1,0 +1,437 @@
+"""Structural models with fixed variances, filtered side by side: the recurrences of the prior."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+VAGUE = 1e4  # variance of the first level over that of the noise
+DEGREES = 1.0  # of freedom of the variance before the first row: it hardly counts
+FIRST_SCALE = 0.1  # of the noise before the first row, in mean absolute changes of the series
+LEAST_CHANGE = 1e-9  # mean absolute change over the largest value: below it are rounding errors
+AT_ONCE = 2**19  # numbers of the states of series filtered together: they stay in the cache
+TEMPERED = 0.5  # power of the likelihoods in the weights that the network sees
+MOST_AWAY = (10.0, 5.0)  # a forecast is cut so many mean changes away, and so many more a step
+LARGEST_LOG = 60.0  # of a forecast of logarithms
+TINY = 1e-150  # of which the square is not zero
+
+
+class Trend(NamedTuple):
+    """Level, slope and stationary part of a structural model, variances over that of the noise.
+
+    Attributes
+    ----------
+    name : str
+    noise : float
+        Variance of the observation, 1, or little where the level itself is observed.
+    level, slope : float
+        Variances of the changes of the level and of its slope in a row.
+    damping : float
+        Share of the slope that is left after a row.
+    growth : float
+        Variance of the first slope: 0 for no trend, little for one that is shrunk.
+    memory, cycle : float
+        Coefficient of an autoregression of order one around the level, and the variance of its
+        innovations.
+    """
+
+    name: str
+    noise: float = 1.0
+    level: float = 0.0
+    slope: float = 0.0
+    damping: float = 1.0
+    growth: float = 0.0
+    memory: float = 0.0
+    cycle: float = 0.0
+
+
+class Season(NamedTuple):
+    """Season of a structural model, variances over that of the noise.
+
+    Attributes
+    ----------
+    name : str
+    size : float
+        Variance of the first effects.
+    change : float
+        Variance by which the effects change in a season.
+    """
+
+    name: str
+    size: float
+    change: float
+
+
+def smoothing(alpha: float) -> float:
+    """Variance of the changes of a level that exponential smoothing with `alpha` is optimal for."""
+    return alpha**2 / (1 - alpha)
+
+
+EXACT = 0.01  # variance of the noise of models in which the level is what is observed
+
+TRENDS = (
+    Trend("mean"),
+    Trend("level 0.1", level=smoothing(0.1)),
+    Trend("level 0.3", level=smoothing(0.3)),
+    Trend("random walk", EXACT, level=1.0),
+    Trend("level 0.1, shrunk drift", level=smoothing(0.1), growth=0.05),
+    Trend("level 0.6, shrunk drift", level=smoothing(0.6), growth=0.05),
+    Trend("random walk, shrunk drift", EXACT, level=1.0, growth=0.05),
+    Trend("level 0.1, drift", level=smoothing(0.1), growth=1.0),
+    Trend("level 0.3, drift", level=smoothing(0.3), growth=1.0),
+    Trend("level 0.6, drift", level=smoothing(0.6), growth=1.0),
+    Trend("random walk, drift", EXACT, level=1.0, growth=1.0),
+    Trend("line", growth=1.0),
+    Trend("level 0.3, moving slope", level=smoothing(0.3), slope=0.01, growth=1.0),
+    Trend("level 0.6, moving slope", level=smoothing(0.6), slope=0.05, growth=1.0),
+    Trend("level 0.1, moving slope", level=smoothing(0.1), slope=0.001, growth=1.0),
+    Trend("walking level and slope", EXACT, level=0.3, slope=0.05, growth=1.0),
+    Trend("walking slope", EXACT, level=0.1, slope=1.0, growth=1.0),
+    Trend("level 0.6, damped slope 0.9", level=smoothing(0.6), slope=0.1, damping=0.9, growth=1.0),
+    Trend("level 0.6, damped slope 0.8", level=smoothing(0.6), slope=0.3, damping=0.8, growth=1.0),
+    Trend("random walk, damped slope 0.6", EXACT, level=0.3, slope=0.3, damping=0.6, growth=1.0),
+    Trend("AR(1) 0.5", 0.05, memory=0.5, cycle=1.0),
+    Trend("AR(1) 0.8", 0.05, memory=0.8, cycle=1.0),
+    Trend("AR(1) 0.95", 0.05, memory=0.95, cycle=1.0),
+    Trend("AR(1) 0.8, shrunk drift", 0.05, growth=0.05, memory=0.8, cycle=1.0),
+)
+SEASONS = (
+    Season("no season", 0.0, 0.0),
+    Season("small season", 3.0, 0.0),
+    Season("season", 30.0, 0.03),
+    Season("moving season", 30.0, 0.3),
+    Season("large season", 300.0, 0.03),
+    Season("huge season", 3000.0, 0.3),
+)
+# Models whose prediction errors the network sees, of different speeds, and the seasons of them.
+SEEN_TRENDS = tuple(
+    [trend.name for trend in TRENDS].index(name)
+    for name in (
+        "level 0.1", "random walk", "level 0.3, drift", "level 0.6, drift", "random walk, drift",
+        "walking slope", "level 0.6, damped slope 0.9", "AR(1) 0.95",
+    )
+)  # fmt: skip
+SEEN_SEASONS = (0, 4)
+SCALES = ("data", "logarithms")
+N_FEATURES = (
+    len(SCALES) * len(SEEN_TRENDS) * len(SEEN_SEASONS)
+    + len(SCALES) + len(TRENDS) + len(SEASONS) + 9
+)  # fmt: skip
+
+
+class Evidence(NamedTuple):
+    """Forecasts and likelihoods of the structural models at O rows of S series of one season.
+
+    J models are ordered by scale, trend and season. Forecasts are deviations from the row they
+    are made at, over the mean absolute change up to it.
+
+    Attributes
+    ----------
+    features : ndarray of shape (S, T, N_FEATURES)
+        Inputs of the network; those at a row depend on no later one but for the season's length.
+    forecasts, deviations : ndarray of shape (O, J, h)
+        Means and standard deviations of the predictive distributions.
+    log_likelihood : ndarray of shape (O, J)
+        Less the largest of the row.
+    last, scale : ndarray of shape (O,)
+        Value of each row, and the mean absolute change up to it.
+    season_scale : ndarray of shape (O,)
+        Mean absolute change a season apart up to the row, as MASE has it.
+    """
+
+    features: np.ndarray
+    forecasts: np.ndarray
+    deviations: np.ndarray
+    log_likelihood: np.ndarray
+    last: np.ndarray
+    scale: np.ndarray
+    season_scale: np.ndarray
+
+
+class Models(NamedTuple):
+    """State-space form of all models of one season length: arrays of shape (J,) or as said.
+
+    Attributes
+    ----------
+    noise, damping, memory : ndarray of shape (J,)
+    innovation : ndarray of shape (J, d)
+        Variances of the changes of the state: level, slope, autoregression, effects of a season.
+    first : ndarray of shape (J, d)
+        Variances of the first state.
+    n_seasons : int
+        Seasons of each trend: one where there is no season.
+    """
+
+    noise: np.ndarray
+    damping: np.ndarray
+    memory: np.ndarray
+    innovation: np.ndarray
+    first: np.ndarray
+    n_seasons: int
+
+
+@lru_cache(maxsize=16)
+def structural_models(season_length: int) -> Models:
+    """Models of all trends with all seasons, by trend, then by season."""
+    seasons = SEASONS if season_length > 1 else SEASONS[:1]
+    pairs = [(trend, season) for trend in TRENDS for season in seasons]
+    state = 3 + season_length
+    innovation, first = np.zeros((len(pairs), state)), np.zeros((len(pairs), state))
+    for row, (trend, season) in enumerate(pairs):
+        innovation[row, :3] = trend.level, trend.slope, trend.cycle
+        innovation[row, 3:] = season.change / season_length
+        first[row, :3] = VAGUE, trend.growth, trend.cycle / (1 - trend.memory**2)
+        first[row, 3:] = season.size
+    noise, damping, memory = (
+        np.array([getattr(trend, name) for trend, _ in pairs])
+        for name in ("noise", "damping", "memory")
+    )
+    return Models(noise, damping, memory, innovation, first, len(seasons))
+
+
+def structural_evidence(
+    values: np.ndarray, lengths: np.ndarray, origins: np.ndarray, season_length: int, h: int
+) -> Evidence:
+    """Filter series by all models, on the scale of the data and on that of logarithms.
+
+    Parameters
+    ----------
+    values : ndarray of shape (S, T)
+        Rows of each series from the first column on; finite, also after their ends.
+    lengths : integer ndarray of shape (S,)
+    origins : boolean ndarray of shape (S, T)
+        Rows to forecast from.
+    season_length : int
+    h : int
+        Steps ahead.
+    """
+    models = structural_models(season_length)
+    size = 2 * models.first.size
+    parts = np.array_split(np.arange(len(values)), -(-len(values) * size // AT_ONCE))
+    results = []
+    for part in parts:
+        longest = int(lengths[part].max())
+        rows = values[part, :longest]
+        results.append(_evidence(models, rows, lengths[part], origins[part, :longest], h))
+    # Padded as `values` are, so that features have the row numbers of all series.
+    features = np.zeros((len(values), values.shape[1], N_FEATURES), np.float32)
+    for part, result in zip(parts, results, strict=True):
+        features[part, : result.features.shape[1]] = result.features
+    others = (np.concatenate([result[k] for result in results]) for k in range(1, 7))
+    return Evidence(features, *others)
+
+
+def _evidence(
+    models: Models, values: np.ndarray, lengths: np.ndarray, origins: np.ndarray, h: int
+) -> Evidence:
+    """Evidence of series whose states fit into the cache."""
+    n_series, longest = values.shape
+    n_models, season_length = len(models.noise), models.first.shape[1] - 3
+    alive = np.arange(longest) < lengths[:, None]
+    positive = np.where(alive, values, 1.0).min(1) > 0
+    logarithms = np.log(np.where(alive & positive[:, None], values, 1.0))
+    rows = np.stack([values, logarithms], 1)[..., None, :]  # (S, 2, 1, T)
+    changes, season_changes = running_changes(values, season_length)
+    # Prior of the noise: a small part of the mean absolute change, of each scale.
+    steps = np.where(alive[:, None, None, 1:], np.abs(np.diff(rows)), 0.0).sum(-1)
+    mean = steps / np.maximum(lengths - 1, 1)[:, None, None]
+    floor = LEAST_CHANGE * np.abs(rows).max(-1) + TINY
+    squares = DEGREES * (FIRST_SCALE * np.maximum(mean, floor)) ** 2 + np.zeros((1, 1, n_models))
+
+    state = np.zeros((n_series, 2, n_models, 3 + season_length))
+    state[..., 0] = rows[..., 0]  # as if the level were known to be near the first row
+    covariance = models.first[:, :, None] * np.eye(state.shape[-1])
+    likelihood = np.zeros((n_series, 2, n_models))
+    features = np.zeros((n_series, longest, N_FEATURES), np.float32)
+    collected: list[tuple[np.ndarray, ...]] = []
+    diagonal = np.arange(state.shape[-1])
+    for t in range(longest):
+        if t:
+            # x_t = A x_{t-1} + innovations, of which only level, slope and memory change
+            state[..., 0] += models.damping * state[..., 1]
+            state[..., 1] *= models.damping
+            state[..., 2] *= models.memory
+            covariance = _carried(covariance, models)
+            covariance[:, diagonal, diagonal] += models.innovation
+        effect = 3 + t % season_length
+        # z'C of z that picks level, autoregression and the effect of the row
+        loading = covariance[:, 0] + covariance[:, 2] + covariance[:, effect]
+        variance = loading[:, 0] + loading[:, 2] + loading[:, effect] + models.noise
+        gain = loading / variance[:, None]
+        covariance = covariance - gain[:, :, None] * loading[:, None]
+        live = alive[:, t, None, None]
+        error = rows[..., t] - (state[..., 0] + state[..., 2] + state[..., effect])
+        error = np.where(live, error, 0.0)
+        state += gain * error[..., None]
+        if t:  # the first row only sets the level
+            degrees = DEGREES + t - 1
+            relative = error**2 / (variance * squares)  # of Student's t, squared over its degrees
+            density = (
+                gammaln((degrees + 1) / 2) - gammaln(degrees / 2)
+                - 0.5 * np.log(np.pi * squares * variance)
+                - 0.5 * (degrees + 1) * np.log1p(relative)
+            )  # fmt: skip
+            # A density of logarithms, times the Jacobian 1 / y, is one of the data.
+            density[:, 1] -= rows[:, 1, :, t]
+            likelihood += np.where(live, density, 0.0)
+            score = np.sqrt(relative * degrees) * np.sign(error)
+            features[:, t, :_N_ERRORS] = _seen(score, models)
+            squares += error**2 / variance
+        ranked = np.where(positive[:, None, None], likelihood, [[[0.0], [-np.inf]]])
+        ranked = ranked - ranked.max((1, 2), keepdims=True)
+        features[:, t, _N_ERRORS : _N_ERRORS + _N_SHARES] = _shares(ranked, models)
+        here = np.flatnonzero(origins[:, t])
+        if len(here):
+            forecast = _forecasts(models, state[here], t, h)
+            spread = np.sqrt(
+                squares[here, ..., None] / (DEGREES + t) * _variances(models, covariance, t, h)
+            )
+            last, change = values[here, t], changes[here, t]
+            forecast, spread = _on_one_scale(forecast, spread, positive[here], last, change)
+            collected.append(
+                (here, np.full(len(here), t), forecast, spread,
+                 ranked[here].reshape(len(here), -1), last, change, season_changes[here, t])
+            )  # fmt: skip
+    features[..., _N_ERRORS + _N_SHARES :] = _circumstances(
+        values, season_length, positive, changes, season_changes
+    )
+    joined = [np.concatenate(part) for part in zip(*collected, strict=True)]
+    order = np.lexsort((joined[1], joined[0]))  # by series, then by row
+    return Evidence(features, *(part[order] for part in joined[2:]))
+
+
+_N_ERRORS = len(SCALES) * len(SEEN_TRENDS) * len(SEEN_SEASONS)
+_N_SHARES = len(SCALES) + len(TRENDS) + len(SEASONS)
+
+
+def running_changes(values: np.ndarray, season_length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Mean absolute changes (S, T) up to each row, of neighbours and of rows a season apart.
+
+    Of neighbours in both where less than two changes a season apart are known. Never zero.
+    """
+    n_series, longest = values.shape
+    count = np.arange(1, longest + 1)
+    floor = LEAST_CHANGE * np.abs(values).max(1, keepdims=True) + TINY
+
+    def mean_change(lag: int) -> np.ndarray:
+        changes = np.zeros((n_series, longest))
+        changes[:, lag:] = np.abs(values[:, lag:] - values[:, :-lag])
+        return changes.cumsum(1) / np.maximum(count - lag, 1)
+
+    neighbours = np.maximum(mean_change(1), floor)
+    if season_length == 1 or longest <= season_length:
+        return neighbours, neighbours
+    seasonal = mean_change(season_length)
+    enough = (count > season_length + 2) & (seasonal > floor)
+    return neighbours, np.where(enough, seasonal, neighbours)
+
+
+def _carried(covariance: np.ndarray, models: Models) -> np.ndarray:
+    """Covariances A C A' of the state a row later, without innovations."""
+    carried = covariance.copy()
+    damping, memory = models.damping[:, None], models.memory[:, None]
+    carried[:, 0] += damping * covariance[:, 1]
+    carried[:, 1] *= damping
+    carried[:, 2] *= memory
+    carried[:, :, 0] += damping * carried[:, :, 1]
+    carried[:, :, 1] *= damping
+    carried[:, :, 2] *= memory
+    return carried
+
+
+def _loadings(models: Models, h: int) -> tuple[np.ndarray, np.ndarray]:
+    """Loadings (J, h) of slope and autoregression on the next h rows."""
+    steps = np.arange(1, h + 1)
+    slope = np.cumsum(models.damping[:, None] ** steps, 1)
+    return slope, models.memory[:, None] ** steps
+
+
+def _forecasts(models: Models, state: np.ndarray, t: int, h: int) -> np.ndarray:
+    """Means (O, 2, J, h) of the rows after t."""
+    slope, memory = _loadings(models, h)
+    effects = 3 + (t + np.arange(1, h + 1)) % (state.shape[-1] - 3)
+    return state[..., :1] + slope * state[..., 1:2] + memory * state[..., 2:3] + state[..., effects]
+
+
+def _variances(models: Models, covariance: np.ndarray, t: int, h: int) -> np.ndarray:
+    """Variances (J, h) of the errors of `_forecasts`, over that of the noise."""
+    slope, memory = _loadings(models, h)
+    season_length = covariance.shape[-1] - 3
+    loading = np.zeros((len(models.noise), h, covariance.shape[-1]))
+    loading[..., 0], loading[..., 1], loading[..., 2] = 1.0, slope, memory
+    steps = np.arange(h)
+    loading[:, steps, 3 + (t + 1 + steps) % season_length] = 1.0
+    of_state = ((loading @ covariance) * loading).sum(-1)
+    # An innovation n rows before the forecast has passed n transitions.
+    passed = np.concatenate([np.zeros((len(slope), 1)), slope[:, :-1]], 1)
+    level, change, cycle = models.innovation[:, :3].T[..., None]
+    season = models.innovation[:, 3:4]
+    arriving = level + change * passed**2 + cycle * (models.memory[:, None] ** steps) ** 2 + season
+    return of_state + arriving.cumsum(1) + models.noise[:, None]
+
+
+def _on_one_scale(
+    forecast: np.ndarray, spread: np.ndarray, positive: np.ndarray, last: np.ndarray,
+    change: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Forecasts and deviations (O, 2 J, h) of both scales on that of `Evidence`."""
+    h = forecast.shape[-1]
+    # The median of a lognormal distribution, and its deviation to first order.
+    median = np.exp(np.clip(forecast[:, 1], -LARGEST_LOG, LARGEST_LOG))
+    wide = median * np.minimum(spread[:, 1], 2.0)
+    known = positive[:, None, None]
+    means = np.stack([forecast[:, 0], np.where(known, median, last[:, None, None])], 1)
+    deviations = np.stack([spread[:, 0], np.where(known, wide, 0.0)], 1)
+    shape = len(last), -1, h
+    unit = change[:, None, None]
+    farthest = MOST_AWAY[0] + MOST_AWAY[1] * np.arange(1, h + 1)
+    moved = (means.reshape(shape) - last[:, None, None]) / unit
+    return (
+        np.clip(moved, -farthest, farthest),
+        np.clip(deviations.reshape(shape) / unit, 1e-3, 200.0),
+    )
+
+
+def _seen(score: np.ndarray, models: Models) -> np.ndarray:
+    """Prediction errors (S, _N_ERRORS) of some models, their logarithm where large."""
+    n_seasons = models.n_seasons
+    by_model = score.reshape(*score.shape[:2], len(TRENDS), n_seasons)
+    seasons = [season if n_seasons > 1 else 0 for season in SEEN_SEASONS]
+    chosen = by_model[:, :, SEEN_TRENDS][..., seasons].reshape(len(score), -1)
+    return np.sign(chosen) * np.log1p(np.abs(chosen))
+
+
+def _shares(ranked: np.ndarray, models: Models) -> np.ndarray:
+    """Posterior weights (S, _N_SHARES) of scales, of trends and of seasons."""
+    weights = np.exp(TEMPERED * ranked)
+    weights /= weights.sum((1, 2), keepdims=True)
+    by_model = weights.reshape(*weights.shape[:2], len(TRENDS), models.n_seasons)
+    shares = np.zeros((len(ranked), _N_SHARES))
+    seasons = len(SCALES) + len(TRENDS)
+    shares[:, : len(SCALES)] = by_model.sum((2, 3))
+    shares[:, len(SCALES) : seasons] = by_model.sum((1, 3))
+    shares[:, seasons : seasons + models.n_seasons] = by_model.sum((1, 2))
+    return shares
+
+
+def _circumstances(
+    values: np.ndarray, season_length: int, positive: np.ndarray, changes: np.ndarray,
+    season_changes: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """Features (S, T, 9) of what surrounds the series: rows, season, sign, zeros, level."""
+    count = np.arange(1.0, values.shape[1] + 1)
+    columns = [
+        np.log(count) / 3,
+        np.minimum(count / season_length / 10, 3.0),
+        np.full_like(count, np.log(season_length) / 3),
+        np.full_like(count, float(season_length == 1)),
+        positive[:, None].astype(float),
+        np.clip(np.log(season_changes / changes), -5.0, 5.0) / 2,
+        (values == 0).cumsum(1) / count,
+        np.log1p(np.abs(values.cumsum(1) / count) / changes) / 3,
+        ((season_length > 1) & (count < 2 * season_length)).astype(float),
+    ]
+    return np.stack([np.broadcast_to(column, values.shape) for column in columns], -1)

@@ -1,0 +1,238 @@
+"""Training of the network of the prior on series of many collections and on simulated ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tsrnn.prior._network import PROBABILITIES, PriorNetwork
+from tsrnn.prior._structural import Evidence, structural_evidence
+
+ORIGINS = 6  # rows of a series that are forecast from: more cost memory and say little more
+FEWEST_ROWS = 4  # before an origin
+LARGEST_WEIGHT = 5.0  # of the scale of a series over that of its season: MASE as the loss counts it
+LARGEST_LOSS = 30.0  # beyond which a loss grows by a tenth: series whose scale says nothing
+FARTHEST = 500.0  # of an actual value from the origin, in mean changes
+
+
+def window_rows(season_length: int) -> int:
+    """Last rows of a series that the prior reads: a hundred and twelve seasons, at most 400."""
+    return min(100 + 12 * season_length, 400)
+
+
+def trained_steps(season_length: int) -> int:
+    """Steps ahead of the training: two seasons, at least 8 and at most 48."""
+    return max(8, min(2 * season_length, 48))
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Evidence of series of one season length and the rows that followed, in half precision.
+
+    Attributes
+    ----------
+    season_length : int
+    evidence : Evidence
+    indptr : integer ndarray of shape (S + 1,)
+        Series s has the origins indptr[s] to indptr[s + 1].
+    rows : integer ndarray of shape (O,)
+    actual : ndarray of shape (O, h)
+        In the units of the evidence, NaN where there is none.
+    """
+
+    season_length: int
+    evidence: Evidence
+    indptr: np.ndarray
+    rows: np.ndarray
+    actual: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    def select(self, chosen: np.ndarray) -> Batch:
+        """Some series as tensors."""
+        counts = np.diff(self.indptr)[chosen]
+        origins = np.concatenate([np.arange(*self.indptr[i : i + 2]) for i in chosen])
+        rows, evidence = self.rows[origins], self.evidence
+        features = evidence.features[chosen, : rows.max() + 1]
+        weight = evidence.scale[origins] / evidence.season_scale[origins]
+        return Batch(
+            (
+                torch.from_numpy(features),
+                torch.from_numpy(np.repeat(np.arange(len(chosen)), counts)),
+                torch.from_numpy(rows),
+                self.season_length,
+                *(
+                    torch.from_numpy(part[origins].astype(np.float32))
+                    for part in (evidence.forecasts, evidence.deviations, evidence.log_likelihood)
+                ),
+            ),
+            torch.from_numpy(self.actual[origins]),
+            torch.from_numpy(np.clip(weight, 1 / LARGEST_WEIGHT**2, LARGEST_WEIGHT)).float(),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Arguments of the network, the rows that followed (O, h), and the weights (O,) of origins."""
+
+    inputs: tuple[Any, ...]
+    actual: Tensor
+    weight: Tensor
+
+
+def make_examples(
+    series: Sequence[np.ndarray],
+    season_length: int,
+    rng: np.random.Generator,
+    origins: int | None = ORIGINS,
+) -> Examples:
+    """Examples of forecasts within series.
+
+    Parameters
+    ----------
+    series : sequence of ndarray
+    season_length : int
+    rng : numpy random generator
+    origins : int or None
+        Rows to forecast from a series, drawn with probabilities that grow with the root of the
+        row. None: the last row alone, of which nothing follows.
+    """
+    h, window = trained_steps(season_length), window_rows(season_length)
+    kept, indptr, rows, ahead = [], [0], [], []
+    for values in series:
+        values = values[-(window + (h if origins else 0)) :]
+        last = len(values) - 1 if origins is None else len(values) - 1 - max(1, h // 3)
+        low, high = FEWEST_ROWS - 1, min(last, window - 1)
+        if origins is None:
+            chosen = np.array([high])
+        else:
+            candidates = np.arange(low, high + 1)
+            # An origin of a series that has not moved yet has no scale.
+            moved = np.abs(np.diff(values)).cumsum()[low - 1 : high] > 0
+            candidates = candidates[moved[: len(candidates)]]
+            if not len(candidates):
+                continue
+            weights = np.sqrt(candidates + 1.0)
+            count = min(origins, len(candidates))
+            chosen = np.sort(rng.choice(candidates, count, False, weights / weights.sum()))
+        kept.append(values)
+        indptr.append(indptr[-1] + len(chosen))
+        rows.append(chosen)
+        padded = np.concatenate([values, np.full(h + 1, np.nan)])
+        ahead.append(padded[chosen[:, None] + np.arange(1, h + 1)])
+    lengths = np.array([chosen[-1] + 1 for chosen in rows])
+    values = np.zeros((len(kept), lengths.max()))
+    mask = np.zeros(values.shape, bool)
+    for i, (value, chosen) in enumerate(zip(kept, rows, strict=True)):
+        values[i] = np.resize(value[: lengths[i]], values.shape[1])
+        values[i, lengths[i] :] = value[lengths[i] - 1]
+        mask[i, chosen] = True
+    evidence = structural_evidence(values, lengths, mask, season_length, h)
+    actual = (np.concatenate(ahead) - evidence.last[:, None]) / evidence.scale[:, None]
+    half = (part.astype(np.float16) for part in (evidence.forecasts, evidence.deviations))
+    forecasts, deviations = half
+    likelihood = np.maximum(evidence.log_likelihood, -1e4).astype(np.float16)
+    return Examples(
+        season_length,
+        evidence._replace(forecasts=forecasts, deviations=deviations, log_likelihood=likelihood),
+        np.array(indptr),
+        np.concatenate(rows),
+        np.clip(actual, -FARTHEST, FARTHEST).astype(np.float32),
+    )
+
+
+def loss(network: PriorNetwork, batch: Batch) -> Tensor:
+    """Check loss of all quantiles and absolute error of the median, in units of MASE."""
+    forecast = network(*batch.inputs)
+    probabilities = torch.tensor(PROBABILITIES, dtype=torch.float32)[:, None]
+    known = torch.isfinite(batch.actual)
+    actual = torch.where(known, batch.actual, forecast.median.detach())
+    beyond = actual[:, None] - forecast.quantiles
+    check = 2 * torch.maximum(probabilities * beyond, (probabilities - 1) * beyond)
+    losses = check.mean(1) + (actual - forecast.median).abs()
+    losses = losses * batch.weight[:, None]
+    losses = torch.where(losses > LARGEST_LOSS, 0.9 * LARGEST_LOSS + 0.1 * losses, losses)
+    return torch.where(known, losses, 0.0).sum() / known.sum()
+
+
+def train_network(
+    network: PriorNetwork,
+    draw: Callable[[int], Sequence[Examples]],
+    *,
+    epochs: int,
+    learning_rate: float = 2e-3,
+    weight_decay: float = 0.02,
+    batch_size: int = 32,
+    seed: int = 0,
+    checkpoint: Path | None = None,
+    report: Callable[[Mapping[str, float]], None] | None = None,
+) -> PriorNetwork:
+    """Train a network; go on from a checkpoint where there is one.
+
+    Parameters
+    ----------
+    network : PriorNetwork
+    draw : callable
+        ``draw(epoch)`` gives the examples of an epoch.
+    epochs : int
+    learning_rate, weight_decay : float
+        Of AdamW; the rate falls by half a cosine to zero.
+    batch_size : int
+        Series of a step.
+    seed : int
+    checkpoint : Path, optional
+        File of weights, optimiser and epoch, written after each.
+    report : callable, optional
+        Called after each epoch.
+    """
+    optimiser = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=weight_decay)
+    first = 0
+    if checkpoint is not None and checkpoint.exists():
+        saved = torch.load(checkpoint, weights_only=True)
+        network.load_state_dict(saved["network"])
+        optimiser.load_state_dict(saved["optimiser"])
+        first = saved["epoch"] + 1
+    for epoch in range(first, epochs):
+        rng = np.random.default_rng([seed, epoch])
+        collections = draw(epoch)
+        batches = [
+            (examples, part)
+            for examples in collections
+            for part in _alike(examples, batch_size, rng)
+        ]
+        rng.shuffle(batches)  # type: ignore[arg-type]
+        total = 0.0
+        for number, (examples, part) in enumerate(batches):
+            done = (epoch + number / len(batches)) / epochs
+            warm = min(1.0, (epoch * len(batches) + number + 1) / 50)
+            for group in optimiser.param_groups:
+                group["lr"] = learning_rate * warm * 0.5 * (1 + math.cos(math.pi * done))
+            optimiser.zero_grad()
+            value = loss(network, examples.select(part))
+            value.backward()
+            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+            optimiser.step()
+            total += float(value.detach())
+        if checkpoint is not None:
+            state = {"network": network.state_dict(), "optimiser": optimiser.state_dict()}
+            partial = checkpoint.with_suffix(".partial")
+            torch.save(state | {"epoch": epoch}, partial)
+            partial.replace(checkpoint)
+        if report is not None:
+            report({"epoch": epoch, "loss": total / len(batches)})
+    return network.eval()
+
+
+def _alike(examples: Examples, size: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Batches of series of similar lengths, so that little is padding."""
+    lengths = examples.rows[examples.indptr[1:] - 1]
+    order = np.argsort(lengths + 12 * rng.random(len(lengths)))
+    return [order[first : first + size] for first in range(0, len(order), size)]
