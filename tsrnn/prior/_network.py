@@ -21,6 +21,7 @@ FASTEST_CURVE = 4  # rows that count as a season where there is a shorter one
 LATEST = 3.0  # seasons after which the curves stay as they are
 UNIT_SOFTPLUS = 0.5413  # where softplus is 1
 MOST_CORRECTION = 0.3  # in standard deviations: begins small beside the structural models
+DROPOUT = 0.1  # of features and state: collections are few, and real series are fitted to
 LEAST_VARIANCE = 1e-4  # of a forecast over the squared mean change: keeps the root smooth
 
 
@@ -82,6 +83,7 @@ class PriorNetwork(nn.Module):
             "gaps": 2 * N_CURVES * len(SIDE),
             "shift": N_CURVES,
         }
+        self.dropout = nn.Dropout(DROPOUT)
         inputs = N_FEATURES + (hidden_size if n_layers else 0)
         self.head = nn.Sequential(
             nn.Linear(inputs, width), nn.SiLU(), nn.Linear(width, sum(self._parts.values()))
@@ -118,6 +120,7 @@ class PriorNetwork(nn.Module):
         state = inputs[series, rows]
         if self.rnn is not None:
             state = torch.cat([state, self.rnn(inputs)[0][series, rows]], -1)
+        state = self.dropout(state)
         parts = dict(
             zip(
                 self._parts,
