@@ -265,7 +265,7 @@ def _components(given: Any) -> dict[str, Component]:
     """Components by name, from what `SeriesPrior` was given."""
     if given is None:
         return {name: component for name, (component, _) in COMPONENTS.items()}
-    pairs = given.items() if isinstance(given, Mapping) else [(None, entry) for entry in given]
+    pairs = given.items() if isinstance(given, Mapping) else (("", entry) for entry in given)
     components: dict[str, Component] = {}
     for label, entry in pairs:
         if isinstance(entry, str) and entry not in COMPONENTS:
