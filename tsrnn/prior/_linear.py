@@ -349,8 +349,8 @@ def random_walk(
 
     Notes
     -----
-    g and :math:`\sigma` are growth and step of `hyperprior`; :math:`\phi` is 0 in half of the
-    series, else uniform on (-0.2, 0.8); :math:`\varepsilon` from `innovations`. Composed as
+    g and :math:`\sigma` are growth and step of `hyperprior`; :math:`\phi` is uniform on (-0.2, 0.8)
+    in 70 percent of the series, else 0; :math:`\varepsilon` from `innovations`. Composed as
     `compose` says, with noise in 40 percent of the series.
 
     Examples
@@ -361,7 +361,7 @@ def random_walk(
     (2, 24)
     """
     steps = innovations(rng, n_series, n_rows) * step_size(rng, n_series, n_rows, season_length)
-    phi = occurs(rng, 0.5, n_series) * rng.uniform(-0.2, 0.8, n_series)
+    phi = occurs(rng, 0.7, n_series) * rng.uniform(-0.2, 0.8, n_series)
     for t in range(1, n_rows):
         steps[t] += phi * steps[t - 1]
     path = (steps + growth_rate(rng, n_series, n_rows, season_length)).cumsum(0)
