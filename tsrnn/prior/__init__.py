@@ -27,7 +27,13 @@ from tsrnn.prior._trained import (
     TrainedPrior,
     trained_prior,
 )
-from tsrnn.prior._training import make_examples, train_network, window_rows
+from tsrnn.prior._training import (
+    Examples,
+    make_examples,
+    train_network,
+    trained_steps,
+    window_rows,
+)
 from tsrnn.prior._trends import broken_trend, cycles, gaussian_process, growth_curve
 
 __all__ = [
@@ -36,6 +42,7 @@ __all__ = [
     "LAYERS",
     "LONGEST_SEASON",
     "PROBABILITIES",
+    "Examples",
     "Forecasts",
     "Hyperprior",
     "PriorNetwork",
@@ -69,6 +76,7 @@ __all__ = [
     "threshold_ar",
     "train_network",
     "trained_prior",
+    "trained_steps",
     "volatility",
     "window_rows",
     "zeros",
