@@ -214,8 +214,7 @@ class TrainedPrior:
             for name, array in arrays.items()
             if name.startswith(WEIGHTS)
         }
-        network.load_state_dict(weights)
-        return cls(network.eval().requires_grad_(False), header["size"], header["description"])
+        return cls(_to_forecast(network, weights), header["size"], header["description"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,6 +269,14 @@ def trained_prior(path: str | Path | None = None) -> TrainedPrior:
             raise ValueError(
                 f"{path} is no prior network. Give a file that TrainedPrior.save has written"
             ) from error
-    network = PriorNetwork(**size)
+    return TrainedPrior(_to_forecast(PriorNetwork(**size), weights), size, description)
+
+
+def _to_forecast(network: PriorNetwork, weights: dict[str, torch.Tensor]) -> PriorNetwork:
+    """Network with its weights, which forecasts and is not trained."""
     network.load_state_dict(weights)
-    return TrainedPrior(network.eval().requires_grad_(False), size, description)
+    if network.rnn is not None:
+        # A kernel would take a second in a new process, to be traced and loaded, and is no faster
+        # than the loop in torch beside the structural models.
+        network.rnn.engine = "reference"
+    return network.eval().requires_grad_(False)
