@@ -48,12 +48,13 @@ from tsrnn.evaluation import Combination
 from tsrnn.models import model_class
 
 Forecasting = Callable[[Part], Run]
-STEPS = "first, middle, last step"
-HEADER = [
-    "model", "MASE", "sMAPE", "MAPE",
-    *(title for level in LEVELS for title in (f"covers at {level}", STEPS)),
-    *(f"MSIS {level}" for level in LEVELS), "seconds", "stand-ins",
+MEASURES = [
+    "MASE", "sMAPE", "MAPE",
+    *(title for level in LEVELS
+      for title in (f"covers at {level}", f"first, middle, last step at {level}")),
+    *(f"MSIS {level}" for level in LEVELS), "seconds",
 ]  # fmt: skip
+HEADER = ["model", *MEASURES, "stand-ins"]
 
 
 def fitted(make: Callable[[Part], Forecaster]) -> Forecasting:
@@ -203,19 +204,26 @@ def main() -> None:
     forecasters = {name: FORECASTERS[name] for name in arguments.forecasters}
     names = [] if arguments.peers is None else arguments.peers or PEERS
     peers = {name: partial(peer, name, arguments.peer_cache) for name in names}
+    rows: dict[str, dict[str, list[str]]] = {}  # by group of series, by model
     for collection in arguments.collections:
-        everything = load(collection, arguments.limit)
         of_parts: dict[str, list[Measures]] = {}
-        for part in everything:
+        for part in load(collection, arguments.limit):
             measured = all_measures(part, forecasters, peers)
-            print(f"\n{part.collection} {part.frequency}, {len(part.ids)} series, {part.h} steps\n")
-            rows = [measures_row(name, [each]) for name, each in measured.items()]
-            print_table(HEADER, rows)
+            group = f"{part.collection} {part.frequency}"
+            rows[group] = {name: measures_row(name, [each]) for name, each in measured.items()}
+            print(f"\n{group}, {len(part.ids)} series, {part.h} steps\n")
+            print_table(HEADER, list(rows[group].values()))
             for name, each in measured.items():
                 of_parts.setdefault(name, []).append(each)
-        n = sum(len(part.ids) for part in everything)
-        print(f"\nAll of {COLLECTIONS[collection]}, {n:,} series\n")
-        print_table(HEADER, [measures_row(name, each) for name, each in of_parts.items()])
+        rows[f"all of {COLLECTIONS[collection]}"] = {
+            name: measures_row(name, each) for name, each in of_parts.items()
+        }
+    for measure in MEASURES:
+        at = HEADER.index(measure)
+        print(f"\n{measure}\n")
+        models = next(iter(rows.values()))
+        table = [[name, *(of_group[name][at] for of_group in rows.values())] for name in models]
+        print_table(["model", *rows], table)
 
 
 if __name__ == "__main__":

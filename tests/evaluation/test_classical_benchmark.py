@@ -19,12 +19,14 @@ SERIES = [("a", 40, "quarterly", 4, 8), ("b", 25, "quarterly", 4, 8), ("c", 31, 
 
 @pytest.fixture(scope="module")
 def scripts():
-    names = ("_competitions", "classical", "short_series")
-    sys.path.insert(0, str(FOLDER))  # they import each other by their names alone
+    names = ("_competitions", "classical", "short_series", "classical_forecasts")
+    folders = [str(FOLDER), str(FOLDER / "prior")]
+    sys.path[:0] = folders  # they import each other by their names alone
     try:
         modules = [importlib.import_module(name) for name in names]
     finally:
-        sys.path.remove(str(FOLDER))
+        for folder in folders:
+            sys.path.remove(folder)
         for name in names:
             sys.modules.pop(name, None)
     return SimpleNamespace(**dict(zip(names, modules, strict=True)))
@@ -130,6 +132,34 @@ def test_forecasts_of_peers_are_read_from_their_folder(scripts, parts, tmp_path)
     assert first["AutoETS-hi-95"].tolist() == values[1, :, 4].tolist()
     assert first["ds"].equals(part.test["ds"][:8])
     assert script.peer("AutoETS", tmp_path, part.some(1)).seconds == 2.0
+
+
+def test_origins_to_train_on_lie_before_the_last_horizon_of_the_training_rows(scripts):
+    script, y = scripts.classical_forecasts, np.arange(30.0)
+    series = {"long": y, "short": y[:9], "constant": np.ones(30)}
+    origins = script.held_out(series, season=1, h=4)
+    assert origins.ids == ["long", "long", "short"]  # two thirds of nine rows leave no horizon
+    assert [len(history) for history in origins.histories] == [20, 26, 5]
+    for history, actual in zip(origins.histories, origins.actual, strict=True):
+        np.testing.assert_array_equal(actual, len(history) + np.arange(4))
+
+
+def test_forecasts_to_train_on_are_those_of_the_combination(scripts, competitions, parts):
+    part, script = parts[0], scripts.classical_forecasts
+    arrays = script.classical_forecasts(script.official(part))
+    members = {
+        name: script.model_class(name)(season_length=part.season, random_state=0)
+        if name == "ETS"
+        else script.model_class(name)(season_length=part.season)
+        for name in script.MEMBERS
+    }
+    whole = run(competitions, Combination(members, combine="median"), part).forecasts
+    for array, end in zip(script.ARRAYS, competitions.ENDS, strict=True):
+        values = whole[f"Combination{end}"].to_numpy().reshape(2, part.h)
+        np.testing.assert_allclose(arrays[array][:, -1], values, rtol=1e-12)
+    assert arrays["models"][-1] == "Combination"
+    history = arrays["values"][: arrays["indptr"][1]]
+    np.testing.assert_array_equal(history, part.train.loc[part.train["unique_id"] == "a", "y"])
 
 
 def test_optima_are_those_of_statsmodels(scripts, parts):
