@@ -50,9 +50,10 @@ FITTED: dict[str, Kind] = {
 }
 
 GUARANTEE = (
-    "Intervals: quantiles learned on other series, real and simulated. They cover with the "
-    "stated probability on average over series like those; no guarantee holds for one series. "
-    "See a backtest for coverage on these data."
+    "Intervals: quantiles learned on other series, real and simulated, wider or narrower by the "
+    "forecast errors of the last rows of each series, which weigh against ten errors of those. "
+    "They cover with the stated probability on average over series like those it was trained on; "
+    "for a single series nothing is guaranteed. See a backtest for coverage on these data."
 )
 
 
