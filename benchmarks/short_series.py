@@ -43,11 +43,14 @@ from _competitions import (
 )
 from _timing import print_machine, print_table
 
+from tsrnn import ParaRNNForecaster
 from tsrnn.contract import Forecaster
 from tsrnn.evaluation import Combination
 from tsrnn.models import model_class
 
 Forecasting = Callable[[Part], Run]
+NETWORKS = Path(__file__).parent / "prior"  # those that were trained without a collection
+UNSEEN = "Tourism"  # the collection that the network of the package was not trained on
 MEASURES = [
     "MASE", "sMAPE", "MAPE",
     *(title for level in LEVELS
@@ -74,7 +77,19 @@ def of_season(name: str) -> Forecasting:
     return fitted(lambda part: model_class(name)(season_length=part.season, horizon=part.h))
 
 
+def pretrained(network: str = "without") -> Forecasting:
+    """Forecasts of the prior network, by one that was never shown the collection."""
+
+    def forecast(part: Part) -> Run:
+        unseen = NETWORKS / f"{network}_{part.collection.lower()}.safetensors"
+        prior = "only" if part.collection == UNSEEN else unseen
+        return fitted(lambda part: ParaRNNForecaster(part.h, prior=prior))(part)
+
+    return forecast
+
+
 FORECASTERS: dict[str, Forecasting] = {
+    "ParaRNN": pretrained(),
     "SeasonalNaive": of_season("SeasonalNaive"),
     "ETS": of_season("ETS"),
     "Theta": of_season("Theta"),

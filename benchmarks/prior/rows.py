@@ -95,7 +95,15 @@ def main() -> None:
             )  # fmt: skip
             print(table[-1], flush=True)
     print_table(
-        ["series", "rows", "windows", "can train", "MASE trained", "MASE prior", "trained better, %"],
+        [
+            "series",
+            "rows",
+            "windows",
+            "can train",
+            "MASE trained",
+            "MASE prior",
+            "trained better, %",
+        ],
         table,
     )
 

@@ -49,9 +49,9 @@ SIMULATED = {
     13: (200, 20, 100), 5: (400, 10, 120),
 }  # fmt: skip
 PARTS = 2  # of simulated series, which take turns
-M4_PARTS = 4  # of the yearly series of M4, likewise: all in one epoch would outweigh the others
+M4_PARTS = 2  # of the yearly series of M4, likewise: all in one epoch would outweigh the others
 HOURS = (100, 420)  # last rows of hourly series: the prior is for short ones
-EPOCHS = 10
+EPOCHS = 24
 SEED = 5
 SIZE = {"hidden_size": 64, "width": 128}
 
