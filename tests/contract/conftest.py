@@ -310,7 +310,7 @@ OTHER = {
     "forecasters": {"other": Naive()}, "freq": "h", "garch_order": (2, 1), "hidden_size": 8,
     "horizon": 2, "id_col": "series", "init": "orthogonal", "initial_variance": 3.0,
     "initialization": "heuristic",
-    "input_projection": True, "input_size": 3, "intervals": "analytic", "known_ahead": ["w"],
+    "input_projection": True, "input_size": 3, "intervals": "conformal", "known_ahead": ["w"],
     "initial": "first",
     "lags": 2, "layer_options": {"dt": 0.5}, "learning_rate": 0.3, "level": "random walk",
     "likelihood": "conditional", "linear_path": False, "local_level": False, "loss": "mae",

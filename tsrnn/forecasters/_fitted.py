@@ -13,6 +13,7 @@ from torch import Tensor
 
 from tsrnn.contract import (
     Arguments,
+    Calibration,
     FittedData,
     FittedModel,
     Origins,
@@ -22,7 +23,6 @@ from tsrnn.contract import (
 from tsrnn.data import Panel
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._intervals import (
-    Calibration,
     Ends,
     each_end,
     growth_beyond,
@@ -374,6 +374,7 @@ class FittedNetworks(FittedModel[RecurrentState]):
         header = {
             "settings": asdict(self.settings),
             "intervals": self.calibration.method,
+            "pooled_units": self.calibration.n_pooled,
             "history": self.history,
             "best_epochs": self.best_epochs,
             "sample_length": self.sample_length,

@@ -14,8 +14,8 @@ from tqdm import tqdm
 from tsrnn.contract import (
     MOST_STEPS,
     Arguments,
+    ClassicalModel,
     FittedData,
-    FittedModel,
     Kind,
     SeriesArrays,
     as_saved,
@@ -181,7 +181,7 @@ class StateAfter(LinearState):
 
 
 @dataclass(frozen=True, eq=False)
-class FittedLinear(FittedModel[LinearState]):
+class FittedLinear(ClassicalModel[LinearState]):
     """Fitted linear model: a family, its estimates, and the constants of its likelihood.
 
     Attributes
@@ -250,7 +250,11 @@ class FittedLinear(FittedModel[LinearState]):
         return cls(arguments, data, horizon, family, estimates, constants, sample, None, panel)
 
     @property
-    def guarantee(self) -> str:
+    def joint(self) -> bool:
+        return self.family.multivariate
+
+    @property
+    def model_guarantee(self) -> str:
         return self.family.guarantee
 
     @cached_property
@@ -282,7 +286,7 @@ class FittedLinear(FittedModel[LinearState]):
         arrays = self.family.advance(state.arrays, panel, self.units_of(state.ids), steps)
         return LinearState(state.ids, panel.last_times, state.target_scale, arrays)
 
-    def forecast(
+    def model_forecast(
         self, state: LinearState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         ahead = self._ahead(state, h, future)

@@ -272,6 +272,8 @@ class ARMA(ARMAResults):
         "robust" or "bollerslev-wooldridge".
     missing : {"error", "interpolate", "keep"}
         "keep" leaves missing values out of the exact likelihood.
+    intervals : {"model", "conformal"}
+        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
         As in all linear models. Exogenous columns are regressors; to forecast, name them all
         in `known_ahead`.

@@ -283,6 +283,8 @@ class AutoARIMA(LinearForecaster):
         interpolates them.
     cov_type : str, default "hessian"
         Kind of standard errors, as of `ARMA`; they do not know of the choice.
+    intervals : {"model", "conformal"}
+        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
         As in all linear models. Exogenous columns are regressors; to forecast, name them all
         in `known_ahead`.

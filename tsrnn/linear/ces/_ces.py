@@ -53,6 +53,8 @@ class CES(LinearForecaster):
         Rows of a season; by frequency where it is None, 1 for none.
     cov_type : {"hessian", "opg", "information", "robust"}
         Kind of standard errors.
+    intervals : {"model", "conformal"}
+        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As in all linear models. CES takes no exogenous columns.
     random_state, verbose

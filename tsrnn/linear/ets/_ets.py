@@ -430,6 +430,8 @@ class ETS(ETSResults):
         "bollerslev-wooldridge".
     missing : {"error", "interpolate", "keep"}
         "keep" leaves missing values out of the likelihood.
+    intervals : {"model", "conformal"}
+        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
         As in all linear models. There are no regressors: exogenous columns are refused.
 

@@ -313,6 +313,8 @@ class Theta(LinearForecaster):
     initialization : {"heuristic", "estimated"}
         Level before the first row: the first value over theta, whence the first mean is that value,
         or a parameter. Estimated, it explains the first row of the likelihood and little else.
+    intervals : {"model", "conformal"}
+        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     cov_type, horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As in all linear models. There are no regressors: `known_ahead` and its like are refused.
     random_state, verbose
