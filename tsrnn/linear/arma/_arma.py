@@ -272,6 +272,9 @@ class ARMA(ARMAResults):
         "robust" or "bollerslev-wooldridge".
     missing : {"error", "interpolate", "keep"}
         "keep" leaves missing values out of the exact likelihood.
+    parameter_uncertainty : bool, default True
+        Whether intervals know that k parameters are estimated from n rows: Student's t with n - k
+        degrees of freedom, and the final prediction error, (n + k) / (n - k) times the variance.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose

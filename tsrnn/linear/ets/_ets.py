@@ -202,6 +202,9 @@ class ETSFamily(Family):
             )
         return {"memory": after.reshape(before.shape)}
 
+    def variance_correction(self, constants: Arrays) -> np.ndarray:
+        return constants["spread"]
+
     def forecast(self, state: Arrays, units: Units, ahead: Ahead, levels: list[float]) -> Arrays:
         h, memory = ahead.h, state["memory"].reshape(len(units.params), -1)
         forecasts = {
@@ -430,6 +433,9 @@ class ETS(ETSResults):
         "bollerslev-wooldridge".
     missing : {"error", "interpolate", "keep"}
         "keep" leaves missing values out of the likelihood.
+    parameter_uncertainty : bool, default True
+        Whether intervals know that k parameters are estimated from n rows: Student's t with n - k
+        degrees of freedom, and the final prediction error, (n + k) / (n - k) times the variance.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
