@@ -185,7 +185,8 @@ class TestPooledErrors:
         monkeypatch.setattr(_intervals, "OWN_ERRORS", 100)
         expected = Calibration.of(whole.scaled, "conformal").errors
         if most < 11 * 20:
-            assert np.isin(pooled.scaled, expected).all()
+            there = np.isfinite(pooled.scaled)
+            assert np.isin(pooled.scaled[there], expected).all()
         else:
             np.testing.assert_array_equal(pooled.scaled, expected)
             assert pooled.n_pooled == 11

@@ -74,7 +74,7 @@ def effective_number(n: np.ndarray, k: np.ndarray) -> np.ndarray:
     >>> import numpy as np
     >>> from tsrnn.contract import effective_number
     >>> effective_number(np.array([100, 100, 4]), np.array([1, 10, 10])).round(2).tolist()
-    [100.0, 10.34, 1.18]
+    [100.0, 10.34, 1.14]
     """
     n, k = np.broadcast_arrays(np.asarray(n, float), np.asarray(k, float))
     m = np.clip(np.minimum(n, k), 1, None)
@@ -222,7 +222,7 @@ class Calibration:
         )
         return words.format(scale=self.scale, errors=errors)
 
-    def half_widths(self, level: float, units: np.ndarray) -> np.ndarray:
+    def half_widths(self, level: float, units: np.ndarray, h: int | None = None) -> np.ndarray:
         r"""Half the width of the intervals in units of the scale.
 
         "gaussian": a normal quantile times the errors' root mean square. Otherwise the conformal
@@ -235,6 +235,8 @@ class Calibration:
             Coverage in percent.
         units : integer ndarray of shape (m,)
             Units by their position among those fitted to; -1 for others.
+        h : int, optional
+            Steps that are used, of which alone there are warnings; all by default.
 
         Returns
         -------
@@ -262,7 +264,7 @@ class Calibration:
             all_widths, all_reliable = self.pooled._widths(level)
             chosen[without], reliable[without] = all_widths, all_reliable
         if self.method != "gaussian" or not self.counts[rows].all():
-            _warn_of_steps(level, reliable)
+            _warn_of_steps(level, reliable[:, :h])
         return chosen
 
     @cached_property

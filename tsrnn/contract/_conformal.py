@@ -56,6 +56,15 @@ class ConformalIntervals:
         m.
     by_width : bool
         True if s = w.
+
+    Examples
+    --------
+    >>> from tsrnn.baselines import Drift
+    >>> from tsrnn.datasets import load_nile
+    >>> model = Drift(horizon=2, intervals="conformal").fit(load_nile())
+    >>> intervals = model.fitted_.conformal
+    >>> intervals.season, intervals.calibration.counts.ravel().tolist()
+    (1, [33, 32])
     """
 
     calibration: Calibration
@@ -89,7 +98,7 @@ class ConformalIntervals:
             )
         steps, widths = np.minimum(np.arange(h), horizon - 1), {}
         for level in levels:
-            multiples = self.calibration.half_widths(level, units)[:, steps]
+            multiples = self.calibration.half_widths(level, units, h)[:, steps]
             if not joint:
                 multiples = multiples[..., 0].reshape(len(series), n_targets, h).swapaxes(1, 2)
             widths[level] = multiples * scale
@@ -263,6 +272,15 @@ class ClassicalModel(FittedModel[S]):
     ----------
     conformal : ConformalIntervals or None
         None where intervals are the model's.
+
+    Examples
+    --------
+    >>> from tsrnn.baselines import Drift
+    >>> from tsrnn.contract import ClassicalModel
+    >>> from tsrnn.datasets import load_nile
+    >>> fitted = Drift().fit(load_nile()).fitted_
+    >>> isinstance(fitted, ClassicalModel), fitted.conformal is None
+    (True, True)
     """
 
     conformal: ConformalIntervals | None = field(default=None, kw_only=True)

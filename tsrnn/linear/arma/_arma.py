@@ -290,7 +290,7 @@ class ARMA(ARMAResults):
     With the conditional likelihood, roots of the autoregression are not restricted, but those of
     seasonal models are stationary as well.
 
-    Intervals are normal, take the parameters as known, and hold if the model is right. Rows are
+    Intervals hold if the model is right and its innovations are normal. Rows are
     counted on the calendar, from the first one fitted to, also where `predict` is given data
     that begin elsewhere. Regressors must be known for every row.
 

@@ -448,7 +448,7 @@ class ETS(ETSResults):
     :math:`q_t`, as by Hyndman et al. and R; statsmodels divides by :math:`l_t`.
 
     Intervals are normal where trend and season are added, quantiles of simulated paths elsewhere.
-    They take the chosen model and its parameters as known, and hold if the model is right.
+    They take the chosen model as known, and hold if it is right.
 
     A model without products is a linear recurrent network, which `to_rnn` gives; a season of m
     rows is seen by `tsrnn.recurrence_features` as waves on the unit circle.
