@@ -23,7 +23,7 @@ from tsrnn.contract._fitted import S
 from tsrnn.contract._fitted_data import FittedData
 from tsrnn.contract._frequency import habits
 from tsrnn.contract._saved import Restore
-from tsrnn.contract._schema import as_saved
+from tsrnn.contract._schema import as_saved, refuse
 from tsrnn.data import Layout, Panel
 
 
@@ -122,9 +122,12 @@ class Classical(Forecaster[S]):
         with as_saved("params"):
             intervals = choice("intervals", header["params"]["intervals"], cls.legal_intervals)
         if intervals_of or intervals == "conformal":
-            data = forecaster.fitted_.data
+            fitted = forecaster.fitted_
+            if not isinstance(fitted, ClassicalModel):
+                raise refuse("params.intervals", "those of the model", intervals)
+            data = fitted.data
             conformal = ConformalIntervals.from_file(intervals_of, len(data.ids), data.n_targets)
-            forecaster.fitted_ = replace(forecaster.fitted_, conformal=conformal)
+            forecaster.fitted_ = replace(fitted, conformal=conformal)
         return forecaster
 
     @classmethod
