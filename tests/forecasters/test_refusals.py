@@ -263,7 +263,7 @@ class TestLevel:
         told(ValueError, lambda: after.predict(2, level=0.8), "is in percent", "write 80")
 
     def test_too_high_for_the_errors(self, after):
-        with pytest.warns(IntervalWarning, match="level 99.5 are guaranteed for 0 of 6 steps"):
+        with pytest.warns(IntervalWarning, match="level 99.5 are guaranteed for 0 of 2 steps"):
             wide = after.predict(2, level=99.5)
         assert wide.notna().all(axis=None)
 
