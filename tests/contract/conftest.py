@@ -194,6 +194,12 @@ EXAMPLES = {
         n_series=1,
     ),
     "ETS": Example(ETS, {"seasonal": "none", "horizon": NEW, "random_state": 0}),
+    "ETS, conformal": Example(
+        ETS, {"seasonal": "none", "horizon": 2, "intervals": "conformal", "random_state": 0}
+    ),
+    "VARMA, conformal": Example(
+        VARMA, PAIR | {"horizon": 2, "intervals": "conformal", "random_state": 0}, BOTH
+    ),
     "ETS, seasonal": Example(
         ETS,
         {
