@@ -338,7 +338,7 @@ class FittedLinear(ClassicalModel[LinearState]):
         variance = rng.chisquare(degrees, (n, *degrees.shape)) / degrees
         return point + np.sqrt(error / variance)[:, :, None] * (paths - point)
 
-    @property
+    @cached_property
     def widens(self) -> bool:
         """True if intervals know that parameters are estimated."""
         given = any(GIVEN in texts for texts in self.estimates.messages)
