@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from statsmodels.tsa.arima_process import ArmaProcess
+from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
 from tsrnn import prior
 from tsrnn.prior import COMPONENTS, compose, draw_poles, hyperprior, innovations, season_shapes
@@ -82,6 +83,40 @@ def test_arma_paths_have_the_autocorrelations_of_the_process(ar, ma):
     for lag in range(1, 6):
         assert autocorrelation(paths, lag) == pytest.approx(expected[lag], abs=0.03)
     assert paths.var() == pytest.approx(process.acovf(1)[0], rel=0.05)
+
+
+@pytest.mark.parametrize("error", ["add", "mul"])
+@pytest.mark.parametrize("season", ["none", "add", "mul"])
+@pytest.mark.parametrize(
+    ("trend", "damped"), [("none", False), ("add", False), ("add", True), ("mul", False)]
+)
+def test_ets_paths_have_the_errors_that_statsmodels_finds(error, trend, damped, season):
+    m, n_rows = 4, 40
+    noise = 0.02 * rng(2).standard_normal((n_rows, 1)) * (1 if error == "mul" else 10)
+    alpha, beta, gamma, phi = 0.5, 0.2 * (trend != "none"), 0.2 * (season != "none"), 0.9**damped
+    growth = {"none": 0, "add": 0.1, "mul": 1.01}[trend]
+    pattern = {"none": np.zeros(m), "add": [1, -2, 0.5, 0.5], "mul": [1.2, 0.7, 1.0, 1.1]}[season]
+    states = np.r_[10.0, growth, pattern][:, None]
+    parameters = np.array([[alpha], [beta], [gamma], [phi]])
+    path = prior.ets_paths(noise, states, parameters, error, trend, season)[:, 0]
+    model = ETSModel(
+        path,
+        error,
+        trend=None if trend == "none" else trend,
+        damped_trend=damped,
+        seasonal=None if season == "none" else season,
+        seasonal_periods=m if season != "none" else None,
+        initialization_method="known",
+        initial_level=10.0,
+        initial_trend=growth if trend != "none" else None,
+        initial_seasonal=np.array(pattern) if season != "none" else None,
+    )
+    names = {"smoothing_level": alpha, "smoothing_trend": beta, "smoothing_seasonal": gamma}
+    values = names | {"damping_trend": phi}
+    smoothed = model.smooth([values[name] for name in model.param_names if name in values])
+    expected = path - smoothed.fittedvalues
+    expected = expected / smoothed.fittedvalues if error == "mul" else expected
+    np.testing.assert_allclose(noise[:, 0], expected, atol=1e-10)
 
 
 def test_innovations_are_white_with_heavy_tails_and_clusters():
