@@ -9,7 +9,15 @@ from tsrnn.prior._counts import counts, intermittent
 from tsrnn.prior._distributions import innovations
 from tsrnn.prior._hyperpriors import Hyperprior, hyperprior
 from tsrnn.prior._layers import calendar, level_shifts, outliers, rounding, scale, zeros
-from tsrnn.prior._linear import arma_paths, draw_poles, ets, random_walk, sarima, structural
+from tsrnn.prior._linear import (
+    arma_paths,
+    draw_poles,
+    ets,
+    ets_paths,
+    random_walk,
+    sarima,
+    structural,
+)
 from tsrnn.prior._network import PROBABILITIES, PriorNetwork
 from tsrnn.prior._nonlinear import (
     bilinear,
@@ -57,6 +65,7 @@ __all__ = [
     "cycles",
     "draw_poles",
     "ets",
+    "ets_paths",
     "gaussian_process",
     "growth_curve",
     "hyperprior",
