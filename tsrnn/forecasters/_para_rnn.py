@@ -307,13 +307,13 @@ class ParaRNNForecaster(RecurrentForecaster):
         default = Arguments.of(type(self)())
         by_prior = [takes_prior(arguments, default, panel) for arguments, _, panel in fits]
         results: list[Any] = [None] * len(fits)
-        for number in np.flatnonzero(by_prior):
+        for number in np.flatnonzero(by_prior).tolist():
             arguments, data, panel = fits[number]
             self._layer(resolve(arguments.as_dict()))  # refuses values that are not legal
             path = None if arguments.prior in ("auto", "only") else arguments.prior
             results[number] = FittedPrior.of(arguments, data, panel, trained_prior(path))
-        others = np.flatnonzero(~np.array(by_prior))
-        if len(others):
+        others = np.flatnonzero(~np.array(by_prior)).tolist()
+        if others:
             trained = super()._fit_panels([fits[number] for number in others])
             for number, fitted in zip(others, trained, strict=True):
                 results[number] = fitted
@@ -336,7 +336,7 @@ class ParaRNNForecaster(RecurrentForecaster):
             return self.fitted_.filter(panel)
         return super()._filter(panel)
 
-    def summary(self) -> NetworkSummary | SummaryBySeries | PriorSummary:
+    def summary(self) -> NetworkSummary | SummaryBySeries | PriorSummary:  # type: ignore[override]
         """Summary of the fit; print the result.
 
         Of a network that was trained: its accuracy and its recurrence features; with
