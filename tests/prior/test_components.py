@@ -116,8 +116,8 @@ def test_ets_paths_have_the_errors_that_statsmodels_finds(error, trend, damped, 
     smoothed = model.smooth([values[name] for name in model.param_names if name in values])
     expected = path - smoothed.fittedvalues
     expected = expected / smoothed.fittedvalues if error == "mul" else expected
-    # statsmodels smooths multiplicative seasons by the equation of Holt and Winters, that of
-    # Hyndman et al. up to squares of errors.
+    # statsmodels smooths multiplicative seasons by the equation of Holt and Winters, which is that
+    # of Hyndman et al. up to squares of errors.
     atol = 1e-6 if season == "mul" else 1e-10
     np.testing.assert_allclose(noise[:, 0], expected, rtol=0, atol=atol)
 
