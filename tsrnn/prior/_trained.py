@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from scipy.special import ndtri
 
@@ -100,6 +101,11 @@ class TrainedPrior:
     size: dict[str, int]
     description: str
 
+    @cached_property
+    def _in_double_precision(self) -> PriorNetwork:
+        """Copy that computes in double precision: forecasts of a series are those of it alone."""
+        return copy.deepcopy(self.network).double()
+
     @property
     def n_parameters(self) -> int:
         """Number of learned numbers."""
@@ -144,12 +150,11 @@ class TrainedPrior:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         origins = np.arange(part.values.shape[1]) == part.lengths[:, None] - 1
         evidence = structural_evidence(part.values, part.lengths, origins, season_length, h)
-        forecasts, deviations, likelihood = (
-            torch.from_numpy(array.astype(np.float32))
-            for array in (evidence.forecasts, evidence.deviations, evidence.log_likelihood)
+        features, forecasts, deviations, likelihood = (
+            torch.from_numpy(array.astype(float)) for array in evidence[:4]
         )
-        predictive = self.network(
-            torch.from_numpy(evidence.features),
+        predictive = self._in_double_precision(
+            features,
             torch.arange(len(part.lengths)),
             torch.from_numpy(part.lengths - 1),
             season_length,
@@ -158,8 +163,8 @@ class TrainedPrior:
             likelihood.clamp(min=-1e4),
         )
         last, scale = evidence.last[:, None], np.where(part.varies, evidence.scale[:, None], 0.0)
-        median = last + scale * predictive.median.numpy().astype(float)
-        quantiles = last[:, None] + scale[:, None] * predictive.quantiles.numpy().astype(float)
+        median = last + scale * predictive.median.numpy()
+        quantiles = last[:, None] + scale[:, None] * predictive.quantiles.numpy()
         return median, quantiles, predictive.weights.mean(-1).numpy()
 
     def names(self, season_length: int) -> list[str]:
@@ -241,7 +246,6 @@ class _Part:
         return (self.values != self.values[:, :1]).any(1, keepdims=True)
 
 
-@lru_cache(maxsize=8)
 def trained_prior(path: str | Path | None = None) -> TrainedPrior:
     """Read a trained prior network.
 
@@ -254,22 +258,44 @@ def trained_prior(path: str | Path | None = None) -> TrainedPrior:
     -------
     TrainedPrior
 
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is no prior network.
+
     Examples
     --------
     >>> from tsrnn.prior import trained_prior
     >>> "M3" in trained_prior().description
     True
     """
-    with resources.as_file(resources.files("tsrnn.prior") / SHIPPED) as shipped:
-        try:
-            with safe_open(str(path or shipped), "pt") as file:
-                header = file.metadata() or {}
-                weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            size, description = json.loads(header["size"]), header["description"]
-        except (KeyError, ValueError) as error:
-            raise ValueError(
-                f"{path} is no prior network. Give a file that TrainedPrior.save has written"
-            ) from error
-    network = PriorNetwork(**size)
-    network.load_state_dict(weights)
+    if path is None:
+        return _shipped()
+    if not Path(path).is_file():
+        raise FileNotFoundError(
+            f"there is no file {str(path)!r}. A prior network is a file that TrainedPrior.save wrote"
+        )
+    return _read(Path(path))
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> TrainedPrior:
+    with resources.as_file(resources.files("tsrnn.prior") / SHIPPED) as path:
+        return _read(path)
+
+
+def _read(path: Path) -> TrainedPrior:
+    try:
+        with safe_open(str(path), "pt") as file:
+            header = file.metadata() or {}
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        size, description = json.loads(header["size"]), header["description"]
+        network = PriorNetwork(**size)
+        network.load_state_dict(weights)
+    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"{str(path)!r} is no prior network. Give a file that TrainedPrior.save has written"
+        ) from error
     return TrainedPrior(network.eval().requires_grad_(False), size, description)
