@@ -237,6 +237,18 @@ EXAMPLES = {
     "ParaRNNForecaster": Example(
         ParaRNNForecaster, SMALL | {"known_ahead": "x"}, ("y", "x"), refused=("for_series",)
     ),
+    "ParaRNNForecaster, prior": Example(
+        ParaRNNForecaster,
+        {"prior": "only", "target": ["y", "z"], "random_state": 0},
+        BOTH,
+        refused=(
+            "block_shares_",
+            "contributions",
+            "for_series",
+            "recurrence_features",
+            "recurrent_blocks",
+        ),
+    ),
     "LEMForecaster": Example(
         LEMForecaster, SMALL | {"intervals": "gaussian"}, refused=("for_series",)
     ),
@@ -330,7 +342,7 @@ OTHER = {
     "o": 1,
     "order": (2, 1), "p": 2, "patience": 3, "per_series": True,
     "parameter_uncertainty": False, "pooling": "mean",
-    "power": 1.0, "preset": "paper",
+    "power": 1.0, "preset": "paper", "prior": None,
     "q": 2, "r_max": 0.9, "r_min": 0.1, "random_state": 7, "rank": 1, "refit": True,
     "rescale": True, "season_length": 4, "seasonal": 4, "seasonal_order": (1, 0, 0, 4),
     "significance": 0.1, "standardize": False, "state_units": 2, "static": ["w"],

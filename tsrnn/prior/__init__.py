@@ -28,6 +28,14 @@ from tsrnn.prior._nonlinear import (
 )
 from tsrnn.prior._prior import COMPONENTS, LAYERS, SeriesPrior
 from tsrnn.prior._seasons import compose, season_shapes
+from tsrnn.prior._structural import (
+    SEASONS,
+    TRENDS,
+    Evidence,
+    Season,
+    Trend,
+    structural_evidence,
+)
 from tsrnn.prior._trained import (
     FEWEST_ROWS,
     LONGEST_SEASON,
@@ -50,12 +58,17 @@ __all__ = [
     "LAYERS",
     "LONGEST_SEASON",
     "PROBABILITIES",
+    "SEASONS",
+    "TRENDS",
+    "Evidence",
     "Examples",
     "Forecasts",
     "Hyperprior",
     "PriorNetwork",
+    "Season",
     "SeriesPrior",
     "TrainedPrior",
+    "Trend",
     "arma_paths",
     "bilinear",
     "broken_trend",
@@ -82,6 +95,7 @@ __all__ = [
     "scale",
     "season_shapes",
     "structural",
+    "structural_evidence",
     "threshold_ar",
     "train_network",
     "trained_prior",

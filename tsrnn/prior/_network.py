@@ -128,9 +128,9 @@ class PriorNetwork(nn.Module):
             )
         )
         h = forecasts.shape[-1]
-        steps = torch.arange(1.0, h + 1)
+        steps = torch.arange(1.0, h + 1, dtype=features.dtype)
         late = (steps / max(season_length, FASTEST_CURVE) - 1).clamp(max=LATEST)
-        curves = torch.stack([torch.ones(h), (steps.log() - 1.5) / 1.5, late])
+        curves = torch.stack([torch.ones_like(steps), (steps.log() - 1.5) / 1.5, late])
 
         n_seasons = len(SEASONS) if season_length > 1 else 1
         trend = parts["trend"].unflatten(-1, (len(TRENDS), N_CURVES)) @ curves

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from scipy.special import ndtri
 
@@ -34,6 +35,7 @@ PAST_ORIGINS = 12  # rows before the last one whose forecasts are compared with 
 PRIOR_ERRORS = 10.0  # that the learned quantiles count for beside the errors of the series
 REFERENCE = 200  # quantiles that stand for the learned distribution
 CALIBRATED = 0.8  # probability of the interval whose width the errors of the series correct
+TINY = 1e-9  # of rounding in probabilities
 WEIGHTS = "prior."  # before the names of parameters in a file
 
 
@@ -104,6 +106,11 @@ class TrainedPrior:
     size: dict[str, int]
     description: str
 
+    @cached_property
+    def _in_double_precision(self) -> PriorNetwork:
+        """Copy that computes in double precision: forecasts of a series are those of it alone."""
+        return copy.deepcopy(self.network).double()
+
     @property
     def n_parameters(self) -> int:
         """Number of learned numbers."""
@@ -153,12 +160,11 @@ class TrainedPrior:
         origins |= before == 0
         units, at = np.nonzero(origins)
         evidence = structural_evidence(part.values, part.lengths, origins, season_length, h)
-        forecasts, deviations, likelihood = (
-            torch.from_numpy(array.astype(np.float32))
-            for array in (evidence.forecasts, evidence.deviations, evidence.log_likelihood)
+        features, forecasts, deviations, likelihood = (
+            torch.from_numpy(array.astype(float)) for array in evidence[:4]
         )
-        predictive = self.network(
-            torch.from_numpy(evidence.features),
+        predictive = self._in_double_precision(
+            features,
             torch.from_numpy(units),
             torch.from_numpy(at),
             season_length,
@@ -167,7 +173,7 @@ class TrainedPrior:
             likelihood.clamp(min=-1e4),
         )
         last, scale = evidence.last[:, None], evidence.scale[:, None]
-        median = last + scale * predictive.median.numpy().astype(float)
+        median = last + scale * predictive.median.numpy()
         offsets = scale[:, None] * (predictive.quantiles - predictive.median[:, None]).numpy()
         final = at == part.lengths[units] - 1
         factor = _width_factors(part, units, at, median, offsets)
@@ -287,14 +293,10 @@ def _width_factors(
     weights[:, -REFERENCE:] = PRIOR_ERRORS / REFERENCE
     order = np.argsort(scores, 1)
     share = np.take_along_axis(weights, order, 1).cumsum(1)
-    reached = (share >= CALIBRATED * share[:, -1:] * (1 - _TINY)).argmax(1)
+    reached = (share >= CALIBRATED * share[:, -1:] * (1 - TINY)).argmax(1)
     return np.take_along_axis(scores, order, 1)[np.arange(n_units), reached][:, None, None]
 
 
-_TINY = 1e-9  # of rounding in probabilities
-
-
-@lru_cache(maxsize=8)
 def trained_prior(path: str | Path | None = None) -> TrainedPrior:
     """Read a trained prior network.
 
@@ -307,23 +309,46 @@ def trained_prior(path: str | Path | None = None) -> TrainedPrior:
     -------
     TrainedPrior
 
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is no prior network.
+
     Examples
     --------
     >>> from tsrnn.prior import trained_prior
     >>> "M3" in trained_prior().description
     True
     """
-    with resources.as_file(resources.files("tsrnn.prior") / SHIPPED) as shipped:
-        try:
-            with safe_open(str(path or shipped), "pt") as file:
-                header = file.metadata() or {}
-                weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            size, description = json.loads(header["size"]), header["description"]
-        except (KeyError, ValueError) as error:
-            raise ValueError(
-                f"{path} is no prior network. Give a file that TrainedPrior.save has written"
-            ) from error
-    return TrainedPrior(_to_forecast(PriorNetwork(**size), weights), size, description)
+    if path is None:
+        return _shipped()
+    if not Path(path).is_file():
+        raise FileNotFoundError(
+            f"there is no file {str(path)!r}. Give one that TrainedPrior.save has written"
+        )
+    return _read(Path(path))
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> TrainedPrior:
+    with resources.as_file(resources.files("tsrnn.prior") / SHIPPED) as path:
+        return _read(path)
+
+
+def _read(path: Path) -> TrainedPrior:
+    try:
+        with safe_open(str(path), "pt") as file:
+            header = file.metadata() or {}
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        size, description = json.loads(header["size"]), header["description"]
+        network = _to_forecast(PriorNetwork(**size), weights)
+    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"{str(path)!r} is no prior network. Give a file that TrainedPrior.save has written"
+        ) from error
+    return TrainedPrior(network, size, description)
 
 
 def _to_forecast(network: PriorNetwork, weights: dict[str, torch.Tensor]) -> PriorNetwork:
