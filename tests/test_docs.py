@@ -58,6 +58,7 @@ PAGES = [
     "docs/networks.md",
     "docs/own_cell.md",
     "docs/prior.md",
+    "docs/prior_network.md",
     "docs/regression.md",
     "docs/theory/comparison.md",
     "docs/theory/conformal.md",

@@ -177,9 +177,9 @@ class TrainedPrior:
         offsets = scale[:, None] * (predictive.quantiles - predictive.median[:, None]).numpy()
         final = at == part.lengths[units] - 1
         factor = _width_factors(part, units, at, median, offsets)
-        varies = part.varies[..., None]
-        quantiles = median[final, None] + offsets[final] * np.where(varies, factor, 0.0)
         median = np.where(part.varies, median[final], last[final])
+        offsets = offsets[final] * np.where(part.varies[..., None], factor, 0.0)
+        quantiles = median[:, None] + offsets
         return median, quantiles, predictive.weights[final].mean(-1).numpy()
 
     def names(self, season_length: int) -> list[str]:
