@@ -23,7 +23,22 @@ FARTHEST = 500.0  # of an actual value from the origin, in mean changes
 
 
 def window_rows(season_length: int) -> int:
-    """Last rows of a series that the prior reads: a hundred and twelve seasons, at most 400."""
+    """Last rows of a series that the prior reads: a hundred and twelve seasons, at most 400.
+
+    Parameters
+    ----------
+    season_length : int
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from tsrnn.prior import window_rows
+    >>> [window_rows(season_length) for season_length in (1, 12, 52)]
+    [112, 244, 400]
+    """
     return min(100 + 12 * season_length, 400)
 
 
@@ -104,6 +119,20 @@ def make_examples(
     origins : int or None
         Rows to forecast from a series, drawn with probabilities that grow with the root of the
         row. None: the last row alone, of which nothing follows.
+
+    Returns
+    -------
+    Examples
+        Without the series that do not move before they could be forecast.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import SeriesPrior, make_examples
+    >>> series = list(SeriesPrior().sample(4, 30, 1, 0))
+    >>> examples = make_examples(series, 1, np.random.default_rng(0), origins=2)
+    >>> len(examples), examples.actual.shape
+    (4, (8, 8))
     """
     h, window = trained_steps(season_length), window_rows(season_length)
     kept, indptr, rows, ahead = [], [0], [], []
@@ -191,7 +220,24 @@ def train_network(
     checkpoint : Path, optional
         File of weights, optimiser and epoch, written after each.
     report : callable, optional
-        Called after each epoch.
+        Called after each epoch with its number and the mean loss.
+
+    Returns
+    -------
+    PriorNetwork
+        The same network.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import PriorNetwork, SeriesPrior, make_examples, train_network
+    >>> series = list(SeriesPrior().sample(8, 30, 1, 0))
+    >>> examples = make_examples(series, 1, np.random.default_rng(0))
+    >>> losses = []
+    >>> network = PriorNetwork(hidden_size=4, n_layers=1, width=8)
+    >>> network = train_network(network, lambda _: [examples], epochs=3, report=losses.append)
+    >>> [epoch["epoch"] for epoch in losses]
+    [0, 1, 2]
     """
     optimiser = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=weight_decay)
     first = 0
