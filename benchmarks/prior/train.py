@@ -30,10 +30,10 @@ import numpy as np
 import torch
 
 from tsrnn.prior import (
-    Examples,
     PriorNetwork,
     SeriesPrior,
     TrainedPrior,
+    TrainingExamples,
     make_examples,
     train_network,
     trained_steps,
@@ -114,10 +114,10 @@ def simulated(season_length: int, part: int, rng: np.random.Generator) -> list[n
     return series
 
 
-def all_examples(m4_folder: Path, folder: Path) -> dict[str, dict[str, Examples]]:
-    """Examples by collection and part, made once and kept in a folder."""
+def all_examples(m4_folder: Path, folder: Path) -> dict[str, dict[str, TrainingExamples]]:
+    """TrainingExamples by collection and part, made once and kept in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    drawn: dict[str, dict[str, Examples]] = {}
+    drawn: dict[str, dict[str, TrainingExamples]] = {}
 
     def keep(collection: str, part: str, season: int, origins: int, series: Series) -> None:
         path = folder / f"{collection}-{part}.pickle"
@@ -154,7 +154,7 @@ def shortened(series: list[np.ndarray], rng: np.random.Generator) -> list[np.nda
     return [values[-int(rng.integers(*HOURS)) :] for values in series]
 
 
-def train(name: str, drawn: dict[str, dict[str, Examples]], out: Path) -> None:
+def train(name: str, drawn: dict[str, dict[str, TrainingExamples]], out: Path) -> None:
     """Train one network and write it."""
     without, n_layers = VARIANTS[name]
     size = SIZE | {"n_layers": n_layers}
@@ -169,7 +169,7 @@ def train(name: str, drawn: dict[str, dict[str, Examples]], out: Path) -> None:
         if not (collection == "M4" and part.startswith("yearly"))
     ]
 
-    def draw(epoch: int) -> list[Examples]:
+    def draw(epoch: int) -> list[TrainingExamples]:
         turn = f"{epoch % PARTS}-"
         of_m4 = shown["M4"][f"yearly{epoch % M4_PARTS}"]
         of_prior = (e for part, e in shown["simulated"].items() if part.startswith(turn))

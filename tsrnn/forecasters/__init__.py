@@ -2,14 +2,15 @@
 
 A fit goes from settings to units (scaling, local level and spread), training and the filter, and
 gives `FittedNetworks` with the `RecurrentState` of the series, from which forecasts, intervals and
-the file follow; or it is `FittedPrior`, a network trained before. A *unit* is a series where its
-targets are forecast jointly, and one target of a series where each is forecast by itself. What is
-exported beside the forecasters is the shape of a fitted network, for programs that run one
-elsewhere.
+the file follow; or nothing is trained, and a network trained before is `FittedPrior` with the
+`PriorState` of the series. A *unit* is a series where its targets are forecast jointly, and one
+target of a series where each is forecast by itself. What is exported beside the forecasters is the
+shape of a fitted network, for programs that run one elsewhere.
 """
 
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._fitted import FittedNetworks
+from tsrnn.forecasters._intervals import Calibration
 from tsrnn.forecasters._lem import LEMForecaster
 from tsrnn.forecasters._lru import LRUForecaster
 from tsrnn.forecasters._model import ForecastModel
@@ -38,6 +39,7 @@ from tsrnn.forecasters._units import (
 
 __all__ = [
     "HEADS",
+    "Calibration",
     "FittedNetworks",
     "FittedPrior",
     "ForecastModel",

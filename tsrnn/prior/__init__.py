@@ -44,7 +44,7 @@ from tsrnn.prior._trained import (
     trained_prior,
 )
 from tsrnn.prior._training import (
-    Examples,
+    TrainingExamples,
     make_examples,
     train_network,
     trained_steps,
@@ -61,13 +61,13 @@ __all__ = [
     "SEASONS",
     "TRENDS",
     "Evidence",
-    "Examples",
     "Forecasts",
     "Hyperprior",
     "PriorNetwork",
     "Season",
     "SeriesPrior",
     "TrainedPrior",
+    "TrainingExamples",
     "Trend",
     "arma_paths",
     "bilinear",

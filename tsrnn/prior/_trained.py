@@ -66,11 +66,11 @@ class Forecasts:
     weights: pd.Series
 
     def at(self, probabilities: Sequence[float]) -> np.ndarray:
-        """Quantiles (U, n, h) at any probabilities between 0 and 1."""
+        """Quantiles (U, n, h) at n probabilities between 0 and 1."""
         return at_probabilities(self.quantiles, probabilities)
 
     def at_ranks(self, ranks: np.ndarray) -> np.ndarray:
-        """Quantiles (n, U, h) at a probability for each draw, unit and step."""
+        """Quantiles (n, U, h) at `ranks` (n, U, h), a probability for each draw, unit and step."""
         scores, known = ndtri(ranks), ndtri(PROBABILITIES)
         right = np.clip(np.searchsorted(known, scores), 1, len(known) - 1)
         weight = (scores - known[right - 1]) / (known[right] - known[right - 1])
@@ -134,6 +134,10 @@ class TrainedPrior:
         season_length : int
             1 for none, at most 60.
         h : int
+
+        Returns
+        -------
+        Forecasts
         """
         medians, quantiles = np.empty((len(values), h)), np.empty((len(values), 15, h))
         total = np.zeros(self.n_models(season_length))

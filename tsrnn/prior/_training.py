@@ -23,7 +23,22 @@ FARTHEST = 500.0  # of an actual value from the origin, in mean changes
 
 
 def window_rows(season_length: int) -> int:
-    """Last rows of a series that the prior reads: a hundred and twelve seasons, at most 400."""
+    """Last rows of a series that the prior reads: a hundred and twelve seasons, at most 400.
+
+    Parameters
+    ----------
+    season_length : int
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from tsrnn.prior import window_rows
+    >>> [window_rows(season_length) for season_length in (1, 12, 52)]
+    [112, 244, 400]
+    """
     return min(100 + 12 * season_length, 400)
 
 
@@ -33,7 +48,7 @@ def trained_steps(season_length: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Examples:
+class TrainingExamples:
     """Evidence of series of one season length and the rows that followed, in half precision.
 
     Attributes
@@ -93,7 +108,7 @@ def make_examples(
     season_length: int,
     rng: np.random.Generator,
     origins: int | None = ORIGINS,
-) -> Examples:
+) -> TrainingExamples:
     """Examples of forecasts within series.
 
     Parameters
@@ -104,6 +119,20 @@ def make_examples(
     origins : int or None
         Rows to forecast from a series, drawn with probabilities that grow with the root of the
         row. None: the last row alone, of which nothing follows.
+
+    Returns
+    -------
+    TrainingExamples
+        Without the series that do not move before they could be forecast.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import SeriesPrior, make_examples
+    >>> series = list(SeriesPrior().sample(4, 30, 1, 0))
+    >>> examples = make_examples(series, 1, np.random.default_rng(0), origins=2)
+    >>> len(examples), examples.actual.shape
+    (4, (8, 8))
     """
     h, window = trained_steps(season_length), window_rows(season_length)
     kept, indptr, rows, ahead = [], [0], [], []
@@ -140,7 +169,7 @@ def make_examples(
     half = (part.astype(np.float16) for part in (evidence.forecasts, evidence.deviations))
     forecasts, deviations = half
     likelihood = np.maximum(evidence.log_likelihood, -1e4).astype(np.float16)
-    return Examples(
+    return TrainingExamples(
         season_length,
         evidence._replace(forecasts=forecasts, deviations=deviations, log_likelihood=likelihood),
         np.array(indptr),
@@ -165,7 +194,7 @@ def loss(network: PriorNetwork, batch: Batch) -> Tensor:
 
 def train_network(
     network: PriorNetwork,
-    draw: Callable[[int], Sequence[Examples]],
+    draw: Callable[[int], Sequence[TrainingExamples]],
     *,
     epochs: int,
     learning_rate: float = 2e-3,
@@ -191,7 +220,24 @@ def train_network(
     checkpoint : Path, optional
         File of weights, optimiser and epoch, written after each.
     report : callable, optional
-        Called after each epoch.
+        Called after each epoch with its number and the mean loss.
+
+    Returns
+    -------
+    PriorNetwork
+        The same network.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import PriorNetwork, SeriesPrior, make_examples, train_network
+    >>> series = list(SeriesPrior().sample(8, 30, 1, 0))
+    >>> examples = make_examples(series, 1, np.random.default_rng(0))
+    >>> losses = []
+    >>> network = PriorNetwork(hidden_size=4, n_layers=1, width=8)
+    >>> network = train_network(network, lambda _: [examples], epochs=3, report=losses.append)
+    >>> [epoch["epoch"] for epoch in losses]
+    [0, 1, 2]
     """
     optimiser = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=weight_decay)
     first = 0
@@ -231,7 +277,7 @@ def train_network(
     return network.eval()
 
 
-def _alike(examples: Examples, size: int, rng: np.random.Generator) -> list[np.ndarray]:
+def _alike(examples: TrainingExamples, size: int, rng: np.random.Generator) -> list[np.ndarray]:
     """Batches of series of similar lengths, so that little is padding."""
     lengths = examples.rows[examples.indptr[1:] - 1]
     order = np.argsort(lengths + 12 * rng.random(len(lengths)))
