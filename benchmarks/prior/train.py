@@ -115,7 +115,7 @@ def simulated(season_length: int, part: int, rng: np.random.Generator) -> list[n
 
 
 def all_examples(m4_folder: Path, folder: Path) -> dict[str, dict[str, TrainingExamples]]:
-    """TrainingExamples by collection and part, made once and kept in a folder."""
+    """Examples by collection and part, made once and kept in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn: dict[str, dict[str, TrainingExamples]] = {}
 
