@@ -21,7 +21,8 @@ FASTEST_CURVE = 4  # rows that count as a season where there is a shorter one
 LATEST = 3.0  # seasons after which the curves stay as they are
 UNIT_SOFTPLUS = 0.5413  # where softplus is 1
 MOST_CORRECTION = 0.3  # in standard deviations: begins small beside the structural models
-DROPOUT = 0.1  # of features and state: collections are few, and real series are fitted to
+DROPOUT = 0.1  # of features: collections are few
+STATE_DROPOUT = 0.3  # of the state, which else learns the years that collections share
 LEAST_VARIANCE = 1e-4  # of a forecast over the squared mean change: keeps the root smooth
 
 
@@ -83,7 +84,7 @@ class PriorNetwork(nn.Module):
             "gaps": 2 * N_CURVES * len(SIDE),
             "shift": N_CURVES,
         }
-        self.dropout = nn.Dropout(DROPOUT)
+        self.dropout, self.state_dropout = nn.Dropout(DROPOUT), nn.Dropout(STATE_DROPOUT)
         inputs = N_FEATURES + (hidden_size if n_layers else 0)
         last = nn.Linear(width, sum(self._parts.values()))
         self.head = nn.Sequential(nn.Linear(inputs, width), nn.SiLU(), last)
@@ -116,10 +117,10 @@ class PriorNetwork(nn.Module):
             As in `Evidence`.
         """
         inputs = self.norm(features)
-        state = inputs[series, rows]
+        state = self.dropout(inputs[series, rows])
         if self.rnn is not None:
-            state = torch.cat([state, self.rnn(inputs)[0][series, rows]], -1)
-        state = self.dropout(state)
+            memory = self.rnn(inputs)[0][series, rows]
+            state = torch.cat([state, self.state_dropout(memory)], -1)
         parts = dict(
             zip(
                 self._parts,
