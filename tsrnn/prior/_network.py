@@ -83,12 +83,11 @@ class PriorNetwork(nn.Module):
             "shift": N_CURVES,
         }
         inputs = N_FEATURES + (hidden_size if n_layers else 0)
-        self.head = nn.Sequential(
-            nn.Linear(inputs, width), nn.SiLU(), nn.Linear(width, sum(self._parts.values()))
-        )
+        first, last = nn.Linear(inputs, width), nn.Linear(width, sum(self._parts.values()))
         # Zero: before training the forecast is that of the tempered posterior.
-        nn.init.zeros_(self.head[2].weight)
-        nn.init.zeros_(self.head[2].bias)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+        self.head = nn.Sequential(first, nn.SiLU(), last)
         self.common = nn.Parameter(torch.zeros(len(SCALES), len(TRENDS), len(SEASONS)))
         gaps = np.diff(ndtri(np.array([0.5, *SIDE])))
         self.register_buffer("gaps", torch.tensor(gaps, dtype=torch.float32))

@@ -48,7 +48,7 @@ def trained_steps(season_length: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Examples:
+class TrainingExamples:
     """Evidence of series of one season length and the rows that followed, in half precision.
 
     Attributes
@@ -108,7 +108,7 @@ def make_examples(
     season_length: int,
     rng: np.random.Generator,
     origins: int | None = ORIGINS,
-) -> Examples:
+) -> TrainingExamples:
     """Examples of forecasts within series.
 
     Parameters
@@ -122,7 +122,7 @@ def make_examples(
 
     Returns
     -------
-    Examples
+    TrainingExamples
         Without the series that do not move before they could be forecast.
 
     Examples
@@ -169,7 +169,7 @@ def make_examples(
     half = (part.astype(np.float16) for part in (evidence.forecasts, evidence.deviations))
     forecasts, deviations = half
     likelihood = np.maximum(evidence.log_likelihood, -1e4).astype(np.float16)
-    return Examples(
+    return TrainingExamples(
         season_length,
         evidence._replace(forecasts=forecasts, deviations=deviations, log_likelihood=likelihood),
         np.array(indptr),
@@ -194,7 +194,7 @@ def loss(network: PriorNetwork, batch: Batch) -> Tensor:
 
 def train_network(
     network: PriorNetwork,
-    draw: Callable[[int], Sequence[Examples]],
+    draw: Callable[[int], Sequence[TrainingExamples]],
     *,
     epochs: int,
     learning_rate: float = 2e-3,
@@ -277,7 +277,7 @@ def train_network(
     return network.eval()
 
 
-def _alike(examples: Examples, size: int, rng: np.random.Generator) -> list[np.ndarray]:
+def _alike(examples: TrainingExamples, size: int, rng: np.random.Generator) -> list[np.ndarray]:
     """Batches of series of similar lengths, so that little is padding."""
     lengths = examples.rows[examples.indptr[1:] - 1]
     order = np.argsort(lengths + 12 * rng.random(len(lengths)))
