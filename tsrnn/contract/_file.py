@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Mapping
 from importlib.metadata import version
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import IO, Any
 
 import numpy as np
@@ -199,14 +199,14 @@ def plain(value: Any, name: str) -> Any:
     Parameters
     ----------
     value : object
-        A number, str, bool or None; a dict with keys of str; a sequence or array of these.
+        A number, str, path, bool or None; a dict with keys of str; a sequence or array of these.
     name : str
         What it is, for the message.
 
     Returns
     -------
     object
-        Of Python's own types, lists for sequences and arrays.
+        Of Python's own types, lists for sequences and arrays, a str for a path.
 
     Raises
     ------
@@ -226,6 +226,8 @@ def plain(value: Any, name: str) -> Any:
         return {key: plain(item, name) for key, item in value.items()}
     if isinstance(value, tuple | list | np.ndarray | pd.Index):
         return [plain(item, name) for item in value]
+    if isinstance(value, PurePath):
+        return str(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise TypeError(

@@ -37,7 +37,7 @@ from tsrnn.forecasters._file import check_settings, from_file
 from tsrnn.forecasters._fit import Preparation, fit_all, prepare_all
 from tsrnn.forecasters._fitted import FittedNetworks
 from tsrnn.forecasters._model import ForecastModel
-from tsrnn.forecasters._prior import FittedPrior
+from tsrnn.forecasters._prior import FittedPrior, PriorSummary
 from tsrnn.forecasters._scaling import boxcox_lambda, check_positive
 from tsrnn.forecasters._settings import Settings, resolve, usual_horizon
 from tsrnn.forecasters._state import RecurrentState
@@ -352,7 +352,7 @@ class RecurrentForecaster(Forecaster[Any]):
         index = pd.MultiIndex.from_product([state.ids, names, steps], names=levels)
         return pd.DataFrame(columns, index=index)
 
-    def summary(self) -> NetworkSummary | SummaryBySeries:
+    def summary(self) -> NetworkSummary | SummaryBySeries | PriorSummary:
         """Summary of the fit, its accuracy and its recurrence features; print the result.
 
         With ``per_series=True`` a table of the networks by series.

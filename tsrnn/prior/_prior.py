@@ -278,7 +278,7 @@ def _components(given: Any) -> dict[str, Component]:
                 "components needs names or functions component(rng, n_series, n_rows, "
                 f"season_length); got {entry!r}"
             )
-        name = label or getattr(component, "__name__", f"component {len(components)}")
+        name = str(label or getattr(component, "__name__", f"component {len(components)}"))
         if name in components:
             raise ValueError(
                 f"components needs different names; got {name!r} twice. Give a mapping of names"

@@ -284,33 +284,19 @@ def _evidence(
     likelihood = np.zeros((n_series, 2, n_models))
     features = np.zeros((n_series, longest, N_FEATURES), np.float32)
     collected: list[tuple[np.ndarray, ...]] = []
-    diagonal = np.arange(state.shape[-1])
     for t in range(longest):
         if t:
-            # x_t = A x_{t-1} + innovations, of which only level, slope and memory change
-            state[..., 0] += models.damping * state[..., 1]
-            state[..., 1] *= models.damping
-            state[..., 2] *= models.memory
-            covariance = _carried(covariance, models)
-            covariance[:, diagonal, diagonal] += models.innovation
+            covariance = _carry(models, state, covariance)
         effect = 3 + t % season_length
-        # z'C of z that picks level, autoregression and the effect of the row
-        loading = covariance[:, 0] + covariance[:, 2] + covariance[:, effect]
-        variance = loading[:, 0] + loading[:, 2] + loading[:, effect] + models.noise
-        gain = loading / variance[:, None]
-        covariance = covariance - gain[:, :, None] * loading[:, None]
+        gain, variance, covariance = _gain(models, covariance, effect)
         live = alive[:, t, None, None]
         error = rows[..., t] - (state[..., 0] + state[..., 2] + state[..., effect])
         error = np.where(live, error, 0.0)
         state += gain * error[..., None]
         if t:  # the first row only sets the level
+            relative = error**2 / (variance * squares)
             degrees = DEGREES + t - 1
-            relative = error**2 / (variance * squares)  # of Student's t, squared over its degrees
-            density = (
-                gammaln((degrees + 1) / 2) - gammaln(degrees / 2)
-                - 0.5 * np.log(np.pi * squares * variance)
-                - 0.5 * (degrees + 1) * np.log1p(relative)
-            )  # fmt: skip
+            density = _log_density(relative, variance * squares, degrees)
             # A density of logarithms, times the Jacobian 1 / y, is one of the data.
             density[:, 1] -= rows[:, 1, :, t]
             likelihood += np.where(live, density, 0.0)
@@ -366,8 +352,14 @@ def running_changes(values: np.ndarray, season_length: int) -> tuple[np.ndarray,
     return neighbours, np.where(enough, seasonal, neighbours)
 
 
-def _carried(covariance: np.ndarray, models: Models) -> np.ndarray:
-    """Covariances A C A' of the state a row later, without innovations."""
+def _carry(models: Models, state: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Prediction: x_t = A x_{t-1} + innovations in place, and the covariances A C A' + Q.
+
+    A changes level, slope and autoregression alone.
+    """
+    state[..., 0] += models.damping * state[..., 1]
+    state[..., 1] *= models.damping
+    state[..., 2] *= models.memory
     carried = covariance.copy()
     damping, memory = models.damping[:, None], models.memory[:, None]
     carried[:, 0] += damping * covariance[:, 1]
@@ -376,7 +368,31 @@ def _carried(covariance: np.ndarray, models: Models) -> np.ndarray:
     carried[:, :, 0] += damping * carried[:, :, 1]
     carried[:, :, 1] *= damping
     carried[:, :, 2] *= memory
+    diagonal = np.arange(covariance.shape[-1])
+    carried[:, diagonal, diagonal] += models.innovation
     return carried
+
+
+def _gain(
+    models: Models, covariance: np.ndarray, effect: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Gain C z / f (J, d), f = z' C z + noise (J,), and the covariances after the row is known.
+
+    z picks the level, the autoregression and one effect of the season.
+    """
+    loading = covariance[:, 0] + covariance[:, 2] + covariance[:, effect]
+    variance = loading[:, 0] + loading[:, 2] + loading[:, effect] + models.noise
+    gain = loading / variance[:, None]
+    return gain, variance, covariance - gain[:, :, None] * loading[:, None]
+
+
+def _log_density(relative: np.ndarray, square: np.ndarray, degrees: float) -> np.ndarray:
+    """Log density of Student's t, where `relative` is the squared error over `square`.
+
+    `square` is the squared scale times the degrees of freedom.
+    """
+    constant = gammaln((degrees + 1) / 2) - gammaln(degrees / 2)
+    return constant - 0.5 * np.log(np.pi * square) - 0.5 * (degrees + 1) * np.log1p(relative)
 
 
 def _loadings(models: Models, h: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,369 @@
+"""ParaRNNForecaster with the prior network: when it forecasts, from what, and what it refuses."""
+
+import copy
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from tsrnn import Combination, ParaRNNForecaster, backtest, load, recurrence_features
+from tsrnn.baselines import Naive
+from tsrnn.contract import DamagedFileError, read_file, write_file
+from tsrnn.export import export_onnx, export_torch
+from tsrnn.forecasters import FittedNetworks, FittedPrior, RecurrentForecaster, _prior
+from tsrnn.interpret import UninformativeNetworkError
+from tsrnn.prior import PriorNetwork, TrainedPrior, trained_prior
+
+NEW = 6
+
+
+def monthly(rows, seed=0, start="2010-01-01"):
+    rng = np.random.default_rng(seed)
+    t = np.arange(rows)
+    values = 100 + t + 10 * np.sin(2 * np.pi * t / 12) + rng.standard_normal(rows).cumsum()
+    days = pd.date_range(start, periods=rows, freq="MS")
+    return pd.DataFrame({"unique_id": f"s{seed}", "ds": days, "y": values})
+
+
+FRAME = pd.concat([monthly(40), monthly(31, 1), monthly(9, 2)], ignore_index=True)
+LATE = FRAME.groupby("unique_id").cumcount(ascending=False) < NEW
+PAST, LATER = FRAME[~LATE].reset_index(drop=True), FRAME[LATE].reset_index(drop=True)
+LONG = FRAME[FRAME["unique_id"] == "s0"].reset_index(drop=True)
+
+
+@pytest.fixture
+def model():
+    return ParaRNNForecaster(NEW, random_state=0).fit(PAST)
+
+
+@pytest.fixture
+def file_of_a_network(tmp_path):
+    torch.manual_seed(0)
+    size = {"hidden_size": 4, "n_layers": 1, "width": 8}
+    network = PriorNetwork(**size).eval().requires_grad_(False)
+    path = tmp_path / "mine.safetensors"
+    TrainedPrior(network, size, "It was not trained.").save(path)
+    return path
+
+
+def close(one, other, rtol=1e-9):
+    pd.testing.assert_frame_equal(
+        one.reset_index(drop=True), other.reset_index(drop=True), rtol=rtol
+    )
+
+
+def test_forecasts_are_those_of_the_network_of_the_package(model):
+    forecasts = model.predict(level=[80])
+    for i, name in enumerate(["s0", "s1", "s2"]):
+        rows = PAST.loc[PAST["unique_id"] == name, "y"].to_numpy()
+        expected = trained_prior().forecast(rows[None], np.array([len(rows)]), 12, NEW)
+        part = forecasts.iloc[NEW * i : NEW * (i + 1)]
+        np.testing.assert_allclose(part["ParaRNN"], expected.median[0], rtol=1e-9)
+        ends = part[["ParaRNN-lo-80", "ParaRNN-hi-80"]].to_numpy().T
+        np.testing.assert_allclose(ends, expected.at([0.1, 0.9])[0], rtol=1e-9)
+
+
+def test_a_panel_is_its_series_alone(model):
+    together = model.predict(level=[50, 95])
+    for name, rows in PAST.groupby("unique_id"):
+        alone = ParaRNNForecaster(NEW).fit(rows).predict(level=[50, 95])
+        close(together[together["unique_id"] == name], alone)
+        close(model.predict(level=[50, 95], ids=name), alone)
+
+
+def test_an_update_is_a_fit_to_all_rows(model):
+    close(
+        model.update(LATER).predict(level=80), ParaRNNForecaster(NEW).fit(FRAME).predict(level=80)
+    )
+
+
+def test_long_series_are_read_from_their_last_rows():
+    rows = monthly(600)
+    whole = ParaRNNForecaster(NEW, prior="only").fit(rows)
+    last = ParaRNNForecaster(NEW, prior="only").fit(rows[-300:])
+    close(whole.predict(level=80), last.predict(level=80))
+    updated = ParaRNNForecaster(NEW, prior="only").fit(rows[:500]).update(rows[500:])
+    close(updated.predict(level=80), whole.predict(level=80))
+
+
+def test_other_rows_are_forecast_without_a_fit(model):
+    other = monthly(25, 7)
+    close(model.predict(other, level=80), ParaRNNForecaster(NEW).fit(other).predict(level=80))
+
+
+def test_rolling_forecasts_are_a_loop_of_fits(model):
+    rolling = model.predict_rolling(LATER, h=2, level=80)
+    for cutoff, forecasts in rolling.groupby("cutoff"):
+        for name, part in forecasts.groupby("unique_id"):
+            seen = FRAME[(FRAME["unique_id"] == name) & (FRAME["ds"] <= cutoff)]
+            alone = ParaRNNForecaster(NEW).fit(seen).predict(h=2, level=80)
+            close(part[alone.columns], alone)
+
+
+def test_a_backtest_fits_at_every_origin():
+    forecasts = backtest({"prior": ParaRNNForecaster()}, LONG, h=3, n_windows=3, level=80)
+    for cutoff, part in forecasts.groupby("cutoff"):
+        alone = ParaRNNForecaster(3).fit(LONG[LONG["ds"] <= cutoff]).predict(level=80)
+        np.testing.assert_allclose(part["prior"], alone["ParaRNN"], rtol=1e-9)
+
+
+def test_paths_have_the_quantiles_of_the_forecasts(model):
+    paths = model.sample_paths(3000, h=4, random_state=0).groupby(["unique_id", "ds"])["ParaRNN"]
+    forecasts = model.predict(4, level=80).set_index(["unique_id", "ds"])
+    low, high = (forecasts[f"ParaRNN-{end}-80"] for end in ("lo", "hi"))
+    for share, end in ((0.1, low), (0.9, high)):
+        error = (paths.quantile(share) - end).abs() / (high - low)
+        assert error.max() < 0.06
+
+
+def test_several_targets_are_forecast_each_alone():
+    wide = pd.DataFrame(
+        {"a": monthly(30)["y"].to_numpy(), "b": monthly(30, 1)["y"].to_numpy()},
+        index=pd.date_range("2010-01-01", periods=30, freq="MS"),
+    )
+    both = ParaRNNForecaster(4).fit(wide).predict(level=80)
+    for name in wide:
+        alone = ParaRNNForecaster(4).fit(wide[[name]]).predict(level=80)
+        pd.testing.assert_frame_equal(both[alone.columns], alone, rtol=1e-9, check_freq=False)
+
+
+def test_a_series_needs_three_rows():
+    assert len(ParaRNNForecaster(4).fit(monthly(3)).predict()) == 4
+    with pytest.raises(ValueError, match=r"series 's0': .* at least 3 rows .* there are 2"):
+        ParaRNNForecaster(4, freq="MS").fit(monthly(2))
+
+
+class TestWhatForecasts:
+    """Which fits train a network, and which use the prior network."""
+
+    @pytest.fixture
+    def trains(self, monkeypatch):
+        """True if a fit trains; nothing is trained."""
+
+        class TrainsError(Exception):
+            pass
+
+        def refuse(self, fits):
+            raise TrainsError
+
+        monkeypatch.setattr(RecurrentForecaster, "_fit_panels", refuse)
+        monkeypatch.setattr(_prior, "ROWS_TO_TRAIN", 50)
+
+        def trains(frame, **arguments):
+            try:
+                fitted = ParaRNNForecaster(**arguments).fit(frame)
+            except TrainsError:
+                return True
+            assert isinstance(fitted.fitted_, FittedPrior)
+            return False
+
+        return trains
+
+    @pytest.mark.parametrize(("rows", "expected"), [(49, False), (50, True)])
+    def test_the_longest_series_decides(self, trains, rows, expected):
+        assert trains(pd.concat([monthly(9), monthly(rows, 1)])) == expected
+
+    @pytest.mark.parametrize(
+        "argument",
+        [
+            {"hidden_size": 4}, {"cell": "lstm"}, {"max_epochs": 2}, {"val_size": 9},
+            {"input_size": 12}, {"per_series": True}, {"linear_path": False}, {"n_estimators": 2},
+            {"use_boxcox": "log"}, {"preset": "paper"}, {"loss": "mae"}, {"prior": None},
+            {"intervals": "gaussian"},
+        ],
+    )  # fmt: skip
+    def test_arguments_of_a_network_train_one(self, trains, argument):
+        assert trains(LONG, **argument)
+
+    @pytest.mark.parametrize(
+        "argument",
+        [
+            {}, {"horizon": 3}, {"target": "y"}, {"freq": "MS"}, {"missing": "interpolate"},
+            {"random_state": 3}, {"verbose": 1}, {"intervals": "quantile"}, {"season_length": 4},
+            {"known_ahead": []}, {"preset": "default"}, {"n_estimators": np.int64(1)},
+        ],
+    )  # fmt: skip
+    def test_other_arguments_do_not(self, trains, argument):
+        assert not trains(LONG, **argument)
+        assert not trains(monthly(60), prior="only", **argument)
+
+    def test_exogenous_columns_train_a_network(self, trains):
+        frame = LONG.assign(x=np.arange(len(LONG)) % 5.0)
+        assert trains(frame)
+        assert trains(frame, known_ahead="x")
+        assert trains(LONG, calendar=["month"])
+        with pytest.raises(ValueError, match=r"prior='only' .* got the exogenous columns 'x'"):
+            trains(frame, prior="only")
+
+    @pytest.mark.parametrize(
+        ("prior", "error", "message"),
+        [
+            (3, TypeError, "got 3"),
+            (True, TypeError, "got True"),
+            (["auto"], TypeError, r"got \['auto'\]"),
+            ("x", FileNotFoundError, "there is no file 'x'"),
+            ("", FileNotFoundError, "there is no file"),
+            (Path("x"), FileNotFoundError, "there is no file 'x'"),
+            (Path("."), FileNotFoundError, r"there is no file '\.'"),
+        ],
+    )
+    def test_a_prior_that_is_not_legal(self, trains, prior, error, message):
+        legal = r'prior must be "auto", "only", None or a file that .*TrainedPrior\.save wrote; '
+        for frame in (LONG, monthly(60)):
+            with pytest.raises(error, match=legal + message):
+                trains(frame, prior=prior)
+
+    def test_a_file_that_is_no_network(self, trains, tmp_path):
+        (tmp_path / "x").write_text("text")
+        with pytest.raises(ValueError, match="x' is no prior network"):
+            trains(LONG, prior=tmp_path / "x")
+
+    def test_only_with_arguments_of_a_network(self, trains):
+        with pytest.raises(ValueError, match=r"prior='only' .*; got hidden_size=3; n_layers=1\. L"):
+            trains(LONG, prior="only", hidden_size=3, n_layers=1)
+
+    @pytest.mark.parametrize("argument", ["hidden_size", "intervals", "season_length", "cell"])
+    @pytest.mark.parametrize("prior", ["auto", "only", None])
+    def test_arguments_that_are_not_legal(self, trains, argument, prior):
+        with pytest.raises((TypeError, ValueError), match=f"^{argument} must|{argument}"):
+            trains(LONG, prior=prior, **{argument: "many"})
+
+
+def test_fewer_rows_than_it_takes_are_forecast_and_more_trained(monkeypatch):
+    monkeypatch.setattr(_prior, "ROWS_TO_TRAIN", 30)
+    fits = [ParaRNNForecaster(3, random_state=0).fit(monthly(rows)) for rows in (29, 30)]
+    assert [type(fit.fitted_) for fit in fits] == [FittedPrior, FittedNetworks]
+    # A backtest whose origins are on both sides fits each by its rows.
+    forecasts = backtest(
+        {"auto": ParaRNNForecaster(3, random_state=0)}, monthly(33), h=3, n_windows=2, step_size=2
+    )
+    cutoffs = forecasts["cutoff"].unique()
+    for cutoff, fit in zip(cutoffs, (28, 30), strict=True):
+        alone = ParaRNNForecaster(3, random_state=0).fit(monthly(fit)).predict()
+        part = forecasts[forecasts["cutoff"] == cutoff]
+        np.testing.assert_allclose(part["auto"], alone["ParaRNN"], rtol=1e-4)
+
+
+class TestSeasons:
+    """`season_length`: of the prior network and of the linear path."""
+
+    def test_an_index_of_integers_has_the_season_that_is_said(self):
+        numbered = pd.Series(LONG["y"].to_numpy(), name="y")
+        dated = ParaRNNForecaster(NEW).fit(LONG).predict()["ParaRNN"].to_numpy()
+        said = ParaRNNForecaster(NEW, season_length=12).fit(numbered)
+        np.testing.assert_allclose(said.predict().to_numpy().ravel(), dated)
+        assert said.fitted_.season_length == 12
+        assert ParaRNNForecaster(NEW).fit(numbered).fitted_.season_length == 1
+        assert ParaRNNForecaster(NEW, season_length=1).fit(LONG).fitted_.season_length == 1
+
+    def test_a_longer_season_than_the_network_has_is_none(self):
+        model = ParaRNNForecaster(NEW, season_length=61).fit(LONG)
+        expected = ParaRNNForecaster(NEW, season_length=1).fit(LONG).predict()
+        close(model.predict(), expected)
+
+    def test_a_network_that_is_trained_knows_it(self):
+        numbered = pd.Series(monthly(96)["y"].to_numpy(), name="y")
+        model = ParaRNNForecaster(
+            NEW, season_length=12, hidden_size=4, max_epochs=1, random_state=0
+        )
+        settings = model.fit(numbered).settings_
+        assert (settings.season, settings.seasons) == (12, (12,))
+        dated = model.set_params(season_length=None).fit(monthly(96)).settings_
+        assert (dated.season, dated.seasons) == (12, (12,))
+
+
+class TestFile:
+    """The file of a forecaster has the network, whichever it was."""
+
+    @pytest.mark.parametrize("kind", [str, Path])
+    def test_a_network_of_a_file_goes_with_the_forecaster(self, file_of_a_network, tmp_path, kind):
+        model = ParaRNNForecaster(NEW, prior=kind(file_of_a_network)).fit(PAST)
+        expected = model.predict(level=80)
+        assert not np.allclose(
+            expected["ParaRNN"], ParaRNNForecaster(NEW).fit(PAST).predict()["ParaRNN"]
+        )
+        model.save(tmp_path / "model")
+        file_of_a_network.unlink()
+        read = load(tmp_path / "model")
+        close(read.predict(level=80), expected)
+        assert read.fitted_.prior.description == "It was not trained."
+
+    @pytest.mark.parametrize(
+        "way", [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))]
+    )
+    def test_copies_forecast_the_same(self, model, way):
+        other = way(model)
+        close(other.predict(level=80), model.predict(level=80), rtol=1e-12)
+        other.update(LATER)
+        close(model.predict(), ParaRNNForecaster(NEW).fit(PAST).predict())
+
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            ("season_length", 61), ("season_length", 4), ("horizon", 0), ("size", {"width": -1}),
+            ("size", {"depth": 3}), ("size", None), ("description", 3), ("prior", 1),
+        ],
+    )  # fmt: skip
+    def test_a_damaged_header_is_refused(self, model, tmp_path, field, value):
+        model.save(tmp_path / "model")
+        header, arrays = read_file(tmp_path / "model")
+        header["fitted"][field] = value
+        write_file(tmp_path / "model", header, arrays)
+        with pytest.raises(DamagedFileError):
+            load(tmp_path / "model")
+
+    @pytest.mark.parametrize("name", ["tail", "n_rows", "target_scale", "prior.norm.weight"])
+    @pytest.mark.parametrize("damage", ["missing", "shape", "type"])
+    def test_a_damaged_array_is_refused(self, model, tmp_path, name, damage):
+        model.save(tmp_path / "model")
+        header, arrays = read_file(tmp_path / "model")
+        value = arrays.pop(name)
+        if damage != "missing":
+            arrays[name] = value[:1] if damage == "shape" else value.astype("float16")
+        write_file(tmp_path / "model", header, arrays)
+        with pytest.raises(DamagedFileError, match=name):
+            load(tmp_path / "model")
+
+
+class TestAround:
+    """What reads a fitted forecaster says that there is no network of these series."""
+
+    @pytest.mark.parametrize(
+        "ask",
+        [
+            recurrence_features, lambda m: m.network_, lambda m: m.history_, lambda m: m.settings_,
+            lambda m: m.contributions(), lambda m: m.recurrent_blocks(), lambda m: m.validation_,
+        ],
+    )  # fmt: skip
+    def test_questions_about_a_trained_network(self, model, ask):
+        with pytest.raises(UninformativeNetworkError, match="prior network.*prior=None"):
+            ask(model)
+
+    @pytest.mark.parametrize("export", [export_onnx, export_torch])
+    def test_a_program(self, model, tmp_path, export):
+        with pytest.raises(ValueError, match="uses the prior network. Fit with prior=None"):
+            export(model, tmp_path / "x.onnx")
+
+    def test_a_combination(self):
+        combined = Combination([ParaRNNForecaster(), Naive()], weights=[0.5, 0.5], horizon=3).fit(
+            PAST
+        )
+        parts = [m.fit(PAST).predict(3) for m in (ParaRNNForecaster(3), Naive())]
+        mean = (parts[0]["ParaRNN"] + parts[1]["Naive"]) / 2
+        np.testing.assert_allclose(combined.predict(3)["Combination"], mean, rtol=1e-9)
+
+    def test_a_summary_has_the_models_that_forecast(self, model):
+        summary = model.summary()
+        assert summary.weights.sum() == pytest.approx(1)
+        assert (summary.weights.diff().dropna() <= 0).all()
+        assert "the prior network alone" in str(summary)
+        assert "12" in str(summary)
+
+    @pytest.mark.filterwarnings("ignore::tsrnn.contract.IntervalWarning")
+    def test_zeros_of_demand_are_in_the_intervals(self):
+        demand = LONG.assign(y=np.where(np.arange(len(LONG)) % 3, 0.0, 4.0))
+        forecasts = ParaRNNForecaster(3).fit(demand).predict(level=80)
+        assert (forecasts["ParaRNN-lo-80"] <= 0).all()
