@@ -5,6 +5,15 @@ season_length)`` that return arrays (n_series, n_rows), and passes the series th
 functions ``layer(rng, values, season_length)``. `COMPONENTS` and `LAYERS` are those of the package.
 """
 
+from tsrnn.prior._combiner import (
+    COMBINED,
+    Combined,
+    CombinerInputs,
+    CombinerNetwork,
+    TrainedCombiner,
+    prior_deviation,
+    trained_combiner,
+)
 from tsrnn.prior._counts import counts, intermittent
 from tsrnn.prior._distributions import innovations
 from tsrnn.prior._hyperpriors import Hyperprior, hyperprior
@@ -31,15 +40,20 @@ from tsrnn.prior._training import make_examples, train_network, window_rows
 from tsrnn.prior._trends import broken_trend, cycles, gaussian_process, growth_curve
 
 __all__ = [
+    "COMBINED",
     "COMPONENTS",
     "FEWEST_ROWS",
     "LAYERS",
     "LONGEST_SEASON",
     "PROBABILITIES",
+    "Combined",
+    "CombinerInputs",
+    "CombinerNetwork",
     "Forecasts",
     "Hyperprior",
     "PriorNetwork",
     "SeriesPrior",
+    "TrainedCombiner",
     "TrainedPrior",
     "arma_paths",
     "bilinear",
@@ -60,6 +74,7 @@ __all__ = [
     "markov_switching",
     "ornstein_uhlenbeck",
     "outliers",
+    "prior_deviation",
     "random_walk",
     "rounding",
     "sarima",
@@ -68,6 +83,7 @@ __all__ = [
     "structural",
     "threshold_ar",
     "train_network",
+    "trained_combiner",
     "trained_prior",
     "volatility",
     "window_rows",

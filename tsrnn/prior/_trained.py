@@ -44,6 +44,8 @@ class Forecasts:
         At the probabilities 0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5 and those above.
     weights : Series
         Weights of the structural models in the median, in the mean over units and steps.
+    state : ndarray of shape (U, D)
+        Inputs and recurrent state of the network after the last rows.
 
     Examples
     --------
@@ -58,6 +60,7 @@ class Forecasts:
     median: np.ndarray
     quantiles: np.ndarray
     weights: pd.Series
+    state: np.ndarray
 
     def at(self, probabilities: Sequence[float]) -> np.ndarray:
         """Quantiles (U, n, h) at any probabilities between 0 and 1."""
@@ -125,23 +128,24 @@ class TrainedPrior:
         h : int
         """
         medians, quantiles = np.empty((len(values), h)), np.empty((len(values), 15, h))
+        states = np.empty((len(values), self.network.state_size), np.float32)
         total = np.zeros(self.n_models(season_length))
         # Units of similar lengths run together, so that few rows are padding.
         order = np.argsort(lengths, kind="stable")
         for part in np.array_split(order, -(-len(order) // UNITS_AT_ONCE)):
             part_of = _Part.of(values[part, : lengths[part].max()], lengths[part])
-            median, quantile, weights = self._predict(part_of, season_length, h)
+            median, quantile, weights, state = self._predict(part_of, season_length, h)
             medians[part] = median * part_of.unit
             quantiles[part] = quantile * part_of.unit[:, None]
+            states[part] = state
             total += weights.sum(0)
-        return Forecasts(
-            medians, quantiles, pd.Series(total / len(values), self.names(season_length))
-        )
+        shares = pd.Series(total / len(values), self.names(season_length))
+        return Forecasts(medians, quantiles, shares, states)
 
     @torch.inference_mode()
     def _predict(
         self, part: _Part, season_length: int, h: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         origins = np.arange(part.values.shape[1]) == part.lengths[:, None] - 1
         evidence = structural_evidence(part.values, part.lengths, origins, season_length, h)
         forecasts, deviations, likelihood = (
@@ -160,7 +164,8 @@ class TrainedPrior:
         last, scale = evidence.last[:, None], np.where(part.varies, evidence.scale[:, None], 0.0)
         median = last + scale * predictive.median.numpy().astype(float)
         quantiles = last[:, None] + scale[:, None] * predictive.quantiles.numpy().astype(float)
-        return median, quantiles, predictive.weights.mean(-1).numpy()
+        weights = predictive.weights.mean(-1).numpy()
+        return median, quantiles, weights, predictive.state.numpy()
 
     def names(self, season_length: int) -> list[str]:
         """Names of the structural models, in the order of their weights."""
