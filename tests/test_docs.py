@@ -57,6 +57,7 @@ PAGES = [
     "docs/migration.md",
     "docs/networks.md",
     "docs/own_cell.md",
+    "docs/prior.md",
     "docs/regression.md",
     "docs/theory/comparison.md",
     "docs/theory/conformal.md",

@@ -57,8 +57,6 @@ class Group:
     season: int
     prior: Forecasts
     forecasts: np.ndarray  # (O, 4, h)
-    lower: np.ndarray
-    upper: np.ndarray
     actual: np.ndarray
     scale: np.ndarray  # of MASE, (O,)
 
@@ -87,8 +85,8 @@ def read(folder: Path, name: str, prior: Path | None) -> Group:
         rows[i, : lengths[i]] = y[-window:]
     kept = scale > 0
     made = trained_prior(prior).forecast(rows[kept, : lengths.max()], lengths[kept], season, h)
-    members = (data[key][kept, :4] for key in ("forecasts", "lo80", "hi80"))
-    return Group(name, season, made, *members, data["actual"][kept], scale[kept])
+    members = data["forecasts"][kept, :4]
+    return Group(name, season, made, members, data["actual"][kept], scale[kept])
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +109,8 @@ class Tensors:
             (prior.quantiles - prior.median[:, None]) / deviation[:, None],
             deviation / group.scale[:, None] / level,
         )
-        inputs = CombinerInputs.of(prior, group.forecasts, group.lower, group.upper)
+        state, distances, known = CombinerInputs.of(prior, group.forecasts)
+        inputs = CombinerInputs(state.float(), distances.float(), known)
         return cls(inputs, *(torch.from_numpy(part).float() for part in parts), group.season)
 
     def loss(self, network: CombinerNetwork, chosen: Tensor) -> Tensor:
@@ -140,9 +139,7 @@ def train(
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
     network = CombinerNetwork(groups[0].inputs.state.shape[1], dropout=dropout)
-    optimiser = torch.optim.AdamW(
-        network.parameters(), lr=learning_rate, weight_decay=weight_decay
-    )
+    optimiser = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=weight_decay)
     sizes = np.array([len(group.actual) for group in groups])
     # The root: thousands of yearly series of M4 shall not outvote the others.
     shares = np.sqrt(sizes) / np.sqrt(sizes).sum()
@@ -163,9 +160,7 @@ def train(
 
 def packed(network: CombinerNetwork) -> TrainedCombiner:
     """Network with the arguments that its file needs; dropout is of the training alone."""
-    linear = network.head[1]
-    state_size = linear.in_features - 13
-    size = {"state_size": state_size, "width": linear.out_features}
+    size = {"state_size": network.state_size, "width": network.width}
     return TrainedCombiner(network, size, DESCRIPTION)
 
 
@@ -181,9 +176,7 @@ def measures(group: Group, forecasts: np.ndarray) -> list[float]:
 
 def rows_of(group: Group, combiner: TrainedCombiner) -> dict[str, list[float]]:
     """Measures of the network's combination and of plain ones of the same forecasts."""
-    made = combiner.combine(
-        group.prior, group.forecasts, group.lower, group.upper, group.season
-    )
+    made = combiner.combine(group.prior, group.forecasts, group.season)
     prior = group.prior.median
     five = np.concatenate([group.forecasts, prior[:, None]], 1)
     points = {
@@ -197,7 +190,8 @@ def rows_of(group: Group, combiner: TrainedCombiner) -> dict[str, list[float]]:
     result = {name: measures(group, point) for name, point in points.items()}
     for name, quantiles in (("prior", group.prior.quantiles), ("network", made.quantiles)):
         inside = [
-            100 * np.mean((group.actual >= quantiles[:, i]) & (group.actual <= quantiles[:, -1 - i]))
+            100
+            * np.mean((group.actual >= quantiles[:, i]) & (group.actual <= quantiles[:, -1 - i]))
             for i in (3, 1)  # 80 and 95 percent
         ]
         beyond = (group.actual[:, None] - quantiles) / group.scale[:, None, None]
@@ -213,7 +207,9 @@ def main() -> None:
     parser.add_argument("--prior", type=Path, help="prior network, by default the package's")
     parser.add_argument("--held-out", nargs="*", default=[], metavar="COLLECTION=FILE")
     parser.add_argument("--out", type=Path, default=PACKAGE)
-    parser.add_argument("--score", action="store_true", help="on test parts of collections left out")
+    parser.add_argument(
+        "--score", action="store_true", help="on test parts of collections left out"
+    )
     parser.add_argument("--validate", action="store_true", help="on training origins left out")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()

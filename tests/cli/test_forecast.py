@@ -301,3 +301,10 @@ def test_the_time_zone_comes_back(table, answer, tmp_path, tz, suffix):
         answer("forecast in.parquet --h 2 --model naive --out out.parquet")
         zone = polars.read_parquet(tmp_path / "out.parquet").schema["ds"].time_zone
         assert zone == tz
+
+
+def test_conformal_intervals_and_their_file(table, panel):
+    command = "forecast panel.csv --h 3 --level 80 --model naive --set intervals=conformal"
+    model = Naive(horizon=3, intervals="conformal").fit(panel)
+    agree(table(f"{command} --save naive.tsrnn"), model.predict(3, level=80))
+    agree(table("forecast --load naive.tsrnn --h 3 --level 80"), model.predict(3, level=80))

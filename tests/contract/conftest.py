@@ -194,6 +194,12 @@ EXAMPLES = {
         n_series=1,
     ),
     "ETS": Example(ETS, {"seasonal": "none", "horizon": NEW, "random_state": 0}),
+    "ETS, conformal": Example(
+        ETS, {"seasonal": "none", "horizon": 2, "intervals": "conformal", "random_state": 0}
+    ),
+    "VARMA, conformal": Example(
+        VARMA, PAIR | {"horizon": 2, "intervals": "conformal", "random_state": 0}, BOTH
+    ),
     "ETS, seasonal": Example(
         ETS,
         {
@@ -230,6 +236,18 @@ EXAMPLES = {
     ),
     "ParaRNNForecaster": Example(
         ParaRNNForecaster, SMALL | {"known_ahead": "x"}, ("y", "x"), refused=("for_series",)
+    ),
+    "ParaRNNForecaster, prior": Example(
+        ParaRNNForecaster,
+        {"prior": "only", "target": ["y", "z"], "random_state": 0},
+        BOTH,
+        refused=(
+            "block_shares_",
+            "contributions",
+            "for_series",
+            "recurrence_features",
+            "recurrent_blocks",
+        ),
     ),
     "LEMForecaster": Example(
         LEMForecaster, SMALL | {"intervals": "gaussian"}, refused=("for_series",)
@@ -310,7 +328,7 @@ OTHER = {
     "forecasters": {"other": Naive()}, "freq": "h", "garch_order": (2, 1), "hidden_size": 8,
     "horizon": 2, "id_col": "series", "init": "orthogonal", "initial_variance": 3.0,
     "initialization": "heuristic",
-    "input_projection": True, "input_size": 3, "intervals": "analytic", "known_ahead": ["w"],
+    "input_projection": True, "input_size": 3, "intervals": "conformal", "known_ahead": ["w"],
     "initial": "first",
     "lags": 2, "layer_options": {"dt": 0.5}, "learning_rate": 0.3, "level": "random walk",
     "likelihood": "conditional", "linear_path": False, "local_level": False, "loss": "mae",
@@ -322,8 +340,9 @@ OTHER = {
     "multivariate": "joint", "n_estimators": 2, "n_heads": 2, "n_jobs": 2, "n_layers": 2,
     "n_simulations": 7, "n_starts": 2, "n_states": 3, "n_windows": 3, "nonlinearity": "relu",
     "o": 1,
-    "order": (2, 1), "p": 2, "patience": 3, "per_series": True, "pooling": "mean",
-    "power": 1.0, "preset": "paper",
+    "order": (2, 1), "p": 2, "patience": 3, "per_series": True,
+    "parameter_uncertainty": False, "pooling": "mean",
+    "power": 1.0, "preset": "paper", "prior": None,
     "q": 2, "r_max": 0.9, "r_min": 0.1, "random_state": 7, "rank": 1, "refit": True,
     "rescale": True, "season_length": 4, "seasonal": 4, "seasonal_order": (1, 0, 0, 4),
     "significance": 0.1, "standardize": False, "state_units": 2, "static": ["w"],

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from tsrnn.contract import plain, read_file, write_file
+from tsrnn.contract._file import FORMAT
 
 ARRAYS = {
     "single": np.arange(6, dtype="float32").reshape(2, 3),
@@ -33,7 +34,7 @@ def test_the_header_comes_back(tmp_path):
     write_file(tmp_path / "file", header, {})
     back, _ = read_file(str(tmp_path / "file"))
     assert {name: back[name] for name in header} == header
-    assert back["format"] == 3
+    assert back["format"] == FORMAT
 
 
 def test_open_files_hold_what_named_ones_do(tmp_path):

@@ -13,8 +13,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsrnn import ParaRNNRegressor, load
+from tsrnn import LRUForecaster, ParaRNNRegressor, load
+from tsrnn.baselines import Drift
 from tsrnn.contract import DamagedFileError, read_file, write_file
+from tsrnn.contract._file import FORMAT
 
 FOLDER = Path(__file__).parent / "saved"
 # Networks compute in single precision, whose sums depend on the processor.
@@ -35,6 +37,8 @@ def forecasts_of(contract, model, example):
 
 @pytest.mark.filterwarnings("ignore::tsrnn.contract.IntervalWarning")
 def test_files_of_an_earlier_version_are_read(contract, name, example):
+    if name == "ParaRNNForecaster, prior":
+        pytest.skip("earlier versions had no prior network")
     stem = re.sub(r"[^a-z0-9]+", "-", name.lower())
     path = FOLDER / f"{stem}.tsrnn"
     if os.environ.get("TSRNN_WRITE_SAVED"):
@@ -49,6 +53,32 @@ def test_files_of_an_earlier_version_are_read(contract, name, example):
     else:
         tolerance = TOLERANCES[any(word in name for word in NETWORKS)]
         np.testing.assert_allclose(forecasts, expected, rtol=tolerance, atol=tolerance)
+
+
+class TestFormat3:
+    """Arguments and numbers that files of format 3 had not."""
+
+    def test_intervals_are_those_of_the_model(self, tmp_path):
+        model = Drift().fit(pd.Series(np.arange(9.0) ** 2))
+        model.save(tmp_path / "model")
+        header, arrays = read_file(tmp_path / "model")
+        del header["params"]["intervals"]
+        write_file(tmp_path / "model", header | {"format": 3}, arrays)
+        loaded = load(tmp_path / "model")
+        assert loaded.get_params() == model.get_params()
+        pd.testing.assert_frame_equal(loaded.predict(level=80), model.predict(level=80))
+
+    def test_the_units_of_pooled_errors_are_one(self, tmp_path):
+        y = pd.Series(np.random.default_rng(0).normal(size=60), name="y")
+        model = LRUForecaster(
+            horizon=2, hidden_size=4, n_layers=1, max_epochs=1, refit=False, random_state=0
+        ).fit(y)
+        model.save(tmp_path / "model")
+        header, arrays = read_file(tmp_path / "model")
+        del header["fitted"]["pooled_units"]
+        write_file(tmp_path / "model", header | {"format": 3}, arrays)
+        loaded = load(tmp_path / "model")
+        assert loaded.interval_guarantee_ == model.interval_guarantee_
 
 
 class TestFormat2:
@@ -84,6 +114,6 @@ class TestFormat2:
     def test_todays_files_lack_nothing(self, tmp_path):
         self.file(tmp_path / "model")
         header, arrays = read_file(tmp_path / "model")
-        write_file(tmp_path / "model", header | {"format": 3}, arrays)
+        write_file(tmp_path / "model", header | {"format": FORMAT}, arrays)
         with pytest.raises(DamagedFileError, match="engine"):
             load(tmp_path / "model")

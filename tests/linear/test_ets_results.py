@@ -48,7 +48,7 @@ class TestLayers:
 
     @pytest.mark.parametrize(("error", "trend", "damped", "seasonal"), LINEAR[:6])
     def test_variances_are_those_of_the_arima(self, error, trend, damped, seasonal):
-        model = fitted(error, trend, damped, seasonal)
+        model = fitted(error, trend, damped, seasonal, parameter_uncertainty=False)
         forecast, (a, theta) = model.predict(12, level=[95]), polynomials_of(model)
         psi = np.zeros(12)
         for j in range(12):

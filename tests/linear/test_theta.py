@@ -272,7 +272,8 @@ def test_a_season_that_cannot_multiply_is_added():
 def test_variances_are_exact(dynamic, seasonal):
     """Widths of intervals from the effects of errors in a plain loop, and by simulation."""
     y, h = monthly(40), 8
-    model = Theta(dynamic=dynamic, seasonal=seasonal, random_state=0).fit(y)
+    model = Theta(dynamic=dynamic, seasonal=seasonal, random_state=0, parameter_uncertainty=False)
+    model.fit(y)
     params, season = model.params_.iloc[0], model.seasons_.iloc[0]
     adjusted, ahead = y.to_numpy(), np.ones(h)
     if seasonal != "none":

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from statsmodels.tsa.arima_process import ArmaProcess
+from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
 from tsrnn import prior
 from tsrnn.prior import COMPONENTS, compose, draw_poles, hyperprior, innovations, season_shapes
@@ -82,6 +83,58 @@ def test_arma_paths_have_the_autocorrelations_of_the_process(ar, ma):
     for lag in range(1, 6):
         assert autocorrelation(paths, lag) == pytest.approx(expected[lag], abs=0.03)
     assert paths.var() == pytest.approx(process.acovf(1)[0], rel=0.05)
+
+
+@pytest.mark.parametrize("error", ["add", "mul"])
+@pytest.mark.parametrize("season", ["none", "add", "mul"])
+@pytest.mark.parametrize(
+    ("trend", "damped"), [("none", False), ("add", False), ("add", True), ("mul", False)]
+)
+def test_ets_paths_have_the_errors_that_statsmodels_finds(error, trend, damped, season):
+    m, n_rows = 4, 40
+    noise = 1e-4 * rng(2).standard_normal((n_rows, 1)) * (1 if error == "mul" else 10)
+    alpha, beta, gamma, phi = 0.5, 0.2 * (trend != "none"), 0.2 * (season != "none"), 0.9**damped
+    growth = {"none": 0, "add": 0.1, "mul": 1.01}[trend]
+    pattern = {"none": np.zeros(m), "add": [1, -2, 0.5, 0.5], "mul": [1.2, 0.7, 1.0, 1.1]}[season]
+    states = np.r_[10.0, growth, pattern][:, None]
+    parameters = np.array([[alpha], [beta], [gamma], [phi]])
+    path = prior.ets_paths(noise, states, parameters, error, trend, season)[:, 0]
+    model = ETSModel(
+        path,
+        error,
+        trend=None if trend == "none" else trend,
+        damped_trend=damped,
+        seasonal=None if season == "none" else season,
+        seasonal_periods=m if season != "none" else None,
+        initialization_method="known",
+        initial_level=10.0,
+        initial_trend=growth if trend != "none" else None,
+        initial_seasonal=np.array(pattern) if season != "none" else None,
+    )
+    names = {"smoothing_level": alpha, "smoothing_trend": beta, "smoothing_seasonal": gamma}
+    values = names | {"damping_trend": phi}
+    smoothed = model.smooth([values[name] for name in model.param_names if name in values])
+    expected = path - smoothed.fittedvalues
+    expected = expected / smoothed.fittedvalues if error == "mul" else expected
+    # statsmodels smooths multiplicative seasons by the equation of Holt and Winters, which is that
+    # of Hyndman et al. up to squares of errors.
+    atol = 1e-6 if season == "mul" else 1e-10
+    np.testing.assert_allclose(noise[:, 0], expected, rtol=0, atol=atol)
+
+
+def test_ets_paths_with_large_errors_are_those_of_the_equations():
+    noise, pattern = 0.3 * rng(1).standard_normal(30), np.array([1.2, 0.7, 1.1])
+    alpha, beta, gamma, phi = 0.4, 0.1, 0.3, 0.95
+    level, growth, season, expected = 5.0, 0.1, pattern.copy(), []
+    for t, e in enumerate(noise):
+        ahead, s = level + phi * growth, season[t % 3]
+        expected.append(ahead * s + e)
+        level, growth = ahead + alpha * e / s, phi * growth + beta * e / s
+        season[t % 3] = s + gamma * e / ahead
+    states = np.r_[5.0, 0.1, pattern][:, None]
+    parameters = np.array([[alpha], [beta], [gamma], [phi]])
+    path = prior.ets_paths(noise[:, None], states, parameters, "add", "add", "mul")
+    np.testing.assert_allclose(path[:, 0], expected)
 
 
 def test_innovations_are_white_with_heavy_tails_and_clusters():

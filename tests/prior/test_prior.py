@@ -30,6 +30,10 @@ def never_finite(rng, n_series, n_rows, season_length):
     return np.full((n_series, n_rows), np.nan)
 
 
+def without_large_values(rng, values, season_length):
+    return np.where(values > 5, np.nan, values)
+
+
 def transposed(rng, n_series, n_rows, season_length):
     return np.ones((n_rows, n_series))
 
@@ -191,6 +195,12 @@ def test_a_network_is_trained_on_a_frame():
             r"'transposed' must .* \(2, 9\).*\(9, 2\)",
         ),
         ({"components": [never_finite]}, (2, 9), ValueError, "'never_finite' gave values"),
+        (
+            {"components": [fives], "layers": [without_large_values]},
+            (2, 9),
+            ValueError,
+            "layers must .* finite",
+        ),
         ({}, (0, 9), ValueError, "n_series"),
         ({}, (2, 1), ValueError, "n_rows must be at least 2"),
         ({}, (2, 2.5), TypeError, "n_rows"),

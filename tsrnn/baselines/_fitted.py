@@ -80,17 +80,21 @@ class FittedUnits(FittedRows):
     model: UnitModel
     estimates: tuple[UnitEstimates, ...]
     first_times: np.ndarray
-    guarantee: ClassVar[str] = (
+    model_guarantee: ClassVar[str] = (
         "That of statsmodels or arch: asymptotic, the parameters taken as known. Holds if the "
         "model is right."
     )
+
+    @property
+    def joint(self) -> bool:
+        return self.model.multivariate
 
     @property
     def units(self) -> pd.Index:
         """Labels of the units."""
         return unit_index(self.data.layout, self.data.ids, self.model.multivariate)
 
-    def forecast(
+    def model_forecast(
         self, state: RowsState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         answers = self.ask("ahead", state, self.data.all_ahead(future), h, levels)

@@ -78,7 +78,7 @@ class FittedNaive(FittedRows):
     """
 
     rule: Rule
-    guarantee: ClassVar[str] = (
+    model_guarantee: ClassVar[str] = (
         "Exact, for any number of rows, if the errors are normal, uncorrelated and of constant "
         "variance; none otherwise."
     )
@@ -98,7 +98,7 @@ class FittedNaive(FittedRows):
         warn_user(f"{message}. The forecasts of {len(short)} of {len(state.ids)} series are NaN")
         return state
 
-    def forecast(
+    def model_forecast(
         self, state: RowsState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         mean, error = self.moments(state, h)
@@ -239,6 +239,8 @@ class Naive(NaiveMethod):
     ----------
     random_state, verbose
         As in all forecasters.
+    intervals : {"model", "conformal"}
+        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As in all forecasters.
 
@@ -332,6 +334,8 @@ class Drift(NaiveMethod):
     ----------
     random_state, verbose
         As in all forecasters.
+    intervals : {"model", "conformal"}
+        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As in all forecasters.
 
@@ -378,6 +382,8 @@ class Mean(NaiveMethod):
     ----------
     random_state, verbose
         As in all forecasters.
+    intervals : {"model", "conformal"}
+        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As in all forecasters.
 

@@ -11,8 +11,8 @@ import pandas as pd
 
 from tsrnn.contract import (
     Arguments,
+    ClassicalModel,
     FittedData,
-    FittedModel,
     Summary,
     check_arrays,
     check_borders,
@@ -156,7 +156,7 @@ class RowsState:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedRows(FittedModel[RowsState]):
+class FittedRows(ClassicalModel[RowsState]):
     """Base of the fitted baselines: forecasts condition on all rows seen, which are the state."""
 
     arguments: Arguments

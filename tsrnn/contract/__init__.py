@@ -2,6 +2,13 @@
 
 from tsrnn.contract._atomic import as_path, file_place, inside, put_file, remove_unfinished
 from tsrnn.contract._base import Forecaster
+from tsrnn.contract._calibration import (
+    MOST_ERRORS,
+    OWN_ERRORS,
+    Calibration,
+    conformal_quantile,
+    effective_number,
+)
 from tsrnn.contract._checks import (
     check_fits,
     check_not_too_large,
@@ -15,6 +22,7 @@ from tsrnn.contract._checks import (
     verbosity,
 )
 from tsrnn.contract._classical import Classical
+from tsrnn.contract._conformal import ClassicalModel, ConformalIntervals
 from tsrnn.contract._estimator import (
     Arguments,
     CommonArguments,
@@ -54,10 +62,15 @@ from tsrnn.contract._together import fit_panels_together, fit_together, most_fit
 from tsrnn.contract._warnings import IntervalWarning, recorded, warn_user
 
 __all__ = [
+    "MOST_ERRORS",
     "MOST_STEPS",
+    "OWN_ERRORS",
     "Arguments",
+    "Calibration",
     "Classical",
+    "ClassicalModel",
     "CommonArguments",
+    "ConformalIntervals",
     "DamagedFileError",
     "FittedData",
     "FittedModel",
@@ -82,6 +95,8 @@ __all__ = [
     "check_not_too_large",
     "choice",
     "classes_with",
+    "conformal_quantile",
+    "effective_number",
     "file_place",
     "fit_panels_together",
     "fit_together",

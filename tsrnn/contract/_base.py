@@ -38,6 +38,10 @@ from tsrnn.data import (
     write_frame,
 )
 
+# A fit by its arguments, data and panel, and what it gives: the fitted model, and the state.
+Fit = tuple[Arguments, FittedData, Panel]
+Result = tuple[FittedModel[S], S]
+
 
 class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
     """Base of all forecasters; not to be used by itself.
@@ -389,8 +393,16 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
         self._check(arguments, panel)
         data = FittedData.of(panel, arguments)
         fitted, state = self._fit_panel(arguments, data, panel, *given)
+        fit = arguments, data, panel
+        ((fitted, state),) = self._with_intervals([fit], [(fitted, state)], *given)
         self.fitted_, self.state_, self._history = fitted, state, History.of(panel)
         return self
+
+    def _with_intervals(
+        self, fits: Sequence[Fit], results: Sequence[Result[S]], *given: Any
+    ) -> Sequence[Result[S]]:
+        """Results of fits with intervals that need more than the fit; here they need nothing."""
+        return results
 
     def _check(self, arguments: Arguments, panel: Panel) -> None:
         """Refuse arguments and data that the class cannot use, before anything is estimated."""

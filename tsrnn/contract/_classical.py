@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from tsrnn.contract._base import Forecaster
+from tsrnn.contract._base import Fit, Forecaster, Result
 from tsrnn.contract._checks import (
     check_not_too_large,
     check_not_too_small,
+    choice,
     positive_integer,
     seed_of,
     verbosity,
 )
-from tsrnn.contract._estimator import Arguments
+from tsrnn.contract._conformal import ARRAYS, ClassicalModel, ConformalIntervals, calibrate
+from tsrnn.contract._estimator import Arguments, with_shared_arguments
 from tsrnn.contract._fitted import S
+from tsrnn.contract._fitted_data import FittedData
 from tsrnn.contract._frequency import habits
+from tsrnn.contract._saved import Restore
+from tsrnn.contract._schema import as_saved, refuse
 from tsrnn.data import Layout, Panel
 
 
+@with_shared_arguments
 class Classical(Forecaster[S]):
     """Base of forecasters that are not networks; not to be used by itself.
 
     Parameters
     ----------
+    intervals : {"model", "conformal"}
+        Prediction intervals as the model has them, or by conformal quantiles of the errors of
+        rolling forecasts: of the last third of the rows, or of the last `horizon` rows of many
+        series, by the model fitted to the rows before. It takes one more fit, and holds without
+        the model.
     random_state, verbose
         As `CommonArguments` has them.
     horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
@@ -39,9 +52,15 @@ class Classical(Forecaster[S]):
     """
 
     takes_exog: ClassVar[bool] = False
+    legal_intervals: ClassVar[tuple[str, ...]] = ("model", "conformal")
+
+    def __init__(self, *, intervals: str = "model", **shared: Any) -> None:
+        super().__init__(**shared)
+        self.intervals = intervals
 
     def _check(self, arguments: Arguments, panel: Panel) -> None:
         verbosity(arguments.verbose)
+        choice("intervals", arguments.intervals, self.legal_intervals)
         check_not_too_small(panel)
         if not isinstance(arguments.random_state, np.random.Generator | np.random.RandomState):
             seed_of(arguments.random_state)
@@ -52,6 +71,69 @@ class Classical(Forecaster[S]):
             )
         self._horizon(arguments, panel.layout)
         super()._check(arguments, panel)
+
+    def _with_intervals(
+        self, fits: Sequence[Fit], results: Sequence[Result[S]], *given: Any
+    ) -> Sequence[Result[S]]:
+        if fits[0][0].intervals != "conformal":
+            return results
+        calibrated = []
+        for fit, (fitted, state) in zip(fits, results, strict=True):
+            if not isinstance(fitted, ClassicalModel):
+                raise TypeError(
+                    "intervals='conformal' needs a fitted model that derives from "
+                    f"tsrnn.contract.ClassicalModel; that of {type(self).__name__} does not"
+                )
+            intervals = self._conformal(fit, fitted, state.target_scale, *given)
+            calibrated.append((replace(fitted, conformal=intervals), state))
+        return calibrated
+
+    def _conformal(
+        self, fit: Fit, fitted: ClassicalModel[S], target_scale: np.ndarray, *given: Any
+    ) -> ConformalIntervals:
+        """Conformal intervals by fits to the earlier rows of a panel."""
+        arguments, data, panel = fit
+
+        def fit_earlier(earlier: Panel) -> Result[S]:
+            return self._fit_panel(arguments, FittedData.of(earlier, arguments), earlier, *given)
+
+        season = arguments.as_dict().get("season_length") or habits(data.freq).season
+        # widths of conditional variances are of the time; a naive error would make them constant
+        by_width = "predict_variance" in self.offers
+        return calibrate(
+            fit_earlier, panel, fitted.horizon, season, fitted.joint, by_width, target_scale
+        )
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        header, arrays = super()._to_file()
+        conformal = getattr(self.fitted_, "conformal", None)
+        return header, arrays if conformal is None else arrays | conformal.to_file()
+
+    @classmethod
+    def _restore(
+        cls,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        restore: Restore | None = None,
+    ) -> Self:
+        intervals_of = {name: a for name, a in arrays.items() if name.startswith(ARRAYS)}
+        others = {name: array for name, array in arrays.items() if name not in intervals_of}
+        forecaster = super()._restore(header, others, restore)
+        with as_saved("params"):
+            intervals = choice("intervals", header["params"]["intervals"], cls.legal_intervals)
+        if intervals_of or intervals == "conformal":
+            fitted = forecaster.fitted_
+            if not isinstance(fitted, ClassicalModel):
+                raise refuse("params.intervals", "those of the model", intervals)
+            data = fitted.data
+            conformal = ConformalIntervals.from_file(intervals_of, len(data.ids), data.n_targets)
+            forecaster.fitted_ = replace(fitted, conformal=conformal)
+        return forecaster
+
+    @classmethod
+    def _update_header(cls, header: dict[str, Any]) -> None:
+        super()._update_header(header)
+        header["params"].setdefault("intervals", cls.legal_intervals[0])
 
     @staticmethod
     def _horizon(arguments: Arguments, layout: Layout) -> int:

@@ -106,14 +106,15 @@ class OfferedMethods:
         """Draw whole trajectories from the distribution of the forecasts.
 
         Errors of the steps of a path go together as the model has it, so that quantiles of sums or
-        maxima over the steps are those of the model. Parameters are taken as known, as in the
-        intervals.
+        maxima over the steps are those of the model. What its own intervals know of the
+        uncertainty of parameters is in them; conformal intervals are not drawn from.
 
         A path of a recurrent forecaster is the forecast plus the errors of all steps that one
         origin of the validation part had, scaled by the local spread. Where a distribution is
         learned, errors are its quantiles at the ranks of those. Targets that are forecast
-        independently are drawn independently. Paths have the guarantee of the intervals, step by
-        step. A path of a classical model goes on from the state of the series with innovations of
+        independently are drawn independently. Paths have the guarantee of the model's intervals,
+        step by step. A path of a classical model goes on from the state of the series with
+        innovations of
         the distribution that the model has.
 
         Parameters

@@ -138,7 +138,8 @@ def fit_panels_together(forecaster: Any, panels: Sequence[Panel]) -> list[Any]:
     for arguments, panel in pairs:
         forecaster._check(arguments, panel)
     fits = [(arguments, FittedData.of(panel, arguments), panel) for arguments, panel in pairs]
-    for model, panel, result in zip(models, panels, forecaster._fit_panels(fits), strict=True):
+    results = forecaster._with_intervals(fits, forecaster._fit_panels(fits))
+    for model, panel, result in zip(models, panels, results, strict=True):
         model.fitted_, model.state_ = result
         model._history = History.of(panel)
     return models

@@ -15,9 +15,9 @@ from tsrnn.contract import (
     MOST_STEPS,
     Arguments,
     Classical,
+    ClassicalModel,
     DamagedFileError,
     FittedData,
-    FittedModel,
     Forecaster,
     Kind,
     anything,
@@ -316,6 +316,7 @@ class Combination(Classical[CombinedState]):
 
     @classmethod
     def _update_header(cls, header: dict[str, Any]) -> None:
+        super()._update_header(header)
         header["params"].setdefault("combine", "mean")
         header["params"].setdefault("by_series", False)
 
@@ -378,7 +379,7 @@ class Combination(Classical[CombinedState]):
 
 
 @dataclass(frozen=True, eq=False)
-class FittedCombination(FittedModel[CombinedState]):
+class FittedCombination(ClassicalModel[CombinedState]):
     """Fitted members by name and their weights, (k,) or of each series (k, S, C).
 
     `validation` (k + 1,) are root mean squared scaled errors of the members and the combination.
@@ -392,7 +393,7 @@ class FittedCombination(FittedModel[CombinedState]):
     validation: np.ndarray | None
 
     @property
-    def guarantee(self) -> str:
+    def model_guarantee(self) -> str:
         if self.arguments.combine == "median":
             return "None: the ends are medians of those of the members."
         return (
@@ -410,7 +411,7 @@ class FittedCombination(FittedModel[CombinedState]):
             tuple(m.fitted_.advance(past, panel_shown(m, panel)) for m, past in pairs)
         )
 
-    def forecast(
+    def model_forecast(
         self, state: CombinedState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         weights = self.weights[:, None, None]  # (k, S or 1, C or 1)

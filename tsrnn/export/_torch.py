@@ -20,7 +20,7 @@ from torch import Tensor
 from tsrnn.contract import check_levels, file_place, put_file
 from tsrnn.export._program import Program
 from tsrnn.export._verify import Arrays, Run, verify
-from tsrnn.forecasters import FittedNetworks, RecurrentForecaster, RecurrentState
+from tsrnn.forecasters import FittedNetworks, FittedPrior, RecurrentForecaster, RecurrentState
 from tsrnn.kernels import decomposed_recurrence
 
 FORMAT = 1
@@ -232,6 +232,11 @@ def fitted_networks(forecaster: Any) -> tuple[FittedNetworks, RecurrentState]:
         )
     check_is_fitted(forecaster, "fitted_")
     fitted = forecaster.fitted_
+    if isinstance(fitted, FittedPrior):
+        raise ValueError(
+            "a network trained on the series can be exported; this forecaster uses the prior "
+            "network. Fit with prior=None, or keep it by save and tsrnn.load"
+        )
     if not isinstance(fitted, FittedNetworks):
         raise ValueError(
             "a program has one network; this forecaster was fitted with per_series=True. Export "

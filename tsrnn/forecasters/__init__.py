@@ -2,19 +2,20 @@
 
 A fit goes from settings to units (scaling, local level and spread), training and the filter, and
 gives `FittedNetworks` with the `RecurrentState` of the series, from which forecasts, intervals and
-the file follow. A *unit* is a series where its targets are forecast jointly, and one target of a
-series where each is forecast by itself. What is exported beside the forecasters is the shape of
-a fitted network, for programs that run one elsewhere.
+the file follow; or it is `FittedPrior`, a network trained before. A *unit* is a series where its
+targets are forecast jointly, and one target of a series where each is forecast by itself. What is
+exported beside the forecasters is the shape of a fitted network, for programs that run one
+elsewhere.
 """
 
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._fitted import FittedNetworks
-from tsrnn.forecasters._intervals import Calibration
 from tsrnn.forecasters._lem import LEMForecaster
 from tsrnn.forecasters._lru import LRUForecaster
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._newton import NewtonForecaster
 from tsrnn.forecasters._para_rnn import ParaRNNForecaster
+from tsrnn.forecasters._prior import FittedPrior, PriorState
 from tsrnn.forecasters._recurrent import RecurrentForecaster
 from tsrnn.forecasters._scaling import (
     boxcox,
@@ -37,13 +38,14 @@ from tsrnn.forecasters._units import (
 
 __all__ = [
     "HEADS",
-    "Calibration",
     "FittedNetworks",
+    "FittedPrior",
     "ForecastModel",
     "LEMForecaster",
     "LRUForecaster",
     "NewtonForecaster",
     "ParaRNNForecaster",
+    "PriorState",
     "RecurrentForecaster",
     "RecurrentState",
     "Settings",

@@ -11,6 +11,7 @@ import torch
 from tsrnn.contract import (
     MOST_STEPS,
     Arguments,
+    Calibration,
     FittedData,
     Kind,
     anything,
@@ -31,7 +32,6 @@ from tsrnn.contract import (
 from tsrnn.data import Scaler
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._fitted import WEIGHTS, FittedNetworks
-from tsrnn.forecasters._intervals import Calibration
 from tsrnn.forecasters._model import ForecastModel, empty_model, model_without_values
 from tsrnn.forecasters._scaling import Scaling
 from tsrnn.forecasters._settings import LOSSES, Settings
@@ -42,6 +42,7 @@ from tsrnn.layers import AGGREGATIONS, LAYERS, MOST_SIZE, Recurrent
 FITTED: dict[str, Kind] = {
     "settings": by_name(anything),
     "intervals": text,
+    "pooled_units": integer(1),
     "history": listed(by_name(anything)),
     "best_epochs": listed(integer(0)),
     "sample_length": integer(1),
@@ -99,7 +100,7 @@ def from_file(
         data=data,
         settings=settings,
         model=model.eval(),
-        calibration=Calibration(arrays["errors"], header["intervals"]),
+        calibration=Calibration(arrays["errors"], header["intervals"], header["pooled_units"]),
         scaling=scaling,
         history=header["history"],
         best_epochs=header["best_epochs"],

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from tsrnn.contract import Arguments, FittedData, seed_of
+from tsrnn.contract import Arguments, Calibration, FittedData, seed_of
 from tsrnn.data import Panel
 from tsrnn.forecasters._fitted import FittedNetworks
-from tsrnn.forecasters._intervals import ValidationErrors, calibrate
+from tsrnn.forecasters._intervals import ValidationErrors
 from tsrnn.forecasters._linear_path import choose_linear_paths
 from tsrnn.forecasters._model import ForecastModel, empty_model, model_without_values
 from tsrnn.forecasters._scaling import Scaling, Standardised, fit_scaling, standardise
@@ -77,7 +77,7 @@ class Preparation:
             data=self.data,
             settings=settings,
             model=model,
-            calibration=calibrate(errors.scaled, settings.intervals),
+            calibration=Calibration.of(errors.scaled, settings.intervals, errors.n_pooled),
             scaling=self.scaling,
             history=trained.history,
             best_epochs=trained.best_epochs,

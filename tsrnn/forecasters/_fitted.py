@@ -13,6 +13,7 @@ from torch import Tensor
 
 from tsrnn.contract import (
     Arguments,
+    Calibration,
     FittedData,
     FittedModel,
     Origins,
@@ -22,7 +23,6 @@ from tsrnn.contract import (
 from tsrnn.data import Panel
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._intervals import (
-    Calibration,
     Ends,
     each_end,
     growth_beyond,
@@ -233,8 +233,7 @@ class FittedNetworks(FittedModel[RecurrentState]):
         Beyond the horizon forecasts are taken as rows, and intervals grow with the root of the
         step.
         """
-        # First the intervals: a level is refused where the validation part has too few errors.
-        ends = self._scaled_ends(state, levels)
+        ends = self._scaled_ends(state, levels, h)
         step, target, reached = self.step, state.scaling.target, state
         blocks: list[np.ndarray] = []
         for done in range(0, h, self.horizon):
@@ -269,7 +268,7 @@ class FittedNetworks(FittedModel[RecurrentState]):
         points = np.full((int(counts.sum()), h, model.n_targets), np.nan)
         spreads = np.full_like(points[:, :1], np.nan)
         empty = {level: (points.copy(), points.copy()) for level in levels}
-        ends = empty if learned else self._scaled_ends(state, levels)
+        ends = empty if learned else self._scaled_ends(state, levels, h)
 
         def visit(rows: Tensor, unit: Tensor, states: Tensor) -> None:
             step = rows - begin[unit] + 1
@@ -374,6 +373,7 @@ class FittedNetworks(FittedModel[RecurrentState]):
         header = {
             "settings": asdict(self.settings),
             "intervals": self.calibration.method,
+            "pooled_units": self.calibration.n_pooled,
             "history": self.history,
             "best_epochs": self.best_epochs,
             "sample_length": self.sample_length,
@@ -397,14 +397,14 @@ class FittedNetworks(FittedModel[RecurrentState]):
             **{WEIGHTS + name: p.numpy() for name, p in self.model.state_dict().items()},
         }
 
-    def _scaled_ends(self, state: RecurrentState, levels: list[float]) -> Ends:
+    def _scaled_ends(self, state: RecurrentState, levels: list[float], h: int) -> Ends:
         """Ends (S, horizon, C) of the intervals less the point forecast, over the local spread."""
         if self.calibration.method in HEADS:
             states = self.model.network.outputs(state.hidden[-1])
             ends = learned_bounds(self.model, states, levels)
         else:
             units = state.fitted_units
-            widths = {level: self.calibration.half_widths(level, units) for level in levels}
+            widths = {level: self.calibration.half_widths(level, units, h) for level in levels}
             ends = {level: (-width, width) for level, width in widths.items()}
         return each_end(ends, lambda end: by_series(end, state.units_per_series))
 

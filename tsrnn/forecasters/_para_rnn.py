@@ -16,6 +16,7 @@ from tsrnn.forecasters._prior import (
     PriorState,
     PriorSummary,
     prior_from_file,
+    read_prior,
     summarise_prior,
     takes_prior,
 )
@@ -24,7 +25,6 @@ from tsrnn.forecasters._settings import resolve
 from tsrnn.forecasters._summary import NetworkSummary
 from tsrnn.kernels import Cell
 from tsrnn.layers import OPTIONS, LayerChoice, layer_choice
-from tsrnn.prior import trained_prior
 
 INITS = {"default": "stable", "paper": "uniform"}  # of ParaRNN by preset, where init is None
 
@@ -70,6 +70,9 @@ class ParaRNNForecaster(RecurrentForecaster):
         network of one's own by differing from its default. "only": for series of any length.
         A file that `tsrnn.prior.TrainedPrior.save` wrote: as "only", by that network. None:
         always train.
+    season_length : int, optional
+        Rows of a season, 1 for none; by frequency, of an integer index 1. The prior network
+        forecasts without a season where it is longer than 60 rows.
     preset : {"default", "paper"}
         Values of the arguments left at None. "paper" is the network and the training
         of Cai et al., sections 6.2 and D.3: two layers of 128, position-wise
@@ -239,7 +242,9 @@ class ParaRNNForecaster(RecurrentForecaster):
     state_ : RecurrentState
         State and last rows of every series.
     fitted_ : FittedNetworks
-        Networks, scaling and intervals, which nothing changes after the fit.
+        Networks, scaling and intervals, which nothing changes after the fit. Where the prior
+        network forecasts it is a `FittedPrior` and `state_` a `PriorState`; what is of a network
+        trained on these series raises `tsrnn.interpret.UninformativeNetworkError`.
 
     Notes
     -----
@@ -276,6 +281,7 @@ class ParaRNNForecaster(RecurrentForecaster):
         horizon: int | None = None,
         *,
         prior: str | Path | None = "auto",
+        season_length: int | None = None,
         cell: str | Cell = "rnn",
         block_size: int | None = None,
         nonlinearity: str | None = None,
@@ -288,6 +294,7 @@ class ParaRNNForecaster(RecurrentForecaster):
     ) -> None:
         super().__init__(horizon, **shared)
         self.prior = prior
+        self.season_length = season_length
         self.cell = cell
         self.block_size = block_size
         self.nonlinearity = nonlinearity
@@ -300,20 +307,19 @@ class ParaRNNForecaster(RecurrentForecaster):
     @classmethod
     def _update_header(cls, header: dict[str, Any]) -> None:
         super()._update_header(header)
-        for name in ("prior", "n_states", "window", "n_heads"):
+        for name in ("prior", "season_length", "n_states", "window", "n_heads"):
             header["params"].setdefault(name, None)
 
     def _fit_panels(self, fits: Sequence[tuple[Arguments, FittedData, Panel]]) -> list[Any]:
-        default = Arguments.of(type(self)())
-        by_prior = [takes_prior(arguments, default, panel) for arguments, _, panel in fits]
+        # Values that are not legal are refused, whether or not the fit has a use for them.
+        self._layer(resolve(fits[0][0].as_dict()))
+        prior, default = read_prior(fits[0][0].prior), Arguments.of(type(self)())
         results: list[Any] = [None] * len(fits)
-        for number in np.flatnonzero(by_prior):
-            arguments, data, panel = fits[number]
-            self._layer(resolve(arguments.as_dict()))  # refuses values that are not legal
-            path = None if arguments.prior in ("auto", "only") else arguments.prior
-            results[number] = FittedPrior.of(arguments, data, panel, trained_prior(path))
-        others = np.flatnonzero(~np.array(by_prior))
-        if len(others):
+        for number, (arguments, data, panel) in enumerate(fits):
+            if prior is not None and takes_prior(arguments, default, panel):
+                results[number] = FittedPrior.of(arguments, data, panel, prior)
+        others = [number for number, fitted in enumerate(results) if fitted is None]
+        if others:
             trained = super()._fit_panels([fits[number] for number in others])
             for number, fitted in zip(others, trained, strict=True):
                 results[number] = fitted
@@ -336,7 +342,7 @@ class ParaRNNForecaster(RecurrentForecaster):
             return self.fitted_.filter(panel)
         return super()._filter(panel)
 
-    def summary(self) -> NetworkSummary | SummaryBySeries | PriorSummary:
+    def summary(self) -> NetworkSummary | SummaryBySeries | PriorSummary:  # type: ignore[override]
         """Summary of the fit; print the result.
 
         Of a network that was trained: its accuracy and its recurrence features; with

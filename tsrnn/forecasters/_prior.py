@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,19 +26,28 @@ from tsrnn.contract import (
     integer,
     level_name,
     record,
+    seed_of,
     text,
     truth,
 )
 from tsrnn.data import Panel
 from tsrnn.interpret import WIDTH, section, two_columns, wrapped
-from tsrnn.prior import FEWEST_ROWS, LONGEST_SEASON, Forecasts, TrainedPrior, window_rows
+from tsrnn.prior import (
+    FEWEST_ROWS,
+    LONGEST_SEASON,
+    Forecasts,
+    TrainedPrior,
+    trained_prior,
+    window_rows,
+)
 
 SHOWN = 8  # structural models in a summary
 # Rows from which on a network trained on the series forecasts better than the prior network.
 ROWS_TO_TRAIN = 400
-# Arguments that a forecast by the prior network honours; any other one asks for training.
+# Arguments that do not ask for training by differing from their defaults.
 HONOURED = frozenset(
-    {"prior", "horizon", "target", "id_col", "time_col", "freq", "missing"}
+    {"prior", "season_length", "horizon", "target", "id_col", "time_col", "freq", "missing"}
+    | {"known_ahead", "static", "calendar"}  # of which the panel has the columns
     | {"intervals", "random_state", "verbose"}
 )
 # Fields of a file beside those of every forecaster.
@@ -50,14 +60,36 @@ FITTED: dict[str, Kind] = {
 }
 
 GUARANTEE = (
-    "Intervals: quantiles learned on other series, real and simulated. They cover with the "
-    "stated probability on average over series like those; no guarantee holds for one series. "
-    "See a backtest for coverage on these data."
+    "Intervals: quantiles learned on other series, real and simulated, wider or narrower by the "
+    "forecast errors of the last rows of each series, which weigh against ten errors of those. "
+    "They cover with the stated probability on average over series like those it was trained on; "
+    "for a single series nothing is guaranteed. See a backtest for coverage on these data."
 )
 
 
+def read_prior(prior: Any) -> TrainedPrior | None:
+    """Prior network that the argument `prior` names; None where it names none.
+
+    Raises
+    ------
+    TypeError, ValueError, FileNotFoundError
+        If the argument is not legal, or names a file that is no prior network or is not there.
+    """
+    if prior is None:
+        return None
+    if isinstance(prior, str) and prior in ("auto", "only"):
+        return trained_prior()
+    legal = 'prior must be "auto", "only", None or a file that tsrnn.prior.TrainedPrior.save wrote'
+    if not isinstance(prior, str | Path):
+        raise TypeError(f"{legal}; got {prior!r}")
+    try:
+        return trained_prior(prior)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{legal}; there is no file {str(prior)!r}") from error
+
+
 def takes_prior(arguments: Arguments, default: Arguments, panel: Panel) -> bool:
-    """True if the prior network forecasts the series of a panel.
+    """True if the prior network forecasts the series of a panel; `prior` is not None.
 
     Parameters
     ----------
@@ -70,8 +102,6 @@ def takes_prior(arguments: Arguments, default: Arguments, panel: Panel) -> bool:
     ValueError
         If only the prior network may forecast, and arguments or columns ask for another one.
     """
-    if arguments.prior is None:
-        return False
     values, usual = arguments.as_dict(), default.as_dict()
     asked = [
         f"{name}={value!r}"
@@ -107,6 +137,14 @@ class PriorState(SeriesArrays):
         Rows seen so far.
     tail : ndarray of shape (S, W, C)
         Last rows of each series, the first ones of its part; zeros after them.
+
+    Examples
+    --------
+    >>> from tsrnn import ParaRNNForecaster
+    >>> from tsrnn.datasets import load_nile
+    >>> state = ParaRNNForecaster(horizon=4).fit(load_nile()).state_
+    >>> state.n_rows.tolist(), state.tail.shape
+    ([100], (1, 112, 1))
     """
 
     ids: pd.Index
@@ -131,7 +169,16 @@ class FittedPrior(FittedModel[PriorState]):
     data : FittedData
     horizon : int
     season_length : int
+        At most 60; 1 for none.
     prior : TrainedPrior
+
+    Examples
+    --------
+    >>> from tsrnn import ParaRNNForecaster
+    >>> from tsrnn.datasets import load_nile
+    >>> fitted = ParaRNNForecaster(horizon=4).fit(load_nile()).fitted_
+    >>> type(fitted).__name__, fitted.season_length
+    ('FittedPrior', 1)
     """
 
     arguments: Arguments
@@ -156,6 +203,7 @@ class FittedPrior(FittedModel[PriorState]):
         ValueError
             If a series has fewer than three rows.
         """
+        seed_of(arguments.random_state)  # which is legal, though nothing is drawn
         habit = habits(panel.freq)
         shortest = int(np.argmin(panel.lengths))
         if panel.lengths[shortest] < FEWEST_ROWS:
@@ -164,7 +212,8 @@ class FittedPrior(FittedModel[PriorState]):
                 f"of a series; there are {panel.lengths[shortest]}. Give more rows, or drop "
                 "this series"
             )
-        season = habit.season if habit.season <= LONGEST_SEASON else 1
+        season = arguments.season_length or habit.season
+        season = season if season <= LONGEST_SEASON else 1
         horizon = arguments.horizon or habit.horizon
         fitted = cls(arguments, data, horizon, season, prior)
         return fitted, fitted.filter(panel)

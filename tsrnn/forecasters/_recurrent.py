@@ -15,6 +15,7 @@ from torch import Tensor
 
 from tsrnn.contract import (
     Arguments,
+    Calibration,
     FittedData,
     Forecaster,
     as_saved,
@@ -35,7 +36,6 @@ from tsrnn.forecasters._by_series import (
 from tsrnn.forecasters._file import check_settings, from_file
 from tsrnn.forecasters._fit import Preparation, fit_all, prepare_all
 from tsrnn.forecasters._fitted import FittedNetworks
-from tsrnn.forecasters._intervals import Calibration
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._prior import FittedPrior
 from tsrnn.forecasters._scaling import boxcox_lambda, check_positive
@@ -150,6 +150,11 @@ class RecurrentForecaster(Forecaster[Any]):
     def _update_header(cls, header: dict[str, Any]) -> None:
         header["params"].setdefault("engine", "auto")
         header["params"].setdefault("per_series", False)
+        fitted = header["fitted"]
+        members = fitted.get("members", [fitted])
+        for member in members if isinstance(members, list) else []:
+            if isinstance(member, dict):  # anything else is refused later
+                member.setdefault("pooled_units", 1)
 
     @staticmethod
     @abstractmethod

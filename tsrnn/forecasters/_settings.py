@@ -64,12 +64,12 @@ _CHOICES = {
 }
 _POSITIVE_INTEGERS = (
     "horizon", "input_size", "hidden_size", "n_layers", "batch_size", "max_epochs", "patience",
-    "val_size", "n_estimators",
+    "val_size", "n_estimators", "season_length",
 )  # fmt: skip
 WINDOWS_TO_JUDGE = 10  # each with its horizon: fewer say by chance whether a series has a mean
 FEWEST_ROWS = 8  # of any series
 MANY_SERIES = 30  # together they give enough errors, so that less of each validates
-_MAY_BE_NONE = {"horizon", "input_size", "patience", "val_size"}
+_MAY_BE_NONE = {"horizon", "input_size", "patience", "season_length", "val_size"}
 _FLAGS = ("local_level", "linear_path", "refit", "per_series")
 LOSSES = ("mse", "mae")
 
@@ -255,6 +255,9 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
     values = {k: v for k, v in filled.items() if k in Settings.__dataclass_fields__}
     values |= {"horizon": horizon, "val_size": val_size}
     values |= {"input_size": input_size, "input_sizes": input_sizes}
+    season = filled.get("season_length")
+    if season is not None:
+        habit = habit._replace(season=season, longer=())
     values |= {"season": habit.season, "seasons": habit.seasons}
     layer = with_engine(layer, filled["engine"])
     return Settings(**values, layer=layer.name, options=layer.options)

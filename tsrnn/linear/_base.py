@@ -16,6 +16,7 @@ from tsrnn.contract import (
     Classical,
     FittedData,
     as_saved,
+    flag,
     unit_index,
     with_shared_arguments,
 )
@@ -444,3 +445,29 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
                 f"unit must be one of the {len(units)} fitted, such as {example!r}; got {unit!r}"
             )
         return int(number)
+
+
+@with_shared_arguments
+class MeanForecaster(LinearForecaster):
+    """Base of the models of the mean of one variable; not to be used by itself.
+
+    Parameters
+    ----------
+    parameter_uncertainty : bool, default True
+        Whether intervals know that parameters are estimated (`widening`).
+    **shared
+        All other arguments are those of `LinearForecaster`.
+    """
+
+    def __init__(self, *, parameter_uncertainty: bool = True, **shared: Any) -> None:
+        super().__init__(**shared)
+        self.parameter_uncertainty = parameter_uncertainty
+
+    def _check(self, arguments: Arguments, panel: Panel) -> None:
+        flag("parameter_uncertainty", arguments.parameter_uncertainty)
+        super()._check(arguments, panel)
+
+    @classmethod
+    def _update_header(cls, header: dict[str, Any]) -> None:
+        super()._update_header(header)
+        header["params"].setdefault("parameter_uncertainty", False)

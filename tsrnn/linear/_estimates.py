@@ -156,8 +156,12 @@ class Estimates(SeriesArrays):
 
     def select(self, units: np.ndarray) -> Estimates:
         """Estimates of some units, by number."""
+        selected = super().select(units)
         messages = tuple(self.messages[i] for i in units)
-        return replace(super().select(units), messages=messages)
+        # By `vars`: `replace` would read the derivatives, and so compute those that are deferred.
+        return replace(
+            selected, messages=messages, **{name: vars(selected)[name] for name in DERIVATIVES}
+        )
 
     def with_held(self, names: tuple[str, ...], values: np.ndarray) -> Estimates:
         """Estimates with further parameters (N, m) at the end, held at those of an earlier step."""

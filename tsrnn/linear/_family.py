@@ -191,6 +191,10 @@ class Family(ABC):
         """Covariance (N, k, k) of the parameters."""
         return covariance(estimates, kind)
 
+    def variance_correction(self, constants: Arrays) -> np.ndarray | float:
+        """Factor by which forecasts of units already widen the variance that was estimated."""
+        return 1.0
+
     def names_of(self, constants: Arrays) -> tuple[str, ...]:
         """Names of the parameters that a unit has, of a family that chooses among models."""
         return self.names
@@ -225,5 +229,6 @@ class Family(ABC):
 
 def normal_forecasts(mean: np.ndarray, variance: np.ndarray, levels: list[float]) -> Arrays:
     """Forecasts with normal intervals, of means and variances (S, h, C)."""
-    root = np.sqrt(variance)
+    # a covariance of too few rows may grow negative: there is no interval then
+    root = np.sqrt(np.where(variance >= 0, variance, np.nan))
     return with_intervals(mean, {level: ndtri(0.5 + level / 200) * root for level in levels})

@@ -9,19 +9,21 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri, stdtrit
 from tqdm import tqdm
 
 from tsrnn.contract import (
     MOST_STEPS,
     Arguments,
+    ClassicalModel,
     FittedData,
-    FittedModel,
     Kind,
     SeriesArrays,
     as_saved,
     by_name,
     check_arrays,
     integer,
+    level_name,
     listed,
     record,
     refuse,
@@ -37,8 +39,14 @@ from tsrnn.linear._hypotheses import fingerprint
 from tsrnn.linear._inference import check_kind
 
 GIVEN = "Parameters were given, not estimated: no standard errors."
+WIDENED = (
+    "Widened for parameters that are estimated, by their number: Student's t and the final "
+    "prediction error. How the model was chosen is left out."
+)
+SINGULAR = "the rows are too few or too regular for its parameters ({error})."
 NO_OPTIMUM = "no admissible parameters were found"
 NAMES_SHOWN = 3
+LEAST_DEGREES = 2  # of freedom: with one, intervals of 95 percent are twelve times the error
 MOST_LAGS = 100  # of an order that a file may have beside few parameters
 
 
@@ -72,9 +80,10 @@ def estimate(
                 else:
                     optimum = family.given(sample, given[sample.units])
                 part, known = family.infer(sample, optimum)
-            # A matrix that cannot be factored says as much as a family that refuses.
-            except (CannotFitError, np.linalg.LinAlgError) as error:
+            except CannotFitError as error:
                 reasons |= dict.fromkeys(sample.units.tolist(), f"{error}.")
+            except np.linalg.LinAlgError as error:  # says as much as a family that refuses
+                reasons |= dict.fromkeys(sample.units.tolist(), SINGULAR.format(error=error))
             else:
                 units.append(sample.units)
                 parts.append(part)
@@ -181,7 +190,7 @@ class StateAfter(LinearState):
 
 
 @dataclass(frozen=True, eq=False)
-class FittedLinear(FittedModel[LinearState]):
+class FittedLinear(ClassicalModel[LinearState]):
     """Fitted linear model: a family, its estimates, and the constants of its likelihood.
 
     Attributes
@@ -250,8 +259,19 @@ class FittedLinear(FittedModel[LinearState]):
         return cls(arguments, data, horizon, family, estimates, constants, sample, None, panel)
 
     @property
-    def guarantee(self) -> str:
-        return self.family.guarantee
+    def joint(self) -> bool:
+        return self.family.multivariate
+
+    @property
+    def model_guarantee(self) -> str:
+        if not self.widens:
+            return self.family.guarantee
+        text = self.family.guarantee
+        for known in (", the parameters", " and its parameters", " and the parameters"):
+            text = text.replace(
+                f"{known} taken as known", "" if known[0] == "," else " taken as known"
+            )
+        return f"{text} {WIDENED}"
 
     @cached_property
     def digest(self) -> dict[str, str]:
@@ -282,11 +302,22 @@ class FittedLinear(FittedModel[LinearState]):
         arrays = self.family.advance(state.arrays, panel, self.units_of(state.ids), steps)
         return LinearState(state.ids, panel.last_times, state.target_scale, arrays)
 
-    def forecast(
+    def model_forecast(
         self, state: LinearState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         ahead = self._ahead(state, h, future)
-        return self.family.forecast(state.arrays, self.units_of(state.ids), ahead, levels)
+        forecasts = self.family.forecast(state.arrays, self.units_of(state.ids), ahead, levels)
+        if not self.widens:
+            return forecasts
+        degrees, error = self._uncertainty(state.ids)
+        point, ends = forecasts[""], {"": forecasts[""]}
+        for level in levels:
+            probability = 0.5 + level / 200
+            factor = np.sqrt(error) * stdtrit(degrees, probability) / ndtri(probability)
+            for side in ("lo", "hi"):
+                name = f"-{side}-{level_name(level)}"
+                ends[name] = point + factor[:, None] * (forecasts[name] - point)
+        return ends
 
     def simulate(
         self,
@@ -297,8 +328,34 @@ class FittedLinear(FittedModel[LinearState]):
         rng: np.random.Generator,
     ) -> np.ndarray:
         """Paths (n, S, h, C) with innovations of the model's distribution from the state on."""
-        ahead = self._ahead(state, h, future)
-        return self.family.simulate(state.arrays, self.units_of(state.ids), ahead, n, rng)
+        ahead, units = self._ahead(state, h, future), self.units_of(state.ids)
+        paths = self.family.simulate(state.arrays, units, ahead, n, rng)
+        if not self.widens:
+            return paths
+        degrees, error = self._uncertainty(state.ids)
+        point = self.family.forecast(state.arrays, units, ahead, [])[""]
+        # all steps of a path share the variance drawn, so that each step is of Student's t
+        variance = rng.chisquare(degrees, (n, *degrees.shape)) / degrees
+        return point + np.sqrt(error / variance)[:, :, None] * (paths - point)
+
+    @cached_property
+    def widens(self) -> bool:
+        """True if intervals know that parameters are estimated."""
+        given = any(GIVEN in texts for texts in self.estimates.messages)
+        return getattr(self.arguments, "parameter_uncertainty", False) and not given
+
+    def _uncertainty(self, ids: pd.Index) -> tuple[np.ndarray, np.ndarray]:
+        """Degrees of freedom, and final prediction error over the variance, each (S, C)."""
+        estimates = self.estimates
+        k = estimates.n_params
+        if k is None:
+            k = np.full(len(estimates.params), len(estimates.names))
+        degrees, error = widening(estimates.n_obs, k)
+        # an estimate of the variance that counts degrees of freedom is not corrected twice
+        error = np.maximum(error / self.family.variance_correction(self.constants), 1.0)
+        numbers = self.data.series_of(ids, self.arguments.class_name)[:, None] * self.n_units
+        numbers = numbers + np.arange(self.n_units)
+        return degrees[numbers], error[numbers]
 
     def variances(self, state: LinearState, h: int, **options: Any) -> np.ndarray:
         """Conditional variances (S, h, C) of the residuals, where the family has them."""
@@ -409,6 +466,20 @@ class FittedLinear(FittedModel[LinearState]):
         )  # fmt: skip
         after = {name.removeprefix(_STATE): array for name, array in state.items()}
         return fitted, LinearState(data.ids, last_times, arrays[_SCALE], after)
+
+
+def widening(n: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r"""Degrees of freedom, and error of forecasts with estimated parameters over the variance.
+
+    .. math:: n - k, \qquad (n + k) / (n - k)
+
+    The estimate of the variance is too small by n / (n - k), and the error of a forecast of one
+    step larger by (1 + k / n), the final prediction error of Akaike (1969). The variance is among
+    the k parameters, as it is in the information criteria: without it intervals were too narrow by
+    more. Later steps take the factor of the first, the choice of the model is not in it.
+    """
+    degrees = np.maximum(n - k, LEAST_DEGREES).astype(float)
+    return degrees, (n + k) / degrees
 
 
 def listing(labels: pd.Index) -> str:

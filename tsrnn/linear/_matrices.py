@@ -127,6 +127,8 @@ class MatrixForecaster(LinearForecaster):
         Kind of standard errors.
     random_state, verbose
         As in all forecasters.
+    intervals : {"model", "conformal"}
+        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As in all forecasters.
 

@@ -18,7 +18,15 @@ from tsrnn.prior._counts import counts, intermittent
 from tsrnn.prior._distributions import innovations
 from tsrnn.prior._hyperpriors import Hyperprior, hyperprior
 from tsrnn.prior._layers import calendar, level_shifts, outliers, rounding, scale, zeros
-from tsrnn.prior._linear import arma_paths, draw_poles, ets, random_walk, sarima, structural
+from tsrnn.prior._linear import (
+    arma_paths,
+    draw_poles,
+    ets,
+    ets_paths,
+    random_walk,
+    sarima,
+    structural,
+)
 from tsrnn.prior._network import PROBABILITIES, PriorNetwork
 from tsrnn.prior._nonlinear import (
     bilinear,
@@ -29,6 +37,14 @@ from tsrnn.prior._nonlinear import (
 )
 from tsrnn.prior._prior import COMPONENTS, LAYERS, SeriesPrior
 from tsrnn.prior._seasons import compose, season_shapes
+from tsrnn.prior._structural import (
+    SEASONS,
+    TRENDS,
+    Evidence,
+    Season,
+    Trend,
+    structural_evidence,
+)
 from tsrnn.prior._trained import (
     FEWEST_ROWS,
     LONGEST_SEASON,
@@ -36,7 +52,13 @@ from tsrnn.prior._trained import (
     TrainedPrior,
     trained_prior,
 )
-from tsrnn.prior._training import make_examples, train_network, window_rows
+from tsrnn.prior._training import (
+    Examples,
+    make_examples,
+    train_network,
+    trained_steps,
+    window_rows,
+)
 from tsrnn.prior._trends import broken_trend, cycles, gaussian_process, growth_curve
 
 __all__ = [
@@ -46,15 +68,21 @@ __all__ = [
     "LAYERS",
     "LONGEST_SEASON",
     "PROBABILITIES",
+    "SEASONS",
+    "TRENDS",
     "Combined",
     "CombinerInputs",
     "CombinerNetwork",
+    "Evidence",
+    "Examples",
     "Forecasts",
     "Hyperprior",
     "PriorNetwork",
+    "Season",
     "SeriesPrior",
     "TrainedCombiner",
     "TrainedPrior",
+    "Trend",
     "arma_paths",
     "bilinear",
     "broken_trend",
@@ -64,6 +92,7 @@ __all__ = [
     "cycles",
     "draw_poles",
     "ets",
+    "ets_paths",
     "gaussian_process",
     "growth_curve",
     "hyperprior",
@@ -81,10 +110,12 @@ __all__ = [
     "scale",
     "season_shapes",
     "structural",
+    "structural_evidence",
     "threshold_ar",
     "train_network",
     "trained_combiner",
     "trained_prior",
+    "trained_steps",
     "volatility",
     "window_rows",
     "zeros",

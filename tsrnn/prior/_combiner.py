@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +25,6 @@ N_CURVES = 2  # of the step: a constant and a logarithm
 FIRST_WEIGHT = 1.4  # logit of the prior: as much as the four others, log(4), before training
 LEAST_SPREAD = 0.05  # of forecasts in standard deviations: below it they agree
 FARTHEST = 50.0  # of a forecast from the prior's median, in standard deviations, as input
-WIDEST = 20.0  # of an interval over the prior's, and its inverse, as input
 INNER = (PROBABILITIES.searchsorted(0.1 - 1e-9), PROBABILITIES.searchsorted(0.9 - 1e-9))
 INNER_WIDTH = 2.5631  # of an interval of 80 percent, in standard deviations of a normal variable
 LEAST_DEVIATION = 1e-9  # over the largest forecast: smaller ones are rounding errors
@@ -41,36 +41,23 @@ class CombinerInputs(NamedTuple):
         Of the prior network after the last row.
     distances : Tensor of shape (O, K, h)
         Forecasts less the prior's median, over its standard deviation; 0 where there is none.
-    widths : Tensor of shape (O, K, h)
-        Logarithms of the widths of intervals of 80 percent over the prior's; 0 where unknown.
     known : Tensor of shape (O, K)
         Models that have forecasts.
     """
 
     state: Tensor
     distances: Tensor
-    widths: Tensor
     known: Tensor
 
     @classmethod
-    def of(
-        cls, prior: Forecasts, forecasts: np.ndarray, lower: np.ndarray, upper: np.ndarray
-    ) -> CombinerInputs:
-        """Inputs from forecasts and ends of intervals of 80 percent, (O, K - 1, h) each."""
-        spread = prior_deviation(prior)[:, None]
-        known = np.isfinite(forecasts).all(2)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            distances = (forecasts - prior.median[:, None]) / spread
-            widths = np.log(np.clip((upper - lower) / (INNER_WIDTH * spread), 1 / WIDEST, WIDEST))
-        distances = np.where(known[..., None], np.clip(distances, -FARTHEST, FARTHEST), 0.0)
-        widths = np.where(known[..., None] & np.isfinite(widths), widths, 0.0)
-        none = np.zeros_like(distances[:, :1])
-        return cls(
-            torch.from_numpy(prior.state),
-            torch.from_numpy(np.concatenate([distances, none], 1)).float(),
-            torch.from_numpy(np.concatenate([widths, none], 1)).float(),
-            torch.from_numpy(np.concatenate([known, np.ones_like(known[:, :1])], 1)),
-        )
+    def of(cls, prior: Forecasts, forecasts: np.ndarray) -> CombinerInputs:
+        """Inputs from forecasts (O, K - 1, h) beside the prior's; NaN where a model has none."""
+        known = np.isfinite(forecasts).all(2, keepdims=True)
+        given = np.where(known, forecasts, prior.median[:, None])
+        distances = (given - prior.median[:, None]) / prior_deviation(prior)[:, None]
+        distances = np.pad(np.clip(distances, -FARTHEST, FARTHEST), ((0, 0), (0, 1), (0, 0)))
+        known = np.pad(known[..., 0], ((0, 0), (0, 1)), constant_values=True)
+        return cls(*map(torch.from_numpy, (prior.state, distances, known)))
 
 
 class CombinerWeights(NamedTuple):
@@ -101,14 +88,14 @@ class CombinerNetwork(nn.Module):
     r"""Weights of several models' forecasts, and factors of the prior's quantiles.
 
     .. math:: w_{ik} \propto \exp\Big( a_{ik}(h_t, z_t) - e^{c(h_t, z_t)} \,
-        \frac{|z_{itk} - m_{tk}|}{d_{tk}} + b \, v_{itk} \Big), \qquad
+        \frac{|z_{itk} - m_{tk}|}{d_{tk}} \Big), \qquad
         \hat y_{t+k} = \sum_i w_{ik} \hat y_{i, t+k}
 
     with the state :math:`h_t` of the prior network, forecasts z relative to the prior's, their
-    median m and mean distance d from it, and logarithms v of the widths of intervals. Weights fall
-    with the distance from the median of the models, so that before training the combination lies
-    between their mean and their median, with the prior for one half. The quantiles are the
-    prior's around the combination, their distances times :math:`e^{s_k(h_t, z_t)} (1 + d_{tk})^g`
+    median m and mean distance d from it. Weights fall with the distance from the median of the
+    models, so that before training the combination lies between their mean and their median, with
+    the prior for one half. All that depends on the step k is a sum of two curves. The quantiles are
+    the prior's around the combination, their distances times :math:`e^{s_k(h_t, z_t)} (1 + d_{tk})^g`
     on each side.
 
     Parameters
@@ -130,9 +117,10 @@ class CombinerNetwork(nn.Module):
 
     def __init__(self, state_size: int, width: int = 16, dropout: float = 0.0) -> None:
         super().__init__()
+        self.state_size, self.width = state_size, width
         n_models = len(COMBINED) + 1
         self._parts = {"model": N_CURVES * n_models, "closeness": 1, "side": 2 * N_CURVES}
-        n_summaries = 3 * len(COMBINED) + 1
+        n_summaries = 2 * len(COMBINED) + 1
         self.head = nn.Sequential(
             nn.Dropout(dropout),
             nn.Linear(state_size + n_summaries, width),
@@ -146,12 +134,11 @@ class CombinerNetwork(nn.Module):
         common[-1, 0] = FIRST_WEIGHT
         self.common = nn.Parameter(common)
         self.spread_power = nn.Parameter(torch.zeros(2))
-        self.width_power = nn.Parameter(torch.zeros(1))
 
     def forward(self, inputs: CombinerInputs, season_length: int) -> CombinerWeights:
         """Weights and factors at the steps of the inputs."""
-        state, distances, widths, known = inputs
-        curves = step_curves(distances.shape[-1], season_length)[:N_CURVES]
+        state, distances, known = inputs
+        curves = step_curves(distances.shape[-1], season_length, state.dtype)[:N_CURVES]
         there = known[..., None]
         # Of an even number torch takes the lower middle; both signs make it the median.
         alive = torch.where(there, distances, torch.nan)
@@ -161,23 +148,15 @@ class CombinerNetwork(nn.Module):
 
         summaries = [
             distances[:, :-1].asinh().mean(-1),
-            widths[:, :-1].mean(-1),
-            known[:, :-1].float(),
+            known[:, :-1].to(state.dtype),
             (spread + LEAST_SPREAD).log().mean(-1, keepdim=True),
         ]
-        parts = dict(
-            zip(
-                self._parts,
-                self.head(torch.cat([state, *summaries], -1)).split(
-                    list(self._parts.values()), -1
-                ),
-                strict=True,
-            )
-        )
+        head = self.head(torch.cat([state, *summaries], -1))
+        sizes = list(self._parts.values())
+        parts = dict(zip(self._parts, head.split(sizes, -1), strict=True))
         logits = (self.common + parts["model"].unflatten(-1, (-1, N_CURVES))) @ curves
         closeness = parts["closeness"].exp()[..., None]
         logits = logits - closeness * apart / (spread[:, None] + LEAST_SPREAD)
-        logits = logits + self.width_power * widths
         weights = logits.masked_fill(~there, -torch.inf).softmax(1)
 
         sides = parts["side"].unflatten(-1, (2, N_CURVES)) @ curves
@@ -234,29 +213,27 @@ class TrainedCombiner:
     size: dict[str, int]
     description: str
 
+    @cached_property
+    def _in_double_precision(self) -> CombinerNetwork:
+        """Copy that computes in double precision: forecasts of a series are those of it alone."""
+        return copy.deepcopy(self.network).double()
+
     @torch.inference_mode()
-    def combine(
-        self,
-        prior: Forecasts,
-        forecasts: np.ndarray,
-        lower: np.ndarray,
-        upper: np.ndarray,
-        season_length: int,
-    ) -> Combined:
+    def combine(self, prior: Forecasts, forecasts: np.ndarray, season_length: int) -> Combined:
         """Combine forecasts of the models of `COMBINED` with the prior's.
 
         Parameters
         ----------
         prior : Forecasts
             Of U units.
-        forecasts, lower, upper : ndarray of shape (U, 4, h)
-            And the ends of their intervals of 80 percent; NaN where a model has none.
+        forecasts : ndarray of shape (U, 4, h)
+            NaN where a model has none.
         season_length : int
             1 for none.
         """
-        inputs = CombinerInputs.of(prior, forecasts, lower, upper)
-        said = self.network(inputs, season_length)
-        weights, factors = (part.double().numpy() for part in said)
+        inputs = CombinerInputs.of(prior, forecasts)
+        said = self._in_double_precision(inputs, season_length)
+        weights, factors = said.weights.numpy(), said.factors.numpy()
         values = np.concatenate([forecasts, prior.median[:, None]], 1)
         median = (weights * np.where(inputs.known[..., None].numpy(), values, 0.0)).sum(1)
         offsets = factors * (prior.quantiles - prior.median[:, None])

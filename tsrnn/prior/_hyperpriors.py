@@ -50,7 +50,7 @@ class Hyperprior(NamedTuple):
 # days, months, hours, weeks, parts of hours. Chosen so that simulated series cover those of the
 # M1, M3 and M4 competitions before their test parts.
 HYPERPRIORS = {
-    1: Hyperprior(50, 0.06, 0.045, (0.015, 0.15), (0.002, 0.05), 0.2, 0.0, 0.0),
+    1: Hyperprior(50, 0.07, 0.05, (0.015, 0.12), (0.002, 0.05), 0.2, 0.0, 0.0),
     2: Hyperprior(80, 0.013, 0.01, (0.005, 0.08), (0.002, 0.08), 0.4, 0.55, 0.02),
     5: Hyperprior(200, 0.0002, 0.001, (0.002, 0.05), (0.01, 0.3), 0.7, 0.8, 0.1),
     12: Hyperprior(120, 0.003, 0.004, (0.003, 0.08), (0.02, 0.3), 0.8, 0.7, 0.07),
@@ -92,7 +92,7 @@ def hyperprior(season_length: int) -> Hyperprior:
     --------
     >>> from tsrnn.prior import hyperprior
     >>> hyperprior(1).growth, hyperprior(12).noise
-    (0.06, (0.02, 0.3))
+    (0.07, (0.02, 0.3))
     """
     least = list(HYPERPRIORS)
     return HYPERPRIORS[least[bisect_right(least, season_length) - 1]]

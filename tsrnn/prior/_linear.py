@@ -73,14 +73,14 @@ def ets(rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
         rows = np.flatnonzero(label == code)
         e, t, s = error[rows[0]], trend[rows[0]], season[rows[0]]
         kind, damped, _ = _TRENDS[t]
-        path = ets_paths(
+        path = _ets_class(
             rng, len(rows), n_rows, season_length, _ERRORS[e][0], kind, damped, _SEASONS[s]
         )
         values[rows] = positive(rng, path - 1)
     return values
 
 
-def ets_paths(
+def _ets_class(
     rng: np.random.Generator,
     n_series: int,
     n_rows: int,
@@ -95,7 +95,7 @@ def ets_paths(
     alpha = rng.beta(3, 1, n_series) if season_length < 5 else rng.uniform(0, 1, n_series)
     beta = alpha * rng.beta(0.5, 5, n_series)
     gamma = (1 - alpha) * rng.beta(0.5, 5, n_series)
-    phi = rng.uniform(0.8, 0.98, n_series) if damped else 1.0
+    phi = rng.uniform(0.8, 0.98, n_series) if damped else np.ones(n_series)
     # A level that follows its errors closely moves by them, another has them around it.
     sigma = np.where(
         alpha > 0.5,
@@ -103,7 +103,6 @@ def ets_paths(
         noise_size(rng, n_series, season_length),
     )
     noise = innovations(rng, n_series, n_rows) * sigma
-    level = np.ones(n_series)
     growth = growth_rate(rng, n_series, n_rows, season_length) + (trend == "mul")
     pattern = np.zeros((season_length, n_series))
     if season != "none":
@@ -112,25 +111,64 @@ def ets_paths(
     if season == "mul":
         pattern = np.exp(pattern)
         pattern /= pattern.mean(0)
-    path = np.empty((n_rows, n_series))
-    # Paths that leave the positive numbers under products become NaN and are drawn again.
+    states = np.vstack([np.ones(n_series), growth, pattern])
+    return ets_paths(noise, states, np.stack([alpha, beta, gamma, phi]), error, trend, season)
+
+
+def ets_paths(
+    noise: np.ndarray,
+    states: np.ndarray,
+    parameters: np.ndarray,
+    error: str = "add",
+    trend: str = "none",
+    season: str = "none",
+) -> np.ndarray:
+    r"""Paths of exponential smoothing of one class.
+
+    Parameters
+    ----------
+    noise : ndarray of shape (n_rows, n_series)
+        Errors; relative ones where `error` is "mul".
+    states : ndarray of shape (2 + m, n_series)
+        Level and growth before the first row, and the season of the first m rows. The growth of
+        a multiplicative trend is a factor.
+    parameters : ndarray of shape (4, n_series)
+        :math:`\alpha, \beta, \gamma, \phi`.
+    error : {"add", "mul"}
+    trend : {"none", "add", "mul"}
+        Damped where :math:`\phi` is below 1.
+    season : {"none", "add", "mul"}
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_series)
+        NaN or infinite where products leave the positive numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import ets_paths
+    >>> states, parameters = np.array([[10.0], [1.0], [0.0]]), np.array([[0.5], [0.1], [0], [1]])
+    >>> ets_paths(np.zeros((3, 1)), states, parameters, trend="add").ravel()
+    array([11., 12., 13.])
+    """
+    alpha, beta, gamma, phi = parameters
+    level, growth, pattern = states[0], states[1], states[2:].copy()
+    path = np.empty_like(noise)
     with np.errstate(all="ignore"):
-        for t in range(n_rows):
-            row = t % season_length
-            damped_growth = growth**phi if trend == "mul" else phi * growth
-            ahead = level * damped_growth if trend == "mul" else level
-            ahead = level + damped_growth if trend == "add" else ahead
+        for t in range(len(noise)):
+            row = t % len(pattern)
+            damped = growth**phi if trend == "mul" else phi * growth
+            ahead = {"none": level, "add": level + damped, "mul": level * damped}[trend]
             factor = pattern[row] if season == "mul" else 1.0
-            mean = ahead * factor if season == "mul" else ahead + pattern[row]
+            mean = ahead * factor if season == "mul" else ahead + pattern[row] * (season == "add")
             shock = noise[t] * mean if error == "mul" else noise[t]
             path[t] = mean + shock
+            # Errors of the level are those of the series without its season, before that changes.
+            relative = shock / factor
             if season != "none":
                 pattern[row] += gamma * (shock / ahead if season == "mul" else shock)
-            relative = shock / factor
-            if trend == "mul":
-                growth = damped_growth + beta * relative / level
-            elif trend == "add":
-                growth = damped_growth + beta * relative
+            growth = damped + beta * (relative / level if trend == "mul" else relative)
             level = ahead + alpha * relative
     return path
 
@@ -349,8 +387,8 @@ def random_walk(
 
     Notes
     -----
-    g and :math:`\sigma` are growth and step of `hyperprior`; :math:`\phi` is 0 in half of the
-    series, else uniform on (-0.2, 0.8); :math:`\varepsilon` from `innovations`. Composed as
+    g and :math:`\sigma` are growth and step of `hyperprior`; :math:`\phi` is uniform on (-0.2, 0.8)
+    in 70 percent of the series, else 0; :math:`\varepsilon` from `innovations`. Composed as
     `compose` says, with noise in 40 percent of the series.
 
     Examples
@@ -361,7 +399,7 @@ def random_walk(
     (2, 24)
     """
     steps = innovations(rng, n_series, n_rows) * step_size(rng, n_series, n_rows, season_length)
-    phi = occurs(rng, 0.5, n_series) * rng.uniform(-0.2, 0.8, n_series)
+    phi = occurs(rng, 0.7, n_series) * rng.uniform(-0.2, 0.8, n_series)
     for t in range(1, n_rows):
         steps[t] += phi * steps[t - 1]
     path = (steps + growth_rate(rng, n_series, n_rows, season_length)).cumsum(0)

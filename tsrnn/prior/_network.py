@@ -21,6 +21,7 @@ FASTEST_CURVE = 4  # rows that count as a season where there is a shorter one
 LATEST = 3.0  # seasons after which the curves stay as they are
 UNIT_SOFTPLUS = 0.5413  # where softplus is 1
 MOST_CORRECTION = 0.3  # in standard deviations: begins small beside the structural models
+DROPOUT = 0.1  # of features and state: collections are few, and real series are fitted to
 LEAST_VARIANCE = 1e-4  # of a forecast over the squared mean change: keeps the root smooth
 
 
@@ -85,13 +86,13 @@ class PriorNetwork(nn.Module):
             "gaps": 2 * N_CURVES * len(SIDE),
             "shift": N_CURVES,
         }
+        self.dropout = nn.Dropout(DROPOUT)
         self.state_size = N_FEATURES + (hidden_size if n_layers else 0)
-        self.head = nn.Sequential(
-            nn.Linear(self.state_size, width), nn.SiLU(), nn.Linear(width, sum(self._parts.values()))
-        )
+        last = nn.Linear(width, sum(self._parts.values()))
+        self.head = nn.Sequential(nn.Linear(self.state_size, width), nn.SiLU(), last)
         # Zero: before training the forecast is that of the tempered posterior.
-        nn.init.zeros_(self.head[2].weight)
-        nn.init.zeros_(self.head[2].bias)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
         self.common = nn.Parameter(torch.zeros(len(SCALES), len(TRENDS), len(SEASONS)))
         gaps = np.diff(ndtri(np.array([0.5, *SIDE])))
         self.register_buffer("gaps", torch.tensor(gaps, dtype=torch.float32))
@@ -121,6 +122,7 @@ class PriorNetwork(nn.Module):
         state = inputs[series, rows]
         if self.rnn is not None:
             state = torch.cat([state, self.rnn(inputs)[0][series, rows]], -1)
+        state = self.dropout(state)
         parts = dict(
             zip(
                 self._parts,
@@ -129,7 +131,7 @@ class PriorNetwork(nn.Module):
             )
         )
         h = forecasts.shape[-1]
-        curves = step_curves(h, season_length)
+        curves = step_curves(h, season_length, features.dtype)
 
         n_seasons = len(SEASONS) if season_length > 1 else 1
         trend = parts["trend"].unflatten(-1, (len(TRENDS), N_CURVES)) @ curves
@@ -157,11 +159,11 @@ class PriorNetwork(nn.Module):
         return Predictive(median, quantiles, weights, state)
 
 
-def step_curves(h: int, season_length: int) -> Tensor:
+def step_curves(h: int, season_length: int, dtype: torch.dtype) -> Tensor:
     """Functions of the steps 1 to h, (3, h): a constant, a logarithm, seasons after the first."""
-    steps = torch.arange(1.0, h + 1)
+    steps = torch.arange(1.0, h + 1, dtype=dtype)
     late = (steps / max(season_length, FASTEST_CURVE) - 1).clamp(max=LATEST)
-    return torch.stack([torch.ones(h), (steps.log() - 1.5) / 1.5, late])
+    return torch.stack([torch.ones_like(steps), (steps.log() - 1.5) / 1.5, late])
 
 
 def at_probabilities(quantiles: np.ndarray, probabilities: Sequence[float]) -> np.ndarray:

@@ -78,8 +78,8 @@ class SeriesPrior:
     Notes
     -----
     Series with values that are not finite, or above 1e12, are drawn again from their component:
-    the prior is conditional on series that do not explode. The components with their distributions
-    are listed in the guide, :doc:`/prior`.
+    the prior is conditional on series that do not explode. Components and layers have their
+    distributions in their docstrings.
 
     Examples
     --------
@@ -128,8 +128,8 @@ class SeriesPrior:
         Raises
         ------
         TypeError, ValueError
-            If an argument cannot be used, or a component gives another shape, or series that are
-            not finite 50 times.
+            If an argument cannot be used, if a component gives another shape, or series that are
+            not finite 50 times, or if a layer gives values that are not finite.
         """
         n_series = positive_integer("n_series", n_series)
         n_rows = positive_integer("n_rows", n_rows)
@@ -164,6 +164,8 @@ class SeriesPrior:
             layered = chunk[measured]
             for layer in layers:
                 layered = layer(rng, layered, season_length)
+            if not np.isfinite(layered).all():
+                raise ValueError("layers must return finite values; got some that are not")
             chunk[measured] = layered
         return values
 
@@ -265,7 +267,7 @@ def _components(given: Any) -> dict[str, Component]:
     """Components by name, from what `SeriesPrior` was given."""
     if given is None:
         return {name: component for name, (component, _) in COMPONENTS.items()}
-    pairs = given.items() if isinstance(given, Mapping) else [(None, entry) for entry in given]
+    pairs = given.items() if isinstance(given, Mapping) else (("", entry) for entry in given)
     components: dict[str, Component] = {}
     for label, entry in pairs:
         if isinstance(entry, str) and entry not in COMPONENTS:

@@ -190,8 +190,8 @@ def compose(
     Returns
     -------
     ndarray of shape (n_series, n_rows)
-        Half of the series are products, and those of the other half whose sum would fall below
-        a twentieth of the level. Series that grow or fall by more than a factor of about 150
+        65 percent of the series are products, and so are those of the others whose sum would fall
+        below a twentieth of the level. Series that grow or fall by more than a factor of about 150
         are NaN: `SeriesPrior` draws them again.
 
     Examples
@@ -226,5 +226,5 @@ def positive(rng: np.random.Generator, path: np.ndarray) -> np.ndarray:
     exploding = ~(np.ptp(path, axis=0) <= _LARGEST_RANGE)
     path = np.where(exploding, np.nan, path)
     with np.errstate(invalid="ignore"):
-        products = occurs(rng, 0.5, path.shape[1]) | ~(path.min(0) > _LOWEST - 1)
+        products = occurs(rng, 0.65, path.shape[1]) | ~(path.min(0) > _LOWEST - 1)
     return np.ascontiguousarray(np.where(products, np.exp(path), 1 + path).T)

@@ -36,6 +36,13 @@ class Trend(NamedTuple):
     memory, cycle : float
         Coefficient of an autoregression of order one around the level, and the variance of its
         innovations.
+
+    Examples
+    --------
+    >>> from tsrnn.prior import TRENDS
+    >>> walk = TRENDS[3]
+    >>> walk.name, walk.noise, walk.level
+    ('random walk', 0.01, 1.0)
     """
 
     name: str
@@ -58,6 +65,12 @@ class Season(NamedTuple):
         Variance of the first effects.
     change : float
         Variance by which the effects change in a season.
+
+    Examples
+    --------
+    >>> from tsrnn.prior import SEASONS
+    >>> SEASONS[1]
+    Season(name='small season', size=3.0, change=0.0)
     """
 
     name: str
@@ -131,7 +144,8 @@ class Evidence(NamedTuple):
     Attributes
     ----------
     features : ndarray of shape (S, T, N_FEATURES)
-        Inputs of the network; those at a row depend on no later one but for the season's length.
+        Inputs of the network; those at a row depend on later ones by the mean absolute change and
+        the sign of all rows alone.
     forecasts, deviations : ndarray of shape (O, J, h)
         Means and standard deviations of the predictive distributions.
     log_likelihood : ndarray of shape (O, J)
@@ -140,6 +154,15 @@ class Evidence(NamedTuple):
         Value of each row, and the mean absolute change up to it.
     season_scale : ndarray of shape (O,)
         Mean absolute change a season apart up to the row, as MASE has it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import structural_evidence
+    >>> rows = np.array([[3.0, 5.0, 4.0, 6.0]])
+    >>> evidence = structural_evidence(rows, np.array([4]), rows == 6.0, season_length=1, h=2)
+    >>> evidence.last.tolist(), evidence.scale.round(2).tolist()
+    ([6.0], [1.67])
     """
 
     features: np.ndarray
@@ -205,8 +228,22 @@ def structural_evidence(
     origins : boolean ndarray of shape (S, T)
         Rows to forecast from.
     season_length : int
+        1 for none.
     h : int
         Steps ahead.
+
+    Returns
+    -------
+    Evidence
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import structural_evidence
+    >>> rows = np.array([[3.0, 5.0, 4.0, 6.0]])
+    >>> evidence = structural_evidence(rows, np.array([4]), rows == 6.0, season_length=1, h=2)
+    >>> evidence.forecasts.shape  # of 24 models on two scales
+    (1, 48, 2)
     """
     models = structural_models(season_length)
     size = 2 * models.first.size

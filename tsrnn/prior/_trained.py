@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from scipy.special import ndtri
 
@@ -29,7 +30,12 @@ from tsrnn.prior._structural import (
 FEWEST_ROWS = 3  # two changes: one has no spread
 LONGEST_SEASON = 60  # a state of more effects takes seconds a series
 SHIPPED = "prior.safetensors"
-UNITS_AT_ONCE = 256  # whose forecasts by all structural models are in memory together
+AT_ONCE = 2**23  # forecasts of structural models in memory together
+PAST_ORIGINS = 12  # rows before the last one whose forecasts are compared with what came
+PRIOR_ERRORS = 10.0  # that the learned quantiles count for beside the errors of the series
+REFERENCE = 200  # quantiles that stand for the learned distribution
+CALIBRATED = 0.8  # probability of the interval whose width the errors of the series correct
+TINY = 1e-9  # of rounding in probabilities
 WEIGHTS = "prior."  # before the names of parameters in a file
 
 
@@ -103,6 +109,11 @@ class TrainedPrior:
     size: dict[str, int]
     description: str
 
+    @cached_property
+    def _in_double_precision(self) -> PriorNetwork:
+        """Copy that computes in double precision: forecasts of a series are those of it alone."""
+        return copy.deepcopy(self.network).double()
+
     @property
     def n_parameters(self) -> int:
         """Number of learned numbers."""
@@ -128,11 +139,12 @@ class TrainedPrior:
         h : int
         """
         medians, quantiles = np.empty((len(values), h)), np.empty((len(values), 15, h))
-        states = np.empty((len(values), self.network.state_size), np.float32)
+        states = np.empty((len(values), self.network.state_size))
         total = np.zeros(self.n_models(season_length))
         # Units of similar lengths run together, so that few rows are padding.
         order = np.argsort(lengths, kind="stable")
-        for part in np.array_split(order, -(-len(order) // UNITS_AT_ONCE)):
+        at_once = max(1, AT_ONCE // ((PAST_ORIGINS + 1) * len(total) * h))
+        for part in np.array_split(order, -(-len(order) // at_once)):
             part_of = _Part.of(values[part, : lengths[part].max()], lengths[part])
             median, quantile, weights, state = self._predict(part_of, season_length, h)
             medians[part] = median * part_of.unit
@@ -146,26 +158,34 @@ class TrainedPrior:
     def _predict(
         self, part: _Part, season_length: int, h: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        origins = np.arange(part.values.shape[1]) == part.lengths[:, None] - 1
+        rows = np.arange(part.values.shape[1])
+        before = part.lengths[:, None] - 1 - rows  # rows from each to the last one
+        origins = (before >= 0) & (before <= PAST_ORIGINS) & (rows >= FEWEST_ROWS)
+        origins |= before == 0
+        units, at = np.nonzero(origins)
         evidence = structural_evidence(part.values, part.lengths, origins, season_length, h)
-        forecasts, deviations, likelihood = (
-            torch.from_numpy(array.astype(np.float32))
-            for array in (evidence.forecasts, evidence.deviations, evidence.log_likelihood)
+        features, forecasts, deviations, likelihood = (
+            torch.from_numpy(array.astype(float)) for array in evidence[:4]
         )
-        predictive = self.network(
-            torch.from_numpy(evidence.features),
-            torch.arange(len(part.lengths)),
-            torch.from_numpy(part.lengths - 1),
+        predictive = self._in_double_precision(
+            features,
+            torch.from_numpy(units),
+            torch.from_numpy(at),
             season_length,
             forecasts,
             deviations,
             likelihood.clamp(min=-1e4),
         )
-        last, scale = evidence.last[:, None], np.where(part.varies, evidence.scale[:, None], 0.0)
-        median = last + scale * predictive.median.numpy().astype(float)
-        quantiles = last[:, None] + scale[:, None] * predictive.quantiles.numpy().astype(float)
-        weights = predictive.weights.mean(-1).numpy()
-        return median, quantiles, weights, predictive.state.numpy()
+        last, scale = evidence.last[:, None], evidence.scale[:, None]
+        median = last + scale * predictive.median.numpy()
+        offsets = scale[:, None] * (predictive.quantiles - predictive.median[:, None]).numpy()
+        final = at == part.lengths[units] - 1
+        factor = _width_factors(part, units, at, median, offsets)
+        varies = part.varies[..., None]
+        quantiles = median[final, None] + offsets[final] * np.where(varies, factor, 0.0)
+        median = np.where(part.varies, median[final], last[final])
+        weights, state = predictive.weights[final].mean(-1), predictive.state[final]
+        return median, quantiles, weights.numpy(), state.numpy()
 
     def names(self, season_length: int) -> list[str]:
         """Names of the structural models, in the order of their weights."""
@@ -219,8 +239,7 @@ class TrainedPrior:
             for name, array in arrays.items()
             if name.startswith(WEIGHTS)
         }
-        network.load_state_dict(weights)
-        return cls(network.eval().requires_grad_(False), header["size"], header["description"])
+        return cls(_to_forecast(network, weights), header["size"], header["description"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,7 +265,43 @@ class _Part:
         return (self.values != self.values[:, :1]).any(1, keepdims=True)
 
 
-@lru_cache(maxsize=8)
+def _width_factors(
+    part: _Part, units: np.ndarray, rows: np.ndarray, median: np.ndarray, offsets: np.ndarray
+) -> np.ndarray:
+    """Factors (U, 1, 1) of the widths of learned intervals, by errors of the last rows.
+
+    The 80 percent quantile of the errors over the half width of the learned interval, where
+    `PRIOR_ERRORS` errors as the learned distribution has them count as well. Errors of step k
+    from neighbouring origins share k - 1 innovations: each counts for 1 / k.
+    """
+    h = min(median.shape[1], PAST_ORIGINS)
+    steps = np.arange(1, h + 1)
+    ahead = rows[:, None] + steps
+    known = ahead < part.lengths[units][:, None]
+    actual = part.values[units[:, None], np.minimum(ahead, part.values.shape[1] - 1)]
+    error = actual - median[:, :h]
+    low, high = (
+        int(np.abs(PROBABILITIES - (0.5 + side * CALIBRATED / 2)).argmin()) for side in (-1, 1)
+    )
+    half = np.where(error > 0, offsets[:, high, :h], -offsets[:, low, :h])
+    score = np.where(half > 0, np.abs(error) / np.where(half > 0, half, 1.0), 0.0)
+    weight = np.where(known & (half > 0), 1.0 / (steps * h), 0.0)
+    # One row a unit: the errors of its origins, and the reference.
+    n_units, first = len(part.lengths), np.searchsorted(units, np.arange(len(part.lengths)))
+    place = np.arange(len(units)) - first[units]
+    scores = np.zeros((n_units, (PAST_ORIGINS + 1) * h + REFERENCE))
+    weights = np.zeros_like(scores)
+    columns = place[:, None] * h + steps - 1
+    scores[units[:, None], columns], weights[units[:, None], columns] = score, weight
+    middle = (np.arange(REFERENCE) + 0.5) / REFERENCE
+    scores[:, -REFERENCE:] = ndtri(0.5 + middle / 2) / ndtri(0.5 + CALIBRATED / 2)
+    weights[:, -REFERENCE:] = PRIOR_ERRORS / REFERENCE
+    order = np.argsort(scores, 1)
+    share = np.take_along_axis(weights, order, 1).cumsum(1)
+    reached = (share >= CALIBRATED * share[:, -1:] * (1 - TINY)).argmax(1)
+    return np.take_along_axis(scores, order, 1)[np.arange(n_units), reached][:, None, None]
+
+
 def trained_prior(path: str | Path | None = None) -> TrainedPrior:
     """Read a trained prior network.
 
@@ -259,22 +314,53 @@ def trained_prior(path: str | Path | None = None) -> TrainedPrior:
     -------
     TrainedPrior
 
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is no prior network.
+
     Examples
     --------
     >>> from tsrnn.prior import trained_prior
     >>> "M3" in trained_prior().description
     True
     """
-    with resources.as_file(resources.files("tsrnn.prior") / SHIPPED) as shipped:
-        try:
-            with safe_open(str(path or shipped), "pt") as file:
-                header = file.metadata() or {}
-                weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            size, description = json.loads(header["size"]), header["description"]
-        except (KeyError, ValueError) as error:
-            raise ValueError(
-                f"{path} is no prior network. Give a file that TrainedPrior.save has written"
-            ) from error
-    network = PriorNetwork(**size)
+    if path is None:
+        return _shipped()
+    if not Path(path).is_file():
+        raise FileNotFoundError(
+            f"there is no file {str(path)!r}. Give one that TrainedPrior.save has written"
+        )
+    return _read(Path(path))
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> TrainedPrior:
+    with resources.as_file(resources.files("tsrnn.prior") / SHIPPED) as path:
+        return _read(path)
+
+
+def _read(path: Path) -> TrainedPrior:
+    try:
+        with safe_open(str(path), "pt") as file:
+            header = file.metadata() or {}
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        size, description = json.loads(header["size"]), header["description"]
+        network = _to_forecast(PriorNetwork(**size), weights)
+    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"{str(path)!r} is no prior network. Give a file that TrainedPrior.save has written"
+        ) from error
+    return TrainedPrior(network, size, description)
+
+
+def _to_forecast(network: PriorNetwork, weights: dict[str, torch.Tensor]) -> PriorNetwork:
+    """Network with its weights, which forecasts and is not trained."""
     network.load_state_dict(weights)
-    return TrainedPrior(network.eval().requires_grad_(False), size, description)
+    if network.rnn is not None:
+        # A kernel would take a second in a new process, to be traced and loaded, and is no faster
+        # than the loop in torch beside the structural models.
+        network.rnn.engine = "reference"
+    return network.eval().requires_grad_(False)

@@ -272,6 +272,11 @@ class ARMA(ARMAResults):
         "robust" or "bollerslev-wooldridge".
     missing : {"error", "interpolate", "keep"}
         "keep" leaves missing values out of the exact likelihood.
+    parameter_uncertainty : bool, default True
+        Whether intervals know that k parameters are estimated from n rows: Student's t with n - k
+        degrees of freedom, and the final prediction error, (n + k) / (n - k) times the variance.
+    intervals : {"model", "conformal"}
+        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
         As in all linear models. Exogenous columns are regressors; to forecast, name them all
         in `known_ahead`.
@@ -285,7 +290,7 @@ class ARMA(ARMAResults):
     With the conditional likelihood, roots of the autoregression are not restricted, but those of
     seasonal models are stationary as well.
 
-    Intervals are normal, take the parameters as known, and hold if the model is right. Rows are
+    Intervals hold if the model is right and its innovations are normal. Rows are
     counted on the calendar, from the first one fitted to, also where `predict` is given data
     that begin elsewhere. Regressors must be known for every row.
 

@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from tsrnn.contract import check_fits, positive_integer, real_array, seed_of
-from tsrnn.linear._base import LinearForecaster
+from tsrnn.linear._base import MeanForecaster
 from tsrnn.linear._frames import by_parameter, given_params
 from tsrnn.linear._inference import one_level
 from tsrnn.linear.arma import _filter, _seasonal_filter
@@ -24,7 +24,7 @@ from tsrnn.linear.arma._specification import Form, Specification, arma_specifica
 _ROUNDING = 1e-12  # a root this close to the unit circle counts as on it
 
 
-class ARMAResults(LinearForecaster):
+class ARMAResults(MeanForecaster):
     """Responses, roots and simulations of a fitted ARMA; a part of `ARMA`."""
 
     def _spec(self) -> Specification:

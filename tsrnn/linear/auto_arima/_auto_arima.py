@@ -22,7 +22,7 @@ from tsrnn.contract import (
 )
 from tsrnn.data import Panel
 from tsrnn.linear._as_rnn import Recursion
-from tsrnn.linear._base import LinearForecaster
+from tsrnn.linear._base import MeanForecaster
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._family import Ahead, Arrays, Family, Units
 from tsrnn.linear._hypotheses import Restriction
@@ -247,7 +247,7 @@ def order_title(order: np.ndarray, period: int) -> str:
 
 
 @with_shared_arguments
-class AutoARIMA(LinearForecaster):
+class AutoARIMA(MeanForecaster):
     r"""Seasonal ARIMA whose orders are chosen for each series, one series or many.
 
     .. math::
@@ -283,6 +283,11 @@ class AutoARIMA(LinearForecaster):
         interpolates them.
     cov_type : str, default "hessian"
         Kind of standard errors, as of `ARMA`; they do not know of the choice.
+    parameter_uncertainty : bool, default True
+        Whether intervals know that k parameters are estimated from n rows: Student's t with n - k
+        degrees of freedom, and the final prediction error, (n + k) / (n - k) times the variance.
+    intervals : {"model", "conformal"}
+        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
         As in all linear models. Exogenous columns are regressors; to forecast, name them all
         in `known_ahead`.

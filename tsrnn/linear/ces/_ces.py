@@ -15,7 +15,7 @@ from tsrnn.contract import (
     positive_integer,
     with_shared_arguments,
 )
-from tsrnn.linear._base import LinearForecaster
+from tsrnn.linear._base import MeanForecaster
 from tsrnn.linear._family import Family
 from tsrnn.linear.ces._family import CESFamily
 from tsrnn.linear.ces._specification import SEASONS, candidates
@@ -24,7 +24,7 @@ LONGEST_SEASON = 24  # rows, where the frequency says it: the kernel has the row
 
 
 @with_shared_arguments
-class CES(LinearForecaster):
+class CES(MeanForecaster):
     r"""Complex exponential smoothing, one series or many.
 
     .. math::
@@ -53,6 +53,11 @@ class CES(LinearForecaster):
         Rows of a season; by frequency where it is None, 1 for none.
     cov_type : {"hessian", "opg", "information", "robust"}
         Kind of standard errors.
+    parameter_uncertainty : bool, default True
+        Whether intervals know that k parameters are estimated from n rows: Student's t with n - k
+        degrees of freedom, and the final prediction error, (n + k) / (n - k) times the variance.
+    intervals : {"model", "conformal"}
+        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As in all linear models. CES takes no exogenous columns.
     random_state, verbose

@@ -142,6 +142,9 @@ class CESFamily(Family):
             after[numbers] = _padded(new, after.shape[1])
         return {"memory": after.reshape(before.shape)}
 
+    def variance_correction(self, constants: Arrays) -> np.ndarray:
+        return constants["widening"]
+
     def forecast(self, state: Arrays, units: Units, ahead: Ahead, levels: list[float]) -> Arrays:
         memory = state["memory"].reshape(len(units.params), -1)
         means, spread = np.full((2, len(memory), ahead.h), np.nan)

@@ -174,6 +174,8 @@ class DCC(ConditionalCorrelation):
         As in `CCC`.
     random_state, verbose
         As in all forecasters.
+    intervals : {"model", "conformal"}
+        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As in all linear models. DCC takes no exogenous columns.
 
@@ -260,6 +262,8 @@ class CCC(ConditionalCorrelation):
         than the normal (Engle and Sheppard, 2001), or those of each step by itself.
     random_state, verbose
         As in all forecasters.
+    intervals : {"model", "conformal"}
+        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As in all linear models. CCC takes no exogenous columns.
 

@@ -202,6 +202,9 @@ class ETSFamily(Family):
             )
         return {"memory": after.reshape(before.shape)}
 
+    def variance_correction(self, constants: Arrays) -> np.ndarray:
+        return constants["spread"]
+
     def forecast(self, state: Arrays, units: Units, ahead: Ahead, levels: list[float]) -> Arrays:
         h, memory = ahead.h, state["memory"].reshape(len(units.params), -1)
         forecasts = {
@@ -430,6 +433,11 @@ class ETS(ETSResults):
         "bollerslev-wooldridge".
     missing : {"error", "interpolate", "keep"}
         "keep" leaves missing values out of the likelihood.
+    parameter_uncertainty : bool, default True
+        Whether intervals know that k parameters are estimated from n rows: Student's t with n - k
+        degrees of freedom, and the final prediction error, (n + k) / (n - k) times the variance.
+    intervals : {"model", "conformal"}
+        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
         As in all linear models. There are no regressors: exogenous columns are refused.
 
@@ -440,7 +448,7 @@ class ETS(ETSResults):
     :math:`q_t`, as by Hyndman et al. and R; statsmodels divides by :math:`l_t`.
 
     Intervals are normal where trend and season are added, quantiles of simulated paths elsewhere.
-    They take the chosen model and its parameters as known, and hold if the model is right.
+    They take the chosen model as known, and hold if it is right.
 
     A model without products is a linear recurrent network, which `to_rnn` gives; a season of m
     rows is seen by `tsrnn.recurrence_features` as waves on the unit circle.

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.linear._base import LinearForecaster
+from tsrnn.linear._base import MeanForecaster
 from tsrnn.linear._frames import by_row
 from tsrnn.linear._summary import LinearSummary
 from tsrnn.linear.ets._reduced_form import companion, polynomials
@@ -18,7 +18,7 @@ _BEST = 3  # models of which the summary has the criterion
 _DIGITS = 4
 
 
-class ETSResults(LinearForecaster):
+class ETSResults(MeanForecaster):
     """Models, components and recurrences of a fitted `ETS`; a part of it."""
 
     @property

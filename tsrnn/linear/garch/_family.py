@@ -44,7 +44,7 @@ from tsrnn.linear.garch._specification import (
 )
 from tsrnn.linear.garch._volatility import EGARCH_TSP
 
-INTERVALS = ("simulated", "analytic")
+INTERVALS = ("simulated", "analytic", "conformal")
 LARGEST_NU = NU[1] * (1 - 1e-9)  # at the bound, which stands for the normal distribution
 _DISTRIBUTIONS = {"normal": "normal", "t": "Student's t"}
 
@@ -282,6 +282,8 @@ def garch_family(arguments: Arguments, n_targets: int = 1) -> GARCHFamily:
         arguments.vol,
     )  # fmt: skip
     intervals = choice("intervals", arguments.intervals, INTERVALS)
+    if intervals == "conformal":  # of errors over the widths of simulated ones
+        intervals = INTERVALS[0]
     n_simulations = positive_integer("n_simulations", arguments.n_simulations)
     initial = initial_variance_of(arguments.initial_variance, model.mean, model.vol.name)
     if initial == "tsp":

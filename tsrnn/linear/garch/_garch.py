@@ -24,6 +24,7 @@ from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._family import Family
 from tsrnn.linear._frames import given_params, in_shape_of_data
 from tsrnn.linear.garch._family import (
+    INTERVALS,
     GARCHFamily,
     check_variances,
     draw_innovations,
@@ -96,10 +97,10 @@ class GARCH(LinearForecaster):
         HINIT=STEADY.
     stationary : bool, default True
         Hold the persistence at one where the likelihood rises beyond it (not of "egarch").
-    intervals : {"simulated", "analytic"}
+    intervals : {"simulated", "analytic", "conformal"}
         Prediction intervals beyond the first step: quantiles of simulated paths, or the
         shape of the innovations with the variance of the forecast error, which later steps
-        do not have exactly.
+        do not have exactly; or conformal quantiles of errors over the widths of the first.
     n_simulations : int, default 2000
         Paths of each series.
     n_starts : int, optional
@@ -158,6 +159,7 @@ class GARCH(LinearForecaster):
     column_name: ClassVar[str] = "GARCH"
     offers: ClassVar[frozenset[str]] = frozenset({"sample_paths", "predict_variance"})
     family_class: ClassVar[type[Family]] = GARCHFamily
+    legal_intervals: ClassVar[tuple[str, ...]] = INTERVALS
 
     def __init__(
         self,

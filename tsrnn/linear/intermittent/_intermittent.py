@@ -228,6 +228,8 @@ class Croston(_Intermittent):
         interval, as in statsforecast; or estimated.
     missing : {"error", "interpolate", "keep"}
         "keep" skips missing rows.
+    intervals : {"model", "conformal"}
+        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     cov_type, horizon, target, known_ahead, static, calendar, id_col, time_col, freq
         As in all linear models. Exogenous columns are refused.
     random_state, verbose
@@ -310,6 +312,8 @@ class TSB(_Intermittent):
         estimated.
     missing : {"error", "interpolate", "keep"}
         "keep" skips missing rows.
+    intervals : {"model", "conformal"}
+        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     cov_type, horizon, target, known_ahead, static, calendar, id_col, time_col, freq
         As in all linear models. Exogenous columns are refused.
     random_state, verbose

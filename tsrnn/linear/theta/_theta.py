@@ -22,7 +22,7 @@ from tsrnn.contract import (
 from tsrnn.data import Panel
 from tsrnn.linear._arguments import MOST_LAGS
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion
-from tsrnn.linear._base import LinearForecaster
+from tsrnn.linear._base import MeanForecaster
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._family import Ahead, Arrays, Family, Units, all_given, normal_forecasts
 from tsrnn.linear._hypotheses import Restriction
@@ -137,6 +137,9 @@ class ThetaFamily(Family):
                 self.choices.dynamic, params, memory[numbers], values, left
             )
         return {"memory": memory.reshape(before.shape)}
+
+    def variance_correction(self, constants: Arrays) -> np.ndarray:
+        return constants["spread"]
 
     def forecast(self, state: Arrays, units: Units, ahead: Ahead, levels: list[float]) -> Arrays:
         numbers, memory = self._begun(state, units)
@@ -282,7 +285,7 @@ class ThetaFamily(Family):
 
 
 @with_shared_arguments
-class Theta(LinearForecaster):
+class Theta(MeanForecaster):
     r"""The theta method as an innovations state-space model, one series or many.
 
     .. math::
@@ -313,6 +316,11 @@ class Theta(LinearForecaster):
     initialization : {"heuristic", "estimated"}
         Level before the first row: the first value over theta, whence the first mean is that value,
         or a parameter. Estimated, it explains the first row of the likelihood and little else.
+    parameter_uncertainty : bool, default True
+        Whether intervals know that k parameters are estimated from n rows: Student's t with n - k
+        degrees of freedom, and the final prediction error, (n + k) / (n - k) times the variance.
+    intervals : {"model", "conformal"}
+        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     cov_type, horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As in all linear models. There are no regressors: `known_ahead` and its like are refused.
     random_state, verbose

@@ -262,6 +262,8 @@ class VARMA(VARMAResults):
     cov_type : str, default "hessian"
         Kind of standard errors: "hessian", "opg", "information", "robust" or
         "bollerslev-wooldridge".
+    intervals : {"model", "conformal"}
+        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
         As in all linear models. To forecast, every exogenous column must be in `known_ahead`.
     missing : {"error", "interpolate", "keep"}

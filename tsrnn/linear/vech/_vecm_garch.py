@@ -257,6 +257,8 @@ class VECMGARCH(MatrixForecaster):
         "information" or "bollerslev-wooldridge".
     random_state, verbose
         As in all forecasters.
+    intervals : {"model", "conformal"}
+        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
         As of every linear model.
 
