@@ -101,6 +101,7 @@ class Tensors:
 
     @classmethod
     def of(cls, group: Group) -> Tensors:
+        """Tensors of a group."""
         deviation, prior = prior_deviation(group.prior), group.prior
         errors = np.abs(group.actual - group.classical) / group.scale[:, None]
         level = np.nanmean(np.minimum(errors, LARGEST_ERROR))
@@ -132,7 +133,7 @@ def train(
     batch: int = 128,
     learning_rate: float = 2e-3,
     weight_decay: float = 0.1,
-    dropout: float = 0.2,
+    dropout: float = 0.5,
     seed: int = 0,
 ) -> CombinerNetwork:
     """Network trained on batches of one group each, as many as the root of its origins asks for."""
@@ -247,10 +248,10 @@ def main() -> None:
             total.setdefault(collection, {}).setdefault(label, []).append((len(group.actual), row))
     for collection, of_rows in total.items():
         print(f"\nall of {collection}\n")
-        table = [
-            [label, *(f"{x:.3f}" for x in np.average([r[:3] for _, r in rows], 0, [n for n, _ in rows]))]
-            for label, rows in of_rows.items()
-        ]  # fmt: skip
+        table = []
+        for label, rows in of_rows.items():
+            sizes, values = [n for n, _ in rows], [row[:3] for _, row in rows]
+            table.append([label, *(f"{x:.3f}" for x in np.average(values, 0, sizes))])
         print_table(["", "MASE", "sMAPE", "MAPE"], table)
 
 

@@ -94,9 +94,10 @@ class CombinerNetwork(nn.Module):
     with the state :math:`h_t` of the prior network, forecasts z relative to the prior's, their
     median m and mean distance d from it. Weights fall with the distance from the median of the
     models, so that before training the combination lies between their mean and their median, with
-    the prior for one half. All that depends on the step k is a sum of two curves. The quantiles are
-    the prior's around the combination, their distances times :math:`e^{s_k(h_t, z_t)} (1 + d_{tk})^g`
-    on each side.
+    the prior for one half. Steps are told apart by two curves, and by means of z up to each one, so
+    that any number of them is answered. The quantiles are
+    the prior's around the combination, their distances times
+    :math:`e^{s_k(h_t, z_t)} (1 + d_{tk})^g` on each side.
 
     Parameters
     ----------
@@ -138,7 +139,8 @@ class CombinerNetwork(nn.Module):
     def forward(self, inputs: CombinerInputs, season_length: int) -> CombinerWeights:
         """Weights and factors at the steps of the inputs."""
         state, distances, known = inputs
-        curves = step_curves(distances.shape[-1], season_length, state.dtype)[:N_CURVES]
+        h = distances.shape[-1]
+        curves = step_curves(h, season_length, state.dtype)[:N_CURVES].T
         there = known[..., None]
         # Of an even number torch takes the lower middle; both signs make it the median.
         alive = torch.where(there, distances, torch.nan)
@@ -146,21 +148,23 @@ class CombinerNetwork(nn.Module):
         apart = torch.where(there, (distances - centre[:, None]).abs(), 0.0)
         spread = apart.sum(1) / known.sum(1, keepdim=True)
 
-        summaries = [
-            distances[:, :-1].asinh().mean(-1),
-            known[:, :-1].to(state.dtype),
-            (spread + LEAST_SPREAD).log().mean(-1, keepdim=True),
-        ]
-        head = self.head(torch.cat([state, *summaries], -1))
+        # Means of the steps up to each one: a forecast does not depend on how many follow.
+        by_step = [distances[:, :-1].asinh(), (spread + LEAST_SPREAD).log()[:, None]]
+        means = torch.cat(by_step, 1).cumsum(-1) / torch.arange(1, h + 1)
+        constant = torch.cat([state, known[:, :-1].to(state.dtype)], 1)
+        summaries = [constant[:, None].expand(-1, h, -1), means.transpose(1, 2)]
         sizes = list(self._parts.values())
-        parts = dict(zip(self._parts, head.split(sizes, -1), strict=True))
-        logits = (self.common + parts["model"].unflatten(-1, (-1, N_CURVES))) @ curves
-        closeness = parts["closeness"].exp()[..., None]
+        head = self.head(torch.cat(summaries, -1)).split(sizes, -1)
+        parts = dict(zip(self._parts, head, strict=True))
+        logits = self.common + parts["model"].unflatten(-1, (-1, N_CURVES))
+        logits = (logits * curves[:, None]).sum(-1).transpose(1, 2)
+        closeness = parts["closeness"].transpose(1, 2).exp()
         logits = logits - closeness * apart / (spread[:, None] + LEAST_SPREAD)
         weights = logits.masked_fill(~there, -torch.inf).softmax(1)
 
-        sides = parts["side"].unflatten(-1, (2, N_CURVES)) @ curves
-        sides = (sides + self.spread_power[:, None] * spread.log1p()[:, None]).exp()
+        sides = (parts["side"].unflatten(-1, (2, N_CURVES)) * curves[:, None]).sum(-1)
+        sides = sides.transpose(1, 2) + self.spread_power[:, None] * spread.log1p()[:, None]
+        sides = sides.exp()
         middle = len(PROBABILITIES) // 2
         factors = torch.cat(
             [sides[:, :1].expand(-1, middle, -1), sides[:, 1:].expand(-1, middle + 1, -1)], 1
