@@ -28,7 +28,7 @@ ARROWS = {
     "forecasters": {"data", "contract", "layers", "kernels", "interpret", "prior", "training"},
     "erm": {"contract", "layers", "kernels", "interpret", "training"},
     "baselines": {"data", "contract"},
-    "evaluation": {"data", "contract", "models", "plotting"},
+    "evaluation": {"data", "contract", "models", "plotting", "prior"},
     "storage": {"contract", "models"},
     "hierarchy": {"contract"},
     "reporting": {"contract", "evaluation", "interpret", "plotting"},

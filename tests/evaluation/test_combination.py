@@ -249,6 +249,80 @@ class TestClassical:
         np.testing.assert_allclose(made.iloc[:, 2:], expected, rtol=1e-10)
 
 
+class TestRecurrent:
+    @staticmethod
+    def fitted(rows):
+        model = Combination.recurrent(horizon=4)
+        for name, member in model.forecasters.items():
+            if name != "prior":
+                member.set_params(random_state=0)  # of paths
+        return model.fit(rows)
+
+    def test_weighs_the_forecasts_of_its_members(self):
+        long = long_frame()
+        model = self.fitted(long)
+        made = model.predict(level=[80, 95])
+        five = np.array(
+            [m.predict(4).iloc[:, -1].to_numpy() for m in model.forecasters_.values()]
+        ).reshape(5, 3, 4)
+        point = made["Combination"].to_numpy().reshape(3, 4)
+        assert (point >= five.min(0)).all()
+        assert (point <= five.max(0)).all()
+        weights = model.weights_
+        assert list(weights.columns) == ["ETS", "Theta", "CES", "AutoARIMA", "prior"]
+        np.testing.assert_allclose(weights.sum(axis=1), 1.0)
+        ends = made[[f"Combination{end}" for end in ("-lo-95", "-lo-80", "", "-hi-80", "-hi-95")]]
+        assert (np.diff(ends, axis=1) > 0).all()
+        assert "weights: network, of each series" in model.summary()
+        assert "prior network" in model.interval_guarantee_
+        alone = self.fitted(long[long["unique_id"] == "b"]).predict(level=[80, 95])
+        np.testing.assert_allclose(
+            alone.iloc[:, 2:], made[made["unique_id"] == "b"].iloc[:, 2:], rtol=1e-6
+        )
+
+    def test_update_new_data_and_files(self, tmp_path):
+        long = long_frame()
+        last = long.groupby("unique_id").cumcount(ascending=False) < 4
+        model = self.fitted(long[~last])
+        whole = model.predict(long, h=3)
+        model.save(tmp_path / "model")
+        loaded = tsrnn.load(tmp_path / "model")
+        pd.testing.assert_frame_equal(loaded.predict(level=80), model.predict(level=80))
+        pd.testing.assert_frame_equal(loaded.weights_, model.weights_)
+        model.update(long[last])
+        pd.testing.assert_frame_equal(model.predict(3), whole)
+        backtested = backtest({"all": model}, long, h=3, n_windows=2, refit=False)
+        assert backtested["all"].notna().all()
+
+    def test_order_and_names_of_members_are_free(self):
+        y = monthly()
+        given = Combination.recurrent(horizon=3).forecasters
+        for name in list(given)[:4]:
+            given[name].set_params(random_state=0)
+        named = {f"{name} model": given[name] for name in reversed(given)}
+        usual = Combination(given, weights="network", horizon=3).fit(y)
+        model = Combination(named, weights="network", horizon=3).fit(y)
+        pd.testing.assert_series_equal(model.predict(), usual.predict())
+        assert list(model.weights_.columns) == list(named)
+
+    def test_seasons_are_given_to_all_members(self):
+        members = Combination.recurrent(season_length=6).forecasters
+        assert {member.season_length for member in members.values()} == {6}
+
+    def test_refuses_other_members(self):
+        four = Combination.classical().forecasters
+        auto = four | {"prior": ParaRNNForecaster()}
+        for given, message in (
+            (four, "one of each; got ETS, Theta, CES, AutoARIMA. Take Combination.recurrent"),
+            (four | {"naive": Naive()}, "AutoARIMA, Naive"),
+            (auto, r"prior='only'\); got prior='auto'"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                Combination(given, weights="network", horizon=2).fit(monthly())
+        with pytest.raises(ValueError, match="the median has no weights"):
+            Combination.recurrent(combine="median").fit(monthly())
+
+
 class TestForecasts:
     def test_are_the_weighted_mean(self):
         y, weights = monthly(), [0.5, 0.3, 0.2]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +14,6 @@ from tsrnn.contract import (
     MOST_STEPS,
     Arguments,
     Classical,
-    ClassicalModel,
     DamagedFileError,
     FittedData,
     Forecaster,
@@ -29,13 +27,19 @@ from tsrnn.contract import (
     optional,
     record,
     refuse,
+    text,
     truth,
     unit_index,
-    warn_user,
     with_shared_arguments,
 )
 from tsrnn.data import Panel
+from tsrnn.evaluation._fitted_combination import CombinedState, FittedCombination
 from tsrnn.evaluation._models import fit_member, known_ahead, named_models, panel_shown
+from tsrnn.evaluation._recurrent import (
+    NETWORK,
+    PRIOR,
+    member_order,
+)
 from tsrnn.evaluation._weights import (
     AICC,
     RollingErrors,
@@ -46,6 +50,7 @@ from tsrnn.evaluation._weights import (
     rolling_errors,
 )
 from tsrnn.models import model_class
+from tsrnn.prior import TrainedCombiner, trained_combiner
 
 CLASSICAL = ("ETS", "Theta", "CES", "AutoARIMA")
 # Fields of a file beside those of every forecaster.
@@ -55,37 +60,9 @@ FITTED: dict[str, Kind] = {
     "horizons": by_name(anything),
     "validated": truth,
 }
-
-
-@dataclass(frozen=True, eq=False)
-class CombinedState:
-    """States of all members after the same rows."""
-
-    members: tuple[Any, ...]
-
-    @property
-    def ids(self) -> pd.Index:
-        """Names of the series, (S,)."""
-        return self.members[0].ids
-
-    @property
-    def last_times(self) -> np.ndarray:
-        """Last times of the series, (S,)."""
-        return self.members[0].last_times
-
-    @property
-    def target_scale(self) -> np.ndarray:
-        """Standard deviations (S, C) in the data fitted to."""
-        return self.members[0].target_scale
-
-    def select(self, series: np.ndarray) -> CombinedState:
-        """State of the series of these numbers, in that order."""
-        return CombinedState(tuple(member.select(series) for member in self.members))
-
-    def replaced(self, series: np.ndarray, new: CombinedState) -> CombinedState:
-        """Copy in which the series of these numbers are those of `new`."""
-        pairs = zip(self.members, new.members, strict=True)
-        return CombinedState(tuple(old.replaced(series, newer) for old, newer in pairs))
+COMBINER: dict[str, Kind] = {
+    "combiner": record({"size": by_name(integer(0, 1024)), "description": text})
+}
 
 
 @with_shared_arguments
@@ -103,11 +80,12 @@ class Combination(Classical[CombinedState]):
     ----------
     forecasters : mapping of str to forecaster, or sequence of forecasters
         Of tsrnn. Their `horizon` is that of the combination, which also reads the data.
-    weights : {"equal", "inverse-error", "stacked", "aicc"}, mapping or sequence of float
+    weights : {"equal", "inverse-error", "stacked", "aicc", "network"}, mapping or sequence of float
         The same; proportional to 1 / MSE (Bates and Granger, 1969); not negative, summing to
         one, with the least squared error of the combination (Breiman, 1996); by the corrected
         information criterion of Akaike, each series by itself, of members whose likelihoods are
-        of the same observations; or given, for the members by name or in their order.
+        of the same observations; by a network that was trained before, of the members of
+        `recurrent`; or given, for the members by name or in their order.
     n_windows : int, default 5
         Horizons of which errors are taken to estimate weights.
     combine : {"mean", "median"}
@@ -214,6 +192,38 @@ class Combination(Classical[CombinedState]):
         members = {name: model_class(name)(season_length=season_length) for name in CLASSICAL}
         return cls(members, **({"combine": "median"} | arguments))
 
+    @classmethod
+    def recurrent(cls, season_length: int | None = None, **arguments: Any) -> Self:
+        """Combination of `classical` and the prior network, by weights of a recurrent network.
+
+        The network sees each series through the recurrent state of the prior network, and by step
+        how far the forecasts are from each other. Its quantiles are learned as well.
+
+        Parameters
+        ----------
+        season_length : int, optional
+            Rows of a season, for all members; by frequency where it is None.
+        **arguments
+            Of the combination, such as `horizon`.
+
+        Returns
+        -------
+        Combination
+            Not fitted, of `ETS`, `Theta`, `CES`, `AutoARIMA` and
+            ``ParaRNNForecaster(prior="only")``.
+
+        Examples
+        --------
+        >>> from tsrnn import Combination
+        >>> from tsrnn.datasets import load_nile
+        >>> model = Combination.recurrent(horizon=3).fit(load_nile())
+        >>> model.predict(level=80).shape
+        (3, 3)
+        """
+        members = {name: model_class(name)(season_length=season_length) for name in CLASSICAL}
+        members["prior"] = model_class(PRIOR)(prior="only", season_length=season_length)
+        return cls(members, **({"weights": NETWORK} | arguments))
+
     @property
     def forecasters_(self) -> dict[str, Forecaster]:
         """The fitted members, after the rows that the combination has seen; copies of them."""
@@ -225,10 +235,12 @@ class Combination(Classical[CombinedState]):
     def weights_(self) -> pd.Series | pd.DataFrame:
         """Weights of the members, which sum to one; a row a series where each has its own.
 
-        Of a median they are equal.
+        Of a median they are equal; those of a network are means over the steps of the horizon.
         """
         check_is_fitted(self, "fitted_")
         weights, data, names = self.fitted_.weights, self.fitted_.data, list(self.fitted_.members)
+        if self.fitted_.combiner is not None:
+            weights = self.fitted_.weights_by_network(self.state_)
         if weights.ndim == 1:
             return pd.Series(weights.copy(), names)
         labels = unit_index(data.layout, data.ids, multivariate=False)
@@ -257,7 +269,7 @@ class Combination(Classical[CombinedState]):
             table = table.reindex(validation.index)
             table["RMSE of validation, scaled"] = validation
         rule = arguments.weights if isinstance(arguments.weights, str) else "given"
-        of_each = ", of each series" * of_each_series(arguments)
+        of_each = ", of each series" * isinstance(weights, pd.DataFrame)
         lines = [
             f"Combination of {len(names)} forecasters, weights: {rule}{of_each}",
             table.to_string(float_format="{:.4f}".format, na_rep="-"),
@@ -283,6 +295,10 @@ class Combination(Classical[CombinedState]):
         horizon, panels = self._horizon(arguments, data.layout), [panel for _, _, panel in fits]
         unfitted = members_of(arguments, horizon)
         given = given_weights(arguments, list(unfitted))
+        combiner = None
+        if isinstance(arguments.weights, str) and arguments.weights == NETWORK:
+            member_order(unfitted)
+            combiner = trained_combiner()
         errors: list[RollingErrors | None] = [None] * len(fits)
         if given is None and arguments.weights == AICC:
             check_criteria(unfitted)
@@ -300,7 +316,9 @@ class Combination(Classical[CombinedState]):
                 weights = criterion_weights(members, panel)
             if weights.ndim > 1:
                 weights = weights.reshape(len(members), panel.n_series, -1)
-            model = FittedCombination(arguments, data, horizon, members, weights, validation)
+            model = FittedCombination(
+                arguments, data, horizon, members, weights, validation, combiner
+            )
             states = CombinedState(tuple(member.state_ for member in members.values()))
             results.append((model, states))
         return results
@@ -361,7 +379,14 @@ class Combination(Classical[CombinedState]):
             shapes["weights"] = "float64", (len(names), len(data.ids), data.n_targets)
         if header["validated"]:
             shapes["validation"] = "float64", (len(names) + 1,)
+        network = isinstance(arguments.weights, str) and arguments.weights == NETWORK
+        if network:
+            record(COMBINER)(header, "fitted")
+            with as_saved("fitted.combiner"):
+                member_order(members)
+                shapes |= TrainedCombiner.shapes(header["combiner"]["size"])
         check_arrays(unprefixed, shapes)
+        combiner = TrainedCombiner.from_file(header["combiner"], unprefixed) if network else None
         weights = arrays["weights"]
         if not np.isfinite(weights).all() or not weights.any():
             raise refuse("the array 'weights'", "finite, and not all zero", weights.tolist())
@@ -373,120 +398,10 @@ class Combination(Classical[CombinedState]):
             for name, member in members.items()
         }
         fitted = FittedCombination(
-            Arguments.of(self), data, header["horizon"], members, weights, arrays.get("validation")
-        )
+            Arguments.of(self), data, header["horizon"], members, weights,
+            arrays.get("validation"), combiner,
+        )  # fmt: skip
         return fitted, CombinedState(tuple(member.state_ for member in members.values()))
-
-
-@dataclass(frozen=True, eq=False)
-class FittedCombination(ClassicalModel[CombinedState]):
-    """Fitted members by name and their weights, (k,) or of each series (k, S, C).
-
-    `validation` (k + 1,) are root mean squared scaled errors of the members and the combination.
-    """
-
-    arguments: Arguments
-    data: FittedData
-    horizon: int
-    members: dict[str, Forecaster]
-    weights: np.ndarray
-    validation: np.ndarray | None
-
-    @property
-    def model_guarantee(self) -> str:
-        if self.arguments.combine == "median":
-            return "None: the ends are medians of those of the members."
-        return (
-            "None: the ends are averages of those of the members, which tends to cover too much "
-            "where these are calibrated."
-        )
-
-    def filter(self, panel: Panel) -> CombinedState:
-        members = self.members.values()
-        return CombinedState(tuple(m.fitted_.filter(panel_shown(m, panel)) for m in members))
-
-    def advance(self, state: CombinedState, panel: Panel) -> CombinedState:
-        pairs = zip(self.members.values(), state.members, strict=True)
-        return CombinedState(
-            tuple(m.fitted_.advance(past, panel_shown(m, panel)) for m, past in pairs)
-        )
-
-    def model_forecast(
-        self, state: CombinedState, h: int, levels: list[float], future: np.ndarray | None
-    ) -> dict[str, np.ndarray]:
-        weights = self.weights[:, None, None]  # (k, S or 1, C or 1)
-        if self.weights.ndim > 1:
-            weights = self.weights[:, self.data.series_of(state.ids, self.arguments.class_name)]
-        counts = np.flatnonzero(weights.any((1, 2)))
-        if not len(counts):  # of series that no member could be fitted to
-            counts = np.arange(len(self.members))
-        members, forecasts = list(self.members.values()), []
-        for i in counts:
-            member = members[i]
-            columns = [self.data.known_ahead.index(name) for name in member.known_ahead_]
-            known = future[..., columns] if future is not None and columns else None
-            forecasts.append(member.fitted_.forecast(state.members[i], h, levels, known))
-        there = np.isfinite(np.stack([parts[""] for parts in forecasts])).all(2)  # (k, S, C)
-        weights = weights[counts]
-        self.warn_of_lost(state.ids, ~there & (weights != 0), counts)
-        combined = {}
-        for suffix in forecasts[0]:
-            values = np.stack([parts[suffix] for parts in forecasts])
-            if self.arguments.combine == "median":
-                combined[suffix] = median(values, there[:, :, None])
-            else:
-                combined[suffix] = mean(values, (weights * there)[:, :, None])
-        return combined
-
-    def warn_of_lost(self, ids: pd.Index, lost: np.ndarray, counts: np.ndarray) -> None:
-        """Name the members (of the numbers `counts`) that lack forecasts (k, S, C) of series."""
-        series = np.flatnonzero(lost.any((0, 2)))
-        if len(series):
-            names = [list(self.members)[i] for i in counts[lost.any((1, 2))]]
-            rest = "the median is of" if self.arguments.combine == "median" else "the weights go to"
-            warn_user(
-                f"{len(series)} of {len(ids)} series, the first {ids[series[0]]!r}, are not "
-                f"forecast by {', '.join(map(repr, names))}: {rest} the other members"
-            )
-
-    def to_file(self, state: CombinedState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        arrays, parts = {"weights": self.weights}, {}
-        if self.validation is not None:
-            arrays["validation"] = self.validation
-        pairs = zip(self.members.items(), state.members, strict=True)
-        for place, ((name, member), past) in enumerate(pairs):
-            parts[name], member_arrays = member._at(past)._to_file()
-            arrays |= {f"{place}/{key}": array for key, array in member_arrays.items()}
-        given = named_models(self.arguments.forecasters)
-        header = {
-            "horizon": self.horizon,
-            "members": parts,
-            "horizons": {name: member.horizon for name, member in given.items()},
-            "validated": self.validation is not None,
-        }
-        return header, arrays
-
-
-def mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Weighted means (S, h, C) of values (k, S, h, C); NaN where all weights are zero."""
-    total = weights.sum(0)
-    shares = weights / np.where(total != 0, total, np.nan)
-    # A member without a forecast has no part, whatever stands in its place.
-    means: np.ndarray = (shares * np.where(weights != 0, values, 0.0)).sum(0)
-    return means
-
-
-def median(values: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """Medians (S, h, C) of the values (k, S, h, C) of those members that are there.
-
-    NaN where none is, or one of them has no value, as an end that it cannot tell.
-    """
-    count = np.broadcast_to(there.sum(0), values.shape[1:])
-    ordered = np.sort(np.where(there, values, np.inf), 0)
-    middle = (np.maximum(count - 1, 0) // 2, np.minimum(count // 2, len(values) - 1))
-    low, high = (np.take_along_axis(ordered, place[None], 0)[0] for place in middle)
-    known = (count > 0) & ~np.isnan(np.where(there, values, 0.0)).any(0)
-    return np.where(known, (low + high) / 2, np.nan)
 
 
 def members_of(arguments: Arguments, horizon: int) -> dict[str, Forecaster]:

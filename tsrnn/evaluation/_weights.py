@@ -22,12 +22,14 @@ from tsrnn.contract import (
 )
 from tsrnn.data import Panel
 from tsrnn.evaluation._models import fit_member, panel_shown
+from tsrnn.evaluation._recurrent import NETWORK
 from tsrnn.evaluation._windows import make_plan
 
 # Weight of the equation that weights sum to one, against errors of size one: its residual is of
 # the order of the inverse square, 1e-8, and as many digits are left for the errors.
 _HEAVY = 1e4
 AICC = "aicc"
+EQUAL = ("equal", NETWORK)  # or not known before the forecasts
 ESTIMATED = ("inverse-error", "stacked", AICC)
 
 
@@ -41,9 +43,9 @@ def given_weights(arguments: Arguments, names: list[str]) -> np.ndarray | None:
     positive_integer("n_windows", arguments.n_windows)
     weights = arguments.weights
     rule = weights if isinstance(weights, str) else None
-    if rule not in (None, "equal", *ESTIMATED):
+    if rule not in (None, *EQUAL, *ESTIMATED):
         raise ValueError(
-            f"weights must be one of {('equal', *ESTIMATED)} or numbers; got {weights!r}"
+            f"weights must be one of {('equal', *ESTIMATED, NETWORK)} or numbers; got {weights!r}"
         )
     if combine == "median" and rule != "equal":
         raise ValueError(f"the median has no weights; got weights={weights!r}. Leave them out")
@@ -54,7 +56,7 @@ def given_weights(arguments: Arguments, names: list[str]) -> np.ndarray | None:
         )
     if rule in ESTIMATED:
         return None
-    return np.full(len(names), 1 / len(names)) if rule == "equal" else _as_array(weights, names)
+    return np.full(len(names), 1 / len(names)) if rule in EQUAL else _as_array(weights, names)
 
 
 def _as_array(weights: Any, names: list[str]) -> np.ndarray:

@@ -5,6 +5,15 @@ season_length)`` that return arrays (n_series, n_rows), and passes the series th
 functions ``layer(rng, values, season_length)``. `COMPONENTS` and `LAYERS` are those of the package.
 """
 
+from tsrnn.prior._combiner import (
+    COMBINED,
+    Combined,
+    CombinerInputs,
+    CombinerNetwork,
+    TrainedCombiner,
+    prior_deviation,
+    trained_combiner,
+)
 from tsrnn.prior._counts import counts, intermittent
 from tsrnn.prior._distributions import innovations
 from tsrnn.prior._hyperpriors import Hyperprior, hyperprior
@@ -53,6 +62,7 @@ from tsrnn.prior._training import (
 from tsrnn.prior._trends import broken_trend, cycles, gaussian_process, growth_curve
 
 __all__ = [
+    "COMBINED",
     "COMPONENTS",
     "FEWEST_ROWS",
     "LAYERS",
@@ -60,12 +70,16 @@ __all__ = [
     "PROBABILITIES",
     "SEASONS",
     "TRENDS",
+    "Combined",
+    "CombinerInputs",
+    "CombinerNetwork",
     "Evidence",
     "Forecasts",
     "Hyperprior",
     "PriorNetwork",
     "Season",
     "SeriesPrior",
+    "TrainedCombiner",
     "TrainedPrior",
     "TrainingExamples",
     "Trend",
@@ -89,6 +103,7 @@ __all__ = [
     "markov_switching",
     "ornstein_uhlenbeck",
     "outliers",
+    "prior_deviation",
     "random_walk",
     "rounding",
     "sarima",
@@ -98,6 +113,7 @@ __all__ = [
     "structural_evidence",
     "threshold_ar",
     "train_network",
+    "trained_combiner",
     "trained_prior",
     "trained_steps",
     "volatility",

@@ -35,11 +35,14 @@ class Predictive(NamedTuple):
     quantiles : Tensor of shape (O, len(PROBABILITIES), h)
     weights : Tensor of shape (O, J, h)
         Weights of the structural models in the median.
+    state : Tensor of shape (O, D)
+        Inputs and recurrent state after the row of each origin, which the weights come from.
     """
 
     median: Tensor
     quantiles: Tensor
     weights: Tensor
+    state: Tensor
 
 
 class PriorNetwork(nn.Module):
@@ -85,9 +88,9 @@ class PriorNetwork(nn.Module):
             "shift": N_CURVES,
         }
         self.dropout, self.state_dropout = nn.Dropout(DROPOUT), nn.Dropout(STATE_DROPOUT)
-        inputs = N_FEATURES + (hidden_size if n_layers else 0)
+        self.state_size = N_FEATURES + (hidden_size if n_layers else 0)
         last = nn.Linear(width, sum(self._parts.values()))
-        self.head = nn.Sequential(nn.Linear(inputs, width), nn.SiLU(), last)
+        self.head = nn.Sequential(nn.Linear(self.state_size, width), nn.SiLU(), last)
         # Zero: before training the forecast is that of the tempered posterior.
         nn.init.zeros_(last.weight)
         nn.init.zeros_(last.bias)
@@ -129,9 +132,7 @@ class PriorNetwork(nn.Module):
             )
         )
         h = forecasts.shape[-1]
-        steps = torch.arange(1.0, h + 1, dtype=features.dtype)
-        late = (steps / max(season_length, FASTEST_CURVE) - 1).clamp(max=LATEST)
-        curves = torch.stack([torch.ones_like(steps), (steps.log() - 1.5) / 1.5, late])
+        curves = step_curves(h, season_length, features.dtype)
 
         n_seasons = len(SEASONS) if season_length > 1 else 1
         trend = parts["trend"].unflatten(-1, (len(TRENDS), N_CURVES)) @ curves
@@ -156,7 +157,14 @@ class PriorNetwork(nn.Module):
         below, above = ((side * self.gaps[:, None]).cumsum(1) for side in (below, above))
         offsets = torch.cat([-below.flip(1), torch.zeros_like(below[:, :1]), above], 1)
         quantiles = median[:, None] + offsets * deviation[:, None]
-        return Predictive(median, quantiles, weights)
+        return Predictive(median, quantiles, weights, state)
+
+
+def step_curves(h: int, season_length: int, dtype: torch.dtype) -> Tensor:
+    """Functions of the steps 1 to h, (3, h): a constant, a logarithm, seasons after the first."""
+    steps = torch.arange(1.0, h + 1, dtype=dtype)
+    late = (steps / max(season_length, FASTEST_CURVE) - 1).clamp(max=LATEST)
+    return torch.stack([torch.ones_like(steps), (steps.log() - 1.5) / 1.5, late])
 
 
 def at_probabilities(quantiles: np.ndarray, probabilities: Sequence[float]) -> np.ndarray:

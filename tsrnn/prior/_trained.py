@@ -50,6 +50,8 @@ class Forecasts:
         At the probabilities 0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5 and those above.
     weights : Series
         Weights of the structural models in the median, in the mean over units and steps.
+    state : ndarray of shape (U, D)
+        Inputs and recurrent state of the network after the last rows.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class Forecasts:
     median: np.ndarray
     quantiles: np.ndarray
     weights: pd.Series
+    state: np.ndarray
 
     def at(self, probabilities: Sequence[float]) -> np.ndarray:
         """Quantiles (U, n, h) at n probabilities between 0 and 1."""
@@ -140,24 +143,25 @@ class TrainedPrior:
         Forecasts
         """
         medians, quantiles = np.empty((len(values), h)), np.empty((len(values), 15, h))
+        states = np.empty((len(values), self.network.state_size))
         total = np.zeros(self.n_models(season_length))
         # Units of similar lengths run together, so that few rows are padding.
         order = np.argsort(lengths, kind="stable")
         at_once = max(1, AT_ONCE // ((PAST_ORIGINS + 1) * len(total) * h))
         for part in np.array_split(order, -(-len(order) // at_once)):
             part_of = _Part.of(values[part, : lengths[part].max()], lengths[part])
-            median, quantile, weights = self._predict(part_of, season_length, h)
+            median, quantile, weights, state = self._predict(part_of, season_length, h)
             medians[part] = median * part_of.unit
             quantiles[part] = quantile * part_of.unit[:, None]
+            states[part] = state
             total += weights.sum(0)
-        return Forecasts(
-            medians, quantiles, pd.Series(total / len(values), self.names(season_length))
-        )
+        shares = pd.Series(total / len(values), self.names(season_length))
+        return Forecasts(medians, quantiles, shares, states)
 
     @torch.inference_mode()
     def _predict(
         self, part: _Part, season_length: int, h: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         rows = np.arange(part.values.shape[1])
         before = part.lengths[:, None] - 1 - rows  # rows from each to the last one
         origins = (before >= 0) & (before <= PAST_ORIGINS) & (rows >= FEWEST_ROWS)
@@ -184,7 +188,8 @@ class TrainedPrior:
         median = np.where(part.varies, median[final], last[final])
         offsets = offsets[final] * np.where(part.varies[..., None], factor, 0.0)
         quantiles = median[:, None] + offsets
-        return median, quantiles, predictive.weights[final].mean(-1).numpy()
+        weights, state = predictive.weights[final].mean(-1), predictive.state[final]
+        return median, quantiles, weights.numpy(), state.numpy()
 
     def names(self, season_length: int) -> list[str]:
         """Names of the structural models, in the order of their weights."""

@@ -1,0 +1,182 @@
+"""Fitted members of a combination: their states, and forecasts that are combined."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.contract import Arguments, ClassicalModel, FittedData, Forecaster, warn_user
+from tsrnn.data import Panel
+from tsrnn.evaluation._models import named_models, panel_shown, suffixes
+from tsrnn.evaluation._recurrent import GUARANTEE, combine_by_network
+from tsrnn.prior import TrainedCombiner
+
+
+@dataclass(frozen=True, eq=False)
+class CombinedState:
+    """States of all members after the same rows."""
+
+    members: tuple[Any, ...]
+
+    @property
+    def ids(self) -> pd.Index:
+        """Names of the series, (S,)."""
+        return self.members[0].ids
+
+    @property
+    def last_times(self) -> np.ndarray:
+        """Last times of the series, (S,)."""
+        return self.members[0].last_times
+
+    @property
+    def target_scale(self) -> np.ndarray:
+        """Standard deviations (S, C) in the data fitted to."""
+        return self.members[0].target_scale
+
+    def select(self, series: np.ndarray) -> CombinedState:
+        """State of the series of these numbers, in that order."""
+        return CombinedState(tuple(member.select(series) for member in self.members))
+
+    def replaced(self, series: np.ndarray, new: CombinedState) -> CombinedState:
+        """Copy in which the series of these numbers are those of `new`."""
+        pairs = zip(self.members, new.members, strict=True)
+        return CombinedState(tuple(old.replaced(series, newer) for old, newer in pairs))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedCombination(ClassicalModel[CombinedState]):
+    """Fitted members by name and their weights, (k,) or of each series (k, S, C).
+
+    `validation` (k + 1,) are root mean squared scaled errors of the members and the combination;
+    the weights of a `combiner` come from the forecasts, `weights` are equal.
+    """
+
+    arguments: Arguments
+    data: FittedData
+    horizon: int
+    members: dict[str, Forecaster]
+    weights: np.ndarray
+    validation: np.ndarray | None
+    combiner: TrainedCombiner | None = None
+
+    @property
+    def model_guarantee(self) -> str:
+        if self.arguments.combine == "median":
+            return "None: the ends are medians of those of the members."
+        if self.combiner is not None:
+            return GUARANTEE
+        return (
+            "None: the ends are averages of those of the members, which tends to cover too much "
+            "where these are calibrated."
+        )
+
+    def filter(self, panel: Panel) -> CombinedState:
+        members = self.members.values()
+        return CombinedState(tuple(m.fitted_.filter(panel_shown(m, panel)) for m in members))
+
+    def advance(self, state: CombinedState, panel: Panel) -> CombinedState:
+        pairs = zip(self.members.values(), state.members, strict=True)
+        return CombinedState(
+            tuple(m.fitted_.advance(past, panel_shown(m, panel)) for m, past in pairs)
+        )
+
+    def model_forecast(
+        self, state: CombinedState, h: int, levels: list[float], future: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
+        if self.combiner is not None:
+            return self._forecast_by_network(self.combiner, state, h, levels)
+        weights = self.weights[:, None, None]  # (k, S or 1, C or 1)
+        if self.weights.ndim > 1:
+            weights = self.weights[:, self.data.series_of(state.ids, self.arguments.class_name)]
+        counts = np.flatnonzero(weights.any((1, 2)))
+        if not len(counts):  # of series that no member could be fitted to
+            counts = np.arange(len(self.members))
+        members, forecasts = list(self.members.values()), []
+        for i in counts:
+            member = members[i]
+            columns = [self.data.known_ahead.index(name) for name in member.known_ahead_]
+            known = future[..., columns] if future is not None and columns else None
+            forecasts.append(member.fitted_.forecast(state.members[i], h, levels, known))
+        there = np.isfinite(np.stack([parts[""] for parts in forecasts])).all(2)  # (k, S, C)
+        weights = weights[counts]
+        self.warn_of_lost(state.ids, ~there & (weights != 0), counts)
+        combined = {}
+        for suffix in forecasts[0]:
+            values = np.stack([parts[suffix] for parts in forecasts])
+            if self.arguments.combine == "median":
+                combined[suffix] = median(values, there[:, :, None])
+            else:
+                combined[suffix] = weighted_mean(values, (weights * there)[:, :, None])
+        return combined
+
+    def _forecast_by_network(
+        self, combiner: TrainedCombiner, state: CombinedState, h: int, levels: list[float]
+    ) -> dict[str, np.ndarray]:
+        combined, there = combine_by_network(combiner, self.members, state.members, h)
+        self.warn_of_lost(state.ids, ~there, np.arange(len(there)))
+        tails = [0.5 + side * level / 200 for level in levels for side in (-1, 1)]
+        parts = np.concatenate([combined.median[:, None], combined.at(tails)], 1)
+        by_series = parts.reshape(len(state.ids), -1, len(tails) + 1, h).transpose(2, 0, 3, 1)
+        return dict(zip(suffixes(levels), by_series, strict=True))
+
+    def weights_by_network(self, state: CombinedState) -> np.ndarray:
+        """Mean weights over the steps of the horizon, (k, N) of each target of each series."""
+        assert self.combiner is not None
+        combined, _ = combine_by_network(self.combiner, self.members, state.members, self.horizon)
+        return combined.weights.mean(2).T
+
+    def warn_of_lost(self, ids: pd.Index, lost: np.ndarray, counts: np.ndarray) -> None:
+        """Name the members (of the numbers `counts`) that lack forecasts (k, S, C) of series."""
+        series = np.flatnonzero(lost.any((0, 2)))
+        if len(series):
+            names = [list(self.members)[i] for i in counts[lost.any((1, 2))]]
+            rest = "the median is of" if self.arguments.combine == "median" else "the weights go to"
+            warn_user(
+                f"{len(series)} of {len(ids)} series, the first {ids[series[0]]!r}, are not "
+                f"forecast by {', '.join(map(repr, names))}: {rest} the other members"
+            )
+
+    def to_file(self, state: CombinedState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        arrays, parts = {"weights": self.weights}, {}
+        if self.validation is not None:
+            arrays["validation"] = self.validation
+        pairs = zip(self.members.items(), state.members, strict=True)
+        for place, ((name, member), past) in enumerate(pairs):
+            parts[name], member_arrays = member._at(past)._to_file()
+            arrays |= {f"{place}/{key}": array for key, array in member_arrays.items()}
+        given = named_models(self.arguments.forecasters)
+        header = {
+            "horizon": self.horizon,
+            "members": parts,
+            "horizons": {name: member.horizon for name, member in given.items()},
+            "validated": self.validation is not None,
+        }
+        if self.combiner is not None:
+            header["combiner"], weights = self.combiner.to_file()
+            arrays |= weights
+        return header, arrays
+
+
+def weighted_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Weighted means (S, h, C) of values (k, S, h, C); NaN where all weights are zero."""
+    total = weights.sum(0)
+    shares = weights / np.where(total != 0, total, np.nan)
+    # A member without a forecast has no part, whatever stands in its place.
+    means: np.ndarray = (shares * np.where(weights != 0, values, 0.0)).sum(0)
+    return means
+
+
+def median(values: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """Medians (S, h, C) of the values (k, S, h, C) of those members that are there.
+
+    NaN where none is, or one of them has no value, as an end that it cannot tell.
+    """
+    count = np.broadcast_to(there.sum(0), values.shape[1:])
+    ordered = np.sort(np.where(there, values, np.inf), 0)
+    middle = (np.maximum(count - 1, 0) // 2, np.minimum(count // 2, len(values) - 1))
+    low, high = (np.take_along_axis(ordered, place[None], 0)[0] for place in middle)
+    known = (count > 0) & ~np.isnan(np.where(there, values, 0.0)).any(0)
+    return np.where(known, (low + high) / 2, np.nan)

@@ -1,0 +1,312 @@
+"""Recurrent combination: weights of several models' forecasts by a network, and its quantiles."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from tsrnn.prior._network import PROBABILITIES, at_probabilities, step_curves
+from tsrnn.prior._trained import Forecasts
+
+COMBINED = ("ETS", "Theta", "CES", "AutoARIMA")  # classes whose forecasts are combined, in order
+N_CURVES = 2  # of the step: a constant and a logarithm
+FIRST_WEIGHT = 1.4  # logit of the prior: as much as the four others, log(4), before training
+LEAST_SPREAD = 0.05  # of forecasts in standard deviations: below it they agree
+FARTHEST = 50.0  # of a forecast from the prior's median, in standard deviations, as input
+INNER = (PROBABILITIES.searchsorted(0.1 - 1e-9), PROBABILITIES.searchsorted(0.9 - 1e-9))
+INNER_WIDTH = 2.5631  # of an interval of 80 percent, in standard deviations of a normal variable
+LEAST_DEVIATION = 1e-9  # over the largest forecast: smaller ones are rounding errors
+SHIPPED = "combiner.safetensors"
+WEIGHTS = "combiner."  # before the names of parameters in a file
+
+
+class CombinerInputs(NamedTuple):
+    """Forecasts of K models from O origins as the network reads them, the prior's the last.
+
+    Attributes
+    ----------
+    state : Tensor of shape (O, D)
+        Of the prior network after the last row.
+    distances : Tensor of shape (O, K, h)
+        Forecasts less the prior's median, over its standard deviation; 0 where there is none.
+    known : Tensor of shape (O, K)
+        Models that have forecasts.
+    """
+
+    state: Tensor
+    distances: Tensor
+    known: Tensor
+
+    @classmethod
+    def of(cls, prior: Forecasts, forecasts: np.ndarray) -> CombinerInputs:
+        """Inputs from forecasts (O, K - 1, h) beside the prior's; NaN where a model has none."""
+        known = np.isfinite(forecasts).all(2, keepdims=True)
+        given = np.where(known, forecasts, prior.median[:, None])
+        distances = (given - prior.median[:, None]) / prior_deviation(prior)[:, None]
+        distances = np.pad(np.clip(distances, -FARTHEST, FARTHEST), ((0, 0), (0, 1), (0, 0)))
+        known = np.pad(known[..., 0], ((0, 0), (0, 1)), constant_values=True)
+        return cls(*map(torch.from_numpy, (prior.state, distances, known)))
+
+
+class CombinerWeights(NamedTuple):
+    """What the network says of O origins.
+
+    Attributes
+    ----------
+    weights : Tensor of shape (O, K, h)
+        Of the models, the prior the last; their sum is one.
+    factors : Tensor of shape (O, 15, h)
+        By which the distances of the prior's quantiles from its median are multiplied.
+    """
+
+    weights: Tensor
+    factors: Tensor
+
+
+def prior_deviation(prior: Forecasts) -> np.ndarray:
+    """Standard deviation (U, h) of a normal variable with the prior's interval of 80 percent."""
+    low, high = INNER
+    deviation = (prior.quantiles[:, high] - prior.quantiles[:, low]) / INNER_WIDTH
+    largest = np.abs(prior.median).max(1, keepdims=True)
+    floor = LEAST_DEVIATION * np.where(largest > 0, largest, 1.0)
+    return np.maximum(deviation, floor)
+
+
+class CombinerNetwork(nn.Module):
+    r"""Weights of several models' forecasts, and factors of the prior's quantiles.
+
+    .. math:: w_{ik} \propto \exp\Big( a_{ik}(h_t, z_t) - e^{c(h_t, z_t)} \,
+        \frac{|z_{itk} - m_{tk}|}{d_{tk}} \Big), \qquad
+        \hat y_{t+k} = \sum_i w_{ik} \hat y_{i, t+k}
+
+    with the state :math:`h_t` of the prior network, forecasts z relative to the prior's, their
+    median m and mean distance d from it. Weights fall with the distance from the median of the
+    models, so that before training the combination lies between their mean and their median, with
+    the prior for one half. Steps are told apart by two curves, and by means of z up to each one, so
+    that any number of them is answered. The quantiles are
+    the prior's around the combination, their distances times
+    :math:`e^{s_k(h_t, z_t)} (1 + d_{tk})^g` on each side.
+
+    Parameters
+    ----------
+    state_size : int
+        Of the prior network.
+    width : int, default 16
+        Of the layer between the inputs and the weights.
+    dropout : float, default 0
+        Share of the inputs that are left out in a step of the training.
+
+    Examples
+    --------
+    >>> from tsrnn.prior import CombinerNetwork
+    >>> network = CombinerNetwork(state_size=90)
+    >>> sum(parameter.numel() for parameter in network.parameters()) < 4000
+    True
+    """
+
+    def __init__(self, state_size: int, width: int = 16, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.state_size, self.width = state_size, width
+        n_models = len(COMBINED) + 1
+        self._parts = {"model": N_CURVES * n_models, "closeness": 1, "side": 2 * N_CURVES}
+        n_summaries = 2 * len(COMBINED) + 1
+        self.head = nn.Sequential(
+            nn.Dropout(dropout),
+            nn.Linear(state_size + n_summaries, width),
+            nn.SiLU(),
+            nn.Linear(width, sum(self._parts.values())),
+        )
+        # Zero: before training all weights are those of `common`.
+        nn.init.zeros_(self.head[3].weight)
+        nn.init.zeros_(self.head[3].bias)
+        common = torch.zeros(n_models, N_CURVES)
+        common[-1, 0] = FIRST_WEIGHT
+        self.common = nn.Parameter(common)
+        self.spread_power = nn.Parameter(torch.zeros(2))
+
+    def forward(self, inputs: CombinerInputs, season_length: int) -> CombinerWeights:
+        """Weights and factors at the steps of the inputs."""
+        state, distances, known = inputs
+        h = distances.shape[-1]
+        curves = step_curves(h, season_length, state.dtype)[:N_CURVES].T
+        there = known[..., None]
+        # Of an even number torch takes the lower middle; both signs make it the median.
+        alive = torch.where(there, distances, torch.nan)
+        centre = (alive.nanmedian(1).values - (-alive).nanmedian(1).values) / 2
+        apart = torch.where(there, (distances - centre[:, None]).abs(), 0.0)
+        spread = apart.sum(1) / known.sum(1, keepdim=True)
+
+        # Means of the steps up to each one: a forecast does not depend on how many follow.
+        by_step = [distances[:, :-1].asinh(), (spread + LEAST_SPREAD).log()[:, None]]
+        means = torch.cat(by_step, 1).cumsum(-1) / torch.arange(1, h + 1)
+        constant = torch.cat([state, known[:, :-1].to(state.dtype)], 1)
+        summaries = [constant[:, None].expand(-1, h, -1), means.transpose(1, 2)]
+        sizes = list(self._parts.values())
+        head = self.head(torch.cat(summaries, -1)).split(sizes, -1)
+        parts = dict(zip(self._parts, head, strict=True))
+        logits = self.common + parts["model"].unflatten(-1, (-1, N_CURVES))
+        logits = (logits * curves[:, None]).sum(-1).transpose(1, 2)
+        closeness = parts["closeness"].transpose(1, 2).exp()
+        logits = logits - closeness * apart / (spread[:, None] + LEAST_SPREAD)
+        weights = logits.masked_fill(~there, -torch.inf).softmax(1)
+
+        sides = (parts["side"].unflatten(-1, (2, N_CURVES)) * curves[:, None]).sum(-1)
+        sides = sides.transpose(1, 2) + self.spread_power[:, None] * spread.log1p()[:, None]
+        sides = sides.exp()
+        middle = len(PROBABILITIES) // 2
+        factors = torch.cat(
+            [sides[:, :1].expand(-1, middle, -1), sides[:, 1:].expand(-1, middle + 1, -1)], 1
+        )
+        return CombinerWeights(weights, factors)
+
+
+@dataclass(frozen=True, eq=False)
+class Combined:
+    """Combined forecasts of h rows of U units.
+
+    Attributes
+    ----------
+    median : ndarray of shape (U, h)
+    quantiles : ndarray of shape (U, 15, h)
+        At `PROBABILITIES`.
+    weights : ndarray of shape (U, K, h)
+    """
+
+    median: np.ndarray
+    quantiles: np.ndarray
+    weights: np.ndarray
+
+    def at(self, probabilities: Sequence[float]) -> np.ndarray:
+        """Quantiles (U, n, h) at any probabilities between 0 and 1."""
+        return at_probabilities(self.quantiles, probabilities)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedCombiner:
+    """A network of a combination with its weights, and what it was trained on.
+
+    Attributes
+    ----------
+    network : CombinerNetwork
+    size : dict of str to int
+        Arguments of the network.
+    description : str
+        Sentence that names the data it was trained on.
+
+    Examples
+    --------
+    >>> from tsrnn.prior import trained_combiner
+    >>> combiner = trained_combiner()
+    >>> sum(parameter.numel() for parameter in combiner.network.parameters()) < 4000
+    True
+    """
+
+    network: CombinerNetwork
+    size: dict[str, int]
+    description: str
+
+    @cached_property
+    def _in_double_precision(self) -> CombinerNetwork:
+        """Copy that computes in double precision: forecasts of a series are those of it alone."""
+        return copy.deepcopy(self.network).double()
+
+    @torch.inference_mode()
+    def combine(self, prior: Forecasts, forecasts: np.ndarray, season_length: int) -> Combined:
+        """Combine forecasts of the models of `COMBINED` with the prior's.
+
+        Parameters
+        ----------
+        prior : Forecasts
+            Of U units.
+        forecasts : ndarray of shape (U, 4, h)
+            NaN where a model has none.
+        season_length : int
+            1 for none.
+        """
+        inputs = CombinerInputs.of(prior, forecasts)
+        said = self._in_double_precision(inputs, season_length)
+        weights, factors = said.weights.numpy(), said.factors.numpy()
+        values = np.concatenate([forecasts, prior.median[:, None]], 1)
+        median = (weights * np.where(inputs.known[..., None].numpy(), values, 0.0)).sum(1)
+        offsets = factors * (prior.quantiles - prior.median[:, None])
+        return Combined(median, median[:, None] + offsets, weights)
+
+    def save(self, path: str | Path) -> None:
+        """Write a file that `trained_combiner` reads."""
+        header = {"size": json.dumps(self.size), "description": self.description}
+        save_file(self.network.state_dict(), str(path), header)
+
+    def to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """JSON values and arrays for the file of a forecaster."""
+        state = self.network.state_dict()
+        arrays = {WEIGHTS + name: value.numpy() for name, value in state.items()}
+        return {"size": self.size, "description": self.description}, arrays
+
+    @staticmethod
+    def shapes(size: dict[str, int]) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """Types and shapes of the arrays of `to_file`, of a network of some size."""
+        with torch.device("meta"):
+            network = CombinerNetwork(**size)
+        return {
+            WEIGHTS + name: (str(value.dtype).removeprefix("torch."), tuple(value.shape))
+            for name, value in network.state_dict().items()
+        }
+
+    @classmethod
+    def from_file(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TrainedCombiner:
+        """Inverse of `to_file`."""
+        network = CombinerNetwork(**header["size"])
+        weights = {
+            name.removeprefix(WEIGHTS): torch.from_numpy(array.copy())
+            for name, array in arrays.items()
+            if name.startswith(WEIGHTS)
+        }
+        network.load_state_dict(weights)
+        return cls(network.eval().requires_grad_(False), header["size"], header["description"])
+
+
+@lru_cache(maxsize=8)
+def trained_combiner(path: str | Path | None = None) -> TrainedCombiner:
+    """Read a trained network of a combination.
+
+    Parameters
+    ----------
+    path : str or Path, optional
+        File that `TrainedCombiner.save` wrote; by default that of the package.
+
+    Returns
+    -------
+    TrainedCombiner
+
+    Examples
+    --------
+    >>> from tsrnn.prior import trained_combiner
+    >>> "M3" in trained_combiner().description
+    True
+    """
+    with resources.as_file(resources.files("tsrnn.prior") / SHIPPED) as shipped:
+        try:
+            with safe_open(str(path or shipped), "pt") as file:
+                header = file.metadata() or {}
+                weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            size, description = json.loads(header["size"]), header["description"]
+        except (KeyError, ValueError) as error:
+            raise ValueError(
+                f"{path} is no network of a combination. Give a file that TrainedCombiner.save "
+                "has written"
+            ) from error
+    network = CombinerNetwork(**size)
+    network.load_state_dict(weights)
+    return TrainedCombiner(network.eval().requires_grad_(False), size, description)
