@@ -98,7 +98,7 @@ FORECASTERS: dict[str, Forecasting] = {
     "Combination.classical": fitted(
         lambda part: Combination.classical(season_length=part.season, horizon=part.h)
     ),
-    # Its networks know training rows of M1 and M3, which prior/train_combiner.py --score leaves out.
+    # Its networks know training rows of M1 and M3, which prior/train_combiner.py leaves out.
     "Combination.recurrent": fitted(
         lambda part: Combination.recurrent(season_length=part.season, horizon=part.h)
     ),
