@@ -35,11 +35,10 @@ def untrained():
 
 
 class TestStart:
-    def test_is_half_the_prior_where_all_agree(self):
+    def test_is_the_mean_where_all_agree(self):
         prior = prior_forecasts(histories())
         combined = untrained().combine(prior, members(prior, size=0.0), SEASON)
-        np.testing.assert_allclose(combined.weights[:, -1], 0.5, atol=0.01)
-        np.testing.assert_allclose(combined.weights[:, :-1], 0.125, atol=0.01)
+        np.testing.assert_allclose(combined.weights, 0.2)
         np.testing.assert_allclose(combined.quantiles, prior.quantiles, rtol=1e-9)
 
     def test_leaves_out_a_forecast_far_from_the_others(self):

@@ -342,7 +342,7 @@ class Combination(Classical[CombinedState]):
     def _inner_arguments(
         cls, header: dict[str, Any], arrays: dict[str, np.ndarray], restore: Any
     ) -> dict[str, Any]:
-        record(FITTED)(header, "fitted")
+        record(FITTED | (COMBINER if "combiner" in header else {}))(header, "fitted")
         parts: list[dict[str, np.ndarray]] = [{} for _ in header["members"]]
         for key, array in arrays.items():
             place, slash, name = key.partition("/")
@@ -380,8 +380,9 @@ class Combination(Classical[CombinedState]):
         if header["validated"]:
             shapes["validation"] = "float64", (len(names) + 1,)
         network = isinstance(arguments.weights, str) and arguments.weights == NETWORK
+        if network != ("combiner" in header):
+            raise refuse("fitted.combiner", f"there for weights={NETWORK!r} alone", [*header])
         if network:
-            record(COMBINER)(header, "fitted")
             with as_saved("fitted.combiner"):
                 member_order(members)
                 shapes |= TrainedCombiner.shapes(header["combiner"]["size"])

@@ -22,7 +22,9 @@ from tsrnn.prior._trained import Forecasts
 
 COMBINED = ("ETS", "Theta", "CES", "AutoARIMA")  # classes whose forecasts are combined, in order
 N_CURVES = 2  # of the step: a constant and a logarithm
-FIRST_WEIGHT = 1.4  # logit of the prior: as much as the four others, log(4), before training
+# Largest change of a log weight: a model gets 0.6 to 1.65 times what it had. Series of another kind
+# than those of the training lose little by weights that are wrong for them.
+MOST_CHANGE = 0.5
 LEAST_SPREAD = 0.05  # of forecasts in standard deviations: below it they agree
 FARTHEST = 50.0  # of a forecast from the prior's median, in standard deviations, as input
 INNER = (PROBABILITIES.searchsorted(0.1 - 1e-9), PROBABILITIES.searchsorted(0.9 - 1e-9))
@@ -87,17 +89,16 @@ def prior_deviation(prior: Forecasts) -> np.ndarray:
 class CombinerNetwork(nn.Module):
     r"""Weights of several models' forecasts, and factors of the prior's quantiles.
 
-    .. math:: w_{ik} \propto \exp\Big( a_{ik}(h_t, z_t) - e^{c(h_t, z_t)} \,
+    .. math:: w_{ik} \propto \exp\Big( \tfrac12 \tanh a_{ik}(h_t, z_t) - e^{c(h_t, z_t)} \,
         \frac{|z_{itk} - m_{tk}|}{d_{tk}} \Big), \qquad
         \hat y_{t+k} = \sum_i w_{ik} \hat y_{i, t+k}
 
     with the state :math:`h_t` of the prior network, forecasts z relative to the prior's, their
     median m and mean distance d from it. Weights fall with the distance from the median of the
-    models, so that before training the combination lies between their mean and their median, with
-    the prior for one half. Steps are told apart by two curves, and by means of z up to each one, so
-    that any number of them is answered. The quantiles are
-    the prior's around the combination, their distances times
-    :math:`e^{s_k(h_t, z_t)} (1 + d_{tk})^g` on each side.
+    models, so that before training the combination lies between their mean and their median, and
+    the training moves it little. Steps are told apart by two curves, and by means of z up to each
+    one, so that any number of them is answered. The quantiles are the prior's around the
+    combination, their distances times :math:`e^{s_k(h_t, z_t)} (1 + d_{tk})^g` on each side.
 
     Parameters
     ----------
@@ -131,9 +132,7 @@ class CombinerNetwork(nn.Module):
         # Zero: before training all weights are those of `common`.
         nn.init.zeros_(self.head[3].weight)
         nn.init.zeros_(self.head[3].bias)
-        common = torch.zeros(n_models, N_CURVES)
-        common[-1, 0] = FIRST_WEIGHT
-        self.common = nn.Parameter(common)
+        self.common = nn.Parameter(torch.zeros(n_models, N_CURVES))
         self.spread_power = nn.Parameter(torch.zeros(2))
 
     def forward(self, inputs: CombinerInputs, season_length: int) -> CombinerWeights:
@@ -157,7 +156,7 @@ class CombinerNetwork(nn.Module):
         head = self.head(torch.cat(summaries, -1)).split(sizes, -1)
         parts = dict(zip(self._parts, head, strict=True))
         logits = self.common + parts["model"].unflatten(-1, (-1, N_CURVES))
-        logits = (logits * curves[:, None]).sum(-1).transpose(1, 2)
+        logits = MOST_CHANGE * (logits * curves[:, None]).sum(-1).tanh().transpose(1, 2)
         closeness = parts["closeness"].transpose(1, 2).exp()
         logits = logits - closeness * apart / (spread[:, None] + LEAST_SPREAD)
         weights = logits.masked_fill(~there, -torch.inf).softmax(1)
