@@ -61,14 +61,14 @@ def autoregressions() -> Covered:
     for t in range(1, len(y)):
         y[t] = 0.8 * y[t - 1] + noise[t]
     frame = pd.DataFrame(y[100:], columns=[f"y{i}" for i in range(50)])
-    model = ParaRNNForecaster(horizon=6, random_state=0).fit(frame[:400])
+    model = ParaRNNForecaster(horizon=6, prior=None, random_state=0).fit(frame[:400])
     return rolling_coverage(model, frame[400:])
 
 
 def ett(shared: Path) -> Covered:
     """ETTh1, all variables, 24 steps, split as in ett.py."""
     data, month = load_ett("ETTh1", data_home=shared / "ett"), 720
-    model = ParaRNNForecaster(horizon=24, val_size=4 * month, random_state=0)
+    model = ParaRNNForecaster(horizon=24, prior=None, val_size=4 * month, random_state=0)
     model.fit(data[: 16 * month])
     return rolling_coverage(model, data[16 * month : 20 * month])
 

@@ -63,7 +63,7 @@ def split_of_a_fit() -> dict[str, float]:
     from tsrnn.training import _lightning
 
     series = monthly_series()
-    ParaRNNForecaster(random_state=0).fit(series)  # loads and compiles everything
+    ParaRNNForecaster(prior=None, random_state=0).fit(series)  # loads and compiles everything
     watch = Stopwatch()
     watch.wrap(ParaRNNForecaster, "_read_training", "reading")
     watch.wrap(_fit, "choose_linear_paths", "linear path")
@@ -80,7 +80,7 @@ def split_of_a_fit() -> dict[str, float]:
     start = time.perf_counter()
     epochs = 0
     for _ in range(REPEATS):
-        epochs = len(ParaRNNForecaster(random_state=0).fit(series).history_)
+        epochs = len(ParaRNNForecaster(prior=None, random_state=0).fit(series).history_)
     total = (time.perf_counter() - start) / REPEATS
     parts = {label: seconds / REPEATS for label, seconds in watch.seconds.items()}
     train, of_epochs = parts.pop("training"), parts.pop("epochs")
@@ -122,7 +122,10 @@ def split_by_series(count: int = 200, alone: int = 5) -> None:
     columns = {}
     for label, fits in (
         ("together", lambda: [ParaRNNForecaster(random_state=0, per_series=True).fit(frame)]),
-        ("one by one", lambda: [ParaRNNForecaster(random_state=0).fit(y) for y in series[:alone]]),
+        (
+            "one by one",
+            lambda: [ParaRNNForecaster(prior=None, random_state=0).fit(y) for y in series[:alone]],
+        ),
     ):
         watch.seconds.clear()
         start = time.perf_counter()
@@ -157,7 +160,7 @@ def single_fits(count: int = 25) -> list[float]:
     for seed in range(1, count + 1):
         series = monthly_series(int(np.random.default_rng(seed).integers(50, 151)), seed)
         start = time.perf_counter()
-        ParaRNNForecaster(random_state=0).fit(series)
+        ParaRNNForecaster(prior=None, random_state=0).fit(series)
         seconds.append(time.perf_counter() - start)
     return seconds
 

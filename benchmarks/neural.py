@@ -97,7 +97,7 @@ def main() -> None:
     warnings.filterwarnings("ignore", module="neuralforecast|pytorch_lightning")
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
     print_machine()
-    forecaster = ours(lambda: ParaRNNForecaster(horizon=HORIZON, random_state=0))
+    forecaster = ours(lambda: ParaRNNForecaster(horizon=HORIZON, prior=None, random_state=0))
     few = collection(1)  # loads and compiles what first fits need
     for forecast in (forecaster, *(theirs(name, max_steps=2) for name in arguments.models)):
         forecast(few)

@@ -9,7 +9,15 @@ import pandas as pd
 import pytest
 import torch
 
-from tsrnn import Combination, ParaRNNForecaster, backtest, load, recurrence_features
+from tsrnn import (
+    Combination,
+    ParaRNNForecaster,
+    backtest,
+    compare,
+    load,
+    recurrence_features,
+    report,
+)
 from tsrnn.baselines import Naive
 from tsrnn.contract import DamagedFileError, read_file, write_file
 from tsrnn.export import export_onnx, export_torch
@@ -346,6 +354,13 @@ class TestAround:
     def test_a_program(self, model, tmp_path, export):
         with pytest.raises(ValueError, match="uses the prior network. Fit with prior=None"):
             export(model, tmp_path / "x.onnx")
+
+    def test_a_report(self, model, tmp_path):
+        forecasts = backtest({"prior": ParaRNNForecaster()}, LONG, h=3, n_windows=4, level=80)
+        page = report(compare(forecasts), tmp_path / "page.html", models={"prior": model})
+        text = page.read_text()
+        assert "the prior network alone" in text
+        assert "Recurrence features: this ParaRNNForecaster forecasts by the prior" in text
 
     def test_a_combination(self):
         combined = Combination([ParaRNNForecaster(), Naive()], weights=[0.5, 0.5], horizon=3).fit(

@@ -16,7 +16,7 @@ from tsrnn.prior._network import PROBABILITIES, PriorNetwork
 from tsrnn.prior._structural import Evidence, structural_evidence
 
 ORIGINS = 6  # rows of a series that are forecast from: more cost memory and say little more
-FEWEST_ROWS = 4  # before an origin
+FEWEST_BEFORE = 4  # rows up to an origin, with it
 LARGEST_WEIGHT = 5.0  # of the scale of a series over that of its season: MASE as the loss counts it
 LARGEST_LOSS = 30.0  # beyond which a loss grows by a tenth: series whose scale says nothing
 FARTHEST = 500.0  # of an actual value from the origin, in mean changes
@@ -139,7 +139,7 @@ def make_examples(
     for values in series:
         values = values[-(window + (h if origins else 0)) :]
         last = len(values) - 1 if origins is None else len(values) - 1 - max(1, h // 3)
-        low, high = FEWEST_ROWS - 1, min(last, window - 1)
+        low, high = FEWEST_BEFORE - 1, min(last, window - 1)
         if origins is None:
             chosen = np.array([high])
         else:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from tsrnn.contract import file_place, positive_integer, put_file
 from tsrnn.evaluation import Comparison, diagnose
-from tsrnn.interpret import recurrence_features
+from tsrnn.interpret import UninformativeNetworkError, recurrence_features
 from tsrnn.plotting import (
     figure_svg,
     plot_backtest,
@@ -340,7 +340,10 @@ def _network(name: str, model: Any) -> Iterator[str]:
             "Contributions to a forecast need the future of the columns known ahead.", small=True
         )
         return
-    parts = model.contributions()
+    try:
+        parts = model.contributions()
+    except UninformativeNetworkError:
+        return  # of the prior network, of which the summary says what forecasts
     whose = ""
     if parts.index.nlevels > 1:  # of several series or targets, the first
         first = parts.index.droplevel(-1).unique()[0]
