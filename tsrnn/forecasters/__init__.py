@@ -10,7 +10,6 @@ shape of a fitted network, for programs that run one elsewhere.
 
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._fitted import FittedNetworks
-from tsrnn.forecasters._intervals import Calibration
 from tsrnn.forecasters._lem import LEMForecaster
 from tsrnn.forecasters._lru import LRUForecaster
 from tsrnn.forecasters._model import ForecastModel
@@ -39,7 +38,6 @@ from tsrnn.forecasters._units import (
 
 __all__ = [
     "HEADS",
-    "Calibration",
     "FittedNetworks",
     "FittedPrior",
     "ForecastModel",
