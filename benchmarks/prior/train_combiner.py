@@ -118,9 +118,9 @@ class Tensors:
     def loss(self, network: CombinerNetwork, chosen: Tensor) -> Tensor:
         """Check loss of all quantiles and absolute error of the median."""
         inputs = CombinerInputs(*(part[chosen] for part in self.inputs))
-        actual, said = self.actual[chosen], network(inputs, self.season)
-        median = (said.weights * inputs.distances).sum(1)
-        beyond = (actual - median)[:, None] - said.factors * self.offsets[chosen]
+        actual, answer = self.actual[chosen], network(inputs, self.season)
+        median = (answer.weights * inputs.distances).sum(1)
+        beyond = (actual - median)[:, None] - answer.factors * self.offsets[chosen]
         p = torch.tensor(PROBABILITIES, dtype=torch.float32)[:, None]
         check = 2 * torch.maximum(p * beyond, (p - 1) * beyond).mean(1)
         losses = (check + (actual - median).abs()) * self.unit[chosen]

@@ -63,7 +63,7 @@ class CombinerInputs(NamedTuple):
 
 
 class CombinerWeights(NamedTuple):
-    """What the network says of O origins.
+    """Weights of the models and factors of the quantiles, of O origins.
 
     Attributes
     ----------
@@ -235,8 +235,8 @@ class TrainedCombiner:
             1 for none.
         """
         inputs = CombinerInputs.of(prior, forecasts)
-        said = self._in_double_precision(inputs, season_length)
-        weights, factors = said.weights.numpy(), said.factors.numpy()
+        answer = self._in_double_precision(inputs, season_length)
+        weights, factors = answer.weights.numpy(), answer.factors.numpy()
         values = np.concatenate([forecasts, prior.median[:, None]], 1)
         median = (weights * np.where(inputs.known[..., None].numpy(), values, 0.0)).sum(1)
         offsets = factors * (prior.quantiles - prior.median[:, None])
