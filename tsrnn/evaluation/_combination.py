@@ -295,7 +295,7 @@ class Combination(Classical[CombinedState]):
         horizon, panels = self._horizon(arguments, data.layout), [panel for _, _, panel in fits]
         unfitted = members_of(arguments, horizon)
         given = given_weights(arguments, list(unfitted))
-        combiner = None
+        combiner: TrainedCombiner | None = None
         if isinstance(arguments.weights, str) and arguments.weights == NETWORK:
             member_order(unfitted)
             combiner = trained_combiner()
