@@ -20,8 +20,8 @@ from _timing import print_table
 
 from tsrnn import ParaRNNForecaster
 
-ROWS = (30, 60, 120, 250, 500, 1000)
-WINDOWS = 8
+ROWS = (60, 108, 200, 400, 800)
+WINDOWS = 10
 H = {"MS": 18, "h": 24, "D": 14}
 SEASON = {"MS": 12, "h": 24, "D": 1}
 
@@ -81,7 +81,7 @@ def main() -> None:
                     try:
                         with warnings.catch_warnings():
                             warnings.simplefilter("ignore")
-                            forecast = model.fit(frame).predict(h)["y"].to_numpy()
+                            forecast = model.fit(frame).predict(h).to_numpy()
                     except ValueError:  # too short to train
                         forecast = np.full(h, np.nan)
                     scores[label].append(float(np.abs(forecast - coming).mean() / scale))
