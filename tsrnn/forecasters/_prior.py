@@ -43,7 +43,7 @@ from tsrnn.prior import (
 
 SHOWN = 8  # structural models in a summary
 # Rows from which on a network trained on the series forecasts better than the prior network.
-ROWS_TO_TRAIN = 400
+ROWS_TO_TRAIN = 600
 # Arguments that do not ask for training by differing from their defaults.
 HONOURED = frozenset(
     {"prior", "season_length", "horizon", "target", "id_col", "time_col", "freq", "missing"}
