@@ -31,7 +31,7 @@ FEWEST_ROWS = 3  # two changes: one has no spread
 LONGEST_SEASON = 60  # a state of more effects takes seconds a series
 SHIPPED = "prior.safetensors"
 AT_ONCE = 2**23  # forecasts of structural models in memory together
-PAST_ORIGINS = 12  # rows before the last one whose forecasts are compared with what came
+PAST_ROWS, EVERY = 12, 2  # rows before the last one that are forecast, from every second of them
 PRIOR_ERRORS = 10.0  # that the learned quantiles count for beside the errors of the series
 REFERENCE = 200  # quantiles that stand for the learned distribution
 CALIBRATED = 0.8  # probability of the interval whose width the errors of the series correct
@@ -147,7 +147,7 @@ class TrainedPrior:
         total = np.zeros(self.n_models(season_length))
         # Units of similar lengths run together, so that few rows are padding.
         order = np.argsort(lengths, kind="stable")
-        at_once = max(1, AT_ONCE // ((PAST_ORIGINS + 1) * len(total) * h))
+        at_once = max(1, AT_ONCE // ((PAST_ROWS // EVERY + 1) * len(total) * h))
         for part in np.array_split(order, -(-len(order) // at_once)):
             part_of = _Part.of(values[part, : lengths[part].max()], lengths[part])
             median, quantile, weights, state = self._predict(part_of, season_length, h)
@@ -164,7 +164,8 @@ class TrainedPrior:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         rows = np.arange(part.values.shape[1])
         before = part.lengths[:, None] - 1 - rows  # rows from each to the last one
-        origins = (before >= 0) & (before <= PAST_ORIGINS) & (rows >= FEWEST_ROWS)
+        origins = (before >= 0) & (before <= PAST_ROWS) & (rows >= FEWEST_ROWS)
+        origins &= before % EVERY == 0
         origins |= before == 0
         units, at = np.nonzero(origins)
         evidence = structural_evidence(part.values, part.lengths, origins, season_length, h)
@@ -276,9 +277,9 @@ def _width_factors(
 
     The 80 percent quantile of the errors over the half width of the learned interval, where
     `PRIOR_ERRORS` errors as the learned distribution has them count as well. Errors of step k
-    from neighbouring origins share k - 1 innovations: each counts for 1 / k.
+    from origins `EVERY` rows apart share innovations: each counts for `EVERY` / k.
     """
-    h = min(median.shape[1], PAST_ORIGINS)
+    h = min(median.shape[1], PAST_ROWS)
     steps = np.arange(1, h + 1)
     ahead = rows[:, None] + steps
     known = ahead < part.lengths[units][:, None]
@@ -289,11 +290,11 @@ def _width_factors(
     )
     half = np.where(error > 0, offsets[:, high, :h], -offsets[:, low, :h])
     score = np.where(half > 0, np.abs(error) / np.where(half > 0, half, 1.0), 0.0)
-    weight = np.where(known & (half > 0), 1.0 / (steps * h), 0.0)
+    weight = np.where(known & (half > 0), np.minimum(EVERY / steps, 1.0) / h, 0.0)
     # One row a unit: the errors of its origins, and the reference.
     n_units, first = len(part.lengths), np.searchsorted(units, np.arange(len(part.lengths)))
     place = np.arange(len(units)) - first[units]
-    scores = np.zeros((n_units, (PAST_ORIGINS + 1) * h + REFERENCE))
+    scores = np.zeros((n_units, (PAST_ROWS // EVERY + 1) * h + REFERENCE))
     weights = np.zeros_like(scores)
     columns = place[:, None] * h + steps - 1
     scores[units[:, None], columns], weights[units[:, None], columns] = score, weight
