@@ -57,7 +57,7 @@ def base():
         level["unique_id"] = level[columns].agg("/".join, axis=1)
         parts.append(level[["unique_id", "ds", "y"]])
     data = pd.concat(parts, ignore_index=True)
-    model = ARMA(order=(1, 0)).fit(data)
+    model = ARMA(order=(1, 0), parameter_uncertainty=False).fit(data)  # normal intervals
     forecasts = model.predict(h=3, level=[80])
     errors = model.residuals()["residual"].to_numpy().reshape(9, -1)
     return forecasts, errors
@@ -137,7 +137,8 @@ def test_normal_intervals_have_the_reconciled_variance(base):
     P = np.linalg.solve(S.T @ inverse @ S, S.T @ inverse)
     half = (matrix(forecasts, "ARMA-hi-80", 3) - matrix(forecasts, "ARMA-lo-80", 3)) / 2
     deviation = half / norm.ppf(0.9)
-    got = reconcile(ARMA(order=(1, 0)), stores(), SPEC, h=3, level=[80, 95.0], method="mint_cov")
+    model = ARMA(order=(1, 0), parameter_uncertainty=False)
+    got = reconcile(model, stores(), SPEC, h=3, level=[80, 95.0], method="mint_cov")
     names = [f"ARMA-{end}-{level}" for level in (80, 95) for end in ("lo", "hi")]
     assert list(got.columns) == ["unique_id", "ds", "ARMA", *names]
     assert "Reconciled, intervals by normality" in got.attrs["guarantee"]

@@ -61,10 +61,15 @@ def test_an_untrained_network_weighs_by_the_posterior_to_a_power(season_length):
         evidence.last[:, None] + evidence.scale[:, None] * (mean + score * deviation)
         for score in norm.ppf(PROBABILITIES)
     ]
+    np.testing.assert_allclose(forecasts.median, at[7], rtol=1e-6)
+    # Past errors widen all intervals of a series by one factor.
+    offsets, expected = (q - at[7][:, None] for q in (forecasts.quantiles, np.stack(at, 1)))
+    factor = offsets[:, -1:, :1] / expected[:, -1:, :1]
+    assert (factor > 0.5).all()
+    assert (factor < 2).all()
     # A start of softplus is rounded to four digits.
     tolerance = 1e-3 * evidence.scale.max()
-    np.testing.assert_allclose(forecasts.quantiles, np.stack(at, 1), atol=tolerance, rtol=1e-3)
-    np.testing.assert_allclose(forecasts.median, at[7], rtol=1e-6)
+    np.testing.assert_allclose(offsets, factor * expected, atol=tolerance, rtol=1e-3)
     np.testing.assert_allclose(forecasts.weights, weights[..., 0].mean(0), atol=1e-6)
     assert list(forecasts.weights.index) == prior.names(season_length)
 
@@ -99,7 +104,7 @@ def test_forecasts_have_the_unit_of_the_data(factor):
 
 def test_quantiles_of_a_normal_distribution_are_at_any_probability():
     known = norm.ppf(PROBABILITIES)[None, :, None]
-    forecasts = Forecasts(np.zeros((1, 1)), known, None)
+    forecasts = Forecasts(np.zeros((1, 1)), known, None, None)
     asked = [1e-4, 0.005, 0.05, 0.31, 0.5, 0.62, 0.9, 0.9999]
     np.testing.assert_allclose(forecasts.at(asked)[0, :, 0], norm.ppf(asked), atol=1e-12)
     ranks = np.array(asked)[:, None, None]
@@ -145,7 +150,7 @@ def test_a_file_has_the_network(tmp_path):
         read = trained_prior(path)
         assert (read.size, read.description) == (SIZE, "Of a test.")
         expected, got = (p.forecast(ROWS, LENGTHS, 4, 3).quantiles for p in (prior, read))
-        np.testing.assert_array_equal(got, expected)
+        np.testing.assert_allclose(got, expected, rtol=1e-12)  # by another engine
 
 
 def test_a_file_that_is_written_anew_is_read_anew(tmp_path):

@@ -37,7 +37,8 @@ def modules():
 
 def test_the_wheel_holds_the_package_and_nothing_else(built):
     held = {name for name in contents(built[1]) if ".dist-info/" not in name}
-    assert held == modules() | {"tsrnn/py.typed"}
+    networks = {"tsrnn/prior/prior.safetensors", "tsrnn/prior/combiner.safetensors"}
+    assert held == modules() | networks | {"tsrnn/py.typed"}
 
 
 def test_the_wheel_says_what_it_is(built):

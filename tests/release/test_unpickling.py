@@ -9,7 +9,11 @@ RUNS_CODE = {
     *(f"{module}.{name}" for module in ("pickle", "marshal") for name in ("load", "loads")),
 }
 # What a training process sends back to the one that started it, in memory.
-ALLOWED = {("tsrnn/training/_lightning.py", "torch.load")}
+# Of weights alone: checkpoints of trainings.
+ALLOWED = {
+    ("tsrnn/training/_lightning.py", "torch.load"),
+    ("tsrnn/prior/_training.py", "torch.load"),
+}
 
 
 def calls(text):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -38,7 +38,10 @@ from tsrnn.evaluation._models import fit_member, known_ahead, named_models, pane
 from tsrnn.evaluation._recurrent import (
     NETWORK,
     PRIOR,
+    combiner_from_file,
+    combiner_shapes,
     member_order,
+    shipped_combiner,
 )
 from tsrnn.evaluation._weights import (
     AICC,
@@ -50,7 +53,9 @@ from tsrnn.evaluation._weights import (
     rolling_errors,
 )
 from tsrnn.models import model_class
-from tsrnn.prior import TrainedCombiner, trained_combiner
+
+if TYPE_CHECKING:
+    from tsrnn.prior import TrainedCombiner
 
 CLASSICAL = ("ETS", "Theta", "CES", "AutoARIMA")
 # Fields of a file beside those of every forecaster.
@@ -298,7 +303,7 @@ class Combination(Classical[CombinedState]):
         combiner: TrainedCombiner | None = None
         if isinstance(arguments.weights, str) and arguments.weights == NETWORK:
             member_order(unfitted)
-            combiner = trained_combiner()
+            combiner = shipped_combiner()
         errors: list[RollingErrors | None] = [None] * len(fits)
         if given is None and arguments.weights == AICC:
             check_criteria(unfitted)
@@ -385,9 +390,9 @@ class Combination(Classical[CombinedState]):
         if network:
             with as_saved("fitted.combiner"):
                 member_order(members)
-                shapes |= TrainedCombiner.shapes(header["combiner"]["size"])
+                shapes |= combiner_shapes(header["combiner"]["size"])
         check_arrays(unprefixed, shapes)
-        combiner = TrainedCombiner.from_file(header["combiner"], unprefixed) if network else None
+        combiner = combiner_from_file(header["combiner"], unprefixed) if network else None
         weights = arrays["weights"]
         if not np.isfinite(weights).all() or not weights.any():
             raise refuse("the array 'weights'", "finite, and not all zero", weights.tolist())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,9 @@ from tsrnn.contract import Arguments, ClassicalModel, FittedData, Forecaster, wa
 from tsrnn.data import Panel
 from tsrnn.evaluation._models import named_models, panel_shown, suffixes
 from tsrnn.evaluation._recurrent import GUARANTEE, combine_by_network
-from tsrnn.prior import TrainedCombiner
+
+if TYPE_CHECKING:
+    from tsrnn.prior import TrainedCombiner
 
 
 @dataclass(frozen=True, eq=False)

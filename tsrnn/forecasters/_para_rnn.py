@@ -66,7 +66,7 @@ class ParaRNNForecaster(RecurrentForecaster):
     prior : {"auto", "only"}, path or None
         Network trained before, on simulated series and public collections (see
         :doc:`/prior_network`), that forecasts without training. "auto": where the longest series
-        has fewer than 600 rows, there are no exogenous columns, and no argument asks for a
+        has fewer than 400 rows, there are no exogenous columns, and no argument asks for a
         network of one's own by differing from its default. "only": for series of any length.
         A file that `tsrnn.prior.TrainedPrior.save` wrote: as "only", by that network. None:
         always train.

@@ -45,6 +45,15 @@ class CombinerInputs(NamedTuple):
         Forecasts less the prior's median, over its standard deviation; 0 where there is none.
     known : Tensor of shape (O, K)
         Models that have forecasts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import CombinerInputs, trained_prior
+    >>> rows = np.array([[112.0, 118.0, 132.0, 129.0, 121.0, 135.0]])
+    >>> prior = trained_prior().forecast(rows, np.array([6]), season_length=1, h=2)
+    >>> CombinerInputs.of(prior, np.full((1, 4, 2), 136.0)).distances.shape
+    torch.Size([1, 5, 2])
     """
 
     state: Tensor
@@ -78,7 +87,25 @@ class CombinerWeights(NamedTuple):
 
 
 def prior_deviation(prior: Forecasts) -> np.ndarray:
-    """Standard deviation (U, h) of a normal variable with the prior's interval of 80 percent."""
+    """Standard deviation of a normal variable with the prior's interval of 80 percent.
+
+    Parameters
+    ----------
+    prior : Forecasts
+
+    Returns
+    -------
+    ndarray of shape (U, h)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import prior_deviation, trained_prior
+    >>> rows = np.array([[112.0, 118.0, 132.0, 129.0, 121.0, 135.0]])
+    >>> prior = trained_prior().forecast(rows, np.array([6]), season_length=1, h=2)
+    >>> prior_deviation(prior).shape
+    (1, 2)
+    """
     low, high = INNER
     deviation = (prior.quantiles[:, high] - prior.quantiles[:, low]) / INNER_WIDTH
     largest = np.abs(prior.median).max(1, keepdims=True)
@@ -181,6 +208,17 @@ class Combined:
     quantiles : ndarray of shape (U, 15, h)
         At `PROBABILITIES`.
     weights : ndarray of shape (U, K, h)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import trained_combiner, trained_prior
+    >>> rows = np.array([[112.0, 118.0, 132.0, 129.0, 121.0, 135.0]])
+    >>> prior = trained_prior().forecast(rows, np.array([6]), season_length=1, h=2)
+    >>> classical = np.array([[[136.0, 138.0], [137.0, 139.0], [135.0, 135.0], [134.0, 136.0]]])
+    >>> combined = trained_combiner().combine(prior, classical, 1)
+    >>> type(combined).__name__, combined.weights.shape
+    ('Combined', (1, 5, 2))
     """
 
     median: np.ndarray

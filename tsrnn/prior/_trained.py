@@ -147,7 +147,7 @@ class TrainedPrior:
         total = np.zeros(self.n_models(season_length))
         # Units of similar lengths run together, so that few rows are padding.
         order = np.argsort(lengths, kind="stable")
-        at_once = max(1, AT_ONCE // ((PAST_ROWS // EVERY + 1) * len(total) * h))
+        at_once = max(1, AT_ONCE // ((PAST_ROWS // EVERY + 1) * len(total) * max(h, PAST_ROWS)))
         for part in np.array_split(order, -(-len(order) // at_once)):
             part_of = _Part.of(values[part, : lengths[part].max()], lengths[part])
             median, quantile, weights, state = self._predict(part_of, season_length, h)
@@ -168,7 +168,9 @@ class TrainedPrior:
         origins &= before % EVERY == 0
         origins |= before == 0
         units, at = np.nonzero(origins)
-        evidence = structural_evidence(part.values, part.lengths, origins, season_length, h)
+        # Past errors of as many steps whatever is asked for: widths do not depend on h.
+        steps = max(h, PAST_ROWS)
+        evidence = structural_evidence(part.values, part.lengths, origins, season_length, steps)
         features, forecasts, deviations, likelihood = (
             torch.from_numpy(array.astype(float)) for array in evidence[:4]
         )
@@ -189,8 +191,8 @@ class TrainedPrior:
         median = np.where(part.varies, median[final], last[final])
         offsets = offsets[final] * np.where(part.varies[..., None], factor, 0.0)
         quantiles = median[:, None] + offsets
-        weights, state = predictive.weights[final].mean(-1), predictive.state[final]
-        return median, quantiles, weights.numpy(), state.numpy()
+        weights, state = predictive.weights[final, :, :h].mean(-1), predictive.state[final]
+        return median[:, :h], quantiles[..., :h], weights.numpy(), state.numpy()
 
     def names(self, season_length: int) -> list[str]:
         """Names of the structural models, in the order of their weights."""
@@ -279,7 +281,7 @@ def _width_factors(
     `PRIOR_ERRORS` errors as the learned distribution has them count as well. Errors of step k
     from origins `EVERY` rows apart share innovations: each counts for `EVERY` / k.
     """
-    h = min(median.shape[1], PAST_ROWS)
+    h = PAST_ROWS
     steps = np.arange(1, h + 1)
     ahead = rows[:, None] + steps
     known = ahead < part.lengths[units][:, None]

@@ -43,7 +43,22 @@ def window_rows(season_length: int) -> int:
 
 
 def trained_steps(season_length: int) -> int:
-    """Steps ahead of the training: two seasons, at least 8 and at most 48."""
+    """Steps ahead of the training: two seasons, at least 8 and at most 48.
+
+    Parameters
+    ----------
+    season_length : int
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from tsrnn.prior import trained_steps
+    >>> [trained_steps(season_length) for season_length in (1, 12, 52)]
+    [8, 24, 48]
+    """
     return max(8, min(2 * season_length, 48))
 
 
@@ -60,6 +75,15 @@ class TrainingExamples:
     rows : integer ndarray of shape (O,)
     actual : ndarray of shape (O, h)
         In the units of the evidence, NaN where there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import TrainingExamples, make_examples
+    >>> series = [np.arange(20.0) ** 1.5, np.arange(30.0) ** 0.5]
+    >>> examples = make_examples(series, 1, np.random.default_rng(0))
+    >>> isinstance(examples, TrainingExamples), len(examples)
+    (True, 2)
     """
 
     season_length: int
