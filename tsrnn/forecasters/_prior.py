@@ -106,8 +106,8 @@ def takes_prior(arguments: Arguments, default: Arguments, panel: Panel) -> bool:
     asked = [
         f"{name}={value!r}"
         for name, value in values.items()
-        # By text: arrays have no truth value when they are compared.
-        if name not in HONOURED and repr(value) != repr(usual[name])
+        # As arrays: one that was given has no truth value when it is compared.
+        if name not in HONOURED and not np.array_equal(value, usual[name])
     ]
     if values["intervals"] not in ("conformal", "quantile"):
         asked.append(f"intervals={values['intervals']!r}")
