@@ -113,7 +113,8 @@ class Tensors:
         )
         state, distances, known = CombinerInputs.of(prior, group.forecasts)
         inputs = CombinerInputs(state.float(), distances.float(), known)
-        return cls(inputs, *(torch.from_numpy(part).float() for part in parts), group.season)
+        actual, offsets, unit = (torch.from_numpy(part).float() for part in parts)
+        return cls(inputs, actual, offsets, unit, group.season)
 
     def loss(self, network: CombinerNetwork, chosen: Tensor) -> Tensor:
         """Check loss of all quantiles and absolute error of the median."""
@@ -193,7 +194,9 @@ def rows_of(group: Group, combiner: TrainedCombiner) -> dict[str, list[float]]:
     for name, quantiles in (("prior", group.prior.quantiles), ("network", made.quantiles)):
         inside = [
             100
-            * np.mean((group.actual >= quantiles[:, i]) & (group.actual <= quantiles[:, -1 - i]))
+            * float(
+                np.mean((group.actual >= quantiles[:, i]) & (group.actual <= quantiles[:, -1 - i]))
+            )
             for i in (3, 1)  # 80 and 95 percent
         ]
         beyond = (group.actual[:, None] - quantiles) / group.scale[:, None, None]
@@ -250,8 +253,8 @@ def main() -> None:
     for collection, of_rows in total.items():
         print(f"\nall of {collection}\n")
         table = []
-        for label, rows in of_rows.items():
-            sizes, values = [n for n, _ in rows], [row[:3] for _, row in rows]
+        for label, scored in of_rows.items():
+            sizes, values = [n for n, _ in scored], [row[:3] for _, row in scored]
             table.append([label, *(f"{x:.3f}" for x in np.average(values, 0, sizes))])
         print_table(["", "MASE", "sMAPE", "MAPE"], table)
 

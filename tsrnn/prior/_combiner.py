@@ -150,15 +150,12 @@ class CombinerNetwork(nn.Module):
         n_models = len(COMBINED) + 1
         self._parts = {"model": N_CURVES * n_models, "closeness": 1, "side": 2 * N_CURVES}
         n_summaries = 2 * len(COMBINED) + 1
-        self.head = nn.Sequential(
-            nn.Dropout(dropout),
-            nn.Linear(state_size + n_summaries, width),
-            nn.SiLU(),
-            nn.Linear(width, sum(self._parts.values())),
-        )
+        first = nn.Linear(state_size + n_summaries, width)
+        last = nn.Linear(width, sum(self._parts.values()))
+        self.head = nn.Sequential(nn.Dropout(dropout), first, nn.SiLU(), last)
         # Zero: before training all weights are those of `common`.
-        nn.init.zeros_(self.head[3].weight)
-        nn.init.zeros_(self.head[3].bias)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
         self.common = nn.Parameter(torch.zeros(n_models, N_CURVES))
         self.spread_power = nn.Parameter(torch.zeros(2))
 
