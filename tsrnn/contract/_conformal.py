@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -291,15 +292,15 @@ class ClassicalModel(FittedModel[S]):
         return False
 
     @property
+    @abstractmethod
     def model_guarantee(self) -> str:
         """Guarantee of the model's own intervals."""
-        raise NotImplementedError
 
+    @abstractmethod
     def model_forecast(
         self, state: S, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         """Forecasts with the model's own intervals."""
-        raise NotImplementedError
 
     @property
     def guarantee(self) -> str:
