@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import copy
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from tsrnn.prior._file import TrainedNetwork
 from tsrnn.prior._network import PROBABILITIES, at_probabilities, step_curves
 from tsrnn.prior._trained import Forecasts
 
@@ -30,8 +25,6 @@ FARTHEST = 50.0  # of a forecast from the prior's median, in standard deviations
 INNER = (PROBABILITIES.searchsorted(0.1 - 1e-9), PROBABILITIES.searchsorted(0.9 - 1e-9))
 INNER_WIDTH = 2.5631  # of an interval of 80 percent, in standard deviations of a normal variable
 LEAST_DEVIATION = 1e-9  # over the largest forecast: smaller ones are rounding errors
-SHIPPED = "combiner.safetensors"
-WEIGHTS = "combiner."  # before the names of parameters in a file
 
 
 class CombinerInputs(NamedTuple):
@@ -228,7 +221,7 @@ class Combined:
 
 
 @dataclass(frozen=True, eq=False)
-class TrainedCombiner:
+class TrainedCombiner(TrainedNetwork):
     """A network of a combination with its weights, and what it was trained on.
 
     Attributes
@@ -248,13 +241,10 @@ class TrainedCombiner:
     """
 
     network: CombinerNetwork
-    size: dict[str, int]
-    description: str
-
-    @cached_property
-    def _in_double_precision(self) -> CombinerNetwork:
-        """Copy that computes in double precision: forecasts of a series are those of it alone."""
-        return copy.deepcopy(self.network).double()
+    network_class = CombinerNetwork
+    shipped_file = "combiner.safetensors"
+    prefix = "combiner."
+    noun = "network of a combination"
 
     @torch.inference_mode()
     def combine(self, prior: Forecasts, forecasts: np.ndarray, season_length: int) -> Combined:
@@ -277,41 +267,7 @@ class TrainedCombiner:
         offsets = factors * (prior.quantiles - prior.median[:, None])
         return Combined(median, median[:, None] + offsets, weights)
 
-    def save(self, path: str | Path) -> None:
-        """Write a file that `trained_combiner` reads."""
-        header = {"size": json.dumps(self.size), "description": self.description}
-        save_file(self.network.state_dict(), str(path), header)
 
-    def to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """JSON values and arrays for the file of a forecaster."""
-        state = self.network.state_dict()
-        arrays = {WEIGHTS + name: value.numpy() for name, value in state.items()}
-        return {"size": self.size, "description": self.description}, arrays
-
-    @staticmethod
-    def shapes(size: dict[str, int]) -> dict[str, tuple[str, tuple[int, ...]]]:
-        """Types and shapes of the arrays of `to_file`, of a network of some size."""
-        with torch.device("meta"):
-            network = CombinerNetwork(**size)
-        return {
-            WEIGHTS + name: (str(value.dtype).removeprefix("torch."), tuple(value.shape))
-            for name, value in network.state_dict().items()
-        }
-
-    @classmethod
-    def from_file(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TrainedCombiner:
-        """Inverse of `to_file`."""
-        network = CombinerNetwork(**header["size"])
-        weights = {
-            name.removeprefix(WEIGHTS): torch.from_numpy(array.copy())
-            for name, array in arrays.items()
-            if name.startswith(WEIGHTS)
-        }
-        network.load_state_dict(weights)
-        return cls(network.eval().requires_grad_(False), header["size"], header["description"])
-
-
-@lru_cache(maxsize=8)
 def trained_combiner(path: str | Path | None = None) -> TrainedCombiner:
     """Read a trained network of a combination.
 
@@ -330,17 +286,4 @@ def trained_combiner(path: str | Path | None = None) -> TrainedCombiner:
     >>> "M3" in trained_combiner().description
     True
     """
-    with resources.as_file(resources.files("tsrnn.prior") / SHIPPED) as shipped:
-        try:
-            with safe_open(str(path or shipped), "pt") as file:
-                header = file.metadata() or {}
-                weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            size, description = json.loads(header["size"]), header["description"]
-        except (KeyError, ValueError) as error:
-            raise ValueError(
-                f"{path} is no network of a combination. Give a file that TrainedCombiner.save "
-                "has written"
-            ) from error
-    network = CombinerNetwork(**size)
-    network.load_state_dict(weights)
-    return TrainedCombiner(network.eval().requires_grad_(False), size, description)
+    return TrainedCombiner.read(path)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import copy
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from importlib import resources
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from scipy.special import ndtri
 
+from tsrnn.prior._file import TrainedNetwork
 from tsrnn.prior._network import PROBABILITIES, PriorNetwork, at_probabilities
 from tsrnn.prior._structural import (
     SCALES,
@@ -29,14 +24,12 @@ from tsrnn.prior._structural import (
 
 FEWEST_ROWS = 3  # two changes: one has no spread
 LONGEST_SEASON = 60  # a state of more effects takes seconds a series
-SHIPPED = "prior.safetensors"
 AT_ONCE = 2**23  # forecasts of structural models in memory together
 PAST_ROWS, EVERY = 12, 2  # rows before the last one that are forecast, from every second of them
 PRIOR_ERRORS = 10.0  # that the learned quantiles count for beside the errors of the series
 REFERENCE = 200  # quantiles that stand for the learned distribution
 CALIBRATED = 0.8  # probability of the interval whose width the errors of the series correct
 TINY = 1e-9  # of rounding in probabilities
-WEIGHTS = "prior."  # before the names of parameters in a file
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +79,7 @@ class Forecasts:
 
 
 @dataclass(frozen=True, eq=False)
-class TrainedPrior:
+class TrainedPrior(TrainedNetwork):
     """A prior network with its weights, and what it was trained on.
 
     Attributes
@@ -106,13 +99,10 @@ class TrainedPrior:
     """
 
     network: PriorNetwork
-    size: dict[str, int]
-    description: str
-
-    @cached_property
-    def _in_double_precision(self) -> PriorNetwork:
-        """Copy that computes in double precision: forecasts of a series are those of it alone."""
-        return copy.deepcopy(self.network).double()
+    network_class = PriorNetwork
+    shipped_file = "prior.safetensors"
+    prefix = "prior."
+    noun = "prior network"
 
     @property
     def n_parameters(self) -> int:
@@ -204,50 +194,6 @@ class TrainedPrior:
             for season in seasons
         ]
 
-    def save(self, path: str | Path) -> None:
-        """Write a file that `trained_prior` reads.
-
-        Examples
-        --------
-        >>> import tempfile, pathlib
-        >>> from tsrnn.prior import trained_prior
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = pathlib.Path(folder) / "prior.safetensors"
-        ...     trained_prior().save(path)
-        ...     trained_prior(path).description == trained_prior().description
-        True
-        """
-        header = {"size": json.dumps(self.size), "description": self.description}
-        save_file(self.network.state_dict(), str(path), header)
-
-    def to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """JSON values and arrays for the file of a forecaster."""
-        arrays = {
-            WEIGHTS + name: value.numpy() for name, value in self.network.state_dict().items()
-        }
-        return {"size": self.size, "description": self.description}, arrays
-
-    @staticmethod
-    def shapes(size: dict[str, int]) -> dict[str, tuple[str, tuple[int, ...]]]:
-        """Types and shapes of the arrays of `to_file`, of a network of some size."""
-        with torch.device("meta"):
-            network = PriorNetwork(**size)
-        return {
-            WEIGHTS + name: (str(value.dtype).removeprefix("torch."), tuple(value.shape))
-            for name, value in network.state_dict().items()
-        }
-
-    @classmethod
-    def from_file(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TrainedPrior:
-        """Inverse of `to_file`."""
-        network = PriorNetwork(**header["size"])
-        weights = {
-            name.removeprefix(WEIGHTS): torch.from_numpy(array.copy())
-            for name, array in arrays.items()
-            if name.startswith(WEIGHTS)
-        }
-        return cls(_to_forecast(network, weights), header["size"], header["description"])
-
 
 @dataclass(frozen=True, eq=False)
 class _Part:
@@ -334,40 +280,4 @@ def trained_prior(path: str | Path | None = None) -> TrainedPrior:
     >>> "M3" in trained_prior().description
     True
     """
-    if path is None:
-        return _shipped()
-    if not Path(path).is_file():
-        raise FileNotFoundError(
-            f"there is no file {str(path)!r}. Give one that TrainedPrior.save has written"
-        )
-    return _read(Path(path))
-
-
-@lru_cache(maxsize=1)
-def _shipped() -> TrainedPrior:
-    with resources.as_file(resources.files("tsrnn.prior") / SHIPPED) as path:
-        return _read(path)
-
-
-def _read(path: Path) -> TrainedPrior:
-    try:
-        with safe_open(str(path), "pt") as file:
-            header = file.metadata() or {}
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        size, description = json.loads(header["size"]), header["description"]
-        network = _to_forecast(PriorNetwork(**size), weights)
-    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(
-            f"{str(path)!r} is no prior network. Give a file that TrainedPrior.save has written"
-        ) from error
-    return TrainedPrior(network, size, description)
-
-
-def _to_forecast(network: PriorNetwork, weights: dict[str, torch.Tensor]) -> PriorNetwork:
-    """Network with its weights, which forecasts and is not trained."""
-    network.load_state_dict(weights)
-    if network.rnn is not None:
-        # A kernel would take a second in a new process, to be traced and loaded, and is no faster
-        # than the loop in torch beside the structural models.
-        network.rnn.engine = "reference"
-    return network.eval().requires_grad_(False)
+    return TrainedPrior.read(path)
