@@ -78,7 +78,8 @@ class TrainedNetwork:
     def read(cls, path: str | Path | None) -> Self:
         """Network of a file, or the one that comes with the package."""
         if path is None:
-            return _shipped(cls)
+            kind: Any = cls
+            return _shipped(kind)
         if not Path(path).is_file():
             raise FileNotFoundError(
                 f"there is no file {str(path)!r}. Give one that {cls.__name__}.save has written"
