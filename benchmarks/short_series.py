@@ -82,7 +82,7 @@ def pretrained(network: str = "without") -> Forecasting:
 
     def forecast(part: Part) -> Run:
         unseen = NETWORKS / f"{network}_{part.collection.lower()}.safetensors"
-        prior = "only" if part.collection == UNSEEN else unseen
+        prior = "auto" if part.collection == UNSEEN else unseen
         return fitted(lambda part: ParaRNNForecaster(part.h, prior=prior))(part)
 
     return forecast

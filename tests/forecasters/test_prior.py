@@ -20,6 +20,7 @@ from tsrnn import (
 )
 from tsrnn.baselines import Naive
 from tsrnn.contract import DamagedFileError, read_file, write_file
+from tsrnn.datasets import load_elnino
 from tsrnn.export import export_onnx, export_torch
 from tsrnn.forecasters import FittedNetworks, FittedPrior, RecurrentForecaster, _prior
 from tsrnn.interpret import UninformativeNetworkError
@@ -48,6 +49,12 @@ def model():
 
 
 @pytest.fixture
+def plain():
+    """Of which nothing is fitted, so that a panel is its series alone."""
+    return ParaRNNForecaster(NEW, prior="only").fit(PAST)
+
+
+@pytest.fixture
 def file_of_a_network(tmp_path):
     torch.manual_seed(0)
     size = {"hidden_size": 4, "n_layers": 1, "width": 8}
@@ -63,8 +70,8 @@ def close(one, other, rtol=1e-9):
     )
 
 
-def test_forecasts_are_those_of_the_network_of_the_package(model):
-    forecasts = model.predict(level=[80])
+def test_forecasts_are_those_of_the_network_of_the_package(plain):
+    forecasts = plain.predict(level=[80])
     for i, name in enumerate(["s0", "s1", "s2"]):
         rows = PAST.loc[PAST["unique_id"] == name, "y"].to_numpy()
         expected = trained_prior().forecast(rows[None], np.array([len(rows)]), 12, NEW)
@@ -74,18 +81,126 @@ def test_forecasts_are_those_of_the_network_of_the_package(model):
         np.testing.assert_allclose(ends, expected.at([0.1, 0.9])[0], rtol=1e-9)
 
 
-def test_a_panel_is_its_series_alone(model):
-    together = model.predict(level=[50, 95])
+def test_a_panel_is_its_series_alone(plain):
+    together = plain.predict(level=[50, 95])
     for name, rows in PAST.groupby("unique_id"):
         alone = ParaRNNForecaster(NEW).fit(rows).predict(level=[50, 95])
         close(together[together["unique_id"] == name], alone)
-        close(model.predict(level=[50, 95], ids=name), alone)
+        close(plain.predict(level=[50, 95], ids=name), alone)
 
 
-def test_an_update_is_a_fit_to_all_rows(model):
-    close(
-        model.update(LATER).predict(level=80), ParaRNNForecaster(NEW).fit(FRAME).predict(level=80)
+def test_a_panel_shares_the_widths_of_its_intervals(model, plain):
+    forecasts, own = model.predict(level=80), plain.predict(level=80)
+    close(forecasts[["unique_id", "ds", "ParaRNN"]], own[["unique_id", "ds", "ParaRNN"]])
+    rows, counts = model.state_.units
+    widths = trained_prior().panel_widths(rows, counts, 12)
+    np.testing.assert_allclose(model.fitted_.widths, widths)
+    assert not np.allclose(widths, 1)
+    expected = trained_prior().forecast(rows, counts, 12, NEW, widths).at([0.1, 0.9])
+    ends = forecasts[["ParaRNN-lo-80", "ParaRNN-hi-80"]].to_numpy().reshape(3, NEW, 2)
+    np.testing.assert_allclose(ends.swapaxes(1, 2), expected, rtol=1e-9)
+    # Other rows and other series are forecast with the widths of the fit.
+    alone = model.predict(level=80, ids="s1")
+    close(alone, forecasts[forecasts["unique_id"] == "s1"])
+    close(model.predict(PAST[PAST["unique_id"] == "s1"], level=80), alone)
+
+
+class TestAdaptation:
+    """A panel without seasons, which the network is adapted to."""
+
+    @staticmethod
+    def years(n, rows=20, seed=0):
+        rng = np.random.default_rng(seed)
+        values = 100 * np.exp(0.05 * np.arange(rows) + 0.03 * rng.standard_normal((n, rows)))
+        days = pd.date_range("1990", periods=rows, freq="YS")
+        return pd.concat(
+            [
+                pd.DataFrame({"unique_id": f"y{i:02}", "ds": days, "y": y})
+                for i, y in enumerate(values)
+            ],
+            ignore_index=True,
+        )
+
+    def test_thirty_series_adapt_the_network(self):
+        fits = [ParaRNNForecaster(4).fit(self.years(n)) for n in (29, 30)]
+        assert [fit.fitted_.adapted for fit in fits] == [False, True]
+        assert "nothing is estimated from these" in str(fits[0].summary().composition)
+        assert "adapted to these by 60 small steps" in str(fits[1].summary().composition)
+        shipped = trained_prior().network.state_dict()
+        adapted = fits[1].fitted_.prior.network.state_dict()
+        assert all(torch.equal(shipped[name], fits[0].fitted_.prior.network.state_dict()[name])
+                   for name in shipped)  # fmt: skip
+        change = {name: float((adapted[name] - shipped[name]).abs().max()) for name in shipped}
+        assert 0 < max(change.values()) < 0.02
+
+    def test_the_same_series_adapt_it_to_the_same_network(self):
+        frame = self.years(40)
+        one, other = (ParaRNNForecaster(4).fit(frame).predict(level=80) for _ in range(2))
+        close(one, other, rtol=1e-12)
+
+    def test_it_learns_what_the_series_share(self):
+        # Growth that ends at once in the year 10, in all series: an unadapted network goes on.
+        frame = self.years(60, 26)
+        year = frame.groupby("unique_id").cumcount()
+        frame["y"] = 100 + 10 * (year % 2 == 0) + frame["y"] / 1000  # every second year
+        past, coming = frame[year < 22], frame[year >= 22].reset_index(drop=True)
+        errors = {
+            prior: (ParaRNNForecaster(4, prior=prior).fit(past).predict()["ParaRNN"] - coming["y"])
+            .abs()
+            .mean()
+            for prior in ("auto", "only")
+        }
+        assert errors["auto"] < errors["only"]
+
+    @pytest.mark.parametrize(
+        ("rows", "season", "adapted"),
+        [(299, 12, False), (300, 12, True), (300, 1, False), (324, 13, False)],
     )
+    def test_a_long_series_with_a_season_adapts_the_network(self, rows, season, adapted):
+        model = ParaRNNForecaster(NEW, season_length=season).fit(monthly(rows))
+        assert model.fitted_.adapted == adapted
+
+    def test_what_a_long_series_repeats_is_learned(self):
+        temperature = load_elnino()
+        past, coming = temperature[:-120], temperature[-120:]
+        errors = {}
+        for prior in ("auto", "only"):
+            rolled = ParaRNNForecaster(prior=prior).fit(past).predict_rolling(coming, h=12)
+            actual = coming["temperature"].reindex(rolled.index).to_numpy()
+            errors[prior] = np.sqrt(np.mean((rolled["temperature"] - actual) ** 2))
+        assert errors["auto"] < 0.93 * errors["only"]
+
+    def test_nothing_is_fitted_where_only_the_prior_is_asked_for(self):
+        fitted = ParaRNNForecaster(4, prior="only").fit(self.years(30)).fitted_
+        assert not fitted.adapted
+        np.testing.assert_array_equal(fitted.widths, 1)
+
+    @pytest.mark.filterwarnings("ignore::tsrnn.contract.IntervalWarning")
+    @pytest.mark.parametrize("rows", [3, 7, 8])
+    def test_constant_and_tiny_series_of_a_panel(self, rows):
+        frame = self.years(35, rows)
+        frame.loc[frame["unique_id"] < "y30", "y"] = 5.0
+        forecasts = ParaRNNForecaster(4).fit(frame).predict(level=80)
+        assert np.isfinite(forecasts.iloc[:, 2:].to_numpy()).all()
+        constant = forecasts[forecasts["unique_id"] < "y30"]
+        np.testing.assert_allclose(constant.iloc[:, 2:], 5.0)
+
+    def test_it_goes_into_the_file_and_on(self, tmp_path):
+        frame = self.years(32)
+        model = ParaRNNForecaster(4).fit(frame[frame["ds"] < "2008"])
+        model.save(tmp_path / "model")
+        read = load(tmp_path / "model")
+        later = frame[frame["ds"] >= "2008"]
+        for each in (model, read):
+            each.update(later)
+        close(read.predict(level=80), model.predict(level=80), rtol=1e-12)
+        assert read.fitted_.adapted
+        np.testing.assert_array_equal(read.fitted_.widths, model.fitted_.widths)
+
+
+def test_an_update_is_a_fit_to_all_rows(plain):
+    whole = ParaRNNForecaster(NEW, prior="only").fit(FRAME)
+    close(plain.update(LATER).predict(level=80), whole.predict(level=80))
 
 
 def test_long_series_are_read_from_their_last_rows():
@@ -97,13 +212,13 @@ def test_long_series_are_read_from_their_last_rows():
     close(updated.predict(level=80), whole.predict(level=80))
 
 
-def test_other_rows_are_forecast_without_a_fit(model):
+def test_other_rows_are_forecast_without_a_fit(plain):
     other = monthly(25, 7)
-    close(model.predict(other, level=80), ParaRNNForecaster(NEW).fit(other).predict(level=80))
+    close(plain.predict(other, level=80), ParaRNNForecaster(NEW).fit(other).predict(level=80))
 
 
-def test_rolling_forecasts_are_a_loop_of_fits(model):
-    rolling = model.predict_rolling(LATER, h=2, level=80)
+def test_rolling_forecasts_are_a_loop_of_fits(plain):
+    rolling = plain.predict_rolling(LATER, h=2, level=80)
     for cutoff, forecasts in rolling.groupby("cutoff"):
         for name, part in forecasts.groupby("unique_id"):
             seen = FRAME[(FRAME["unique_id"] == name) & (FRAME["ds"] <= cutoff)]
@@ -132,7 +247,7 @@ def test_several_targets_are_forecast_each_alone():
         {"a": monthly(30)["y"].to_numpy(), "b": monthly(30, 1)["y"].to_numpy()},
         index=pd.date_range("2010-01-01", periods=30, freq="MS"),
     )
-    both = ParaRNNForecaster(4).fit(wide).predict(level=80)
+    both = ParaRNNForecaster(4, prior="only").fit(wide).predict(level=80)
     for name in wide:
         alone = ParaRNNForecaster(4).fit(wide[[name]]).predict(level=80)
         pd.testing.assert_frame_equal(both[alone.columns], alone, rtol=1e-9, check_freq=False)
@@ -158,7 +273,7 @@ class TestWhatForecasts:
             raise TrainsError
 
         monkeypatch.setattr(RecurrentForecaster, "_fit_panels", refuse)
-        monkeypatch.setattr(_prior, "ROWS_TO_TRAIN", 50)
+        monkeypatch.setattr(_prior, "ROWS_TO_TRAIN", {False: 20, True: 50})
 
         def trains(frame, **arguments):
             try:
@@ -173,6 +288,11 @@ class TestWhatForecasts:
     @pytest.mark.parametrize(("rows", "expected"), [(49, False), (50, True)])
     def test_the_longest_series_decides(self, trains, rows, expected):
         assert trains(pd.concat([monthly(9), monthly(rows, 1)])) == expected
+
+    @pytest.mark.parametrize(("rows", "expected"), [(19, False), (20, True)])
+    def test_without_a_season_from_fewer_rows_on(self, trains, rows, expected):
+        assert trains(monthly(rows), season_length=1) == expected
+        assert trains(monthly(rows).assign(ds=np.arange(rows))) == expected
 
     @pytest.mark.parametrize(
         "argument",
@@ -241,7 +361,7 @@ class TestWhatForecasts:
 
 
 def test_fewer_rows_than_it_takes_are_forecast_and_more_trained(monkeypatch):
-    monkeypatch.setattr(_prior, "ROWS_TO_TRAIN", 30)
+    monkeypatch.setattr(_prior, "ROWS_TO_TRAIN", {False: 30, True: 30})
     fits = [ParaRNNForecaster(3, random_state=0).fit(monthly(rows)) for rows in (29, 30)]
     assert [type(fit.fitted_) for fit in fits] == [FittedPrior, FittedNetworks]
     # A backtest whose origins are on both sides fits each by its rows.
@@ -313,6 +433,7 @@ class TestFile:
         [
             ("season_length", 61), ("season_length", 4), ("horizon", 0), ("size", {"width": -1}),
             ("size", {"depth": 3}), ("size", None), ("description", 3), ("prior", 1),
+            ("adapted", 2),
         ],
     )  # fmt: skip
     def test_a_damaged_header_is_refused(self, model, tmp_path, field, value):
@@ -323,7 +444,9 @@ class TestFile:
         with pytest.raises(DamagedFileError):
             load(tmp_path / "model")
 
-    @pytest.mark.parametrize("name", ["tail", "n_rows", "target_scale", "prior.norm.weight"])
+    @pytest.mark.parametrize(
+        "name", ["tail", "n_rows", "target_scale", "widths", "prior.norm.weight"]
+    )
     @pytest.mark.parametrize("damage", ["missing", "shape", "type"])
     def test_a_damaged_array_is_refused(self, model, tmp_path, name, damage):
         model.save(tmp_path / "model")

@@ -65,11 +65,14 @@ class ParaRNNForecaster(RecurrentForecaster):
         without a linear path. At most half of the training part of the shortest series.
     prior : {"auto", "only"}, path or None
         Network trained before, on simulated series and public collections (see
-        :doc:`/prior_network`), that forecasts without training. "auto": where the longest series
-        has fewer than 400 rows, there are no exogenous columns, and no argument asks for a
-        network of one's own by differing from its default. "only": for series of any length.
-        A file that `tsrnn.prior.TrainedPrior.save` wrote: as "only", by that network. None:
-        always train.
+        :doc:`/prior_network`), that forecasts short series. "auto": where the longest one has
+        fewer than 400 rows, with a season fewer than 1,500, there are no exogenous columns, and
+        no argument asks for a network of one's own by differing from its default. It is adapted
+        by a few small steps to series of at least 300 rows and 25 seasons, and to panels of at
+        least 30 series without a season; the widths of its intervals follow the errors of all
+        series. A file that `tsrnn.prior.TrainedPrior.save` wrote: the same by that network, for
+        series of any length. "only": the network as it was trained, for series of any length.
+        None: always train.
     season_length : int, optional
         Rows of a season, 1 for none; by frequency, of an integer index 1. The prior network
         forecasts without a season where it is longer than 60 rows.

@@ -33,8 +33,12 @@ from tsrnn.contract import (
 from tsrnn.data import Panel
 from tsrnn.interpret import WIDTH, section, two_columns, wrapped
 from tsrnn.prior import (
+    ADAPTING_STEPS,
     FEWEST_ROWS,
     LONGEST_SEASON,
+    PANEL_RATE,
+    PAST_ROWS,
+    SERIES_RATE,
     Forecasts,
     TrainedPrior,
     trained_prior,
@@ -42,8 +46,16 @@ from tsrnn.prior import (
 )
 
 SHOWN = 8  # structural models in a summary
-# Rows from which on a network trained on the series forecasts better than the prior network.
-ROWS_TO_TRAIN = 400
+# Rows from which on a network trained on the series forecasts as well as the prior network:
+# without a season, and with one, where the prior network is adapted first.
+ROWS_TO_TRAIN = {False: 400, True: 1500}
+# The network is adapted to a series with a season of so many rows and seasons: fewer say too
+# little of the season's own pattern. A series without one, as an exchange rate, is better left.
+ROWS_TO_ADAPT, SEASONS_TO_ADAPT = 300, 25
+# And it is adapted to so many series without a season, whose growth has something in common.
+# Panels of short series with a season gain nothing.
+UNITS_TO_ADAPT = 30
+FEWEST_TO_LEARN_FROM = 8  # rows of a series
 # Arguments that do not ask for training by differing from their defaults.
 HONOURED = frozenset(
     {"prior", "season_length", "horizon", "target", "id_col", "time_col", "freq", "missing"}
@@ -53,6 +65,7 @@ HONOURED = frozenset(
 # Fields of a file beside those of every forecaster.
 FITTED: dict[str, Kind] = {
     "prior": truth,
+    "adapted": truth,
     "horizon": integer(1, MOST_STEPS),
     "season_length": integer(1, LONGEST_SEASON),
     "size": by_name(integer(0, 1024)),
@@ -61,9 +74,14 @@ FITTED: dict[str, Kind] = {
 
 GUARANTEE = (
     "Intervals: quantiles learned on other series, real and simulated, wider or narrower by the "
-    "forecast errors of the last rows of each series, which weigh against ten errors of those. "
+    "forecast errors of the last rows: at each step by those of all series fitted to, which count "
+    "at most as much as the learned quantiles, then by those of each, against ten errors. "
     "They cover with the stated probability on average over series like those it was trained on; "
     "for a single series nothing is guaranteed. See a backtest for coverage on these data."
+)
+IN_SAMPLE = (
+    " The network was adapted to the rows whose errors these are, so that intervals are a little "
+    "narrow."
 )
 
 
@@ -121,7 +139,14 @@ def takes_prior(arguments: Arguments, default: Arguments, panel: Panel) -> bool:
                 f"past of each target alone; got {got}. Leave these out, or train with prior=None"
             )
         return True
-    return not asked and not columns and int(panel.lengths.max()) < ROWS_TO_TRAIN
+    most = ROWS_TO_TRAIN[season_of(arguments, panel) > 1]
+    return not asked and not columns and int(panel.lengths.max()) < most
+
+
+def season_of(arguments: Arguments, panel: Panel) -> int:
+    """Rows of a season that the prior network forecasts with, 1 for none."""
+    season = arguments.season_length or habits(panel.freq).season
+    return season if season <= LONGEST_SEASON else 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,10 +184,17 @@ class PriorState(SeriesArrays):
         """Rows of `tail` that are there, (S,)."""
         return np.minimum(self.n_rows, self.tail.shape[1])
 
+    @property
+    def units(self) -> tuple[np.ndarray, np.ndarray]:
+        """Last rows (U, W) of all units, series by series, target by target, and their numbers."""
+        n_series, window, n_targets = self.tail.shape
+        rows = self.tail.swapaxes(1, 2).reshape(n_series * n_targets, window)
+        return rows, self.counts.repeat(n_targets)
+
 
 @dataclass(frozen=True, eq=False)
 class FittedPrior(FittedModel[PriorState]):
-    """Prior network at the service of some series; nothing of it was fitted to them.
+    """Prior network at the service of some series, with what of it was fitted to them.
 
     Attributes
     ----------
@@ -172,6 +204,10 @@ class FittedPrior(FittedModel[PriorState]):
     season_length : int
         At most 60; 1 for none.
     prior : TrainedPrior
+    adapted : bool
+        Whether the network was adapted to the series.
+    widths : ndarray of shape (PAST_ROWS,)
+        Factors of the learned widths by step, by the errors of all series; 1 of a single one.
 
     Examples
     --------
@@ -187,11 +223,13 @@ class FittedPrior(FittedModel[PriorState]):
     horizon: int
     season_length: int
     prior: TrainedPrior
+    adapted: bool
+    widths: np.ndarray
 
     @property
     def guarantee(self) -> str:
         """Guarantee of the intervals."""
-        return GUARANTEE
+        return GUARANTEE + IN_SAMPLE * self.adapted
 
     @classmethod
     def of(
@@ -213,11 +251,31 @@ class FittedPrior(FittedModel[PriorState]):
                 f"of a series; there are {panel.lengths[shortest]}. Give more rows, or drop "
                 "this series"
             )
-        season = arguments.season_length or habit.season
-        season = season if season <= LONGEST_SEASON else 1
+        season = season_of(arguments, panel)
         horizon = arguments.horizon or habit.horizon
-        fitted = cls(arguments, data, horizon, season, prior)
-        return fitted, fitted.filter(panel)
+        fitted = cls(arguments, data, horizon, season, prior, False, np.ones(PAST_ROWS))
+        state = fitted.filter(panel)
+        rows, counts = state.units
+        if isinstance(arguments.prior, str) and arguments.prior == "only":
+            return fitted, state
+        series = [
+            rows
+            for i in range(panel.n_series)
+            for rows in panel.series(i).T
+            # Rows that move before the last of them, so that there is something to forecast.
+            if len(rows) >= FEWEST_TO_LEARN_FROM and np.ptp(rows[: -FEWEST_TO_LEARN_FROM // 2]) > 0
+        ]
+        rate = 0.0
+        if season == 1 and len(series) >= UNITS_TO_ADAPT:
+            rate = PANEL_RATE
+        if season > 1 and panel.lengths.max() >= max(ROWS_TO_ADAPT, SEASONS_TO_ADAPT * season):
+            rate = SERIES_RATE
+        if rate and series:
+            prior = prior.adapted_to(series, season, rate)
+            fitted = replace(fitted, prior=prior, adapted=True)
+        if len(rows) > 1:  # one series is judged by its own errors, at every forecast
+            fitted = replace(fitted, widths=prior.panel_widths(rows, counts, season))
+        return fitted, state
 
     def filter(self, panel: Panel) -> PriorState:
         """State after the rows of a panel."""
@@ -242,9 +300,7 @@ class FittedPrior(FittedModel[PriorState]):
 
     def forecasts(self, state: PriorState, h: int) -> Forecasts:
         """Predictive distributions of all units, series by series, target by target."""
-        n_series, window, n_targets = state.tail.shape
-        rows = state.tail.swapaxes(1, 2).reshape(n_series * n_targets, window)
-        return self.prior.forecast(rows, state.counts.repeat(n_targets), self.season_length, h)
+        return self.prior.forecast(*state.units, self.season_length, h, self.widths)
 
     def forecast(
         self, state: PriorState, h: int, levels: list[float], future: np.ndarray | None
@@ -305,8 +361,14 @@ class FittedPrior(FittedModel[PriorState]):
     def to_file(self, state: PriorState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """JSON values and arrays of a file; `from_file` is the inverse."""
         header, arrays = self.prior.to_file()
-        header |= {"prior": True, "horizon": self.horizon, "season_length": self.season_length}
+        header |= {
+            "prior": True,
+            "adapted": self.adapted,
+            "horizon": self.horizon,
+            "season_length": self.season_length,
+        }
         arrays |= {"n_rows": state.n_rows, "tail": state.tail, "target_scale": state.target_scale}
+        arrays["widths"] = self.widths
         return header, arrays
 
 
@@ -350,10 +412,16 @@ class PriorSummary(Summary):
 def summarise_prior(fitted: FittedPrior, state: PriorState) -> PriorSummary:
     """Build the summary of a forecaster that uses the prior network."""
     data, prior = fitted.data, fitted.prior
-    composition = (
-        "Forecasts: the prior network alone, trained before on other series; nothing is estimated "
-        f"from these. {prior.description}"
-    )
+    if fitted.adapted:
+        composition = (
+            "Forecasts: the prior network, trained before on other series and adapted to these by "
+            f"{ADAPTING_STEPS} small steps. {prior.description}"
+        )
+    else:
+        composition = (
+            "Forecasts: the prior network alone, trained before on other series; nothing is "
+            f"estimated from these. {prior.description}"
+        )
     facts: dict[str, object] = {
         "Series": len(state.ids),
         "Rows": int(state.n_rows.sum()),
@@ -389,11 +457,14 @@ def prior_from_file(
         "n_rows": ("int64", (n_series,)),
         "tail": ("float64", (n_series, window_rows(season), data.n_targets)),
         "target_scale": ("float64", (n_series, data.n_targets)),
+        "widths": ("float64", (PAST_ROWS,)),
     }
     with as_saved("fitted.size"):
         shapes |= TrainedPrior.shapes(header["size"])
     check_arrays(arrays, shapes)
     prior = TrainedPrior.from_file(header, arrays)
-    fitted = FittedPrior(arguments, data, header["horizon"], season, prior)
+    fitted = FittedPrior(
+        arguments, data, header["horizon"], season, prior, header["adapted"], arrays["widths"]
+    )
     fields = (arrays[name] for name in ("target_scale", "n_rows", "tail"))
     return fitted, PriorState(data.ids, last_times, *fields)

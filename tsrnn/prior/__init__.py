@@ -53,22 +53,31 @@ from tsrnn.prior._trained import (
     trained_prior,
 )
 from tsrnn.prior._training import (
+    ADAPTING_STEPS,
+    PANEL_RATE,
+    SERIES_RATE,
     TrainingExamples,
+    adapt_network,
     make_examples,
     train_network,
     trained_steps,
     window_rows,
 )
 from tsrnn.prior._trends import broken_trend, cycles, gaussian_process, growth_curve
+from tsrnn.prior._widths import PAST_ROWS
 
 __all__ = [
+    "ADAPTING_STEPS",
     "COMBINED",
     "COMPONENTS",
     "FEWEST_ROWS",
     "LAYERS",
     "LONGEST_SEASON",
+    "PANEL_RATE",
+    "PAST_ROWS",
     "PROBABILITIES",
     "SEASONS",
+    "SERIES_RATE",
     "TRENDS",
     "Combined",
     "CombinerInputs",
@@ -83,6 +92,7 @@ __all__ = [
     "TrainedPrior",
     "TrainingExamples",
     "Trend",
+    "adapt_network",
     "arma_paths",
     "bilinear",
     "broken_trend",

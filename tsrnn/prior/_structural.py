@@ -15,8 +15,9 @@ LEAST_CHANGE = 1e-9  # mean absolute change over the largest value: below it are
 AT_ONCE = 2**19  # numbers of the states of series filtered together: they stay in the cache
 TEMPERED = 0.5  # power of the likelihoods in the weights that the network sees
 MOST_AWAY = (10.0, 5.0)  # a forecast is cut so many mean changes away, and so many more a step
+MOST_SCORE = 100.0  # standard errors the network sees: the first change of a constant is more
 LARGEST_LOG = 60.0  # of a forecast of logarithms
-TINY = 1e-150  # of which the square is not zero
+TINY = 1e-100  # of which the square is far from zero
 
 
 class Trend(NamedTuple):
@@ -110,6 +111,11 @@ TRENDS = (
     Trend("AR(1) 0.8", 0.05, memory=0.8, cycle=1.0),
     Trend("AR(1) 0.95", 0.05, memory=0.95, cycle=1.0),
     Trend("AR(1) 0.8, shrunk drift", 0.05, growth=0.05, memory=0.8, cycle=1.0),
+    Trend("AR(1) 0.3", 0.05, memory=0.3, cycle=1.0),
+    Trend("AR(1) -0.3", 0.05, memory=-0.3, cycle=1.0),
+    Trend("AR(1) 0.5, moving mean", 0.05, level=0.01, memory=0.5, cycle=1.0),
+    Trend("AR(1) 0.8 and noise", memory=0.8, cycle=0.3),
+    Trend("AR(1) 0.95 and noise", memory=0.95, cycle=0.1),
 )
 SEASONS = (
     Season("no season", 0.0, 0.0),
@@ -125,6 +131,7 @@ SEEN_TRENDS = tuple(
     for name in (
         "level 0.1", "random walk", "level 0.3, drift", "level 0.6, drift", "random walk, drift",
         "walking slope", "level 0.6, damped slope 0.9", "AR(1) 0.95",
+        "AR(1) 0.5",
     )
 )  # fmt: skip
 SEEN_SEASONS = (0, 4)
@@ -144,8 +151,7 @@ class Evidence(NamedTuple):
     Attributes
     ----------
     features : ndarray of shape (S, T, N_FEATURES)
-        Inputs of the network; those at a row depend on later ones by the mean absolute change and
-        the sign of all rows alone.
+        Inputs of the network, of a row and those before it alone.
     forecasts, deviations : ndarray of shape (O, J, h)
         Means and standard deviations of the predictive distributions.
     log_likelihood : ndarray of shape (O, J)
@@ -268,20 +274,19 @@ def _evidence(
     n_series, longest = values.shape
     n_models, season_length = len(models.noise), models.first.shape[1] - 3
     alive = np.arange(longest) < lengths[:, None]
-    positive = np.where(alive, values, 1.0).min(1) > 0
-    logarithms = np.log(np.where(alive & positive[:, None], values, 1.0))
+    # Up to each row: after a value that is not positive the logarithms have no weight.
+    positive = np.minimum.accumulate(np.where(alive, values, 1.0), 1) > 0
+    logarithms = np.log(np.where(alive & positive, values, 1.0))
     rows = np.stack([values, logarithms], 1)[..., None, :]  # (S, 2, 1, T)
     changes, season_changes = running_changes(values, season_length)
-    # Prior of the noise: a small part of the mean absolute change, of each scale.
-    steps = np.where(alive[:, None, None, 1:], np.abs(np.diff(rows)), 0.0).sum(-1)
-    mean = steps / np.maximum(lengths - 1, 1)[:, None, None]
-    floor = LEAST_CHANGE * np.abs(rows).max(-1) + TINY
-    squares = DEGREES * (FIRST_SCALE * np.maximum(mean, floor)) ** 2 + np.zeros((1, 1, n_models))
+    # Prior of the noise: a small part of the mean absolute change so far, of each scale.
+    of_logarithms = running_changes(logarithms, 1)[0]
+    first_squares = DEGREES * (FIRST_SCALE * np.stack([changes, of_logarithms], 1)) ** 2
 
     state = np.zeros((n_series, 2, n_models, 3 + season_length))
     state[..., 0] = rows[..., 0]  # as if the level were known to be near the first row
     covariance = models.first[:, :, None] * np.eye(state.shape[-1])
-    likelihood = np.zeros((n_series, 2, n_models))
+    likelihood, squares = np.zeros((2, n_series, 2, n_models))
     features = np.zeros((n_series, longest, N_FEATURES), np.float32)
     collected: list[tuple[np.ndarray, ...]] = []
     for t in range(longest):
@@ -293,27 +298,27 @@ def _evidence(
         error = rows[..., t] - (state[..., 0] + state[..., 2] + state[..., effect])
         error = np.where(live, error, 0.0)
         state += gain * error[..., None]
-        if t:  # the first row only sets the level
-            relative = error**2 / (variance * squares)
-            degrees = DEGREES + t - 1
-            density = _log_density(relative, variance * squares, degrees)
+        if t > 1:  # the first two rows set level and noise
+            square = variance * (squares + first_squares[..., t - 1, None])
+            relative, degrees = error**2 / square, DEGREES + t - 1
+            density = _log_density(relative, square, degrees)
             # A density of logarithms, times the Jacobian 1 / y, is one of the data.
             density[:, 1] -= rows[:, 1, :, t]
             likelihood += np.where(live, density, 0.0)
-            score = np.sqrt(relative * degrees) * np.sign(error)
+            score = np.minimum(np.sqrt(relative * degrees), MOST_SCORE) * np.sign(error)
             features[:, t, :_N_ERRORS] = _seen(score, models)
+        if t:
             squares += error**2 / variance
-        ranked = np.where(positive[:, None, None], likelihood, [[[0.0], [-np.inf]]])
+        ranked = np.where(positive[:, t, None, None], likelihood, [[[0.0], [-np.inf]]])
         ranked = ranked - ranked.max((1, 2), keepdims=True)
         features[:, t, _N_ERRORS : _N_ERRORS + _N_SHARES] = _shares(ranked, models)
         here = np.flatnonzero(origins[:, t])
         if len(here):
             forecast = _forecasts(models, state[here], t, h)
-            spread = np.sqrt(
-                squares[here, ..., None] / (DEGREES + t) * _variances(models, covariance, t, h)
-            )
+            square = (squares[here] + first_squares[here, :, t, None])[..., None]
+            spread = np.sqrt(square / (DEGREES + t) * _variances(models, covariance, t, h))
             last, change = values[here, t], changes[here, t]
-            forecast, spread = _on_one_scale(forecast, spread, positive[here], last, change)
+            forecast, spread = _on_one_scale(forecast, spread, positive[here, t], last, change)
             collected.append(
                 (here, np.full(len(here), t), forecast, spread,
                  ranked[here].reshape(len(here), -1), last, change, season_changes[here, t])
@@ -337,7 +342,7 @@ def running_changes(values: np.ndarray, season_length: int) -> tuple[np.ndarray,
     """
     n_series, longest = values.shape
     count = np.arange(1, longest + 1)
-    floor = LEAST_CHANGE * np.abs(values).max(1, keepdims=True) + TINY
+    floor = LEAST_CHANGE * np.maximum.accumulate(np.abs(values), 1) + TINY
 
     def mean_change(lag: int) -> np.ndarray:
         changes = np.zeros((n_series, longest))
@@ -481,7 +486,7 @@ def _circumstances(
         np.minimum(count / season_length / 10, 3.0),
         np.full_like(count, np.log(season_length) / 3),
         np.full_like(count, float(season_length == 1)),
-        positive[:, None].astype(float),
+        positive.astype(float),
         np.clip(np.log(season_changes / changes), -5.0, 5.0) / 2,
         (values == 0).cumsum(1) / count,
         np.log1p(np.abs(values.cumsum(1) / count) / changes) / 3,

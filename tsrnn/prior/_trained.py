@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -21,15 +21,30 @@ from tsrnn.prior._structural import (
     structural_evidence,
     structural_models,
 )
+from tsrnn.prior._training import (
+    PANEL_RATE,
+    adapt_network,
+    make_examples,
+    trained_steps,
+    window_rows,
+)
+from tsrnn.prior._widths import (
+    EVERY,
+    PAST_ROWS,
+    Origins,
+    Scores,
+    by_step,
+    own_factors,
+    panel_factors,
+    past_origins,
+    past_scores,
+)
 
 FEWEST_ROWS = 3  # two changes: one has no spread
 LONGEST_SEASON = 60  # a state of more effects takes seconds a series
+PANEL_UNITS = 300  # of a panel that judge and adapt the network: more say little more
+WINDOWS = 24  # of series that are longer than what is read, together, to adapt the network to
 AT_ONCE = 2**23  # forecasts of structural models in memory together
-PAST_ROWS, EVERY = 12, 2  # rows before the last one that are forecast, from every second of them
-PRIOR_ERRORS = 10.0  # that the learned quantiles count for beside the errors of the series
-REFERENCE = 200  # quantiles that stand for the learned distribution
-CALIBRATED = 0.8  # probability of the interval whose width the errors of the series correct
-TINY = 1e-9  # of rounding in probabilities
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +129,12 @@ class TrainedPrior(TrainedNetwork):
         return len(SCALES) * len(structural_models(season_length).noise)
 
     def forecast(
-        self, values: np.ndarray, lengths: np.ndarray, season_length: int, h: int
+        self,
+        values: np.ndarray,
+        lengths: np.ndarray,
+        season_length: int,
+        h: int,
+        widths: np.ndarray | None = None,
     ) -> Forecasts:
         """Predictive distributions of the h rows after each unit.
 
@@ -127,62 +147,107 @@ class TrainedPrior(TrainedNetwork):
         season_length : int
             1 for none, at most 60.
         h : int
+        widths : ndarray of shape (PAST_ROWS,), optional
+            Factors of the learned widths by step, as `panel_widths` gives them; by default 1.
 
         Returns
         -------
         Forecasts
         """
+        widths = np.ones(PAST_ROWS) if widths is None else widths
         medians, quantiles = np.empty((len(values), h)), np.empty((len(values), 15, h))
         states = np.empty((len(values), self.network.state_size))
         total = np.zeros(self.n_models(season_length))
-        # Units of similar lengths run together, so that few rows are padding.
-        order = np.argsort(lengths, kind="stable")
-        at_once = max(1, AT_ONCE // ((PAST_ROWS // EVERY + 1) * len(total) * max(h, PAST_ROWS)))
-        for part in np.array_split(order, -(-len(order) // at_once)):
-            part_of = _Part.of(values[part, : lengths[part].max()], lengths[part])
-            median, quantile, weights, state = self._predict(part_of, season_length, h)
-            medians[part] = median * part_of.unit
-            quantiles[part] = quantile * part_of.unit[:, None]
-            states[part] = state
-            total += weights.sum(0)
+        for units, part in self._parts(values, lengths, season_length, h):
+            origins = self._predict(part, season_length, h)
+            scaled = origins.offsets * by_step(widths, origins.offsets.shape[-1])
+            origins = replace(origins, offsets=scaled)
+            factors = own_factors(past_scores(part.values, part.lengths, origins))[:, None]
+            final, varies = origins.final, part.varies
+            median = np.where(varies, origins.median[final], part.last)[:, :h]
+            offsets = scaled[final, :, :h] * np.where(varies, factors, 0.0)[..., None]
+            medians[units] = median * part.unit
+            quantiles[units] = (median[:, None] + offsets) * part.unit[:, None]
+            states[units] = origins.state[final]
+            total += origins.weights[final, :, :h].mean(-1).sum(0)
         shares = pd.Series(total / len(values), self.names(season_length))
         return Forecasts(medians, quantiles, shares, states)
 
+    def panel_widths(
+        self, values: np.ndarray, lengths: np.ndarray, season_length: int
+    ) -> np.ndarray:
+        """Factors (PAST_ROWS,) of the learned widths by step, by the errors of a panel.
+
+        Forecasts of the last rows of up to 300 units, as far apart as there are, are held against
+        the values that came. Of one unit all factors are 1: `forecast` knows of its own errors.
+        """
+        chosen = spread(len(values), PANEL_UNITS)
+        scores = [
+            past_scores(part.values, part.lengths, self._predict(part, season_length, PAST_ROWS))
+            for _, part in self._parts(values[chosen], lengths[chosen], season_length, PAST_ROWS)
+        ]
+        return panel_factors(Scores(*map(np.concatenate, zip(*scores, strict=True))))
+
+    def adapted_to(
+        self, series: Sequence[np.ndarray], season_length: int, learning_rate: float = PANEL_RATE
+    ) -> TrainedPrior:
+        """Prior network after a few small steps towards given series; this one stays as it is.
+
+        Parameters
+        ----------
+        series : sequence of ndarray
+            Of at least 8 rows that move before the last 4. Of series longer than the window that
+            is read, overlapping windows are learned from; of many, up to 300.
+        season_length : int
+        learning_rate : float
+        """
+        length = window_rows(season_length) + trained_steps(season_length)
+        chosen = [series[i] for i in spread(len(series), PANEL_UNITS)]
+        most = max(1, WINDOWS // len(chosen))
+        scaled = (_Part.of(rows[None], np.array([len(rows)])).values[0] for rows in chosen)
+        parts = [part for rows in scaled for part in windows(rows, length, most)]
+        examples = make_examples(parts, season_length, np.random.default_rng(0))
+        return replace(self, network=adapt_network(self.network, examples, learning_rate))
+
+    def _parts(
+        self, values: np.ndarray, lengths: np.ndarray, season_length: int, h: int
+    ) -> Iterator[tuple[np.ndarray, _Part]]:
+        """Units that are forecast together, of similar lengths, so that few rows are padding."""
+        order = np.argsort(lengths, kind="stable")
+        size = (PAST_ROWS // EVERY + 1) * self.n_models(season_length) * max(h, PAST_ROWS)
+        for units in np.array_split(order, -(-len(order) // max(1, AT_ONCE // size))):
+            yield units, _Part.of(values[units, : lengths[units].max()], lengths[units])
+
     @torch.inference_mode()
-    def _predict(
-        self, part: _Part, season_length: int, h: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        rows = np.arange(part.values.shape[1])
-        before = part.lengths[:, None] - 1 - rows  # rows from each to the last one
-        origins = (before >= 0) & (before <= PAST_ROWS) & (rows >= FEWEST_ROWS)
-        origins &= before % EVERY == 0
-        origins |= before == 0
-        units, at = np.nonzero(origins)
+    def _predict(self, part: _Part, season_length: int, h: int) -> Origins:
+        """Forecasts of the last rows of all units and of those after them."""
+        place = past_origins(part.lengths, part.values.shape[1], FEWEST_ROWS)
+        units, rows = np.nonzero(place)
         # Past errors of as many steps whatever is asked for: widths do not depend on h.
         steps = max(h, PAST_ROWS)
-        evidence = structural_evidence(part.values, part.lengths, origins, season_length, steps)
+        evidence = structural_evidence(part.values, part.lengths, place, season_length, steps)
         features, forecasts, deviations, likelihood = (
             torch.from_numpy(array.astype(float)) for array in evidence[:4]
         )
         predictive = self._in_double_precision(
             features,
             torch.from_numpy(units),
-            torch.from_numpy(at),
+            torch.from_numpy(rows),
             season_length,
             forecasts,
             deviations,
             likelihood.clamp(min=-1e4),
         )
         last, scale = evidence.last[:, None], evidence.scale[:, None]
-        median = last + scale * predictive.median.numpy()
-        offsets = scale[:, None] * (predictive.quantiles - predictive.median[:, None]).numpy()
-        final = at == part.lengths[units] - 1
-        factor = _width_factors(part, units, at, median, offsets)
-        median = np.where(part.varies, median[final], last[final])
-        offsets = offsets[final] * np.where(part.varies[..., None], factor, 0.0)
-        quantiles = median[:, None] + offsets
-        weights, state = predictive.weights[final, :, :h].mean(-1), predictive.state[final]
-        return median[:, :h], quantiles[..., :h], weights.numpy(), state.numpy()
+        return Origins(
+            units,
+            rows,
+            rows == part.lengths[units] - 1,
+            last + scale * predictive.median.numpy(),
+            scale[:, None] * (predictive.quantiles - predictive.median[:, None]).numpy(),
+            predictive.weights.numpy(),
+            predictive.state.numpy(),
+        )
 
     def names(self, season_length: int) -> list[str]:
         """Names of the structural models, in the order of their weights."""
@@ -213,46 +278,27 @@ class _Part:
         return cls(np.where(alive, values, last) / unit, lengths, unit)
 
     @cached_property
+    def last(self) -> np.ndarray:
+        """Last values (U, 1)."""
+        return np.take_along_axis(self.values, self.lengths[:, None] - 1, 1)
+
+    @cached_property
     def varies(self) -> np.ndarray:
         """Units (U, 1) that are not constant."""
         return (self.values != self.values[:, :1]).any(1, keepdims=True)
 
 
-def _width_factors(
-    part: _Part, units: np.ndarray, rows: np.ndarray, median: np.ndarray, offsets: np.ndarray
-) -> np.ndarray:
-    """Factors (U, 1, 1) of the widths of learned intervals, by errors of the last rows.
+def spread(n: int, most: int) -> np.ndarray:
+    """Numbers below n, up to `most` of them, as far apart as there are."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
 
-    The 80 percent quantile of the errors over the half width of the learned interval, where
-    `PRIOR_ERRORS` errors as the learned distribution has them count as well. Errors of step k
-    from origins `EVERY` rows apart share innovations: each counts for `EVERY` / k.
-    """
-    h = PAST_ROWS
-    steps = np.arange(1, h + 1)
-    ahead = rows[:, None] + steps
-    known = ahead < part.lengths[units][:, None]
-    actual = part.values[units[:, None], np.minimum(ahead, part.values.shape[1] - 1)]
-    error = actual - median[:, :h]
-    low, high = (
-        int(np.abs(PROBABILITIES - (0.5 + side * CALIBRATED / 2)).argmin()) for side in (-1, 1)
-    )
-    half = np.where(error > 0, offsets[:, high, :h], -offsets[:, low, :h])
-    score = np.where(half > 0, np.abs(error) / np.where(half > 0, half, 1.0), 0.0)
-    weight = np.where(known & (half > 0), np.minimum(EVERY / steps, 1.0) / h, 0.0)
-    # One row a unit: the errors of its origins, and the reference.
-    n_units, first = len(part.lengths), np.searchsorted(units, np.arange(len(part.lengths)))
-    place = np.arange(len(units)) - first[units]
-    scores = np.zeros((n_units, (PAST_ROWS // EVERY + 1) * h + REFERENCE))
-    weights = np.zeros_like(scores)
-    columns = place[:, None] * h + steps - 1
-    scores[units[:, None], columns], weights[units[:, None], columns] = score, weight
-    middle = (np.arange(REFERENCE) + 0.5) / REFERENCE
-    scores[:, -REFERENCE:] = ndtri(0.5 + middle / 2) / ndtri(0.5 + CALIBRATED / 2)
-    weights[:, -REFERENCE:] = PRIOR_ERRORS / REFERENCE
-    order = np.argsort(scores, 1)
-    share = np.take_along_axis(weights, order, 1).cumsum(1)
-    reached = (share >= CALIBRATED * share[:, -1:] * (1 - TINY)).argmax(1)
-    return np.take_along_axis(scores, order, 1)[np.arange(n_units), reached][:, None, None]
+
+def windows(rows: np.ndarray, length: int, most: int) -> list[np.ndarray]:
+    """Last `length` rows of a series, and up to `most` - 1 such windows before, spread evenly."""
+    if len(rows) <= length:
+        return [rows]
+    ends = np.unique(np.linspace(len(rows), length, most).astype(int))
+    return [rows[end - length : end] for end in ends]
 
 
 def trained_prior(path: str | Path | None = None) -> TrainedPrior:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,10 @@ ORIGINS = 6  # rows of a series that are forecast from: more cost memory and say
 FEWEST_BEFORE = 4  # rows up to an origin, with it
 LARGEST_WEIGHT = 5.0  # of the scale of a series over that of its season: MASE as the loss counts it
 LARGEST_LOSS = 30.0  # beyond which a loss grows by a tenth: series whose scale says nothing
+BATCH_SIZE = 32  # series of a step
+ADAPTING_STEPS = 60  # to given series: more forget the others
+SERIES_RATE = 1e-3  # of these to one series
+PANEL_RATE = 3e-4  # to many, which share the shocks of their years and seem to say more
 FARTHEST = 500.0  # of an actual value from the origin, in mean changes
 
 
@@ -223,7 +228,7 @@ def train_network(
     epochs: int,
     learning_rate: float = 2e-3,
     weight_decay: float = 0.02,
-    batch_size: int = 32,
+    batch_size: int = BATCH_SIZE,
     seed: int = 0,
     checkpoint: Path | None = None,
     report: Callable[[Mapping[str, float]], None] | None = None,
@@ -283,14 +288,8 @@ def train_network(
         for number, (examples, part) in enumerate(batches):
             done = (epoch + number / len(batches)) / epochs
             warm = min(1.0, (epoch * len(batches) + number + 1) / 50)
-            for group in optimiser.param_groups:
-                group["lr"] = learning_rate * warm * 0.5 * (1 + math.cos(math.pi * done))
-            optimiser.zero_grad()
-            value = loss(network, examples.select(part))
-            value.backward()
-            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-            optimiser.step()
-            total += float(value.detach())
+            rate = learning_rate * warm * half_cosine(done)
+            total += take_step(network, optimiser, examples.select(part), rate)
         if checkpoint is not None:
             state = {"network": network.state_dict(), "optimiser": optimiser.state_dict()}
             partial = checkpoint.with_suffix(".partial")
@@ -299,6 +298,75 @@ def train_network(
         if report is not None:
             report({"epoch": epoch, "loss": total / len(batches)})
     return network.eval()
+
+
+def half_cosine(done: float) -> float:
+    """Learning rate over the first one, after a share `done` of a training."""
+    return 0.5 * (1 + math.cos(math.pi * done))
+
+
+def take_step(
+    network: PriorNetwork, optimiser: torch.optim.Optimizer, batch: Batch, learning_rate: float
+) -> float:
+    """Take a step of the optimiser; the loss before it."""
+    for group in optimiser.param_groups:
+        group["lr"] = learning_rate
+    optimiser.zero_grad()
+    value = loss(network, batch)
+    value.backward()
+    torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+    optimiser.step()
+    return float(value.detach())
+
+
+def adapt_network(
+    network: PriorNetwork, examples: TrainingExamples, learning_rate: float = PANEL_RATE
+) -> PriorNetwork:
+    """Take a trained network a few small steps towards given series.
+
+    `ADAPTING_STEPS` steps of Adam, none of which moves a weight by more than the learning rate, are
+    a prior at the trained weights: what the series do not say loudly stays as it was learned. The
+    same examples give the same network.
+
+    Parameters
+    ----------
+    network : PriorNetwork
+        Left as it is.
+    examples : TrainingExamples
+    learning_rate : float
+        Of the first step; it falls by half a cosine to zero.
+
+    Returns
+    -------
+    PriorNetwork
+        Another one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import SeriesPrior, adapt_network, make_examples, trained_prior
+    >>> series = list(SeriesPrior().sample(40, 30, 1, 0))
+    >>> examples = make_examples(series, 1, np.random.default_rng(0))
+    >>> network = trained_prior().network
+    >>> adapt_network(network, examples) is network
+    False
+    """
+    adapted, rng = copy.deepcopy(network).train().requires_grad_(True), np.random.default_rng(0)
+    if adapted.rnn is not None:
+        adapted.rnn.engine = "auto"  # gradients through the loop in torch are slow
+    optimiser = torch.optim.Adam(adapted.parameters())
+    size, waiting = min(BATCH_SIZE, len(examples)), np.empty(0, int)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)  # of dropout
+        for step in range(ADAPTING_STEPS):
+            if len(waiting) < size:
+                waiting = rng.permutation(len(examples))
+            chosen, waiting = np.sort(waiting[:size]), waiting[size:]
+            rate = learning_rate * half_cosine(step / ADAPTING_STEPS)
+            take_step(adapted, optimiser, examples.select(chosen), rate)
+    if network.rnn is not None:
+        adapted.rnn.engine = network.rnn.engine
+    return adapted.eval().requires_grad_(False)
 
 
 def _alike(examples: TrainingExamples, size: int, rng: np.random.Generator) -> list[np.ndarray]:
