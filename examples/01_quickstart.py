@@ -5,10 +5,11 @@ Forecasts of three real data sets
 A monthly, a weekly and a quarterly data set, each with its last years held out. A
 ParaRNN is fitted once to what comes before and then forecasts from every month, week
 or quarter of the held-out part, as do an ARIMA model by statsmodels and the seasonal
-naive forecast. To the months a network that was trained before is adapted, the weeks
-train one, the quarters are forecast by the network as it comes. The tables show root mean squared and mean absolute errors over all these
-forecasts, and how many values fell into the 80 and 95 percent intervals. Nothing is
-downloaded, and nothing was tuned: the settings of the network are the defaults.
+naive forecast. To the months a network that was trained before is adapted, on the weeks
+one is trained, the quarters are forecast by the network as it comes. The tables show root
+mean squared and mean absolute errors over all these forecasts, and how many values fell
+into the 80 and 95 percent intervals. Nothing is downloaded, and nothing was tuned: the
+settings of the network are the defaults.
 """
 
 import os
@@ -113,8 +114,9 @@ print(weekly.summary())
 # --------------------------------
 # Growth of output and consumption and inflation, all in percent a year, and the changes
 # of the unemployment and the bill rate in percentage points: each is stationary or close
-# to it. One network, trained before, forecasts the five variables; the rivals are an ARIMA model for each
-# and a vector autoregression. The twelve years held out end in the recession of 2008-09.
+# to it. One network, trained before, forecasts the five variables; the rivals are an ARIMA
+# model for each and a vector autoregression. The twelve years held out end in the recession
+# of 2008-09.
 
 raw = datasets.load_macrodata()
 macro = pd.DataFrame(
