@@ -248,8 +248,8 @@ def structural_evidence(
     >>> from tsrnn.prior import structural_evidence
     >>> rows = np.array([[3.0, 5.0, 4.0, 6.0]])
     >>> evidence = structural_evidence(rows, np.array([4]), rows == 6.0, season_length=1, h=2)
-    >>> evidence.forecasts.shape  # of 24 models on two scales
-    (1, 48, 2)
+    >>> evidence.forecasts.shape  # of 29 models on two scales
+    (1, 58, 2)
     """
     models = structural_models(season_length)
     size = 2 * models.first.size

@@ -44,7 +44,7 @@ FEWEST_ROWS = 3  # two changes: one has no spread
 LONGEST_SEASON = 60  # a state of more effects takes seconds a series
 PANEL_UNITS = 300  # of a panel that judge and adapt the network: more say little more
 WINDOWS = 24  # of series that are longer than what is read, together, to adapt the network to
-AT_ONCE = 2**23  # forecasts of structural models in memory together
+AT_ONCE = 2**20  # forecasts of structural models made together: they stay in the cache
 
 
 @dataclass(frozen=True, eq=False)

@@ -364,7 +364,7 @@ def adapt_network(
             chosen, waiting = np.sort(waiting[:size]), waiting[size:]
             rate = learning_rate * half_cosine(step / ADAPTING_STEPS)
             take_step(adapted, optimiser, examples.select(chosen), rate)
-    if network.rnn is not None:
+    if adapted.rnn is not None and network.rnn is not None:
         adapted.rnn.engine = network.rnn.engine
     return adapted.eval().requires_grad_(False)
 
