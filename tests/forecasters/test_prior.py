@@ -185,6 +185,14 @@ class TestAdaptation:
         constant = forecasts[forecasts["unique_id"] < "y30"]
         np.testing.assert_allclose(constant.iloc[:, 2:], 5.0)
 
+    @pytest.mark.parametrize("moves_from", [320, 316])
+    def test_a_long_series_that_moves_late_says_nothing(self, moves_from):
+        frame = monthly(320)
+        frame.loc[: moves_from - 1, "y"] = 7.0
+        fitted = ParaRNNForecaster(4).fit(frame)
+        assert not fitted.fitted_.adapted
+        assert np.isfinite(fitted.predict()["ParaRNN"]).all()
+
     def test_it_goes_into_the_file_and_on(self, tmp_path):
         frame = self.years(32)
         model = ParaRNNForecaster(4).fit(frame[frame["ds"] < "2008"])

@@ -41,6 +41,7 @@ from tsrnn.prior import (
     SERIES_RATE,
     Forecasts,
     TrainedPrior,
+    rows_to_learn_from,
     trained_prior,
     window_rows,
 )
@@ -55,7 +56,6 @@ ROWS_TO_ADAPT, SEASONS_TO_ADAPT = 300, 25
 # And it is adapted to so many series without a season, whose growth has something in common.
 # Panels of short series with a season gain nothing.
 UNITS_TO_ADAPT = 30
-FEWEST_TO_LEARN_FROM = 8  # rows of a series
 # Arguments that do not ask for training by differing from their defaults.
 HONOURED = frozenset(
     {"prior", "season_length", "horizon", "target", "id_col", "time_col", "freq", "missing"}
@@ -258,23 +258,17 @@ class FittedPrior(FittedModel[PriorState]):
         rows, counts = state.units
         if isinstance(arguments.prior, str) and arguments.prior == "only":
             return fitted, state
-        series = [
-            rows
-            for i in range(panel.n_series)
-            for rows in panel.series(i).T
-            # Rows that move before the last of them, so that there is something to forecast.
-            if len(rows) >= FEWEST_TO_LEARN_FROM and np.ptp(rows[: -FEWEST_TO_LEARN_FROM // 2]) > 0
-        ]
+        series = [rows for i in range(panel.n_series) for rows in panel.series(i).T]
         rate = 0.0
-        if season == 1 and len(series) >= UNITS_TO_ADAPT:
-            rate = PANEL_RATE
         if season > 1 and panel.lengths.max() >= max(ROWS_TO_ADAPT, SEASONS_TO_ADAPT * season):
             rate = SERIES_RATE
-        if rate and series:
-            prior = prior.adapted_to(series, season, rate)
-            fitted = replace(fitted, prior=prior, adapted=True)
+        if season == 1 and sum(len(rows_to_learn_from(y, 1)) > 0 for y in series) >= UNITS_TO_ADAPT:
+            rate = PANEL_RATE
+        if rate:
+            adapted = prior.adapted_to(series, season, rate)
+            fitted = replace(fitted, prior=adapted, adapted=adapted is not prior)
         if len(rows) > 1:  # one series is judged by its own errors, at every forecast
-            fitted = replace(fitted, widths=prior.panel_widths(rows, counts, season))
+            fitted = replace(fitted, widths=fitted.prior.panel_widths(rows, counts, season))
         return fitted, state
 
     def filter(self, panel: Panel) -> PriorState:

@@ -25,6 +25,7 @@ from tsrnn.prior._training import (
     PANEL_RATE,
     adapt_network,
     make_examples,
+    rows_to_learn_from,
     trained_steps,
     window_rows,
 )
@@ -196,16 +197,24 @@ class TrainedPrior(TrainedNetwork):
         Parameters
         ----------
         series : sequence of ndarray
-            Of at least 8 rows that move before the last 4. Of series longer than the window that
-            is read, overlapping windows are learned from; of many, up to 300.
+            Of series longer than the window that is read, overlapping windows are learned from; of
+            many series, up to 300.
         season_length : int
         learning_rate : float
+
+        Returns
+        -------
+        TrainedPrior
+            This one itself where there is nothing to learn from, as of constants.
         """
         length = window_rows(season_length) + trained_steps(season_length)
         chosen = [series[i] for i in spread(len(series), PANEL_UNITS)]
         most = max(1, WINDOWS // len(chosen))
         scaled = (_Part.of(rows[None], np.array([len(rows)])).values[0] for rows in chosen)
         parts = [part for rows in scaled for part in windows(rows, length, most)]
+        parts = [part for part in parts if len(rows_to_learn_from(part, season_length))]
+        if not parts:
+            return self
         examples = make_examples(parts, season_length, np.random.default_rng(0))
         return replace(self, network=adapt_network(self.network, examples, learning_rate))
 

@@ -132,6 +132,34 @@ class Batch:
     weight: Tensor
 
 
+def rows_to_learn_from(values: np.ndarray, season_length: int) -> np.ndarray:
+    """Rows of the last window of a series that training may forecast from.
+
+    From the fourth on, with a third of the trained steps to come, once the series has moved: before
+    that it has no scale.
+
+    Parameters
+    ----------
+    values : ndarray of shape (T,)
+    season_length : int
+
+    Returns
+    -------
+    integer ndarray
+
+    Examples
+    --------
+    >>> from tsrnn.prior import rows_to_learn_from
+    >>> rows_to_learn_from([5.0, 5.0, 5.0, 5.0, 6.0, 7.0, 6.0, 8.0], season_length=1)
+    array([4, 5])
+    """
+    h, window = trained_steps(season_length), window_rows(season_length)
+    values = np.asarray(values, float)[-(window + h) :]
+    last = min(len(values) - 1 - max(1, h // 3), window - 1)
+    rows = np.arange(FEWEST_BEFORE - 1, last + 1)
+    return rows[np.abs(np.diff(values)).cumsum()[rows - 1] > 0]
+
+
 def make_examples(
     series: Sequence[np.ndarray],
     season_length: int,
@@ -167,15 +195,10 @@ def make_examples(
     kept, indptr, rows, ahead = [], [0], [], []
     for values in series:
         values = values[-(window + (h if origins else 0)) :]
-        last = len(values) - 1 if origins is None else len(values) - 1 - max(1, h // 3)
-        low, high = FEWEST_BEFORE - 1, min(last, window - 1)
         if origins is None:
-            chosen = np.array([high])
+            chosen = np.array([min(len(values), window) - 1])
         else:
-            candidates = np.arange(low, high + 1)
-            # An origin of a series that has not moved yet has no scale.
-            moved = np.abs(np.diff(values)).cumsum()[low - 1 : high] > 0
-            candidates = candidates[moved[: len(candidates)]]
+            candidates = rows_to_learn_from(values, season_length)
             if not len(candidates):
                 continue
             weights = np.sqrt(candidates + 1.0)
