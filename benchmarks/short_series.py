@@ -77,19 +77,15 @@ def of_season(name: str) -> Forecasting:
     return fitted(lambda part: model_class(name)(season_length=part.season, horizon=part.h))
 
 
-def pretrained(network: str = "without") -> Forecasting:
+def pretrained(part: Part) -> Run:
     """Forecasts of the prior network, by one that was never shown the collection."""
-
-    def forecast(part: Part) -> Run:
-        unseen = NETWORKS / f"{network}_{part.collection.lower()}.safetensors"
-        prior = "auto" if part.collection == UNSEEN else unseen
-        return fitted(lambda part: ParaRNNForecaster(part.h, prior=prior))(part)
-
-    return forecast
+    unseen = NETWORKS / f"without_{part.collection.lower()}.safetensors"
+    prior = "auto" if part.collection == UNSEEN else unseen
+    return fitted(lambda part: ParaRNNForecaster(part.h, prior=prior))(part)
 
 
 FORECASTERS: dict[str, Forecasting] = {
-    "ParaRNN": pretrained(),
+    "ParaRNN": pretrained,
     "SeasonalNaive": of_season("SeasonalNaive"),
     "ETS": of_season("ETS"),
     "Theta": of_season("Theta"),

@@ -58,13 +58,13 @@ class Panel:
         """Mean over the series."""
         return float((np.abs(self.coming - forecasts.median).mean(1) / self.scale).mean())
 
-    def intervals(self, forecasts: Forecasts) -> str:
-        """Coverage of 80 percent intervals, and MSIS of those of 95 percent."""
+    def intervals(self, forecasts: Forecasts) -> tuple[float, float]:
+        """Coverage of 80 percent intervals, in percent, and MSIS of those of 95 percent."""
         low, high, lowest, highest = forecasts.at([0.1, 0.9, 0.025, 0.975]).swapaxes(0, 1)
         inside = (self.coming >= low) & (self.coming <= high)
         beyond = np.maximum(lowest - self.coming, 0) + np.maximum(self.coming - highest, 0)
         score = (highest - lowest + 2 / 0.05 * beyond).mean(1) / self.scale
-        return f"{100 * inside.mean():.1f}, {score.mean():.2f}"
+        return float(100 * inside.mean()), float(score.mean())
 
 
 def panels(part: Part, official: bool, size: int | None) -> Iterator[Panel]:
@@ -88,17 +88,17 @@ def panels(part: Part, official: bool, size: int | None) -> Iterator[Panel]:
             yield panel
 
 
-def row(panel: Panel, networks: dict[str, TrainedPrior]) -> dict[str, float | str]:
+def row(panel: Panel, networks: dict[str, TrainedPrior]) -> dict[str, float]:
     """Measures of all networks on a panel."""
     made = {name: panel.forecasts(network) for name, network in networks.items()}
-    result: dict[str, float | str] = {name: panel.mase(each) for name, each in made.items()}
+    result = {name: panel.mase(each) for name, each in made.items()}
     network = networks["network"]
-    histories = [y for y in panel.histories if len(y) >= 8 and np.ptp(y[:-4]) > 0]
-    adapted = network.adapted_to(histories, panel.season, PANEL_RATE)
+    adapted = network.adapted_to(panel.histories, panel.season, PANEL_RATE)
     result["adapted"] = panel.mase(panel.forecasts(adapted))
     widths = network.panel_widths(panel.rows, panel.lengths, panel.season)
-    result["intervals"] = panel.intervals(made["network"])
-    result["with the panel's widths"] = panel.intervals(panel.forecasts(network, widths))
+    of_panel = panel.forecasts(network, widths)
+    for name, forecasts in (("", made["network"]), (", panel's widths", of_panel)):
+        result["covers" + name], result["MSIS" + name] = panel.intervals(forecasts)
     return result
 
 
@@ -124,11 +124,11 @@ def main() -> None:
                 rows = [row(panel, networks) for panel in panels(part, official, options.panel)]
                 if not rows:
                     continue
-                means = pd.DataFrame(rows).mean(numeric_only=True).map("{:.3f}".format)
-                texts = {key: rows[0][key] for key in rows[0] if isinstance(rows[0][key], str)}
-                name = f"{part.collection} {part.frequency}"
-                table.append([name, *means, *(str(text) for text in texts.values())])
-                header = ["", *means.index, *texts]
+                means = pd.DataFrame(rows).mean()
+                digits = [1 if name.startswith("covers") else 3 for name in means.index]
+                cells = [f"{x:.{n}f}" for x, n in zip(means, digits, strict=True)]
+                table.append([f"{part.collection} {part.frequency}", *cells])
+                header = ["", *means.index]
         print("\n" + ("official test parts" if official else "last training rows") + "\n")
         print_table(header, table)
 

@@ -49,7 +49,6 @@ VARIANTS = {
     "without_m1": Variant("M1"),
     "without_m3": Variant("M3"),
     # What the recurrence of the network adds beside those of the structural models.
-    "feedforward_without_tourism": Variant("", 0),
     "feedforward_without_m1": Variant("M1", 0),
     "feedforward_without_m3": Variant("M3", 0),
 }

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -124,8 +125,11 @@ class TestAdaptation:
     def test_thirty_series_adapt_the_network(self):
         fits = [ParaRNNForecaster(4).fit(self.years(n)) for n in (29, 30)]
         assert [fit.fitted_.adapted for fit in fits] == [False, True]
-        assert "nothing is estimated from these" in str(fits[0].summary().composition)
-        assert "adapted to these by 60 small steps" in str(fits[1].summary().composition)
+        said = [fit.summary().composition for fit in fits]
+        assert "of these only the widths of its intervals are estimated" in said[0]
+        assert "adapted to these by 60 small steps" in said[1]
+        assert "a little narrow" in fits[1].interval_guarantee_
+        assert "a little narrow" not in fits[0].interval_guarantee_
         shipped = trained_prior().network.state_dict()
         adapted = fits[1].fitted_.prior.network.state_dict()
         assert all(torch.equal(shipped[name], fits[0].fitted_.prior.network.state_dict()[name])
@@ -139,7 +143,6 @@ class TestAdaptation:
         close(one, other, rtol=1e-12)
 
     def test_it_learns_what_the_series_share(self):
-        # Growth that ends at once in the year 10, in all series: an unadapted network goes on.
         frame = self.years(60, 26)
         year = frame.groupby("unique_id").cumcount()
         frame["y"] = 100 + 10 * (year % 2 == 0) + frame["y"] / 1000  # every second year
@@ -160,6 +163,28 @@ class TestAdaptation:
         model = ParaRNNForecaster(NEW, season_length=season).fit(monthly(rows))
         assert model.fitted_.adapted == adapted
 
+    def test_of_a_panel_the_long_series_alone_adapt_it(self):
+        short = pd.concat([monthly(40, seed) for seed in range(1, 4)])
+        together, alone = (
+            ParaRNNForecaster(NEW).fit(frame).fitted_.prior.network.state_dict()
+            for frame in (pd.concat([monthly(300), short]), monthly(300))
+        )
+        assert all(torch.equal(together[name], alone[name]) for name in alone)
+        constant = monthly(310, 9).assign(y=4.0)
+        assert not ParaRNNForecaster(NEW).fit(pd.concat([short, constant])).fitted_.adapted
+
+    def test_nothing_global_is_drawn_from_or_set(self):
+        frame = self.years(40)
+        state = torch.get_rng_state()
+        expected = ParaRNNForecaster(4).fit(frame).predict(level=80)
+        with torch.inference_mode():
+            close(ParaRNNForecaster(4).fit(frame).predict(level=80), expected, rtol=1e-12)
+        with ThreadPoolExecutor(2) as pool:
+            fits = list(pool.map(lambda _: ParaRNNForecaster(4).fit(frame), range(2)))
+        for fit in fits:
+            close(fit.predict(level=80), expected, rtol=1e-12)
+        assert torch.equal(torch.get_rng_state(), state)
+
     def test_what_a_long_series_repeats_is_learned(self):
         temperature = load_elnino()
         past, coming = temperature[:-120], temperature[-120:]
@@ -178,12 +203,17 @@ class TestAdaptation:
     @pytest.mark.filterwarnings("ignore::tsrnn.contract.IntervalWarning")
     @pytest.mark.parametrize("rows", [3, 7, 8])
     def test_constant_and_tiny_series_of_a_panel(self, rows):
-        frame = self.years(35, rows)
+        frame = self.years(65, rows)
         frame.loc[frame["unique_id"] < "y30", "y"] = 5.0
-        forecasts = ParaRNNForecaster(4).fit(frame).predict(level=80)
+        model = ParaRNNForecaster(4).fit(frame)
+        assert model.fitted_.adapted == (rows > 3)
+        forecasts = model.predict(level=80)
         assert np.isfinite(forecasts.iloc[:, 2:].to_numpy()).all()
-        constant = forecasts[forecasts["unique_id"] < "y30"]
-        np.testing.assert_allclose(constant.iloc[:, 2:], 5.0)
+        constant = forecasts["unique_id"] < "y30"
+        np.testing.assert_allclose(forecasts[constant].iloc[:, 2:], 5.0)
+        # Constants say nothing about the others, but that there are more series.
+        without = ParaRNNForecaster(4).fit(frame[frame["unique_id"] >= "y30"])
+        close(without.predict(level=80), forecasts[~constant], rtol=1e-2)
 
     @pytest.mark.parametrize("moves_from", [320, 316])
     def test_a_long_series_that_moves_late_says_nothing(self, moves_from):
@@ -490,7 +520,7 @@ class TestAround:
         forecasts = backtest({"prior": ParaRNNForecaster()}, LONG, h=3, n_windows=4, level=80)
         page = report(compare(forecasts), tmp_path / "page.html", models={"prior": model})
         text = page.read_text()
-        assert "the prior network alone" in text
+        assert "the prior network, trained before" in text
         assert "Recurrence features: this ParaRNNForecaster forecasts by the prior" in text
 
     def test_a_combination(self):
@@ -505,7 +535,7 @@ class TestAround:
         summary = model.summary()
         assert summary.weights.sum() == pytest.approx(1)
         assert (summary.weights.diff().dropna() <= 0).all()
-        assert "the prior network alone" in str(summary)
+        assert "the prior network, trained before" in str(summary)
         assert "12" in str(summary)
 
     @pytest.mark.filterwarnings("ignore::tsrnn.contract.IntervalWarning")

@@ -129,9 +129,10 @@ def test_a_unit_changes_nothing(factor):
     np.testing.assert_allclose(other.scale, factor * one.scale)
 
 
-def test_a_level_does_not_change_models_of_the_data():
+@pytest.mark.parametrize("level", [300, -300])
+def test_a_level_does_not_change_models_of_the_data(level):
     values = series(40)
-    one, other = (evidence_of(v, 4) for v in (values, values + 300))
+    one, other = (evidence_of(v, 4) for v in (values, values + level))
     n_models = len(TRENDS) * len(SEASONS)
     for name in ("forecasts", "deviations"):
         parts = (getattr(evidence, name)[:, :n_models] for evidence in (one, other))

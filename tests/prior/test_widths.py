@@ -73,13 +73,18 @@ def test_origins_are_the_last_row_and_every_second_before():
 )  # fmt: skip
 def test_factors_of_any_panel_are_positive_and_of_no_order(n_units, n_rows, season, seed, zeros):
     rows = panel(n_units, n_rows, season, seed)
-    rows[np.random.default_rng(seed).random(rows.shape) < zeros] = 0.0
+    rng = np.random.default_rng(seed)
+    rows[rng.random(rows.shape) < zeros] = 0.0
+    # Products that are new, as of the row `begins`, and others that are never sold.
+    begins = rng.integers(0, n_rows + 1, n_units) * (rng.random(n_units) < 0.5)
+    rows[np.arange(n_rows) < begins[:, None]] = 0.0
     lengths = np.random.default_rng(seed).integers(3, n_rows + 1, n_units)
     prior = trained_prior()
     widths = prior.panel_widths(rows, lengths, season)
     assert widths.shape == (PAST_ROWS,)
     assert np.isfinite(widths).all()
-    assert (widths > 0).all()
+    assert (widths > 0.2).all()
+    assert (widths < 5).all()
     order = np.random.default_rng(seed).permutation(n_units)
     again = prior.panel_widths(rows[order], lengths[order], season)
     np.testing.assert_allclose(again, widths, rtol=1e-9)

@@ -2,7 +2,7 @@
 
 A fit goes from settings to units (scaling, local level and spread), training and the filter, and
 gives `FittedNetworks` with the `RecurrentState` of the series, from which forecasts, intervals and
-the file follow; or nothing is trained, and a network trained before is `FittedPrior` with the
+the file follow; or a network trained before, at most adapted, is `FittedPrior` with the
 `PriorState` of the series. A *unit* is a series where its targets are forecast jointly, and one
 target of a series where each is forecast by itself. What is exported beside the forecasters is the
 shape of a fitted network, for programs that run one elsewhere.

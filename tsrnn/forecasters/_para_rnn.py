@@ -66,11 +66,11 @@ class ParaRNNForecaster(RecurrentForecaster):
     prior : {"auto", "only"}, path or None
         Network trained before, on simulated series and public collections (see
         :doc:`/prior_network`), that forecasts short series. "auto": where the longest one has
-        fewer than 400 rows, with a season fewer than 1,500, there are no exogenous columns, and
-        no argument asks for a network of one's own by differing from its default. It is adapted
-        by a few small steps to series of at least 300 rows and 25 seasons, and to panels of at
-        least 30 series without a season; the widths of its intervals follow the errors of all
-        series. A file that `tsrnn.prior.TrainedPrior.save` wrote: the same by that network, for
+        fewer than 400 rows, with a season of up to 24 rows fewer than 1,500, there are no
+        exogenous columns, and no argument asks for a network of one's own by differing from its
+        default. It is adapted by a few small steps to series of at least 300 rows and 25
+        seasons, and to panels of at least 30 series without a season; the widths of its intervals
+        follow the errors of all series. A file that `tsrnn.prior.TrainedPrior.save` wrote: the same by that network, for
         series of any length. "only": the network as it was trained, for series of any length.
         None: always train.
     season_length : int, optional

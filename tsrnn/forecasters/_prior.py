@@ -48,8 +48,9 @@ from tsrnn.prior import (
 
 SHOWN = 8  # structural models in a summary
 # Rows from which on a network trained on the series forecasts as well as the prior network:
-# without a season, and with one, where the prior network is adapted first.
-ROWS_TO_TRAIN = {False: 400, True: 1500}
+# where seasons are short enough for the prior network to be adapted to many, and else.
+ROWS_TO_TRAIN = {True: 1500, False: 400}
+SHORT_SEASON = 24  # of months and hours it was measured
 # The network is adapted to a series with a season of so many rows and seasons: fewer say too
 # little of the season's own pattern. A series without one, as an exchange rate, is better left.
 ROWS_TO_ADAPT, SEASONS_TO_ADAPT = 300, 25
@@ -74,10 +75,13 @@ FITTED: dict[str, Kind] = {
 
 GUARANTEE = (
     "Intervals: quantiles learned on other series, real and simulated, wider or narrower by the "
-    "forecast errors of the last rows: at each step by those of all series fitted to, which count "
-    "at most as much as the learned quantiles, then by those of each, against ten errors. "
+    "forecast errors of the last rows{panel} of each series, against ten errors. "
     "They cover with the stated probability on average over series like those it was trained on; "
     "for a single series nothing is guaranteed. See a backtest for coverage on these data."
+)
+OF_PANEL = (
+    ": at each step by those of all series fitted to, which count at most as much as the learned "
+    "quantiles, then by those"
 )
 IN_SAMPLE = (
     " The network was adapted to the rows whose errors these are, so that intervals are a little "
@@ -139,7 +143,7 @@ def takes_prior(arguments: Arguments, default: Arguments, panel: Panel) -> bool:
                 f"past of each target alone; got {got}. Leave these out, or train with prior=None"
             )
         return True
-    most = ROWS_TO_TRAIN[season_of(arguments, panel) > 1]
+    most = ROWS_TO_TRAIN[1 < season_of(arguments, panel) <= SHORT_SEASON]
     return not asked and not columns and int(panel.lengths.max()) < most
 
 
@@ -229,7 +233,8 @@ class FittedPrior(FittedModel[PriorState]):
     @property
     def guarantee(self) -> str:
         """Guarantee of the intervals."""
-        return GUARANTEE + IN_SAMPLE * self.adapted
+        of_panel = OF_PANEL * bool((self.widths != 1).any())
+        return GUARANTEE.format(panel=of_panel) + IN_SAMPLE * self.adapted
 
     @classmethod
     def of(
@@ -242,7 +247,7 @@ class FittedPrior(FittedModel[PriorState]):
         ValueError
             If a series has fewer than three rows.
         """
-        seed_of(arguments.random_state)  # which is legal, though nothing is drawn
+        seed_of(arguments.random_state)  # which is legal, though a fit draws by seeds of its own
         habit = habits(panel.freq)
         shortest = int(np.argmin(panel.lengths))
         if panel.lengths[shortest] < FEWEST_ROWS:
@@ -255,20 +260,23 @@ class FittedPrior(FittedModel[PriorState]):
         horizon = arguments.horizon or habit.horizon
         fitted = cls(arguments, data, horizon, season, prior, False, np.ones(PAST_ROWS))
         state = fitted.filter(panel)
-        rows, counts = state.units
         if isinstance(arguments.prior, str) and arguments.prior == "only":
             return fitted, state
-        series = [rows for i in range(panel.n_series) for rows in panel.series(i).T]
-        rate = 0.0
-        if season > 1 and panel.lengths.max() >= max(ROWS_TO_ADAPT, SEASONS_TO_ADAPT * season):
-            rate = SERIES_RATE
-        if season == 1 and sum(len(rows_to_learn_from(y, 1)) > 0 for y in series) >= UNITS_TO_ADAPT:
-            rate = PANEL_RATE
-        if rate:
+        series = [target for i in range(panel.n_series) for target in panel.series(i).T]
+        if season > 1:
+            most = max(ROWS_TO_ADAPT, SEASONS_TO_ADAPT * season)
+            series = [rows for rows in series if len(rows) >= most]
+            enough, rate = len(series) > 0, SERIES_RATE
+        else:
+            series = [rows for rows in series if len(rows_to_learn_from(rows, season))]
+            enough, rate = len(series) >= UNITS_TO_ADAPT, PANEL_RATE
+        if enough:
             adapted = prior.adapted_to(series, season, rate)
             fitted = replace(fitted, prior=adapted, adapted=adapted is not prior)
-        if len(rows) > 1:  # one series is judged by its own errors, at every forecast
-            fitted = replace(fitted, widths=fitted.prior.panel_widths(rows, counts, season))
+        last_rows, counts = state.units
+        if len(counts) > 1:  # one series is judged by its own errors, at every forecast
+            widths = fitted.prior.panel_widths(last_rows, counts, season)
+            fitted = replace(fitted, widths=widths)
         return fitted, state
 
     def filter(self, panel: Panel) -> PriorState:
@@ -278,7 +286,8 @@ class FittedPrior(FittedModel[PriorState]):
         scale = np.ones((panel.n_series, panel.values.shape[1]))
         for i in range(panel.n_series):
             rows = panel.series(i)
-            deviation = rows.std(0)
+            largest = np.abs(rows).max(0)  # so that squares do not overflow
+            deviation = largest * (rows / np.where(largest > 0, largest, 1.0)).std(0)
             scale[i] = np.where(deviation > 0, deviation, 1.0)
             tail[i, : min(window, len(rows))] = rows[-window:]
         return PriorState(panel.ids, panel.last_times, scale, lengths, tail)
@@ -407,15 +416,14 @@ def summarise_prior(fitted: FittedPrior, state: PriorState) -> PriorSummary:
     """Build the summary of a forecaster that uses the prior network."""
     data, prior = fitted.data, fitted.prior
     if fitted.adapted:
-        composition = (
-            "Forecasts: the prior network, trained before on other series and adapted to these by "
-            f"{ADAPTING_STEPS} small steps. {prior.description}"
-        )
+        fit = f"; it was adapted to these by {ADAPTING_STEPS} small steps"
+    elif (fitted.widths != 1).any():
+        fit = "; of these only the widths of its intervals are estimated"
     else:
-        composition = (
-            "Forecasts: the prior network alone, trained before on other series; nothing is "
-            f"estimated from these. {prior.description}"
-        )
+        fit = "; nothing is estimated from these"
+    composition = (
+        f"Forecasts: the prior network, trained before on other series{fit}. {prior.description}"
+    )
     facts: dict[str, object] = {
         "Series": len(state.ids),
         "Rows": int(state.n_rows.sum()),

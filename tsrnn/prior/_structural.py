@@ -309,7 +309,8 @@ def _evidence(
             features[:, t, :_N_ERRORS] = _seen(score, models)
         if t:
             squares += error**2 / variance
-        ranked = np.where(positive[:, t, None, None], likelihood, [[[0.0], [-np.inf]]])
+        of_data_alone = np.where(positive[:, t, None, None], 0.0, [[[0.0], [-np.inf]]])
+        ranked = likelihood + of_data_alone
         ranked = ranked - ranked.max((1, 2), keepdims=True)
         features[:, t, _N_ERRORS : _N_ERRORS + _N_SHARES] = _shares(ranked, models)
         here = np.flatnonzero(origins[:, t])

@@ -32,7 +32,7 @@ from tsrnn.prior._training import (
 from tsrnn.prior._widths import (
     EVERY,
     PAST_ROWS,
-    Origins,
+    PastForecasts,
     Scores,
     by_step,
     own_factors,
@@ -44,6 +44,7 @@ from tsrnn.prior._widths import (
 FEWEST_ROWS = 3  # two changes: one has no spread
 LONGEST_SEASON = 60  # a state of more effects takes seconds a series
 PANEL_UNITS = 300  # of a panel that judge and adapt the network: more say little more
+SEASONAL_UNITS = 100  # that adapt it where there is a season, and a gigabyte of forecasts of models
 WINDOWS = 24  # of series that are longer than what is read, together, to adapt the network to
 AT_ONCE = 2**20  # forecasts of structural models made together: they stay in the cache
 
@@ -86,9 +87,9 @@ class Forecasts:
         scores, known = ndtri(ranks), ndtri(PROBABILITIES)
         right = np.clip(np.searchsorted(known, scores), 1, len(known) - 1)
         weight = (scores - known[right - 1]) / (known[right] - known[right - 1])
-        by_step = self.quantiles.swapaxes(1, 2)[None]
+        quantiles = self.quantiles.swapaxes(1, 2)[None]
         low, high = (
-            np.take_along_axis(by_step, place[..., None], -1)[..., 0]
+            np.take_along_axis(quantiles, place[..., None], -1)[..., 0]
             for place in (right - 1, right)
         )
         return (1 - weight) * low + weight * high
@@ -160,17 +161,17 @@ class TrainedPrior(TrainedNetwork):
         states = np.empty((len(values), self.network.state_size))
         total = np.zeros(self.n_models(season_length))
         for units, part in self._parts(values, lengths, season_length, h):
-            origins = self._predict(part, season_length, h)
-            scaled = origins.offsets * by_step(widths, origins.offsets.shape[-1])
-            origins = replace(origins, offsets=scaled)
-            factors = own_factors(past_scores(part.values, part.lengths, origins))[:, None]
-            final, varies = origins.final, part.varies
-            median = np.where(varies, origins.median[final], part.last)[:, :h]
+            made = self._predict(part, season_length, h)
+            scaled = made.offsets * by_step(widths, made.offsets.shape[-1])
+            made = replace(made, offsets=scaled)
+            factors = own_factors(past_scores(part.values, part.lengths, made))[:, None]
+            final, varies = made.final, part.varies
+            median = np.where(varies, made.median[final], part.last)[:, :h]
             offsets = scaled[final, :, :h] * np.where(varies, factors, 0.0)[..., None]
             medians[units] = median * part.unit
             quantiles[units] = (median[:, None] + offsets) * part.unit[:, None]
-            states[units] = origins.state[final]
-            total += origins.weights[final, :, :h].mean(-1).sum(0)
+            states[units] = made.state[final]
+            total += made.weights[final, :, :h].mean(-1).sum(0)
         shares = pd.Series(total / len(values), self.names(season_length))
         return Forecasts(medians, quantiles, shares, states)
 
@@ -182,7 +183,7 @@ class TrainedPrior(TrainedNetwork):
         Forecasts of the last rows of up to 300 units, as far apart as there are, are held against
         the values that came. Of one unit all factors are 1: `forecast` knows of its own errors.
         """
-        chosen = spread(len(values), PANEL_UNITS)
+        chosen = evenly(len(values), PANEL_UNITS)
         scores = [
             past_scores(part.values, part.lengths, self._predict(part, season_length, PAST_ROWS))
             for _, part in self._parts(values[chosen], lengths[chosen], season_length, PAST_ROWS)
@@ -198,7 +199,7 @@ class TrainedPrior(TrainedNetwork):
         ----------
         series : sequence of ndarray
             Of series longer than the window that is read, overlapping windows are learned from; of
-            many series, up to 300.
+            many series up to 300, with a season 100.
         season_length : int
         learning_rate : float
 
@@ -208,10 +209,11 @@ class TrainedPrior(TrainedNetwork):
             This one itself where there is nothing to learn from, as of constants.
         """
         length = window_rows(season_length) + trained_steps(season_length)
-        chosen = [series[i] for i in spread(len(series), PANEL_UNITS)]
-        most = max(1, WINDOWS // len(chosen))
+        most = PANEL_UNITS if season_length == 1 else SEASONAL_UNITS
+        chosen = [series[i] for i in evenly(len(series), most)]
+        each = max(1, WINDOWS // len(chosen))
         scaled = (_Part.of(rows[None], np.array([len(rows)])).values[0] for rows in chosen)
-        parts = [part for rows in scaled for part in windows(rows, length, most)]
+        parts = [part for rows in scaled for part in windows(rows, length, each)]
         parts = [part for part in parts if len(rows_to_learn_from(part, season_length))]
         if not parts:
             return self
@@ -228,7 +230,7 @@ class TrainedPrior(TrainedNetwork):
             yield units, _Part.of(values[units, : lengths[units].max()], lengths[units])
 
     @torch.inference_mode()
-    def _predict(self, part: _Part, season_length: int, h: int) -> Origins:
+    def _predict(self, part: _Part, season_length: int, h: int) -> PastForecasts:
         """Forecasts of the last rows of all units and of those after them."""
         place = past_origins(part.lengths, part.values.shape[1], FEWEST_ROWS)
         units, rows = np.nonzero(place)
@@ -248,7 +250,7 @@ class TrainedPrior(TrainedNetwork):
             likelihood.clamp(min=-1e4),
         )
         last, scale = evidence.last[:, None], evidence.scale[:, None]
-        return Origins(
+        return PastForecasts(
             units,
             rows,
             rows == part.lengths[units] - 1,
@@ -297,7 +299,7 @@ class _Part:
         return (self.values != self.values[:, :1]).any(1, keepdims=True)
 
 
-def spread(n: int, most: int) -> np.ndarray:
+def evenly(n: int, most: int) -> np.ndarray:
     """Numbers below n, up to `most` of them, as far apart as there are."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
 

@@ -347,9 +347,10 @@ def adapt_network(
 ) -> PriorNetwork:
     """Take a trained network a few small steps towards given series.
 
-    `ADAPTING_STEPS` steps of Adam, none of which moves a weight by more than the learning rate, are
-    a prior at the trained weights: what the series do not say loudly stays as it was learned. The
-    same examples give the same network.
+    `ADAPTING_STEPS` steps of Adam, which move a weight by hardly more than the learning rate each,
+    are a prior at the trained weights: what the series do not say loudly stays as it was learned.
+    Batches are drawn with a seed of their own, and there is no dropout: the same examples give the
+    same network.
 
     Parameters
     ----------
@@ -374,22 +375,22 @@ def adapt_network(
     >>> adapt_network(network, examples) is network
     False
     """
-    adapted, rng = copy.deepcopy(network).train().requires_grad_(True), np.random.default_rng(0)
-    if adapted.rnn is not None:
-        adapted.rnn.engine = "auto"  # gradients through the loop in torch are slow
-    optimiser = torch.optim.Adam(adapted.parameters())
-    size, waiting = min(BATCH_SIZE, len(examples)), np.empty(0, int)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)  # of dropout
+    rng, waiting = np.random.default_rng(0), np.empty(0, int)
+    size = min(BATCH_SIZE, len(examples))
+    with torch.inference_mode(False), torch.enable_grad():  # whatever a caller has set
+        adapted = copy.deepcopy(network).eval().requires_grad_(True)
+        if adapted.rnn is not None:
+            adapted.rnn.engine = "auto"  # gradients through the loop in torch are slow
+        optimiser = torch.optim.Adam(adapted.parameters())
         for step in range(ADAPTING_STEPS):
             if len(waiting) < size:
                 waiting = rng.permutation(len(examples))
             chosen, waiting = np.sort(waiting[:size]), waiting[size:]
             rate = learning_rate * half_cosine(step / ADAPTING_STEPS)
             take_step(adapted, optimiser, examples.select(chosen), rate)
-    if adapted.rnn is not None and network.rnn is not None:
-        adapted.rnn.engine = network.rnn.engine
-    return adapted.eval().requires_grad_(False)
+        if adapted.rnn is not None and network.rnn is not None:
+            adapted.rnn.engine = network.rnn.engine
+        return adapted.requires_grad_(False)
 
 
 def _alike(examples: TrainingExamples, size: int, rng: np.random.Generator) -> list[np.ndarray]:

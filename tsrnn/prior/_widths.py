@@ -22,7 +22,7 @@ TINY = 1e-9  # of rounding in probabilities
 
 
 @dataclass(frozen=True, eq=False)
-class Origins:
+class PastForecasts:
     """Forecasts of h rows from O origins, the last row of each unit and some before it.
 
     Attributes
@@ -70,24 +70,25 @@ def past_origins(lengths: np.ndarray, n_rows: int, fewest: int) -> np.ndarray:
     return origins | (before == 0)
 
 
-def past_scores(values: np.ndarray, lengths: np.ndarray, origins: Origins) -> Scores:
+def past_scores(values: np.ndarray, lengths: np.ndarray, forecasts: PastForecasts) -> Scores:
     """Scores of the forecasts of rows that came, of units `values` (U, T)."""
+    units, rows = forecasts.units, forecasts.rows
     steps = np.arange(1, PAST_ROWS + 1)
-    ahead = origins.rows[:, None] + steps
-    known = ahead < lengths[origins.units][:, None]
-    actual = values[origins.units[:, None], np.minimum(ahead, values.shape[1] - 1)]
-    error = actual - origins.median[:, :PAST_ROWS]
-    half = np.where(
-        error > 0, origins.offsets[:, HIGH, :PAST_ROWS], -origins.offsets[:, LOW, :PAST_ROWS]
-    )
-    known &= half > 0
+    ahead = rows[:, None] + steps
+    actual = values[units[:, None], np.minimum(ahead, values.shape[1] - 1)]
+    error = actual - forecasts.median[:, :PAST_ROWS]
+    offsets = forecasts.offsets[..., :PAST_ROWS]
+    half = np.where(error > 0, offsets[:, HIGH], -offsets[:, LOW])
+    # Before a unit has moved its intervals have no width to judge.
+    moved = np.maximum.accumulate(values != values[:, :1], 1)[units, rows]
+    known = (ahead < lengths[units][:, None]) & (half > 0) & moved[:, None]
     score = np.where(known, np.abs(error) / np.where(half > 0, half, 1.0), 0.0)
     weight = np.where(known, np.minimum(EVERY / steps, 1.0), 0.0)
     # An origin has the place in its unit that its distance from the last row gives.
-    place = (lengths[origins.units] - 1 - origins.rows) // EVERY
+    place = (lengths[units] - 1 - rows) // EVERY
     shape = len(lengths), PAST_ROWS // EVERY + 1, PAST_ROWS
     result = Scores(np.zeros(shape), np.zeros(shape))
-    result.values[origins.units, place], result.weights[origins.units, place] = score, weight
+    result.values[units, place], result.weights[units, place] = score, weight
     return result
 
 
