@@ -2,8 +2,9 @@
 
 Windows of n rows, of series that the prior network was never shown, are forecast by a
 `ParaRNNForecaster` that trains a network for each (``prior=None``), by the prior network as it was
-trained (``prior="only"``), and by the same adapted to the window. MASE, means over windows, and how
-often the adapted network is better than the one that is trained. Monthly are the temperatures of
+trained (``prior="only"``), and by the same adapted to the window. MASE, means over windows, how
+often the adapted network is better than the one that is trained, and how many values its intervals
+of 80 and 95 percent cover, a tenth wider as of a single series. Monthly are the temperatures of
 the eastern Pacific; hourly series are those of ETTh1 and of the weather at one place, daily ones
 exchange rates, from the files of a folder. None of them is in the collections that the prior
 network learned from, nor in those by which it is judged.
@@ -23,12 +24,13 @@ from _timing import print_table
 
 from tsrnn import ParaRNNForecaster
 from tsrnn.datasets import load_elnino
-from tsrnn.prior import PANEL_RATE, SERIES_RATE, trained_prior, window_rows
+from tsrnn.prior import PANEL_RATE, PAST_ROWS, SERIES_RATE, trained_prior, window_rows
 
 ROWS = (120, 200, 300, 400, 800, 1600)
 WINDOWS = 10
 H = {"MS": 18, "h": 24, "D": 14}
 SEASON = {"MS": 12, "h": 24, "D": 1}
+IN_SAMPLE_WIDTH = 1.1  # as a fit to one series has it
 
 
 def series(folder: Path) -> Iterator[tuple[str, str, list[np.ndarray]]]:
@@ -59,8 +61,11 @@ def windows(
     return drawn
 
 
-def forecasts(past: np.ndarray, freq: str, h: int) -> dict[str, np.ndarray]:
-    """Forecasts of the h rows after a window, NaN of a network for which it is too short."""
+def forecasts(past: np.ndarray, freq: str, h: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Forecasts of the h rows after a window, NaN of a network for which it is too short.
+
+    With the ends (4, h) of the intervals of the adapted network.
+    """
     times = pd.date_range("2000-01-01", periods=len(past), freq=freq)
     frame, season = pd.Series(past, times, name="y"), SEASON[freq]
 
@@ -74,8 +79,10 @@ def forecasts(past: np.ndarray, freq: str, h: int) -> dict[str, np.ndarray]:
     rate = SERIES_RATE if season > 1 else PANEL_RATE
     adapted = trained_prior().adapted_to([past], season, rate)
     rows = past[-window_rows(season) :]
-    made = adapted.forecast(rows[None], np.array([len(rows)]), season, h)
-    return {"trained": fitted(None), "prior": fitted("only"), "adapted": made.median[0]}
+    wider = np.full(PAST_ROWS, IN_SAMPLE_WIDTH)
+    made = adapted.forecast(rows[None], np.array([len(rows)]), season, h, wider)
+    points = {"trained": fitted(None), "prior": fitted("only"), "adapted": made.median[0]}
+    return points, made.at([0.1, 0.9, 0.025, 0.975])[0]
 
 
 def main() -> None:
@@ -85,7 +92,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")  # about intervals that are not asked for
-    header = ["series", "rows", "windows", "trained", "prior", "adapted", "adapted is better, %"]
+    header = ["series", "rows", "windows", "trained", "prior", "adapted", "adapted is better, %",
+              "covers at 80", "covers at 95"]  # fmt: skip
     table = []
     for name, freq, values in series(options.data):
         rng, h, season = np.random.default_rng(0), H[freq], SEASON[freq]
@@ -94,15 +102,20 @@ def main() -> None:
             if not drawn:
                 continue
             scores: dict[str, list[float]] = {}
+            inside = []
             for past, coming in drawn:
                 lag = season if n > 2 * season else 1
                 scale = np.abs(past[lag:] - past[:-lag]).mean()
-                for label, forecast in forecasts(past, freq, h).items():
+                points, (low, high, lowest, highest) = forecasts(past, freq, h)
+                pairs = ((low, high), (lowest, highest))
+                inside.append([((coming >= a) & (coming <= b)).mean() for a, b in pairs])
+                for label, forecast in points.items():
                     error = float(np.abs(forecast - coming).mean() / scale)
                     scores.setdefault(label, []).append(error)
             better = np.mean(np.array(scores["adapted"]) < np.array(scores["trained"]))
             means = [f"{np.mean(each):.3f}" for each in scores.values()]
-            table.append([name, str(n), str(len(drawn)), *means, f"{100 * better:.0f}"])
+            covers = [f"{100 * share:.1f}" for share in np.mean(inside, 0)]
+            table.append([name, str(n), str(len(drawn)), *means, f"{100 * better:.0f}", *covers])
             print(*table[-1], flush=True)
     print_table(header, table)
 

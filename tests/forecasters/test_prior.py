@@ -128,8 +128,8 @@ class TestAdaptation:
         said = [fit.summary().composition for fit in fits]
         assert "of these only the widths of its intervals are estimated" in said[0]
         assert "adapted to these by 60 small steps" in said[1]
-        assert "a little narrow" in fits[1].interval_guarantee_
-        assert "a little narrow" not in fits[0].interval_guarantee_
+        assert "was adapted to the rows" in fits[1].interval_guarantee_
+        assert "was adapted to the rows" not in fits[0].interval_guarantee_
         shipped = trained_prior().network.state_dict()
         adapted = fits[1].fitted_.prior.network.state_dict()
         assert all(torch.equal(shipped[name], fits[0].fitted_.prior.network.state_dict()[name])
@@ -162,6 +162,13 @@ class TestAdaptation:
     def test_a_long_series_with_a_season_adapts_the_network(self, rows, season, adapted):
         model = ParaRNNForecaster(NEW, season_length=season).fit(monthly(rows))
         assert model.fitted_.adapted == adapted
+
+    def test_intervals_of_one_series_allow_for_known_rows(self):
+        model = ParaRNNForecaster(NEW).fit(monthly(310))
+        rows, counts = model.state_.units
+        expected = model.fitted_.prior.forecast(rows, counts, 12, NEW, np.full(12, 1.1))
+        ends = model.predict(level=80)[["ParaRNN-lo-80", "ParaRNN-hi-80"]].to_numpy().T
+        np.testing.assert_allclose(ends, expected.at([0.1, 0.9])[0], rtol=1e-9)
 
     def test_of_a_panel_the_long_series_alone_adapt_it(self):
         short = pd.concat([monthly(40, seed) for seed in range(1, 4)])

@@ -70,9 +70,9 @@ class ParaRNNForecaster(RecurrentForecaster):
         exogenous columns, and no argument asks for a network of one's own by differing from its
         default. It is adapted by a few small steps to series of at least 300 rows and 25
         seasons, and to panels of at least 30 series without a season; the widths of its intervals
-        follow the errors of all series. A file that `tsrnn.prior.TrainedPrior.save` wrote: the same by that network, for
-        series of any length. "only": the network as it was trained, for series of any length.
-        None: always train.
+        follow the errors of all series. A file that `tsrnn.prior.TrainedPrior.save` wrote: the
+        same by that network, for series of any length. "only": the network as it was trained,
+        for series of any length. None: always train.
     season_length : int, optional
         Rows of a season, 1 for none; by frequency, of an integer index 1. The prior network
         forecasts without a season where it is longer than 60 rows.
