@@ -161,17 +161,17 @@ class TrainedPrior(TrainedNetwork):
         states = np.empty((len(values), self.network.state_size))
         total = np.zeros(self.n_models(season_length))
         for units, part in self._parts(values, lengths, season_length, h):
-            made = self._predict(part, season_length, h)
-            scaled = made.offsets * by_step(widths, made.offsets.shape[-1])
-            made = replace(made, offsets=scaled)
-            factors = own_factors(past_scores(part.values, part.lengths, made))[:, None]
-            final, varies = made.final, part.varies
-            median = np.where(varies, made.median[final], part.last)[:, :h]
+            past = self._predict(part, season_length, h)
+            scaled = past.offsets * by_step(widths, past.offsets.shape[-1])
+            past = replace(past, offsets=scaled)
+            factors = own_factors(past_scores(part.values, part.lengths, past))[:, None]
+            final, varies = past.final, part.varies
+            median = np.where(varies, past.median[final], part.last)[:, :h]
             offsets = scaled[final, :, :h] * np.where(varies, factors, 0.0)[..., None]
             medians[units] = median * part.unit
             quantiles[units] = (median[:, None] + offsets) * part.unit[:, None]
-            states[units] = made.state[final]
-            total += made.weights[final, :, :h].mean(-1).sum(0)
+            states[units] = past.state[final]
+            total += past.weights[final, :, :h].mean(-1).sum(0)
         shares = pd.Series(total / len(values), self.names(season_length))
         return Forecasts(medians, quantiles, shares, states)
 
