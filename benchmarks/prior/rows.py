@@ -24,13 +24,19 @@ from _timing import print_table
 
 from tsrnn import ParaRNNForecaster
 from tsrnn.datasets import load_elnino
-from tsrnn.prior import PANEL_RATE, PAST_ROWS, SERIES_RATE, trained_prior, window_rows
+from tsrnn.prior import (
+    IN_SAMPLE_WIDTH,
+    PANEL_RATE,
+    PAST_ROWS,
+    SERIES_RATE,
+    trained_prior,
+    window_rows,
+)
 
 ROWS = (120, 200, 300, 400, 800, 1600)
 WINDOWS = 10
 H = {"MS": 18, "h": 24, "D": 14}
 SEASON = {"MS": 12, "h": 24, "D": 1}
-IN_SAMPLE_WIDTH = 1.1  # as a fit to one series has it
 
 
 def series(folder: Path) -> Iterator[tuple[str, str, list[np.ndarray]]]:

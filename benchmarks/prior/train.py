@@ -9,9 +9,9 @@ Collections are of levels. Users forecast rates as well, which return to a mean:
 changes of the same series stand beside them, and a share of the simulated series is differenced.
 Averages of months are quarters, those of hours days.
 
-The examples, series with all that the structural models say of them, are made once, in ten
-minutes of two cores, and kept in a folder. Then the networks are trained side by side, in half an
-hour. A training that was stopped goes on from its last epoch.
+The examples, series with all that the structural models say of them, are made once, in some
+minutes of two cores, and kept in a folder. Then the networks are trained side by side, in a quarter
+of an hour. A training that was stopped goes on from its last epoch.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def test_a_panel_is_its_series_alone(plain):
 def test_a_panel_shares_the_widths_of_its_intervals(model, plain):
     forecasts, own = model.predict(level=80), plain.predict(level=80)
     close(forecasts[["unique_id", "ds", "ParaRNN"]], own[["unique_id", "ds", "ParaRNN"]])
-    rows, counts = model.state_.units
+    rows, counts = model.state_.last_rows
     widths = trained_prior().panel_widths(rows, counts, 12)
     np.testing.assert_allclose(model.fitted_.widths, widths)
     assert not np.allclose(widths, 1)
@@ -165,7 +165,7 @@ class TestAdaptation:
 
     def test_intervals_of_one_series_allow_for_known_rows(self):
         model = ParaRNNForecaster(NEW).fit(monthly(310))
-        rows, counts = model.state_.units
+        rows, counts = model.state_.last_rows
         expected = model.fitted_.prior.forecast(rows, counts, 12, NEW, np.full(12, 1.1))
         ends = model.predict(level=80)[["ParaRNN-lo-80", "ParaRNN-hi-80"]].to_numpy().T
         np.testing.assert_allclose(ends, expected.at([0.1, 0.9])[0], rtol=1e-9)
@@ -318,7 +318,8 @@ class TestWhatForecasts:
             raise TrainsError
 
         monkeypatch.setattr(RecurrentForecaster, "_fit_panels", refuse)
-        monkeypatch.setattr(_prior, "ROWS_TO_TRAIN", {False: 20, True: 50})
+        monkeypatch.setattr(_prior, "ROWS_TO_TRAIN", 20)
+        monkeypatch.setattr(_prior, "ROWS_WITH_SEASON", 50)
 
         def trains(frame, **arguments):
             try:
@@ -406,7 +407,7 @@ class TestWhatForecasts:
 
 
 def test_fewer_rows_than_it_takes_are_forecast_and_more_trained(monkeypatch):
-    monkeypatch.setattr(_prior, "ROWS_TO_TRAIN", {False: 30, True: 30})
+    monkeypatch.setattr(_prior, "ROWS_WITH_SEASON", 30)
     fits = [ParaRNNForecaster(3, random_state=0).fit(monthly(rows)) for rows in (29, 30)]
     assert [type(fit.fitted_) for fit in fits] == [FittedPrior, FittedNetworks]
     # A backtest whose origins are on both sides fits each by its rows.

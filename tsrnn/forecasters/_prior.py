@@ -35,31 +35,29 @@ from tsrnn.interpret import WIDTH, section, two_columns, wrapped
 from tsrnn.prior import (
     ADAPTING_STEPS,
     FEWEST_ROWS,
+    IN_SAMPLE_WIDTH,
     LONGEST_SEASON,
     PANEL_RATE,
     PAST_ROWS,
     SERIES_RATE,
     Forecasts,
     TrainedPrior,
-    rows_to_learn_from,
     trained_prior,
+    training_origins,
     window_rows,
 )
 
 SHOWN = 8  # structural models in a summary
-# Rows from which on a network trained on the series forecasts as well as the prior network:
-# where seasons are short enough for the prior network to be adapted to many, and else.
-ROWS_TO_TRAIN = {True: 1500, False: 400}
-SHORT_SEASON = 24  # of months and hours it was measured
+# Rows from which on a network trained on the series forecasts as well as the prior network, and
+# the same where seasons are short enough for it to be adapted to many; measured on months, hours.
+ROWS_TO_TRAIN, ROWS_WITH_SEASON = 400, 1500
+SHORT_SEASON = 24
 # The network is adapted to a series with a season of so many rows and seasons: fewer say too
 # little of the season's own pattern. A series without one, as an exchange rate, is better left.
 ROWS_TO_ADAPT, SEASONS_TO_ADAPT = 300, 25
 # And it is adapted to so many series without a season, whose growth has something in common.
 # Panels of short series with a season gain nothing.
 UNITS_TO_ADAPT = 30
-# Factor of the widths of one series that the network was adapted to: its errors are of rows that
-# are known. So intervals of 80 percent covered 73 to 84 in windows of months and hours.
-IN_SAMPLE_WIDTH = 1.1
 # Arguments that do not ask for training by differing from their defaults.
 HONOURED = frozenset(
     {"prior", "season_length", "horizon", "target", "id_col", "time_col", "freq", "missing"}
@@ -146,7 +144,8 @@ def takes_prior(arguments: Arguments, default: Arguments, panel: Panel) -> bool:
                 f"past of each target alone; got {got}. Leave these out, or train with prior=None"
             )
         return True
-    most = ROWS_TO_TRAIN[1 < season_of(arguments, panel) <= SHORT_SEASON]
+    short = 1 < season_of(arguments, panel) <= SHORT_SEASON
+    most = ROWS_WITH_SEASON if short else ROWS_TO_TRAIN
     return not asked and not columns and int(panel.lengths.max()) < most
 
 
@@ -192,8 +191,8 @@ class PriorState(SeriesArrays):
         return np.minimum(self.n_rows, self.tail.shape[1])
 
     @property
-    def units(self) -> tuple[np.ndarray, np.ndarray]:
-        """Last rows (U, W) of all units, series by series, target by target, and their numbers."""
+    def last_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Last rows (U, W), series by series, target by target, and how many each has (U,)."""
         n_series, window, n_targets = self.tail.shape
         rows = self.tail.swapaxes(1, 2).reshape(n_series * n_targets, window)
         return rows, self.counts.repeat(n_targets)
@@ -271,12 +270,12 @@ class FittedPrior(FittedModel[PriorState]):
             series = [rows for rows in series if len(rows) >= most]
             enough, rate = len(series) > 0, SERIES_RATE
         else:
-            series = [rows for rows in series if len(rows_to_learn_from(rows, season))]
+            series = [rows for rows in series if len(training_origins(rows, season))]
             enough, rate = len(series) >= UNITS_TO_ADAPT, PANEL_RATE
         if enough:
             adapted = prior.adapted_to(series, season, rate)
             fitted = replace(fitted, prior=adapted, adapted=adapted is not prior)
-        last_rows, counts = state.units
+        last_rows, counts = state.last_rows
         if len(counts) > 1:  # one series is judged by its own errors, at every forecast
             widths = fitted.prior.panel_widths(last_rows, counts, season)
             fitted = replace(fitted, widths=widths)
@@ -308,7 +307,7 @@ class FittedPrior(FittedModel[PriorState]):
         """Predictive distributions of all units, series by series, target by target."""
         single = len(self.data.ids) * self.data.n_targets == 1
         widths = self.widths * (IN_SAMPLE_WIDTH if self.adapted and single else 1.0)
-        return self.prior.forecast(*state.units, self.season_length, h, widths)
+        return self.prior.forecast(*state.last_rows, self.season_length, h, widths)
 
     def forecast(
         self, state: PriorState, h: int, levels: list[float], future: np.ndarray | None

@@ -59,19 +59,20 @@ from tsrnn.prior._training import (
     TrainingExamples,
     adapt_network,
     make_examples,
-    rows_to_learn_from,
     train_network,
     trained_steps,
+    training_origins,
     window_rows,
 )
 from tsrnn.prior._trends import broken_trend, cycles, gaussian_process, growth_curve
-from tsrnn.prior._widths import PAST_ROWS
+from tsrnn.prior._widths import IN_SAMPLE_WIDTH, PAST_ROWS
 
 __all__ = [
     "ADAPTING_STEPS",
     "COMBINED",
     "COMPONENTS",
     "FEWEST_ROWS",
+    "IN_SAMPLE_WIDTH",
     "LAYERS",
     "LONGEST_SEASON",
     "PANEL_RATE",
@@ -117,7 +118,6 @@ __all__ = [
     "prior_deviation",
     "random_walk",
     "rounding",
-    "rows_to_learn_from",
     "sarima",
     "scale",
     "season_shapes",
@@ -128,6 +128,7 @@ __all__ = [
     "trained_combiner",
     "trained_prior",
     "trained_steps",
+    "training_origins",
     "volatility",
     "window_rows",
     "zeros",

@@ -316,8 +316,8 @@ def _evidence(
         here = np.flatnonzero(origins[:, t])
         if len(here):
             forecast = _forecasts(models, state[here], t, h)
-            square = (squares[here] + first_squares[here, :, t, None])[..., None]
-            spread = np.sqrt(square / (DEGREES + t) * _variances(models, covariance, t, h))
+            noise = (squares[here] + first_squares[here, :, t, None])[..., None] / (DEGREES + t)
+            spread = np.sqrt(noise * _variances(models, covariance, t, h))
             last, change = values[here, t], changes[here, t]
             forecast, spread = _on_one_scale(forecast, spread, positive[here, t], last, change)
             collected.append(

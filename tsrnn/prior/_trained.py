@@ -25,14 +25,14 @@ from tsrnn.prior._training import (
     PANEL_RATE,
     adapt_network,
     make_examples,
-    rows_to_learn_from,
     trained_steps,
+    training_origins,
     window_rows,
 )
 from tsrnn.prior._widths import (
     EVERY,
     PAST_ROWS,
-    PastForecasts,
+    OriginForecasts,
     Scores,
     by_step,
     own_factors,
@@ -44,7 +44,7 @@ from tsrnn.prior._widths import (
 FEWEST_ROWS = 3  # two changes: one has no spread
 LONGEST_SEASON = 60  # a state of more effects takes seconds a series
 PANEL_UNITS = 300  # of a panel that judge and adapt the network: more say little more
-SEASONAL_UNITS = 100  # that adapt it where there is a season, and a gigabyte of forecasts of models
+SEASONAL_UNITS = 100  # that adapt it where there is a season: more take a gigabyte
 WINDOWS = 24  # of series that are longer than what is read, together, to adapt the network to
 AT_ONCE = 2**20  # forecasts of structural models made together: they stay in the cache
 
@@ -161,17 +161,17 @@ class TrainedPrior(TrainedNetwork):
         states = np.empty((len(values), self.network.state_size))
         total = np.zeros(self.n_models(season_length))
         for units, part in self._parts(values, lengths, season_length, h):
-            past = self._predict(part, season_length, h)
-            scaled = past.offsets * by_step(widths, past.offsets.shape[-1])
-            past = replace(past, offsets=scaled)
-            factors = own_factors(past_scores(part.values, part.lengths, past))[:, None]
-            final, varies = past.final, part.varies
-            median = np.where(varies, past.median[final], part.last)[:, :h]
+            forecasts = self._predict(part, season_length, h)
+            scaled = forecasts.offsets * by_step(widths, forecasts.offsets.shape[-1])
+            forecasts = replace(forecasts, offsets=scaled)
+            factors = own_factors(past_scores(part.values, part.lengths, forecasts))[:, None]
+            final, varies = forecasts.final, part.varies
+            median = np.where(varies, forecasts.median[final], part.last)[:, :h]
             offsets = scaled[final, :, :h] * np.where(varies, factors, 0.0)[..., None]
             medians[units] = median * part.unit
             quantiles[units] = (median[:, None] + offsets) * part.unit[:, None]
-            states[units] = past.state[final]
-            total += past.weights[final, :, :h].mean(-1).sum(0)
+            states[units] = forecasts.state[final]
+            total += forecasts.weights[final, :, :h].mean(-1).sum(0)
         shares = pd.Series(total / len(values), self.names(season_length))
         return Forecasts(medians, quantiles, shares, states)
 
@@ -214,7 +214,7 @@ class TrainedPrior(TrainedNetwork):
         each = max(1, WINDOWS // len(chosen))
         scaled = (_Part.of(rows[None], np.array([len(rows)])).values[0] for rows in chosen)
         parts = [part for rows in scaled for part in windows(rows, length, each)]
-        parts = [part for part in parts if len(rows_to_learn_from(part, season_length))]
+        parts = [part for part in parts if len(training_origins(part, season_length))]
         if not parts:
             return self
         examples = make_examples(parts, season_length, np.random.default_rng(0))
@@ -230,7 +230,7 @@ class TrainedPrior(TrainedNetwork):
             yield units, _Part.of(values[units, : lengths[units].max()], lengths[units])
 
     @torch.inference_mode()
-    def _predict(self, part: _Part, season_length: int, h: int) -> PastForecasts:
+    def _predict(self, part: _Part, season_length: int, h: int) -> OriginForecasts:
         """Forecasts of the last rows of all units and of those after them."""
         place = past_origins(part.lengths, part.values.shape[1], FEWEST_ROWS)
         units, rows = np.nonzero(place)
@@ -250,7 +250,7 @@ class TrainedPrior(TrainedNetwork):
             likelihood.clamp(min=-1e4),
         )
         last, scale = evidence.last[:, None], evidence.scale[:, None]
-        return PastForecasts(
+        return OriginForecasts(
             units,
             rows,
             rows == part.lengths[units] - 1,

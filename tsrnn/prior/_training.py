@@ -132,7 +132,7 @@ class Batch:
     weight: Tensor
 
 
-def rows_to_learn_from(values: np.ndarray, season_length: int) -> np.ndarray:
+def training_origins(values: np.ndarray, season_length: int) -> np.ndarray:
     """Rows of the last window of a series that training may forecast from.
 
     From the fourth on, with a third of the trained steps to come, once the series has moved: before
@@ -149,8 +149,8 @@ def rows_to_learn_from(values: np.ndarray, season_length: int) -> np.ndarray:
 
     Examples
     --------
-    >>> from tsrnn.prior import rows_to_learn_from
-    >>> rows_to_learn_from([5.0, 5.0, 5.0, 5.0, 6.0, 7.0, 6.0, 8.0], season_length=1)
+    >>> from tsrnn.prior import training_origins
+    >>> training_origins([5.0, 5.0, 5.0, 5.0, 6.0, 7.0, 6.0, 8.0], season_length=1)
     array([4, 5])
     """
     h, window = trained_steps(season_length), window_rows(season_length)
@@ -198,7 +198,7 @@ def make_examples(
         if origins is None:
             chosen = np.array([min(len(values), window) - 1])
         else:
-            candidates = rows_to_learn_from(values, season_length)
+            candidates = training_origins(values, season_length)
             if not len(candidates):
                 continue
             weights = np.sqrt(candidates + 1.0)
