@@ -11,6 +11,9 @@ Simulators, which are not called load, return arrays: `adding_problem`, `arma_in
 `fitzhugh_nagumo`, `lotka_volterra`, and the sequences of symbols of `tasks`. All they draw is from
 `random_state`.
 
+`bilinear`, `threshold_autoregression`, `smooth_transition`, `markov_switching`, `logistic_map` and
+`henon_map` return a series and its conditional means, the best forecasts one step ahead.
+
 A `RegressionProcess` simulates regression on sequences, and knows the true mean of the response:
 `AddingProblem`, `HolderProcess`, `RNNProcess`, and `NoisePadded` around any of them.
 
@@ -24,6 +27,14 @@ from tsrnn.datasets._catalogue import list_datasets
 from tsrnn.datasets._dynamical_systems import fitzhugh_nagumo, lotka_volterra
 from tsrnn.datasets._ett import load_ett
 from tsrnn.datasets._holder import HolderProcess
+from tsrnn.datasets._nonlinear import (
+    bilinear,
+    henon_map,
+    logistic_map,
+    markov_switching,
+    smooth_transition,
+    threshold_autoregression,
+)
 from tsrnn.datasets._regression import NoisePadded, RegressionProcess
 from tsrnn.datasets._rnn_process import RNNProcess
 from tsrnn.datasets._shipped import (
@@ -56,7 +67,9 @@ __all__ = [
     "RegressionProcess",
     "adding_problem",
     "arma_inputs",
+    "bilinear",
     "fitzhugh_nagumo",
+    "henon_map",
     "list_datasets",
     "load_co2",
     "load_core_cpi",
@@ -76,6 +89,10 @@ __all__ = [
     "load_sunspots",
     "load_vix",
     "load_wti",
+    "logistic_map",
     "lotka_volterra",
+    "markov_switching",
     "read_ts",
+    "smooth_transition",
+    "threshold_autoregression",
 ]

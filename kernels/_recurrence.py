@@ -9,14 +9,16 @@ from torch import Tensor
 from tsrnn.kernels._autograd import run
 from tsrnn.kernels._backend import DTYPES, is_compiled
 from tsrnn.kernels._cell import Cell
-from tsrnn.kernels._convergence import Convergence
+from tsrnn.kernels._convergence import Convergence, explained
 from tsrnn.kernels._matrix_form import BlockStep
 from tsrnn.kernels._problem import Problem, as_lengths, check_range
 from tsrnn.kernels._reference import LARGEST_UNROLLED_BLOCK, is_small, reference
+from tsrnn.kernels._time_parallel import boundary_steps
 from tsrnn.kernels._trace import is_linear
 
 NAMES = ("auto", "reference", "sequential", "scan", "shooting", "newton", "dense")
 _COMPILED = ("sequential", "scan", "shooting")
+_IN_TIME_ORDER = ("sequential", "dense", "reference")
 
 
 @overload
@@ -165,7 +167,15 @@ def recurrence(
         states, final, convergence = run(
             chosen, cell.key, inputs, params, initial, steps_of_each, fields
         )
-    return (states, final, convergence) if full_output else (states, final)
+    if not full_output:
+        return states, final
+    # Reading whether lanes fell back would end a capture, in which "auto" is "sequential".
+    is_readable = not (inputs.is_cuda and torch.cuda.is_current_stream_capturing())
+    if chosen not in _IN_TIME_ORDER and not torch.compiler.is_compiling() and is_readable:
+        problem = Problem(cell, inputs, params, initial, steps_of_each)
+        chunk = 1 if chosen == "newton" else boundary_steps(inputs)
+        convergence = explained(convergence, problem, final, chunk)
+    return states, final, convergence
 
 
 def _check_tensors(cell: Cell, inputs: Tensor, params: Tensor, initial: Tensor | None) -> None:

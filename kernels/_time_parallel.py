@@ -62,6 +62,13 @@ def fused_chunk(inputs: Tensor) -> int:
     return max(SHORTEST_CHUNK, -(-inputs.shape[1] // MOST_CHUNKS))
 
 
+def boundary_steps(inputs: Tensor) -> int:
+    """Steps between the boundaries at which states have to agree."""
+    if getattr(backend_of(inputs.device), "shooting", None) is not None:
+        return fused_chunk(inputs)
+    return chosen_chunks(inputs).steps
+
+
 def _shoot(problem: Problem, chunks: Chunks) -> tuple[Tensor, Tensor, Convergence]:
     """Newton's method on the boundaries of chunks, then in time order the steps left over."""
     cell, inputs, params, initial, _ = problem

@@ -53,7 +53,9 @@ PAGES = [
     "docs/howto/stream.md",
     "docs/index.md",
     "docs/kernels.md",
+    "docs/inference.md",
     "docs/linear.md",
+    "docs/linearity.md",
     "docs/migration.md",
     "docs/networks.md",
     "docs/own_cell.md",
@@ -68,12 +70,14 @@ PAGES = [
     "docs/theory/likelihood.md",
     "docs/theory/linear_models.md",
     "docs/theory/lru.md",
+    "docs/theory/lyapunov.md",
     "docs/theory/newton.md",
     "docs/theory/para_rnn.md",
     "docs/tutorials/arma_garch.md",
     "docs/tutorials/exogenous.md",
     "docs/tutorials/features.md",
     "docs/tutorials/panel.md",
+    "docs/tutorials/whole_forecast.md",
 ]
 API = "docs/api/index.md"
 NEEDS_NETWORK = {"load_ett"}

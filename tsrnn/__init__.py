@@ -19,10 +19,12 @@ if TYPE_CHECKING:
         export,
         forecasters,
         hierarchy,
+        inference,
         interpret,
         kernels,
         layers,
         linear,
+        linearity,
         models,
         plotting,
         preprocessing,
@@ -36,7 +38,8 @@ if TYPE_CHECKING:
     from tsrnn.erm import ParaRNNClassifier, ParaRNNRegressor
     from tsrnn.evaluation import Combination, backtest, compare, diagnose
     from tsrnn.forecasters import LEMForecaster, LRUForecaster, NewtonForecaster, ParaRNNForecaster
-    from tsrnn.interpret import recurrence_features
+    from tsrnn.inference import LocalProjections, PartiallyLinear
+    from tsrnn.interpret import forecast_features, lyapunov_exponent, recurrence_features
     from tsrnn.linear import (
         ARMA,
         CCC,
@@ -51,17 +54,23 @@ if TYPE_CHECKING:
         Croston,
         Theta,
     )
+    from tsrnn.linearity import linearity_tests
     from tsrnn.reporting import report
     from tsrnn.storage import load
 
     __version__: str
 
-# Functions at the top -> their rooms; classes of models stand in the table of tsrnn.models.
+# Names at the top -> their rooms; classes of models stand in the table of tsrnn.models.
 _FUNCTIONS = {
+    "LocalProjections": "inference",
+    "PartiallyLinear": "inference",
     "backtest": "evaluation",
     "compare": "evaluation",
     "diagnose": "evaluation",
+    "forecast_features": "interpret",
+    "linearity_tests": "linearity",
     "load": "storage",
+    "lyapunov_exponent": "interpret",
     "recurrence_features": "interpret",
     "report": "reporting",
 }
@@ -81,10 +90,12 @@ __all__ = [
     "Croston",
     "LEMForecaster",
     "LRUForecaster",
+    "LocalProjections",
     "NewtonForecaster",
     "ParaRNNClassifier",
     "ParaRNNForecaster",
     "ParaRNNRegressor",
+    "PartiallyLinear",
     "Theta",
     "__version__",
     "backtest",
@@ -99,13 +110,18 @@ __all__ = [
     "erm",
     "evaluation",
     "export",
+    "forecast_features",
     "forecasters",
     "hierarchy",
+    "inference",
     "interpret",
     "kernels",
     "layers",
     "linear",
+    "linearity",
+    "linearity_tests",
     "load",
+    "lyapunov_exponent",
     "models",
     "plotting",
     "preprocessing",

@@ -338,7 +338,8 @@ OTHER = {
     "max_p": 2, "max_phase": 1.0, "max_q": 2, "mean": "zero", "mean_order": 2,
     "measurement_error": True, "method": "additive", "missing": "interpolate", "mlp": False,
     "multivariate": "joint", "n_estimators": 2, "n_heads": 2, "n_jobs": 2, "n_layers": 2,
-    "n_simulations": 7, "n_starts": 2, "n_states": 3, "n_windows": 3, "nonlinearity": "relu",
+    "n_simulations": 7, "n_starts": 2, "n_states": 3, "n_windows": 3, "network": True,
+    "nonlinearity": "relu",
     "o": 1,
     "order": (2, 1), "p": 2, "patience": 3, "per_series": True,
     "parameter_uncertainty": False, "pooling": "mean",
@@ -423,8 +424,8 @@ def forecaster_questions(model, example):
         "plot": lambda m: drawn(m.plot(h=2, **example.ahead(2))),
     }
     no_arguments = (
-        "block_shares_", "components", "recurrent_blocks", "roots", "impulse_responses",
-        "news_impact",
+        "block_shares_", "components", "forecast_paths", "recurrent_blocks", "roots",
+        "impulse_responses", "news_impact",
         "conditional_volatility", "correlations", "covariances", "predict_correlations",
         "predict_covariances", "forecast_covariance", "constant_correlation_test",
     )  # fmt: skip

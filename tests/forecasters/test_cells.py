@@ -152,17 +152,17 @@ class TestSummary:
     def test_a_cell_without_matrices_has_no_features(self, small, wave):
         model = small(cell=OWN, max_epochs=1).fit(wave)
         summary = model.summary()
-        assert summary.features is None
-        assert "Recurrence features" not in str(summary)
+        assert summary.network_features is None
+        assert "of the network's matrices" not in str(summary)
         assert "Cell:                            own" in str(summary)
         with pytest.raises(ValueError, match="cell 'own' has no recurrent matrices"):
             recurrence_features(model)
 
     def test_the_plain_network(self, small, wave):
-        summary = small(max_epochs=1).fit(wave).summary()
+        summary = small(max_epochs=1, network=True).fit(wave).summary()
         assert summary.facts["Nonlinearity"] == "tanh"
         assert summary.facts["Cell"] == "rnn"
-        assert "matrix" not in summary.features
+        assert "matrix" not in summary.network_features
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ def test_a_learned_distribution_is_skewed_where_errors_are(skewed):
 @BEYOND
 class TestEnsemble:
     def test_it_is_the_mean_of_its_networks(self, skewed):
-        model = settings(n_estimators=3).fit(skewed)
+        model = settings(n_estimators=3, network=True).fit(skewed)
         assert {entry["network"] for entry in model.history_} == {1, 2, 3}
         network, x = model.network_, torch.randn(2, 9, 1)
         each = torch.stack([member(x)[0] for member in network.networks])

@@ -136,9 +136,16 @@ class TestConstructor:
         expected = f"{name} must be one of {choices}; got {value!r}"
         told(ValueError, lambda: small(**{name: value}).fit(wave), expected)
 
-    @pytest.mark.parametrize("name", ["local_level", "linear_path"])
-    def test_flags(self, small, wave, name):
-        expected = f"{name} must be True or False; got 'yes'"
+    @pytest.mark.parametrize(
+        ("name", "legal"),
+        [
+            ("local_level", 'True, False or "auto"'),
+            ("network", 'True, False or "auto"'),
+            ("linear_path", "True or False"),
+        ],
+    )
+    def test_flags(self, small, wave, name, legal):
+        expected = f"{name} must be {legal}; got 'yes'"
         told(TypeError, lambda: small(**{name: "yes"}).fit(wave), expected)
 
     @pytest.mark.parametrize(

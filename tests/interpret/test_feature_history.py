@@ -249,7 +249,7 @@ class TestForecasters:
 
     def test_networks_and_refits_are_trainings_in_their_order(self, sales):
         history = FeatureHistory()
-        model = forecaster(history, n_estimators=2, refit=True).fit(sales)
+        model = forecaster(history, n_estimators=2, refit=True, network=True).fit(sales)
         bests = [
             min(
                 (e for e in model.history_ if e["network"] == network),

@@ -34,7 +34,7 @@ SMALL = {
     "refit": False, "random_state": 0,
 }  # fmt: skip
 FAR = {"learning_rate": 30.0}  # the first step leaves all that forecasts well
-OF_ALL = [recurrence_features, plot_features, plot_lag_curves]
+OF_ALL = [recurrence_features]
 READERS = [
     *((ParaRNNForecaster, reader) for reader in OF_ALL),
     *((LEMForecaster, r) for r in (*OF_ALL, time_steps, time_scales, hidden_state_bound)),
@@ -144,7 +144,8 @@ class TestSummary:
             "Forecasts: the local level and the linear path alone. The network contributes "
             "nothing: none of 2 epochs was better on the validation part (best epoch 0)."
         )
-        assert fitted(**FAR).summary().features is None
+        assert fitted(**FAR).summary().network_features is None
+        assert fitted(**FAR).summary().features is not None  # of what does forecast
 
     def test_has_the_errors_with_and_without_the_network(self, fitted):
         model = fitted(linear_path=False)
@@ -160,7 +161,7 @@ class TestSummary:
 
 class TestValidation:
     def test_the_linear_path_alone_is_the_model_whose_network_is_off(self, fitted):
-        off, on = fitted(**FAR), fitted(learning_rate=1e-2, max_epochs=6)
+        off, on = fitted(**FAR), fitted(learning_rate=1e-2, max_epochs=6, network=True)
         columns = ["level", "linear path", "last value", "seasonal naive"]
         pd.testing.assert_frame_equal(off.validation_[columns], on.validation_[columns])
         np.testing.assert_allclose(off.validation_["model"], off.validation_["linear path"])
@@ -324,10 +325,11 @@ class TestBeyondTheSample:
         assert ">80: beyond the sample, longer than any series; not identified." in page
 
     def test_is_said_in_plots(self, slow):
-        texts = [text.get_text() for text in plot_features(slow).texts]
+        features = recurrence_features(slow)
+        texts = [text.get_text() for text in plot_features(features).texts]
         assert "R-1, half-life beyond the sample of 80 months" in texts
         assert "R-1, half-life 53 months" in texts
-        labels = plot_lag_curves(slow).get_legend_handles_labels()[1]
+        labels = plot_lag_curves(features).get_legend_handles_labels()[1]
         assert any("beyond the sample of 80 months" in label for label in labels)
 
     def test_of_a_classical_model_too(self, sales):

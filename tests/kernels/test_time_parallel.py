@@ -1,11 +1,14 @@
 """Engines that are parallel in time: the same numbers as in time order, or a counted fall-back."""
 
+import math
+import re
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsrnn.kernels import Cell, cells, recurrence
+from tsrnn.kernels import Cell, Convergence, cells, recurrence
 from tsrnn.kernels import _newton as newton
 from tsrnn.kernels import _time_parallel as time_parallel
 from tsrnn.kernels._newton import iterate, parallel_reduce
@@ -89,6 +92,90 @@ def test_fall_back_is_counted_and_exact():
     torch.testing.assert_close(states[..., lanes], expected[..., lanes], rtol=0, atol=1e-9)
     torch.testing.assert_close(final[..., lanes], last[..., lanes], rtol=0, atol=1e-9)
     assert f"{int(lanes.sum())} run in time order" in str(convergence)
+
+
+def logistic(r, steps=600):
+    """The logistic map, from a guess that is its unstable fixed point."""
+    cell = Cell("logistic", 1, 1, 1, lambda h, u, w: (w[0] * h[0] * (1 - h[0]) + 0 * u[0],))
+    inputs, params = torch.zeros(1, steps, 1, 1), torch.full((1, 1), r)
+    return cell, inputs.double(), params.double(), torch.full((1, 1, 1), 0.3).double()
+
+
+def reason_of(*problem, engine, **options):
+    return recurrence(*problem, engine=engine, full_output=True, **options)[2].reason
+
+
+@pytest.mark.parametrize("engine", ["shooting", "newton"])
+class TestReason:
+    def test_none_where_nothing_fell_back(self, engine):
+        cell = cells.para_rnn(2)
+        assert reason_of(cell, *strong(cell, 0.5), engine=engine) == ""
+
+    def test_an_expanding_recurrence(self, engine):
+        """Logistic map at r = 4: log 2, and e^(log 2 T) over the steps between boundaries."""
+        reason = reason_of(*logistic(4.0), engine=engine)
+        assert "1 of 1 lanes run in time order: the recurrence expands" in reason
+        exponent = float(re.search(r"exponent about (\+[\d.]+) a step", reason)[1])
+        assert exponent == pytest.approx(math.log(2), abs=0.01)
+        steps = int(re.search(r"over (\d+) steps", reason)[1])
+        growth = float(re.search(r"grow by e\^([\d.]+)", reason)[1])
+        assert growth == pytest.approx(math.log(2) * steps, rel=0.06)
+        assert steps == (600 if engine == "newton" else 600 // 200)
+
+    def test_a_marginal_recurrence(self, engine):
+        """Feigenbaum's point, where periods have doubled infinitely often."""
+        reason = reason_of(*logistic(3.569945671870945), engine=engine)
+        assert "neither contracts nor expands (largest Lyapunov exponent about" in reason
+
+    def test_a_recurrence_that_contracts_away_from_the_guess(self, engine):
+        """At r = 3.5 the cycle is stable; at the guess, zero, the slope is 3.5."""
+        reason = reason_of(*logistic(3.5), engine=engine)
+        assert "the recurrence contracts (largest Lyapunov exponent about -0.8" in reason
+        assert reason.endswith("but it expands along the first guess (about +1.3 a step).")
+        assert math.log(3.5) == pytest.approx(1.3, abs=0.05)
+
+    def test_states_that_are_not_finite(self, engine):
+        cell = cells.para_rnn(2)
+        inputs, params = strong(cell, 0.5)
+        inputs[0, 3, 0, 5] = math.nan
+        reason = reason_of(cell, inputs, params, engine=engine)
+        assert reason == "1 of 16 lanes run in time order: their states are not finite."
+
+    def test_lanes_and_lengths_and_outputs(self, engine):
+        cell, inputs, params, initial = logistic(4.0)
+        inputs, initial = inputs.expand(2, -1, -1, 3), initial.expand(2, -1, 3)
+        params = torch.tensor([[4.0, 0.5, 0.5]]).double()
+        reason = reason_of(
+            cell, inputs, params, initial, [600, 300], engine=engine, outputs_only=True
+        )
+        assert "2 of 6 lanes run in time order: the recurrence expands" in reason
+
+
+def test_the_reason_of_large_blocks():
+    """Newton's method alone runs them in parallel."""
+    generator = torch.Generator().manual_seed(0)
+    inputs = 0.1 * torch.randn(1, 300, 32, 1, generator=generator, dtype=torch.float64)
+    params = 4 * torch.randn(1024, 1, generator=generator, dtype=torch.float64) / 32**0.5
+    reason = reason_of(cells.para_rnn(32), inputs, params, engine="newton")
+    assert "the recurrence expands" in reason
+    assert "over 300 steps" in reason
+
+
+def test_the_reason_is_part_of_the_text():
+    *_, convergence = recurrence(*logistic(4.0), engine="newton", full_output=True)
+    assert str(convergence).endswith(convergence.reason)
+    assert Convergence(*[torch.zeros(1, 1)] * 3).reason == ""
+
+
+def test_transforms_have_no_reason():
+    cell, inputs, params, initial = logistic(4.0)
+
+    def fallen(r):
+        result = recurrence(cell, inputs, params + r, initial, engine="shooting", full_output=True)
+        assert result[2].reason == ""
+        return result[2].fell_back
+
+    assert torch.vmap(fallen)(torch.tensor([0.0, -0.01]).double()).all()
 
 
 def test_three_iterations_of_newton_are_silently_wrong_where_ours_are_not():

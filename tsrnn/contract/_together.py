@@ -100,7 +100,9 @@ def fit_together(model: Any, frames: Sequence[Any]) -> list[Any]:
     return pipelines
 
 
-def fit_panels_together(forecaster: Any, panels: Sequence[Panel]) -> list[Any]:
+def fit_panels_together(
+    forecaster: Any, panels: Sequence[Panel], changes: Sequence[dict[str, Any]] | None = None
+) -> list[Any]:
     """Clones of a forecaster, each fitted to a panel of its own; see `fit_together`.
 
     Parameters
@@ -109,6 +111,9 @@ def fit_panels_together(forecaster: Any, panels: Sequence[Panel]) -> list[Any]:
         Left as it is.
     panels : sequence of Panel
         With the columns of the calendar.
+    changes : sequence of dict, optional
+        Arguments in which the clones differ, such as their ``random_state``: none that decides
+        what is fitted together.
 
     Returns
     -------
@@ -131,6 +136,8 @@ def fit_panels_together(forecaster: Any, panels: Sequence[Panel]) -> list[Any]:
     [80, 100]
     """
     models = [clone(forecaster) for _ in panels]
+    for model, change in zip(models, changes or [], strict=changes is not None):
+        model.set_params(**change)
     # Of each by itself: a generator as random_state is that of its fit.
     pairs = [(Arguments.of(model), panel) for model, panel in zip(models, panels, strict=True)]
     if most_fits_together(forecaster) == 1:

@@ -12,6 +12,7 @@ import pandas as pd
 from tsrnn.contract import choice, number, positive_integer, seed_of
 from tsrnn.evaluation._comparison import Comparison
 from tsrnn.evaluation._forecasts import Forecasts, common_rows, lay_out
+from tsrnn.evaluation._linearity import nonlinearity_left
 from tsrnn.evaluation._losses import (
     LOSSES,
     OVER,
@@ -81,6 +82,8 @@ def compare(
     train : DataFrame, optional
         Rows ``unique_id, ds, y`` before the first cutoff (later ones are not used), for the
         scales where the frame does not carry them; with a frame of variances, of variances too.
+        Of means, they also tell whether a linear model leaves nonlinearity (`Comparison.linearity`,
+        and a sentence in `words`).
     season_length : int, optional
         Steps of a season, with `train`.
     alpha : float, default 0.05
@@ -172,6 +175,9 @@ def compare(
         friedman_p_value=ranks.friedman_p_value,
         critical_difference=ranks.critical_difference,
         encompassing=encompassing(forecasts, pooled, scale, alpha),
+        linearity=nonlinearity_left(
+            frame, train if kind == "mean" else None, forecasts.ids, settings.seed
+        ),
         scope=sentences,
         set_aside=aside,
         notes=notes + reasons + _rank_notes(ranks, forecasts) + _ties(forecasts),

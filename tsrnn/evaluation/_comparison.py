@@ -11,6 +11,7 @@ import pandas as pd
 
 from tsrnn.contract import Summary
 from tsrnn.evaluation._forecasts import KEYS, model_columns
+from tsrnn.evaluation._linearity import linearity_words
 from tsrnn.evaluation._tests import ALL
 from tsrnn.evaluation._words import sentences
 
@@ -53,6 +54,10 @@ class Comparison:
         Of equal ranks, and Nemenyi's; NaN where not defined.
     encompassing : DataFrame
         A row an ordered pair: ``model_a, model_b, n, lambda, std_err, p_value, encompasses``.
+    linearity : DataFrame
+        Of series whose rows before the first cutoff were given as `train`, up to 20: ``unique_id,
+        n, model``, an autoregression, and the p-values of `tsrnn.linearity.terasvirta_test` and
+        `block_test` against it, with the smaller after Holm's adjustment of the two.
     scope : list of str
         What was compared, over which windows, whether tests could be made, and which series are set
         aside: the first sentences of `words`.
@@ -98,6 +103,7 @@ class Comparison:
     friedman_p_value: float
     critical_difference: float
     encompassing: pd.DataFrame
+    linearity: pd.DataFrame
     scope: list[str]
     set_aside: pd.DataFrame
     notes: list[str]
@@ -126,13 +132,17 @@ class Comparison:
 
         The first says over how many windows, and whether there are tests.
         """
-        return self.scope + sentences(
-            self.diebold_mariano,
-            self.confidence_set,
-            self.superior_predictive_ability,
-            self.models,
-            self.alpha,
-            self.benchmark,
+        return (
+            self.scope
+            + sentences(
+                self.diebold_mariano,
+                self.confidence_set,
+                self.superior_predictive_ability,
+                self.models,
+                self.alpha,
+                self.benchmark,
+            )
+            + linearity_words(self.linearity, self.alpha)
         )
 
     def pairwise_tests(self, *, by_step: bool = False, most: int | None = None) -> pd.DataFrame:

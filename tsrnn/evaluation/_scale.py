@@ -100,6 +100,22 @@ def _scale_of_train(frame: pd.DataFrame, train: Any, season: int) -> pd.DataFram
     """Scales of the rows up to the first cutoff of each series."""
     from utilsforecast.losses import mae, mse
 
+    rows = rows_before(frame, train)
+    naive = rows.groupby("unique_id", sort=False)["y"].shift(season)
+    rows = rows.assign(naive=naive).dropna()
+    measures = {"mae": mae, "mse": mse}
+    return pd.DataFrame({k: f(rows, ["naive"]).set_index("unique_id")["naive"]
+                         for k, f in measures.items()})  # fmt: skip
+
+
+def rows_before(frame: pd.DataFrame, train: Any) -> pd.DataFrame:
+    """Rows of `train` up to the first cutoff of each series, in the order of time.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `train` is not as `compare` takes it.
+    """
     _check_train(train)
     first = frame.groupby("unique_id", sort=False)["cutoff"].min()
     rows = train[["unique_id", "ds", "y"]].sort_values(["unique_id", "ds"], kind="stable")
@@ -110,12 +126,7 @@ def _scale_of_train(frame: pd.DataFrame, train: Any, season: int) -> pd.DataFram
             "train must have times in column 'ds' that compare with those of the frame, of its "
             f"time zone: {rows['ds'].dtype} with {first.dtype}. Convert one of them"
         ) from error
-    rows = rows[early.to_numpy(dtype=bool)]
-    naive = rows.groupby("unique_id", sort=False)["y"].shift(season)
-    rows = rows.assign(naive=naive).dropna()
-    measures = {"mae": mae, "mse": mse}
-    return pd.DataFrame({k: f(rows, ["naive"]).set_index("unique_id")["naive"]
-                         for k, f in measures.items()})  # fmt: skip
+    return rows[early.to_numpy(dtype=bool)]
 
 
 def _check_train(train: Any) -> None:

@@ -26,6 +26,7 @@ from tsrnn.forecasters._scaling import (
     standardised,
 )
 from tsrnn.forecasters._settings import Settings
+from tsrnn.forecasters._stability import FeatureStability, feature_stability
 from tsrnn.forecasters._state import RecurrentState
 from tsrnn.forecasters._step import Step
 from tsrnn.forecasters._units import (
@@ -38,6 +39,7 @@ from tsrnn.forecasters._units import (
 
 __all__ = [
     "HEADS",
+    "FeatureStability",
     "FittedNetworks",
     "FittedPrior",
     "ForecastModel",
@@ -54,6 +56,7 @@ __all__ = [
     "Windows",
     "boxcox",
     "by_series",
+    "feature_stability",
     "fit_scaling",
     "inverse_boxcox",
     "network_inputs",

@@ -48,6 +48,7 @@ FITTED: dict[str, Kind] = {
     "sample_length": integer(1),
     "linear_path": by_name(anything),
     "validation": by_name(listed(real)),
+    "tests": by_name(anything),
 }
 
 
@@ -74,6 +75,8 @@ def from_file(
             "fitted.settings.boxcox", f"that of use_boxcox, {filled['boxcox']}", settings.boxcox
         )
     check_learned(header, settings)
+    # Earlier versions kept no rows.
+    arrays.setdefault("sample_rows", np.zeros((1, 0, arrays["sample"].shape[-1]), np.float32))
     known = [data.exog_names.index(name) for name in data.known_ahead]
     sizes = data.n_targets, len(data.exog_names), known
     with as_saved("fitted.settings"):
@@ -106,7 +109,9 @@ def from_file(
         best_epochs=header["best_epochs"],
         linear_path=header["linear_path"],
         validation=pd.DataFrame(header["validation"], index=steps),
+        tests=tests_of(header["tests"]),
         sample=torch.as_tensor(arrays["sample"]),
+        sample_rows=torch.as_tensor(arrays["sample_rows"]),
         sample_length=header["sample_length"],
     )
     state = RecurrentState(
@@ -149,7 +154,9 @@ def settings_kinds(most: int, n_arrays: int) -> dict[str, Kind]:
         "aggregation": one_of(*AGGREGATIONS),
         "input_projection": truth,
         "local_level": truth,
+        "local_levels": listed(truth),
         "linear_path": truth,
+        "network": one_of(True, False, "auto"),
         "boxcox": optional(real),
         "multivariate": one_of("independent", "joint"),
         "intervals": one_of("conformal", "gaussian", *HEADS),
@@ -179,6 +186,25 @@ def check_learned(header: dict[str, Any], settings: Settings) -> None:
         raise refuse("fitted.validation", "errors of 'model', among others", header["validation"])
 
 
+def tests_of(columns: dict[str, Any]) -> pd.DataFrame:
+    """Tests of the parts of the forecasts, as `FittedNetworks.to_file` wrote them."""
+    names = ["step", "part"]
+    if not columns:  # of an earlier version, which made none
+        empty = pd.MultiIndex.from_arrays([[], []], names=names)
+        return pd.DataFrame(columns=["n", "gain", "statistic", "p_value"], index=empty)
+    count = len(columns["step"]) if isinstance(columns.get("step"), list) else 0
+    kinds = {
+        "step": listed(text, count),
+        "part": listed(text, count),
+        "n": listed(integer(0), count),
+    }
+    kinds |= dict.fromkeys(["gain", "statistic", "p_value"], listed(real, count))
+    record(kinds)(columns, "fitted.tests")
+    steps = [int(step) if step.isdigit() else step for step in columns["step"]]
+    index = pd.MultiIndex.from_arrays([steps, columns["part"]], names=names)
+    return pd.DataFrame({name: columns[name] for name in kinds if name not in names}, index)
+
+
 def check_shapes(
     arrays: dict[str, np.ndarray],
     settings: Settings,
@@ -206,6 +232,7 @@ def check_shapes(
         "errors": ("float32", (-1, -1, settings.horizon, n_joint)),
         "state": ("float32", state),
         "sample": ("float32", (-1, -1, n_joint + n_exog)),
+        "sample_rows": ("float32", (-1, -1, n_joint + n_exog)),
     }
     for name, parameter in model.state_dict().items():
         dtype = str(parameter.dtype).removeprefix("torch.")

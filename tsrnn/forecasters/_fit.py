@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 
 from tsrnn.contract import Arguments, Calibration, FittedData, seed_of
 from tsrnn.data import Panel
+from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._fitted import FittedNetworks
+from tsrnn.forecasters._gain import network_helps
 from tsrnn.forecasters._intervals import ValidationErrors
 from tsrnn.forecasters._linear_path import choose_linear_paths
 from tsrnn.forecasters._model import ForecastModel, empty_model, model_without_values
@@ -26,9 +30,24 @@ from tsrnn.forecasters._training import (
     estimate,
     estimate_on_all,
 )
-from tsrnn.forecasters._units import sample_inputs, units_of_each, validation_starts
+from tsrnn.forecasters._units import (
+    SAMPLE_ROWS,
+    sample_rows,
+    units_of_each,
+    validation_starts,
+)
 from tsrnn.layers import LayerChoice
 from tsrnn.training import checked_device, checked_processes
+
+WINDOWS_KEPT = 4  # of rows by which whole forecasts are judged: origins of several windows
+
+
+class Judged(NamedTuple):
+    """Trained networks of a fit, their errors, and what each part of the forecasts brings."""
+
+    trained: Estimate
+    errors: ValidationErrors
+    tests: pd.DataFrame
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,22 +75,48 @@ class Preparation:
     scaling: Scaling
     training: Training
 
+    def merged(self, members: Sequence[ForecastModel]) -> ForecastModel:
+        """Networks of the fit as one model, whose forecast is their mean."""
+        return ForecastModel.merged(
+            members, partial(empty_model, self.settings, *self.sizes)
+        ).eval()
+
+    def judged(self, trained: Estimate) -> Judged:
+        """Trained networks with their validation errors, dropped where they do not help."""
+        training, settings = self.training, self.settings
+
+        def errors_of(members: Sequence[ForecastModel]) -> ValidationErrors:
+            return ValidationErrors(
+                self.merged(members), trained.start, training.single, training.split, settings
+            )
+
+        errors = errors_of(trained.members)
+        tests = errors.tests()
+        # Learned intervals are the network's, and so is everything without a linear path.
+        droppable = settings.network == "auto" and settings.linear_path
+        droppable &= settings.intervals not in HEADS
+        if droppable and any(trained.best_epochs) and network_helps(tests) is False:
+            count = len(trained.members)
+            members = [copy.deepcopy(trained.start) for _ in range(count)]
+            trained = replace(trained, members=members, best_epochs=[0] * count)
+            errors = errors_of(members)
+        return Judged(trained, errors, tests)
+
     def finished(
-        self, trained: Estimate, on_all: Sequence[ForecastModel] | None
+        self, judged: Judged, on_all: Sequence[ForecastModel] | None
     ) -> tuple[FittedNetworks, RecurrentState]:
         """Fitted networks, and the state of the series after their last rows.
 
         `on_all` are the networks that were trained again on all rows.
         """
         training, settings = self.training, self.settings
-        whole, values = partial(empty_model, settings, *self.sizes), training.single
-        model = ForecastModel.merged(trained.members, whole).eval()
+        trained, errors, tests = judged
         # The errors of the best epochs calibrate the intervals, also of networks trained again.
-        errors = ValidationErrors(model, trained.start, values, training.split, settings)
-        hidden = errors.state
+        model, hidden = self.merged(trained.members), errors.state
         if on_all is not None:
-            model = ForecastModel.merged(on_all, whole).eval()
+            model, values = self.merged(on_all), training.single
             hidden = run_filter(model, values, values.indptr[1:])
+        longest = max(SAMPLE_ROWS, WINDOWS_KEPT * settings.input_size)
         fitted = FittedNetworks(
             arguments=self.arguments,
             data=self.data,
@@ -83,7 +128,9 @@ class Preparation:
             best_epochs=trained.best_epochs,
             linear_path=training.linear_path,
             validation=errors.table(),
-            sample=sample_inputs(training.units),
+            tests=tests,
+            sample=training.units.inputs(sample_rows(training.units, SAMPLE_ROWS)).float(),
+            sample_rows=training.units.values[sample_rows(training.units, longest)].float(),
             sample_length=int(self.panel.lengths.max()),
         )
         series = np.arange(self.panel.n_series)
@@ -167,12 +214,13 @@ def fit_all(prepared: Sequence[Preparation]) -> list[tuple[FittedNetworks, Recur
     """
     trainings = [fit.training for fit in prepared]
     estimates = estimate(trainings)
+    judged = [fit.judged(trained) for fit, trained in zip(prepared, estimates, strict=True)]
     refitted: Sequence[Any] = [None] * len(prepared)
     if prepared[0].settings.refit:
-        refitted = estimate_on_all(trainings, estimates)
+        refitted = estimate_on_all(trainings, [part.trained for part in judged])
     return [
-        fit.finished(trained, on_all)
-        for fit, trained, on_all in zip(prepared, estimates, refitted, strict=True)
+        fit.finished(of_fit, on_all)
+        for fit, of_fit, on_all in zip(prepared, judged, refitted, strict=True)
     ]
 
 

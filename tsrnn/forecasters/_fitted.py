@@ -28,12 +28,14 @@ from tsrnn.forecasters._intervals import (
     growth_beyond,
     learned_bounds,
 )
+from tsrnn.forecasters._linearised import linear_paths
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._scaling import FARTHEST, Scaling, fit_scaling, standardise, standardised
 from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._state import RecurrentState, run_filter
 from tsrnn.forecasters._step import Ahead, Step
 from tsrnn.forecasters._units import Units, Windows, by_series, network_inputs, units_of
+from tsrnn.interpret import ForecastPaths
 from tsrnn.layers import check_saveable
 
 GRID = np.linspace(0.005, 0.995, 100)  # probabilities between which learned quantiles are read
@@ -64,8 +66,13 @@ class FittedNetworks(FittedModel[RecurrentState]):
         Form of the linear path; empty without one.
     validation : DataFrame
         Root mean squared error by step on the validation part, of the model and simpler forecasts.
+    tests : DataFrame
+        Tests of each part of the forecasts against those before it on the validation part, of the
+        networks as they were trained.
     sample : Tensor of shape (B, T, C + E)
         Inputs of the network, by which blocks are judged.
+    sample_rows : Tensor of shape (B, T', C + E)
+        Last rows of the same units, standardised, by which whole forecasts are judged.
     sample_length : int
         Rows of the longest series fitted to.
 
@@ -89,7 +96,9 @@ class FittedNetworks(FittedModel[RecurrentState]):
     best_epochs: list[int]
     linear_path: dict[str, Any]
     validation: pd.DataFrame
+    tests: pd.DataFrame
     sample: Tensor
+    sample_rows: Tensor
     sample_length: int
 
     @property
@@ -361,6 +370,23 @@ class FittedNetworks(FittedModel[RecurrentState]):
         }
         return scaled | {"level": scaled["level"] + target.location[:, None]}
 
+    def forecast_paths(self, at: str) -> ForecastPaths:
+        """Paths of the forecasts made linear, along sampled rows.
+
+        Raises
+        ------
+        ValueError
+            If the file that the model comes from has no rows to judge by.
+        """
+        if not self.sample_rows.numel():
+            raise ValueError(
+                "the file of this forecaster was written by an earlier version, which kept no "
+                "rows by which whole forecasts are judged. Fit it anew"
+            )
+        return linear_paths(
+            self.step.model, self.sample_rows, self.settings, self.sample_length, at
+        )
+
     def to_file(self, state: RecurrentState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """JSON values and arrays of a file; `from_file` is the inverse.
 
@@ -379,6 +405,11 @@ class FittedNetworks(FittedModel[RecurrentState]):
             "sample_length": self.sample_length,
             "linear_path": self.linear_path,
             "validation": self.validation.to_dict("list"),
+            "tests": {
+                "step": [str(step) for step, _ in self.tests.index],
+                "part": [part for _, part in self.tests.index],
+                **self.tests.to_dict("list"),
+            },
         }
         scaling = self.scaling
         return header, {
@@ -394,6 +425,7 @@ class FittedNetworks(FittedModel[RecurrentState]):
             "errors": self.calibration.errors,
             "state": state.hidden.numpy(),
             "sample": self.sample.numpy(),
+            "sample_rows": self.sample_rows.numpy(),
             **{WEIGHTS + name: p.numpy() for name, p in self.model.state_dict().items()},
         }
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tsrnn.contract import MOST_ERRORS, OWN_ERRORS, IntervalWarning, warn_user
+from tsrnn.forecasters._gain import PartLosses
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._state import run_filter
@@ -60,6 +61,7 @@ class ValidationErrors:
         longest = int((ends - split).max())
         shape = (len(units), longest) if self._pooled is None else (1, len(self._pooled))
         self.scaled = np.full((*shape, model.horizon, model.n_targets), np.nan, dtype=np.float32)
+        self._losses = PartLosses(longest, model.horizon)
         self._squares: dict[str, Tensor] = {}
         self._counts: dict[str, Tensor] = {}
         first = split - 1
@@ -105,12 +107,13 @@ class ValidationErrors:
         # Without spread the series is constant, and its errors say nothing about others.
         self._keep(rows, unit, torch.where(known & (spread > 0), error / spread, torch.nan))
         last = units.values[rows][:, None, : model.n_targets]
-        self._add("model", error, known)
+        place = rows - (self._split[unit] - 1)
+        self._add("model", error, known, place)
         level, linear = self._start.linear_forecasts(windows, future)
         if self._settings.local_level:
-            self._add("level", target - level, known)
+            self._add("level", target - level, known, place)
         if self._settings.linear_path:
-            self._add("linear path", target - linear, known)
+            self._add("linear path", target - linear, known, place)
         self._add("last value", target - last, known)
         if self._season > 1:
             # The same season of the last year for all steps, as horizons exceed a season.
@@ -120,12 +123,18 @@ class ValidationErrors:
             values = units.values[before.clamp(min=0)][..., : model.n_targets]
             self._add("seasonal naive", target - values, known & there)
 
-    def _add(self, name: str, error: Tensor, known: Tensor) -> None:
-        """Add errors by step to the table, in float64."""
+    def _add(self, name: str, error: Tensor, known: Tensor, place: Tensor | None = None) -> None:
+        """Add errors by step to the table, and of a part of the forecast to its tests."""
+        if place is not None:
+            self._losses.add(name, place, error, known)
         # In float32 within a part of the rows, in float64 over all parts.
         squares = torch.where(known, error, 0.0).square().sum((0, 2)).double()
         self._squares[name] = self._squares.get(name, 0.0) + squares
         self._counts[name] = self._counts.get(name, 0.0) + known.sum((0, 2)).double()
+
+    def tests(self) -> pd.DataFrame:
+        """Tests of each part of the forecast against those before it, see `PartLosses`."""
+        return self._losses.tests()
 
     def table(self) -> pd.DataFrame:
         """Root mean squared error by step, over each series' naive error on the training part.

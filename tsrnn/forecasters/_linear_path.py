@@ -24,6 +24,7 @@ from tsrnn.forecasters._units import (
 )
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)  # times the mean eigenvalue of the Gram
+NEAR_TIE = 0.01  # relative difference of validation errors that says nothing
 ROWS_TO_JUDGE = 500_000  # of all series: each input size has levels and sums of its own
 VALUES_AT_MOST = 2**26  # of the design of a fit: half a gigabyte
 VALUES_AT_ONCE = 2**17  # of the designs of several fits: what follows of them stays in the cache
@@ -39,32 +40,44 @@ def choose_linear_paths(
 ) -> list[tuple[Settings, dict[str, Any]]]:
     """Input size and form of the linear path of each fit, with least error on its validation part.
 
-    Every size of `input_sizes` forecasts from the same origins. Of a fit with more than
+    Every size of `input_sizes` forecasts from the same origins. Where both are candidates
+    (`local_levels`), and the paths from a local level return to the mean of the series, paths from
+    rows as they are take their place unless they are worse: that is the scale on which thresholds
+    are where they are. Series that do not return to a mean keep the local level, however the
+    validation part compares the two: it follows them where they go. Of a fit with more than
     500,000 rows a subset of the series decides.
 
     `make` returns a model of some settings, of which the shapes are read. Returned are the
-    settings with the chosen input size and the form that `best_forms` chose.
+    settings with the chosen input size and local level, and the form that `best_forms` chose.
     """
     judged = [_deciding(part, of_fit) for part, of_fit in zip(rows, settings, strict=True)]
     chosen: list[tuple[Settings, dict[str, Any]]] = [(s, {"error": np.inf}) for s in settings]
-    # Whether the level may matter depends on the validation part, and is a column more.
-    alike: dict[tuple[int, bool], dict[int, Settings]] = {}
-    for i, of_fit in enumerate(settings):
-        for size in of_fit.input_sizes:
-            with_size = replace(of_fit, input_size=size)
-            alike.setdefault((size, with_size.judges_level), {})[i] = with_size
-    for key in sorted(alike):  # of sizes with equal errors the smallest
-        tried = alike[key]
-        units = units_of_each([judged[i] for i in tried], list(tried.values()))
-        train, validation = [], []
-        for of_fit, part in zip(tried.values(), units, strict=True):
-            split = validation_starts(part, of_fit)
-            train.append(regression_origins(part, split, of_fit.horizon))
-            validation.append(validation_origins(part, split, of_fit.horizon))
-        first = next(iter(tried.values()))
-        forms = best_forms(make(first), units, train, validation, first.season)
-        for (i, of_fit), form in zip(tried.items(), forms, strict=True):
-            chosen[i] = min(chosen[i], (of_fit, form), key=lambda pair: pair[1]["error"])
+    for level in (True, False):
+        # Whether the level may matter depends on the validation part, and is a column more.
+        alike: dict[tuple[int, bool], dict[int, Settings]] = {}
+        for i, (of_fit, form) in enumerate(chosen):
+            if level not in of_fit.local_levels or not form.get("reverting", True):
+                continue
+            for size in of_fit.input_sizes:
+                candidate = replace(of_fit, input_size=size, local_level=level)
+                alike.setdefault((size, candidate.judges_level), {})[i] = candidate
+        best: dict[int, tuple[Settings, dict[str, Any]]] = {}
+        for key in sorted(alike):  # of sizes with equal errors the smallest
+            tried = alike[key]
+            units = units_of_each([judged[i] for i in tried], list(tried.values()))
+            train, validation = [], []
+            for of_fit, part in zip(tried.values(), units, strict=True):
+                split = validation_starts(part, of_fit)
+                train.append(regression_origins(part, split, of_fit.horizon))
+                validation.append(validation_origins(part, split, of_fit.horizon))
+            first = next(iter(tried.values()))
+            forms = best_forms(make(first), units, train, validation, first.season)
+            for (i, of_fit), form in zip(tried.items(), forms, strict=True):
+                pair = of_fit, form
+                best[i] = min(best.get(i, pair), pair, key=lambda chosen: chosen[1]["error"])
+        for i, pair in best.items():
+            if pair[1]["error"] <= (1 + NEAR_TIE) * chosen[i][1]["error"]:
+                chosen[i] = pair
     return chosen
 
 

@@ -376,9 +376,12 @@ def autocorrelation(windows: Tensor, lags: Sequence[int]) -> Tensor:
     correlations = []
     for lag in lags:
         late, early = windows[..., lag:], windows[..., :-lag]
-        size = (late.square().sum(-1) * early.square().sum(-1)).sqrt()
+        squares = late.square().sum(-1) * early.square().sum(-1)
+        varies = squares > 0
+        # One where nothing varies: the derivative of a root of zero is not a number.
+        size = torch.where(varies, squares, 1.0).sqrt()
         product = (late * early).sum(-1)
-        correlations.append(torch.where(size > 0, product / size, 0.0).mean(-1))
+        correlations.append(torch.where(varies, product / size, 0.0).mean(-1))
     return torch.stack(correlations, -1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,11 +20,14 @@ from tsrnn.forecasters._prior import (
     summarise_prior,
     takes_prior,
 )
-from tsrnn.forecasters._recurrent import RecurrentForecaster
+from tsrnn.forecasters._recurrent import RecurrentForecaster, features_of_forecasts
 from tsrnn.forecasters._settings import resolve
 from tsrnn.forecasters._summary import NetworkSummary
 from tsrnn.kernels import Cell
 from tsrnn.layers import OPTIONS, LayerChoice, layer_choice
+
+if TYPE_CHECKING:
+    from tsrnn.forecasters._stability import FeatureStability
 
 INITS = {"default": "stable", "paper": "uniform"}  # of ParaRNN by preset, where init is None
 
@@ -114,15 +117,23 @@ class ParaRNNForecaster(RecurrentForecaster):
     aggregation : {"linear", "fc", "ffn"}, optional
         "linear" ("paper": "ffn"). With "linear", `contributions` splits a forecast by
         block.
-    local_level : bool, optional
+    local_level : bool or "auto", optional
         Whether the level and spread of the last `input_size` values are taken out and
-        given back. True. For series that return to a mean, False is better where they are
-        short: see `linear_path`.
+        given back. "auto" ("paper": True): not where the linear path returns to the mean of the
+        series and forecasts the validation part as well without, so that a threshold stays where
+        it is. For series that return to a mean, False is better where they are short: see
+        `linear_path`.
     linear_path : bool, optional
         True ("paper": False). Its coefficients vary with the autocorrelations of the last
         `input_size` values at the seasons (hours: a day and a week), and forecasts return from
         the local level to the mean of the series, each where that forecasts the validation part
         better; the second is tried where `val_size` is ten times `input_size` + `horizon`.
+    network : bool or "auto", optional
+        Whether a network is added to the local level and the linear path. "auto" ("paper": True)
+        keeps it where it lowers the mean squared error of all steps on the validation part by more
+        than the standard error of the difference (Diebold and Mariano); it is kept in any case
+        without a linear path, or where it learns the intervals. False trains none, which takes a
+        moment.
     use_boxcox : False, "log" or float
         Transform the targets, which must be positive, by their logarithm or by Box and Cox's
         :math:`(y^\lambda - 1) / \lambda` with a number from 0 to 1, and forecasts back. A
@@ -230,7 +241,8 @@ class ParaRNNForecaster(RecurrentForecaster):
     best_epochs_ : list of int
         Of each network.
     network_active_ : bool
-        Whether a network takes part in the forecasts. Not so where epoch 0 was best: then the
+        Whether a network takes part in the forecasts. Not so where epoch 0 was best, or it was
+        dropped (see `network`): then the
         local level and the linear path alone forecast, and what reads networks, such as
         `tsrnn.recurrence_features`, raises `tsrnn.interpret.UninformativeNetworkError`.
     inactive_networks_ : dict of int to str
@@ -345,17 +357,27 @@ class ParaRNNForecaster(RecurrentForecaster):
             return self.fitted_.filter(panel)
         return super()._filter(panel)
 
-    def summary(self) -> NetworkSummary | SummaryBySeries | PriorSummary:  # type: ignore[override]
+    def summary(
+        self, *, stability: FeatureStability | None = None
+    ) -> NetworkSummary | SummaryBySeries | PriorSummary:
         """Summary of the fit; print the result.
 
-        Of a network that was trained: its accuracy and its recurrence features; with
-        ``per_series=True`` a table of the networks by series. Of the prior network: what it was
-        trained on, and the structural models that forecast.
+        Of a network that was trained: its accuracy, what each part of the forecasts brings, and
+        recurrence features; with ``per_series=True`` a table of the networks by series. Of the
+        prior network: what it was trained on, the structural models that forecast, and the
+        features of its forecasts.
+
+        Parameters
+        ----------
+        stability : FeatureStability, optional
+            What `tsrnn.forecasters.feature_stability` gave of the whole forecast: its features
+            are shown, with the share of refits in which each returns.
         """
         fitted, state = getattr(self, "fitted_", None), getattr(self, "state_", None)
         if isinstance(fitted, FittedPrior) and isinstance(state, PriorState):
-            return summarise_prior(fitted, state)
-        return super().summary()
+            features = features_of_forecasts(self) if stability is None else stability.features
+            return summarise_prior(fitted, state, features)
+        return super().summary(stability=stability)
 
     @staticmethod
     def _layer(filled: dict[str, Any]) -> LayerChoice:

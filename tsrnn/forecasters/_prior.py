@@ -31,7 +31,16 @@ from tsrnn.contract import (
     truth,
 )
 from tsrnn.data import Panel
-from tsrnn.interpret import WIDTH, section, two_columns, wrapped
+from tsrnn.forecasters._linearised import FEWEST_STEPS, SEASONS
+from tsrnn.interpret import (
+    WIDTH,
+    ForecastPaths,
+    feature_section,
+    reading_of_forecasts,
+    section,
+    two_columns,
+    wrapped,
+)
 from tsrnn.prior import (
     ADAPTING_STEPS,
     FEWEST_ROWS,
@@ -47,6 +56,7 @@ from tsrnn.prior import (
     window_rows,
 )
 
+PATH_ORIGINS, PATH_UNITS = 64, 16  # of which features are read
 SHOWN = 8  # structural models in a summary
 # Rows from which on a network trained on the series forecasts as well as the prior network, and
 # the same where seasons are short enough for it to be adapted to many; measured on months, hours.
@@ -360,6 +370,29 @@ class FittedPrior(FittedModel[PriorState]):
         paths = self.forecasts(state, h).at_ranks(ranks)
         return paths.reshape(n, n_series, n_targets, h).swapaxes(2, 3)
 
+    def forecast_paths(self, state: PriorState) -> ForecastPaths:
+        """Paths of the forecasts from many rows of the data, as they are."""
+        last_rows, counts = state.last_rows
+        rng = np.random.default_rng(0)
+        long = np.flatnonzero(counts >= np.median(counts))
+        units = np.sort(rng.permutation(long)[:PATH_UNITS])
+        origins = np.zeros((len(units), last_rows.shape[1]), bool)
+        for place, count in zip(origins, counts[units], strict=True):
+            # At random: rows at equal distances would see one phase of a season. From the later
+            # half: the first forecasts of a series are hardly its own.
+            rows = np.arange(max(count // 2, FEWEST_ROWS - 1), count)
+            place[rng.permutation(rows)[: -(-PATH_ORIGINS // len(units))]] = True
+        steps = max(self.horizon, SEASONS * self.season_length, FEWEST_STEPS)
+        medians = self.prior.medians_from(last_rows[units], origins, self.season_length, steps)
+        scaled = np.split(medians, origins.sum(1).cumsum()[:-1])
+        scale = state.target_scale.ravel()[units]
+        paths = np.concatenate(
+            [(part - part.mean(0)) / size for part, size in zip(scaled, scale, strict=True)]
+        )
+        return ForecastPaths(
+            paths[..., None], self.horizon, int(state.n_rows.max()), 0.0, linear=False
+        )
+
     def weights(self, state: PriorState) -> pd.Series:
         """Mean weights of the structural models over units and steps, the largest first."""
         weights = self.forecasts(state, self.horizon).weights
@@ -389,6 +422,9 @@ class PriorSummary(Summary):
     facts : dict
     weights : Series
         Mean weights of the structural models.
+    features : DataFrame or None
+        Recurrence features of the forecasts, see `tsrnn.forecast_features`; None where they do
+        not vary.
     notes : list of str
     """
 
@@ -396,6 +432,7 @@ class PriorSummary(Summary):
     composition: str
     facts: dict[str, object]
     weights: pd.Series
+    features: pd.DataFrame | None
     notes: list[str]
 
     def as_text(self) -> str:
@@ -410,13 +447,16 @@ class PriorSummary(Summary):
             two_columns(self.facts),
             section("What forecasts, in the mean over series and steps"),
             table.to_string(index=False, float_format=lambda v: f"{v:.3f}"),
+            *feature_section(self.features, "Recurrence features of the forecasts"),
             "=" * WIDTH,
             *[wrapped(f"[{i}] {note}") for i, note in enumerate(self.notes, 1)],
         ]
         return "\n".join(parts)
 
 
-def summarise_prior(fitted: FittedPrior, state: PriorState) -> PriorSummary:
+def summarise_prior(
+    fitted: FittedPrior, state: PriorState, features: pd.DataFrame | None
+) -> PriorSummary:
     """Build the summary of a forecaster that uses the prior network."""
     data, prior = fitted.data, fitted.prior
     if fitted.adapted:
@@ -439,8 +479,10 @@ def summarise_prior(fitted: FittedPrior, state: PriorState) -> PriorSummary:
         "Structural models": prior.n_models(fitted.season_length),
     }
     notes = [fitted.guarantee]
-    name = fitted.arguments.class_name
-    return PriorSummary(f"{name} Results", composition, facts, fitted.weights(state), notes)
+    if features is not None:
+        notes.append(reading_of_forecasts(features))
+    title, weights = f"{fitted.arguments.class_name} Results", fitted.weights(state)
+    return PriorSummary(title, composition, facts, weights, features, notes)
 
 
 def prior_from_file(

@@ -6,7 +6,7 @@ import copy
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -41,14 +41,26 @@ from tsrnn.forecasters._prior import FittedPrior, PriorSummary
 from tsrnn.forecasters._scaling import boxcox_lambda, check_positive
 from tsrnn.forecasters._settings import Settings, resolve, usual_horizon
 from tsrnn.forecasters._state import RecurrentState
-from tsrnn.forecasters._summary import NetworkSummary, reason_of_inactivity, summarise
+from tsrnn.forecasters._summary import (
+    NetworkSummary,
+    Readings,
+    reason_of_inactivity,
+    summarise,
+)
 from tsrnn.interpret import (
+    ForecastPaths,
     UninformativeNetworkError,
     active_networks,
     block_shares,
+    forecast_features,
+    lyapunov_exponent,
     recurrence_features,
 )
 from tsrnn.layers import CellStack, Ensemble, LayerChoice, RecurrentNetwork
+
+if TYPE_CHECKING:
+    from tsrnn.forecasters._stability import FeatureStability
+    from tsrnn.interpret import LyapunovExponents
 
 LARGEST = 1e290  # value of which differences and means are finite
 MANY = 64  # networks of fits made together: more gain little, and all of them are in memory
@@ -66,7 +78,7 @@ class RecurrentForecaster(Forecaster[Any]):
         Steps forecast directly; by frequency.
     input_size, preset, hidden_size, n_layers, engine, aggregation, multivariate
         Network, as in `ParaRNNForecaster`.
-    local_level, linear_path, use_boxcox, intervals
+    local_level, linear_path, network, use_boxcox, intervals
         Parts around the network, likewise.
     val_size, loss, learning_rate, weight_decay, batch_size, max_epochs, patience, n_estimators
         Training, likewise.
@@ -98,8 +110,9 @@ class RecurrentForecaster(Forecaster[Any]):
         n_layers: int | None = None,
         engine: str = "auto",
         aggregation: str | None = None,
-        local_level: bool | None = None,
+        local_level: bool | str | None = None,
         linear_path: bool | None = None,
+        network: bool | str | None = None,
         use_boxcox: bool | str | float = False,
         multivariate: str | None = None,
         intervals: str = "conformal",
@@ -128,6 +141,7 @@ class RecurrentForecaster(Forecaster[Any]):
         self.aggregation = aggregation
         self.local_level = local_level
         self.linear_path = linear_path
+        self.network = network
         self.use_boxcox = use_boxcox
         self.multivariate = multivariate
         self.intervals = intervals
@@ -150,11 +164,17 @@ class RecurrentForecaster(Forecaster[Any]):
     def _update_header(cls, header: dict[str, Any]) -> None:
         header["params"].setdefault("engine", "auto")
         header["params"].setdefault("per_series", False)
+        header["params"].setdefault("network", True)
         fitted = header["fitted"]
         members = fitted.get("members", [fitted])
         for member in members if isinstance(members, list) else []:
             if isinstance(member, dict):  # anything else is refused later
                 member.setdefault("pooled_units", 1)
+                member.setdefault("tests", {})
+                if isinstance(member.get("settings"), dict):
+                    member["settings"].setdefault("network", True)
+                    level = member["settings"].get("local_level")
+                    member["settings"].setdefault("local_levels", [level])
 
     @staticmethod
     @abstractmethod
@@ -352,17 +372,28 @@ class RecurrentForecaster(Forecaster[Any]):
         index = pd.MultiIndex.from_product([state.ids, names, steps], names=levels)
         return pd.DataFrame(columns, index=index)
 
-    def summary(self) -> NetworkSummary | SummaryBySeries | PriorSummary:
+    def summary(
+        self, *, stability: FeatureStability | None = None
+    ) -> NetworkSummary | SummaryBySeries | PriorSummary:
         """Summary of the fit, its accuracy and its recurrence features; print the result.
 
         With ``per_series=True`` a table of the networks by series.
+
+        Parameters
+        ----------
+        stability : FeatureStability, optional
+            What `tsrnn.forecasters.feature_stability` gave of the whole forecast: its features
+            are shown, with the share of refits in which each returns.
         """
         check_is_fitted(self, "fitted_")
         if isinstance(self.fitted_, FittedBySeries):
             return summarise_by_series(self.fitted_, self.state_)
-        readable = self.network_active_ and self.network_.matrix_names
-        features = recurrence_features(self) if readable else None
-        return summarise(self._single(), self.state_, features)
+        features = features_of_forecasts(self) if stability is None else stability.features
+        readings = Readings(features)
+        if self.network_active_:
+            matrices = recurrence_features(self) if self.network_.matrix_names else None
+            readings = Readings(features, matrices, exponent_of_network(self))
+        return summarise(self._single(), self.state_, readings)
 
     def block_shares_(self) -> list[np.ndarray] | None:
         """Share of the network's output variance by block, an array a layer of every network.
@@ -379,6 +410,23 @@ class RecurrentForecaster(Forecaster[Any]):
         if not all(isinstance(member.rnn, CellStack) for member in members):
             return None
         return [share.numpy() for member in members for share in block_shares(member, self.sample_)]
+
+    def forecast_paths(self, *, at: str = "data") -> ForecastPaths:
+        """Paths of forecasts along the data, of which `forecast_features` reads features.
+
+        Parameters
+        ----------
+        at : {"data", "mean"}
+            Where the derivative by which they are made linear is taken.
+
+        Returns
+        -------
+        tsrnn.interpret.ForecastPaths
+        """
+        check_is_fitted(self, "fitted_")
+        if isinstance(self.fitted_, FittedPrior):
+            return self.fitted_.forecast_paths(self.state_)
+        return self._single().forecast_paths(at)
 
     def _single(self) -> FittedNetworks:
         """Fitted networks, which are those of all series."""
@@ -475,3 +523,19 @@ class RecurrentForecaster(Forecaster[Any]):
             for number, best in enumerate(self.best_epochs_, start=1)
             if best == 0
         }
+
+
+def features_of_forecasts(forecaster: RecurrentForecaster) -> pd.DataFrame | None:
+    """Features of the whole forecast; None where forecasts do not vary or a file has no rows."""
+    try:
+        return forecast_features(forecaster)
+    except ValueError:
+        return None
+
+
+def exponent_of_network(forecaster: RecurrentForecaster) -> LyapunovExponents | None:
+    """Lyapunov exponent of the network; None of layers that have none, and of short samples."""
+    try:
+        return lyapunov_exponent(forecaster)
+    except (TypeError, ValueError):
+        return None

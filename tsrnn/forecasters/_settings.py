@@ -30,8 +30,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "n_layers": 2,
         "aggregation": "linear",
         "input_projection": False,
-        "local_level": True,
+        "local_level": "auto",
         "linear_path": True,
+        "network": "auto",
         "multivariate": "independent",
         "learning_rate": 1e-3,
         "weight_decay": 1e-2,
@@ -48,6 +49,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "input_projection": True,
         "local_level": True,
         "linear_path": False,
+        "network": True,
         "multivariate": "joint",
         "learning_rate": 2e-3,
         "weight_decay": 0.0,
@@ -68,9 +70,10 @@ _POSITIVE_INTEGERS = (
 )  # fmt: skip
 WINDOWS_TO_JUDGE = 10  # each with its horizon: fewer say by chance whether a series has a mean
 FEWEST_ROWS = 8  # of any series
+SHORT_WINDOW = 8  # candidate where nothing repeats: longer windows add variance alone
 MANY_SERIES = 30  # together they give enough errors, so that less of each validates
 _MAY_BE_NONE = {"horizon", "input_size", "patience", "season_length", "val_size"}
-_FLAGS = ("local_level", "linear_path", "refit", "per_series")
+_FLAGS = ("linear_path", "refit", "per_series")
 LOSSES = ("mse", "mae")
 
 
@@ -95,6 +98,10 @@ class Settings:
     hidden_size, n_layers : int
     aggregation : str
     input_projection, local_level, linear_path : bool
+    local_levels : tuple of bool
+        Candidates for `local_level`, chosen with the input size.
+    network : bool or str
+        Whether a network forecasts; "auto" where it helps.
     boxcox : float or None
         Exponent of the transformation of the targets.
     multivariate, intervals, loss : str
@@ -127,7 +134,9 @@ class Settings:
     aggregation: str
     input_projection: bool
     local_level: bool
+    local_levels: tuple[bool, ...]
     linear_path: bool
+    network: bool | str
     boxcox: float | None
     multivariate: str
     intervals: str
@@ -141,7 +150,7 @@ class Settings:
     refit: bool
 
     def __post_init__(self) -> None:
-        for name in ("seasons", "input_sizes"):  # files have lists
+        for name in ("seasons", "input_sizes", "local_levels"):  # files have lists
             object.__setattr__(self, name, tuple(getattr(self, name)))
 
     @property
@@ -183,6 +192,9 @@ def resolve(params: dict[str, Any]) -> dict[str, Any]:
         if name in filled and not (filled[name] is None and name in _MAY_BE_NONE):
             filled[name] = positive_integer(name, filled[name])
     filled |= {name: flag(name, filled[name]) for name in _FLAGS if name in filled}
+    filled |= {name: _flag_or_auto(name, filled[name]) for name in ("local_level", "network")}
+    if filled["network"] is False:
+        _check_without_network(filled)
     filled["boxcox"] = boxcox_lambda(filled["use_boxcox"])
     loss, intervals = filled["loss"], filled["intervals"]
     if intervals in HEADS and loss is not None:
@@ -200,6 +212,36 @@ def resolve(params: dict[str, Any]) -> dict[str, Any]:
         length = number("chrono_length", filled["chrono_length"], lowest=0.0, open_=True)
         filled["chrono_length"] = length
     return filled
+
+
+def _flag_or_auto(name: str, value: Any) -> bool | str:
+    """Flag that the data may decide."""
+    if isinstance(value, str) and value == "auto":
+        return value
+    try:
+        return flag(name, value)
+    except TypeError:
+        raise TypeError(f'{name} must be True, False or "auto"; got {value!r}') from None
+
+
+def _check_without_network(filled: dict[str, Any]) -> None:
+    """Refuse a forecaster without a network of which nothing is left.
+
+    Raises
+    ------
+    ValueError
+        If nothing else forecasts, or the network is to learn the intervals.
+    """
+    if not (filled["local_level"] or filled["linear_path"]):
+        raise ValueError(
+            "network=False leaves the local level and the linear path to forecast; got "
+            "local_level=False and linear_path=False as well. Leave one of them out"
+        )
+    if filled["intervals"] in HEADS:
+        raise ValueError(
+            f"intervals={filled['intervals']!r} are learned by the network; got network=False. "
+            'Take intervals="conformal"'
+        )
 
 
 def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Settings:
@@ -250,11 +292,20 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
             "the data"
         )
     input_size = asked or min(habit.input_size, half)
-    candidates = () if asked or not filled["linear_path"] else habit.input_sizes
+    season = filled.get("season_length") or habit.season
+    sizes = habit.input_sizes if season > 1 else (SHORT_WINDOW, *habit.input_sizes)
+    candidates = () if asked or not filled["linear_path"] else sizes
     input_sizes = tuple(dict.fromkeys(min(size, half) for size in candidates)) or (input_size,)
     values = {k: v for k, v in filled.items() if k in Settings.__dataclass_fields__}
     values |= {"horizon": horizon, "val_size": val_size}
     values |= {"input_size": input_size, "input_sizes": input_sizes}
+    level = values["local_level"]
+    if level == "auto":
+        # The linear path tells which is better; without one the local level is the safer start.
+        judged = filled["linear_path"]
+        values |= {"local_level": True, "local_levels": (True, False) if judged else (True,)}
+    else:
+        values |= {"local_levels": (level,)}
     season = filled.get("season_length")
     if season is not None:
         habit = habit._replace(season=season, longer=())

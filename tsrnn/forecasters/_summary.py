@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from tsrnn.contract import Summary
+from tsrnn.forecasters._gain import ALL, network_test, tested_steps
 from tsrnn.interpret import (
     WIDTH,
     feature_section,
     reading_of,
+    reading_of_forecasts,
     section,
     two_columns,
     wrapped,
@@ -23,8 +24,19 @@ if TYPE_CHECKING:
     from tsrnn.forecasters._fitted import FittedNetworks
     from tsrnn.forecasters._settings import Settings
     from tsrnn.forecasters._state import RecurrentState
+    from tsrnn.interpret import LyapunovExponents
 
+WHOLE = "Recurrence features of the whole forecast, by share of its variance"
+MATRICES = "Recurrence features of the network's matrices, by share of its output's variance"
+SHORT = {"linear path": "linear", "seasonal naive": "seasonal"}  # columns of a page
 UNBOUNDED = ("relu", "identity")
+
+
+TESTS = (
+    "p(...): Diebold and Mariano's test that a part changes nothing, against the parts before it. "
+    "The validation part chose the form of the linear path and the epoch, so that small p-values "
+    "are somewhat too small."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,9 +51,17 @@ class NetworkSummary(Summary):
         Data, network and training, by name.
     accuracy : DataFrame
         Root mean squared error by step on the validation part.
+    tests : DataFrame
+        Tests of each part of the forecasts against those before it, by step and over all.
     features : DataFrame or None
-        Recurrence features, see `tsrnn.recurrence_features`; None where the network contributes
-        nothing or its cell has no recurrent matrices.
+        Recurrence features of the whole forecast, see `tsrnn.forecast_features`; None where
+        forecasts do not vary.
+    network_features : DataFrame or None
+        Of the network's matrices, see `tsrnn.recurrence_features`; None where the network
+        contributes nothing or its cell has no recurrent matrices.
+    lyapunov : LyapunovExponents or None
+        Largest exponent of the network's state along the data; None where it contributes nothing
+        or has no state of fixed size.
     notes : list of str
     """
 
@@ -49,15 +69,20 @@ class NetworkSummary(Summary):
     composition: str
     facts: dict[str, object]
     accuracy: pd.DataFrame
+    tests: pd.DataFrame
     features: pd.DataFrame | None
+    network_features: pd.DataFrame | None
+    lyapunov: LyapunovExponents | None
     notes: list[str]
 
     def as_text(self) -> str:
         """Page as it is printed."""
-        n = len(self.accuracy)
-        steps = sorted({1, *np.linspace(1, n, 5).round().astype(int).tolist(), n})
-        shown = self.accuracy.loc[steps]
-        shown.loc["mean"] = self.accuracy.mean()
+        shown = self.accuracy.loc[tested_steps(len(self.accuracy))].rename(columns=SHORT)
+        shown.loc[ALL] = self.accuracy.rename(columns=SHORT).mean()
+        for part in self.tests.index.unique("part"):
+            # A part that changes nothing has no test, and no p-value.
+            p_values = self.tests.xs(part, level="part")["p_value"].reindex(shown.index)
+            shown[f"p({SHORT.get(part, part)})"] = p_values
         shown.index = shown.index.rename("step")
         parts = [
             self.title.center(WIDTH).rstrip(),
@@ -66,20 +91,67 @@ class NetworkSummary(Summary):
             "-" * WIDTH,
             two_columns(self.facts),
             section("Root mean squared error on the validation part (naive error = 1)"),
-            shown.reset_index().to_string(index=False, float_format=lambda v: f"{v:.3f}"),
-            *feature_section(self.features),
+            shown.reset_index().to_string(
+                index=False, na_rep="-", float_format=lambda v: f"{v:.3f}"
+            ),
+            *feature_section(self.features, WHOLE),
+            *feature_section(self.network_features, MATRICES),
             "=" * WIDTH,
             *[wrapped(f"[{i}] {note}") for i, note in enumerate(self.notes, 1)],
         ]
         return "\n".join(parts)
 
 
-def summarise(
-    fitted: FittedNetworks, state: RecurrentState, features: pd.DataFrame | None
-) -> NetworkSummary:
-    """Build the summary of fitted networks, with their recurrence features if they have any."""
+class Readings(NamedTuple):
+    """Features and exponent read of a fitted forecaster; None where there is nothing to read.
+
+    Attributes
+    ----------
+    forecast, matrices : DataFrame or None
+        Features of the whole forecast, and of the network's matrices.
+    lyapunov : LyapunovExponents or None
+        Of the network along its sample.
+    """
+
+    forecast: pd.DataFrame | None = None
+    matrices: pd.DataFrame | None = None
+    lyapunov: LyapunovExponents | None = None
+
+
+def summarise(fitted: FittedNetworks, state: RecurrentState, readings: Readings) -> NetworkSummary:
+    """Build the summary of fitted networks, with what is read of forecasts and networks."""
+    settings, history = fitted.settings, fitted.history
+    longest = max((int(entry["epoch"]) for entry in history), default=0)
+    notes = [fitted.guarantee]
+    if len(fitted.tests):
+        notes.append(TESTS)
+    if readings.forecast is not None:
+        notes.append(reading_of_forecasts(readings.forecast))
+    if readings.matrices is not None:
+        notes.append(reading_of(readings.matrices))
+        explosive = int((readings.matrices["modulus"] > 1).sum())
+        if explosive and settings.options.get("nonlinearity") in UNBOUNDED:
+            notes.append(f"{explosive} features have a modulus above 1: the state can explode.")
+    if readings.lyapunov is not None:
+        notes.append(f"State of the network along the data: {readings.lyapunov.words}")
+    if settings.network is not False and longest >= settings.max_epochs:
+        notes.append("Training stopped at max_epochs, not because it had converged.")
+    return NetworkSummary(
+        title=f"{fitted.arguments.class_name} Results",
+        composition=composition(fitted),
+        facts=facts_of_fit(fitted, state, longest),
+        accuracy=fitted.validation.copy(),
+        tests=fitted.tests,
+        features=readings.forecast,
+        network_features=readings.matrices,
+        lyapunov=readings.lyapunov,
+        notes=notes,
+    )
+
+
+def facts_of_fit(fitted: FittedNetworks, state: RecurrentState, longest: int) -> dict[str, object]:
+    """Data, network and training by name; `longest` is the number of epochs trained."""
     settings, data, linear = fitted.settings, fitted.data, fitted.linear_path
-    history = fitted.history
     facts: dict[str, object] = {
         "Series": len(state.ids),
         "Rows": int(state.n_rows.sum()),
@@ -98,6 +170,7 @@ def summarise(
         facts[label] = value.name if isinstance(value, Cell) else value
     facts["Aggregation"] = settings.aggregation
     facts["Parameters"] = sum(p.numel() for p in fitted.model.parameters())
+    facts["Local level"] = "yes" if settings.local_level else "no"
     facts["Ridge towards"] = linear["prior"] if linear else "no linear path"
     if linear.get("varying"):
         facts["Varying with lags"] = ", ".join(map(str, fitted.model.seasons))
@@ -107,21 +180,11 @@ def summarise(
         facts["Box-Cox"] = f"{settings.boxcox:g}" if settings.boxcox else "log"
     if settings.n_estimators > 1:
         facts["Networks"] = settings.n_estimators
-    longest = max((int(entry["epoch"]) for entry in history), default=0)
     refit = ", refit" if settings.refit else ""
     facts["Best epoch"] = f"{max(fitted.best_epochs)} of {longest}{refit}"
-    rate = history[-1]["learning_rate"] if history else float("nan")
+    rate = fitted.history[-1]["learning_rate"] if fitted.history else float("nan")
     facts["Last learning rate"] = f"{rate:.1e}"
-    notes = [fitted.guarantee]
-    if features is not None:
-        notes.append(reading_of(features))
-        explosive = int((features["modulus"] > 1).sum())
-        if explosive and settings.options.get("nonlinearity") in UNBOUNDED:
-            notes.append(f"{explosive} features have a modulus above 1: the state can explode.")
-    if longest >= settings.max_epochs:
-        notes.append("Training stopped at max_epochs, not because it had converged.")
-    title, accuracy = f"{fitted.arguments.class_name} Results", fitted.validation.copy()
-    return NetworkSummary(title, composition(fitted), facts, accuracy, features, notes)
+    return facts
 
 
 def composition(fitted: FittedNetworks) -> str:
@@ -133,7 +196,17 @@ def composition(fitted: FittedNetworks) -> str:
     parts, size = _parts_but_network(fitted.settings), fitted.settings.n_estimators
     inactive = [str(number) for number, best in enumerate(fitted.best_epochs, 1) if best == 0]
     networks = "the network" if size == 1 else f"the mean of {size} networks"
+    if fitted.settings.network is False:
+        return f"Forecasts: {' and '.join(parts)}, without a network (network=False)."
     if not any(fitted.best_epochs):
+        if (gain := dropped_gain(fitted)) is not None:
+            them = "it was" if size == 1 else "they were"
+            return (
+                f"Forecasts: {' and '.join(parts)} alone. {networks.capitalize()} contributes "
+                f"nothing: {them} dropped, since on the validation part the mean squared error "
+                f"fell by {gain['gain']:.1%} only, {gain['statistic']:.1f} standard errors "
+                '(network="auto" asks for one).'
+            )
         epochs = _epochs(fitted, 1) if size == 1 else "their"
         if not parts:
             return (
@@ -152,22 +225,39 @@ def composition(fitted: FittedNetworks) -> str:
     before = rmse["linear path" if "linear path" in rmse else "level"]
     mean, start = rmse["model"].mean(), before.mean()
     better = int((rmse["model"] < before).sum())
+    tested = ""
+    if (test := network_test(fitted.tests)) is not None:
+        tested = f"; Diebold and Mariano's p-value over all steps is {test['p_value']:.3f}"
     return (
         f"{text} On the validation part, which chose the epoch, the root mean squared error is "
         f"{mean:.3f} with and {start:.3f} without {'it' if size == 1 else 'them'} "
-        f"({mean / start - 1:+.1%}); lower at {better} of {len(rmse)} steps."
+        f"({mean / start - 1:+.1%}); lower at {better} of {len(rmse)} steps{tested}."
     )
+
+
+def dropped_gain(fitted: FittedNetworks) -> dict[str, float] | None:
+    """Test of networks that were trained and dropped; None of others."""
+    return None if any(fitted.best_epochs) else network_test(fitted.tests)
 
 
 def reason_of_inactivity(fitted: FittedNetworks, number: int) -> str:
     """Reason why a network contributes nothing, with what forecasts in its place, and advice."""
     settings, name = fitted.settings, fitted.arguments.class_name
-    network = "the network" if settings.n_estimators == 1 else f"network {number}"
     parts = _parts_but_network(settings)
+    alone = f"{' and '.join(parts)} alone forecast"
+    if settings.network is False:
+        return f"this {name} has none (network=False): {alone}"
+    if (gain := dropped_gain(fitted)) is not None:
+        return (
+            f"the network of this {name} was dropped: on the validation part it lowered the mean "
+            f"squared error by {gain['gain']:.1%} only, {gain['statistic']:.1f} standard errors, "
+            f'and network="auto" asks for one, so that {alone}. network=True keeps it'
+        )
+    network = "the network" if settings.n_estimators == 1 else f"network {number}"
     if any(fitted.best_epochs):
         instead = "it adds nothing to the others"
     elif parts:
-        instead = f"{' and '.join(parts)} alone forecast"
+        instead = alone
     else:
         instead = "an untrained network forecasts"
     advice = (

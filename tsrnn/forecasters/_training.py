@@ -206,7 +206,8 @@ class Network:
         """Everything in which networks that are trained side by side agree."""
         settings, parameters = self.training.settings, self.model.named_parameters()
         shapes = tuple((name, tuple(p.shape)) for name, p in parameters)
-        return shapes, settings.input_size, settings.horizon, settings.loss
+        window = settings.input_size, settings.local_level
+        return shapes, window, settings.horizon, settings.loss
 
     @property
     def positions(self) -> int:
@@ -243,7 +244,8 @@ def estimate(trainings: Sequence[Training]) -> list[Estimate]:
     fits = networks_of(trainings, [training.split for training in trainings])
     estimates = [Estimate(copy.deepcopy(networks[0].model)) for networks in fits]
     results: dict[int, tuple[list[dict[str, float]], int]] = {}
-    for group, at_once in _groups([n for networks in fits for n in networks]):
+    wanted = trainings[0].settings.network is not False
+    for group, at_once in _groups([n for networks in fits for n in networks if wanted]):
         settings = group[0].training.settings
         course: dict[str, Any] = {
             "max_epochs": settings.max_epochs, "patience": settings.patience,
@@ -269,7 +271,7 @@ def estimate(trainings: Sequence[Training]) -> list[Estimate]:
             results[id(n)] = result.history, result.best_epoch
     for of_fit, networks in zip(estimates, fits, strict=True):
         for number, n in enumerate(networks, 1):
-            history, best_epoch = results[id(n)]
+            history, best_epoch = results.get(id(n), ([], 0))  # without a network, the start
             numbered = {"network": number} if len(networks) > 1 else {}
             of_fit.members.append(n.model)
             of_fit.history += [numbered | epoch for epoch in history]

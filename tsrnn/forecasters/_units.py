@@ -21,7 +21,7 @@ from tsrnn.forecasters._settings import Settings
 SPREAD_FLOOR = 0.1  # in naive errors of the series: a flat stretch is not blown up
 ROWS_AT_ONCE = 2**20  # whose moments are computed together, in some tens of megabytes
 MOST_ROWS = 200_000  # of a regression: more add time, hardly accuracy
-SAMPLE_UNITS, SAMPLE_ROWS = 16, 512  # inputs kept to judge recurrent blocks by
+SAMPLE_UNITS, SAMPLE_ROWS = 16, 512  # kept to judge recurrent blocks and whole forecasts by
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,10 +271,10 @@ def units_of(values: np.ndarray, indptr: np.ndarray, scaling: Scaling, settings:
 
 
 def units_of_each(rows: Sequence[Standardised], settings: Sequence[Settings]) -> list[Units]:
-    """Units of several fits, of which only the input sizes differ."""
-    by_window: dict[int, list[int]] = {}
+    """Units of several fits, of which only input sizes and local levels differ."""
+    by_window: dict[tuple[int, bool], list[int]] = {}
     for i, of_fit in enumerate(settings):
-        by_window.setdefault(of_fit.input_size, []).append(i)
+        by_window.setdefault((of_fit.input_size, of_fit.local_level), []).append(i)
     units: dict[int, Units] = {}
     for alike in by_window.values():
         # Together: the moments of windows are summed step by step, of all units at once.
@@ -510,12 +510,8 @@ def subset(count: int, most: int) -> Tensor:
     return torch.randperm(count, generator=generator)[:most].sort().values
 
 
-def sample_inputs(units: Units) -> Tensor:
-    """Network inputs of the last rows of some units, to judge blocks by: (B, T, C + E).
-
-    Units of at least the median length are drawn from.
-    """
-    length = min(int(units.lengths.median()), SAMPLE_ROWS)
+def sample_rows(units: Units, most: int) -> Tensor:
+    """Last rows (B, T) of some units of at least the median length, at most `most` of each."""
+    length = min(int(units.lengths.median()), most)
     ends = units.indptr[1:][units.lengths >= length]
-    rows = ends[subset(len(ends), SAMPLE_UNITS), None] + torch.arange(-length, 0)
-    return units.inputs(rows).to(torch.float32)
+    return ends[subset(len(ends), SAMPLE_UNITS), None] + torch.arange(-length, 0)

@@ -9,29 +9,36 @@ from typing import TYPE_CHECKING, Any
 
 from tsrnn.interpret._features import recurrence_features
 from tsrnn.interpret._fitted import UninformativeNetworkError, active_networks
+from tsrnn.interpret._forecast_features import ForecastPaths, forecast_features
 from tsrnn.interpret._jordan import jordan_block, lag_curves
+from tsrnn.interpret._matching import match_features
 from tsrnn.interpret._page import (
     WIDTH,
     feature_section,
     reading_of,
+    reading_of_forecasts,
     section,
     two_columns,
     wrapped,
 )
+from tsrnn.interpret._realisation import Realisation, realise, realise_paths
 
 if TYPE_CHECKING:
     from tsrnn.interpret._feature_history import FeatureHistory
     from tsrnn.interpret._lem import time_scales, time_steps
     from tsrnn.interpret._lem_bounds import gradient_bound, hidden_state_bound
     from tsrnn.interpret._lru import Reconstruction, memory_lengths, reconstruct_input
+    from tsrnn.interpret._lyapunov import LyapunovExponents, lyapunov_exponent
     from tsrnn.interpret._shares import block_shares
 
 _HOMES = {
     "FeatureHistory": "_feature_history",
+    "LyapunovExponents": "_lyapunov",
     "Reconstruction": "_lru",
     "block_shares": "_shares",
     "gradient_bound": "_lem_bounds",
     "hidden_state_bound": "_lem_bounds",
+    "lyapunov_exponent": "_lyapunov",
     "memory_lengths": "_lru",
     "reconstruct_input": "_lru",
     "time_scales": "_lem",
@@ -41,17 +48,26 @@ _HOMES = {
 __all__ = [
     "WIDTH",
     "FeatureHistory",
+    "ForecastPaths",
+    "LyapunovExponents",
+    "Realisation",
     "Reconstruction",
     "UninformativeNetworkError",
     "active_networks",
     "block_shares",
     "feature_section",
+    "forecast_features",
     "gradient_bound",
     "hidden_state_bound",
     "jordan_block",
     "lag_curves",
+    "lyapunov_exponent",
+    "match_features",
     "memory_lengths",
     "reading_of",
+    "reading_of_forecasts",
+    "realise",
+    "realise_paths",
     "reconstruct_input",
     "recurrence_features",
     "section",

@@ -7,10 +7,20 @@ import textwrap
 import numpy as np
 import pandas as pd
 
-__all__ = ["WIDTH", "feature_section", "reading_of", "section", "two_columns", "wrapped"]
+__all__ = [
+    "WIDTH",
+    "feature_section",
+    "reading_of",
+    "reading_of_forecasts",
+    "section",
+    "two_columns",
+    "wrapped",
+]
 
 WIDTH = 78
 FEATURES_SHOWN = 8
+HEADING = "Recurrence features: the strongest by share of the output's variance"
+POOR = 0.1  # share of variance left out, above which features describe the forecasts in part
 
 
 def section(heading: str) -> str:
@@ -58,13 +68,15 @@ def two_columns(facts: dict[str, object]) -> str:
     return "\n".join(f"{a}      {b}".rstrip() for a, b in zip(items[:half], right, strict=True))
 
 
-def feature_section(features: pd.DataFrame | None) -> list[str]:
+def feature_section(features: pd.DataFrame | None, heading: str = HEADING) -> list[str]:
     """Section of a page with the features that carry most of the output.
 
     Parameters
     ----------
     features : DataFrame or None
-        As `recurrence_features` gives them of a fitted model; None for no section.
+        As `recurrence_features` gives them of a fitted model, or `forecast_features`; None for no
+        section.
+    heading : str
 
     Returns
     -------
@@ -92,7 +104,6 @@ def feature_section(features: pd.DataFrame | None) -> list[str]:
     lines = [text, f"{len(features)} features in all: {counts}. Times in {unit}."]
     if beyond:
         lines.append(f">{length:g}: beyond the sample, longer than any series; not identified.")
-    heading = "Recurrence features: the strongest by share of the output's variance"
     return [section(heading), "\n".join(lines)]
 
 
@@ -127,6 +138,46 @@ def reading_of(features: pd.DataFrame) -> str:
     return (
         f"{times} Blocks are identified up to their order only: two fits of equal accuracy may "
         "share the work between blocks in different ways."
+    )
+
+
+def reading_of_forecasts(features: pd.DataFrame) -> str:
+    """Note on how well features stand for the forecasts.
+
+    Parameters
+    ----------
+    features : DataFrame
+        As `forecast_features` gives them.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from tsrnn import ParaRNNForecaster
+    >>> from tsrnn.datasets import load_nile
+    >>> from tsrnn.interpret import forecast_features, reading_of_forecasts
+    >>> features = forecast_features(ParaRNNForecaster(horizon=4).fit(load_nile()))
+    >>> reading_of_forecasts(features)[:47]
+    'Features of the forecast are the eigenvalues of'
+    """
+    attrs = features.attrs
+    left = [f"{attrs['realisation_error']:.1%} of the variance of the forecasts"]
+    if attrs["linear"]:
+        left = [
+            f"{attrs['linearisation_error']:.1%} of the variance of the forecasts is not linear "
+            "in past rows",
+            f"{attrs['realisation_error']:.1%} of the linear ones is left out",
+        ]
+    poor = max(attrs["realisation_error"], attrs["linearisation_error"]) > POOR
+    warning = " They describe the forecasts in part only." if poor else ""
+    verb = "is left out" if not attrs["linear"] else ""
+    errors = f"{' and '.join(left)} {verb}".strip()
+    return (
+        "Features of the forecast are the eigenvalues of a linear recurrence of order "
+        f"{attrs['realisation_order']} that continues it from step to step (Ho and Kalman): "
+        f"{errors}.{warning}"
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tsrnn.interpret import lag_curves, recurrence_features
+from tsrnn.interpret import forecast_features, lag_curves, recurrence_features
 from tsrnn.plotting._style import (
     GREY,
     INK,
@@ -26,7 +26,7 @@ from tsrnn.plotting._style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_COLUMNS = ("layer", "block", "type", "order", "modulus", "angle", "half_life", "period", "share")
+_COLUMNS = ("type", "order", "modulus", "angle", "half_life", "period", "share")
 _LARGEST = 260.0  # area of a marker, in points squared
 _SMALLEST = 8.0
 _PLAIN = 34.0  # where no shares are known
@@ -50,7 +50,9 @@ def plot_features(features_or_model: Any, ax: Axes | None = None, *, n_labels: i
     Parameters
     ----------
     features_or_model : DataFrame or model
-        What `tsrnn.interpret.recurrence_features` gave, or anything it accepts.
+        What `tsrnn.interpret.recurrence_features` or `tsrnn.interpret.forecast_features` gave, or
+        anything the first accepts. Of a forecaster with a network the features of its whole
+        forecast are drawn.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     n_labels : int, default 5
@@ -85,14 +87,16 @@ def plot_features(features_or_model: Any, ax: Axes | None = None, *, n_labels: i
     sizes = np.full(len(share), _PLAIN)
     if largest > 0:
         sizes = np.maximum(_LARGEST * share.fillna(0.0).to_numpy() / largest, _SMALLEST)
-    several = features["layer"].nunique() > 1
-    for layer in sorted(set(features["layer"])):
-        here = (features["layer"] == layer).to_numpy()
+    layers = features.get("layer", pd.Series(1, features.index))  # whole forecasts have none
+    several = layers.nunique() > 1
+    for layer in sorted(set(layers)):
+        here = (layers == layer).to_numpy()
         label = f"layer {layer}" if several else None
         _draw_layer(ax, features[here], sizes[here], colour(layer - 1), label)
     if largest > 0:
         style: dict[str, Any] = {"facecolor": "none", "edgecolor": GREY, "s": 60.0}
-        ax.scatter([], [], label=f"area: share of the block, largest {largest:.0%}", **style)
+        whose = "of the block" if "block" in features else "in the forecasts"
+        ax.scatter([], [], label=f"area: share {whose}, largest {largest:.0%}", **style)
     if ax.get_legend_handles_labels()[1]:
         legend_above(ax)
     _label_slowest(ax, features, n_labels, radius)  # last: in the room that the others leave
@@ -227,7 +231,9 @@ def plot_lag_curves(
     Parameters
     ----------
     features_or_model : DataFrame or model
-        What `tsrnn.interpret.recurrence_features` gave, or anything it accepts.
+        What `tsrnn.interpret.recurrence_features` or `tsrnn.interpret.forecast_features` gave, or
+        anything the first accepts. Of a forecaster with a network the features of its whole
+        forecast are drawn.
     n : int, default 6
         How many features; the leading ones by share where shares are known, else by modulus.
         Features of type "zero" are left out.
@@ -305,24 +311,27 @@ def _last_lag(features: pd.DataFrame) -> int:
 
 
 def _describe_curve(feature: Any, features: pd.DataFrame) -> str:
-    several = "network" in features and features["network"].nunique() > 1
-    network = f"network {feature.network}, " if several else ""
-    layer = network + (f"layer {feature.layer}, " if features["layer"].nunique() > 1 else "")
-    block = f"block {feature.block}: " if features["block"].nunique() > 1 else ""
-    place = f"{layer}{block}" if block else layer.replace(", ", ": ")
+    parts = [
+        f"{name} {getattr(feature, name)}"
+        for name in ("network", "layer", "block")
+        if name in features and features[name].nunique() > 1
+    ]
+    place = f"{', '.join(parts)}: " if parts else ""
     share = "" if math.isnan(feature.share) else f" (share {feature.share:.0%})"
     return f"{place}{_in_words(feature, features.attrs)}{share}"
 
 
 def _as_features(features_or_model: Any) -> pd.DataFrame:
-    """Frame of features, checked; of a model, its features."""
+    """Frame of features, checked; of a forecaster with a network, those of its whole forecast."""
     if not (isinstance(features_or_model, pd.DataFrame) and "modulus" in features_or_model):
-        return recurrence_features(features_or_model)
+        whole = callable(getattr(features_or_model, "forecast_paths", None))
+        return (forecast_features if whole else recurrence_features)(features_or_model)
     missing = [name for name in _COLUMNS if name not in features_or_model]
     if missing or features_or_model.empty:
         what = f"lacks the columns {missing}" if missing else "has no rows"
         raise ValueError(
-            f"a frame of features must be as recurrence_features gives it; this one {what}."
+            "a frame of features must be as recurrence_features or forecast_features gives it; "
+            f"this one {what}."
         )
     if not {"time_unit", "time_step"} <= features_or_model.attrs.keys():
         raise ValueError(

@@ -175,6 +175,32 @@ class TrainedPrior(TrainedNetwork):
         shares = pd.Series(total / len(values), self.names(season_length))
         return Forecasts(medians, quantiles, shares, states)
 
+    def medians_from(
+        self, values: np.ndarray, origins: np.ndarray, season_length: int, h: int
+    ) -> np.ndarray:
+        """Median forecasts from chosen rows, each by the rows up to it alone.
+
+        Parameters
+        ----------
+        values : ndarray of shape (U, T)
+            Rows of each unit from the first column on; finite.
+        origins : boolean ndarray of shape (U, T)
+            Rows to forecast from, from the third on.
+        season_length, h : int
+
+        Returns
+        -------
+        ndarray of shape (n, h)
+            Unit by unit, of a unit row by row.
+        """
+        medians = []
+        for rows, place in zip(values, origins, strict=True):
+            length = np.flatnonzero(place)[-1] + 1
+            part = _Part.of(rows[None, :length], np.array([length]))
+            forecasts = self._predict(part, season_length, h, place[None, :length])
+            medians.append(forecasts.median * part.unit)
+        return np.concatenate(medians)
+
     def panel_widths(
         self, values: np.ndarray, lengths: np.ndarray, season_length: int
     ) -> np.ndarray:
@@ -230,12 +256,17 @@ class TrainedPrior(TrainedNetwork):
             yield units, _Part.of(values[units, : lengths[units].max()], lengths[units])
 
     @torch.inference_mode()
-    def _predict(self, part: _Part, season_length: int, h: int) -> OriginForecasts:
-        """Forecasts of the last rows of all units and of those after them."""
-        place = past_origins(part.lengths, part.values.shape[1], FEWEST_ROWS)
+    def _predict(
+        self, part: _Part, season_length: int, h: int, place: np.ndarray | None = None
+    ) -> OriginForecasts:
+        """Forecasts from rows (U, T), by default the last ones that are held against what came.
+
+        Those are of as many steps whatever is asked for: widths do not depend on h.
+        """
+        steps = h if place is not None else max(h, PAST_ROWS)
+        if place is None:
+            place = past_origins(part.lengths, part.values.shape[1], FEWEST_ROWS)
         units, rows = np.nonzero(place)
-        # Past errors of as many steps whatever is asked for: widths do not depend on h.
-        steps = max(h, PAST_ROWS)
         evidence = structural_evidence(part.values, part.lengths, place, season_length, steps)
         features, forecasts, deviations, likelihood = (
             torch.from_numpy(array.astype(float)) for array in evidence[:4]

@@ -1,0 +1,146 @@
+"""Gain of each part of a forecast on the validation part, with tests of Diebold and Mariano."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy import stats
+from torch import Tensor
+
+STEPS_TESTED = 6  # first, last and those between: tests of all steps say no more
+FEWEST_ORIGINS = 8  # below which a variance of their mean is no estimate
+ALL = "all"  # steps together
+NESTED = ("level", "linear path", "model")  # parts in the order in which they are added
+# Least statistic at which a network stays: an effect with an expected square of its t-statistic
+# below one adds more variance to a forecast than it takes bias away.
+LEAST_STATISTIC = 1.0
+
+
+def tested_steps(horizon: int) -> list[int]:
+    """Steps of which parts of a forecast are tested."""
+    return sorted({1, *np.linspace(1, horizon, STEPS_TESTED).round().astype(int).tolist()})
+
+
+class PartLosses:
+    """Squared errors of the nested parts of a forecast, by origin and step.
+
+    Errors of many units from origins at the same place of the validation part are one
+    observation: series err together.
+
+    Parameters
+    ----------
+    n_origins : int
+        Places of the validation part.
+    horizon : int
+    """
+
+    def __init__(self, n_origins: int, horizon: int) -> None:
+        self._steps, self._horizon = tested_steps(horizon), horizon
+        shape = (n_origins, len(self._steps) + 1)
+        self._sums = {name: torch.zeros(shape, dtype=torch.float64) for name in NESTED}
+        self._counts = {name: torch.zeros(shape, dtype=torch.float64) for name in NESTED}
+
+    def add(self, name: str, place: Tensor, error: Tensor, known: Tensor) -> None:
+        """Add errors (n, h, C) of a part from origins at some places (n,)."""
+        if name not in NESTED:
+            return
+        squares = torch.where(known, error, 0.0).double().square().sum(2)
+        counted = known[..., 0].double() * error.shape[2]
+        steps = torch.tensor(self._steps) - 1
+        for total, values in ((self._sums[name], squares), (self._counts[name], counted)):
+            total.index_add_(0, place, torch.cat([values[:, steps], values.sum(1)[:, None]], 1))
+
+    def tests(self) -> pd.DataFrame:
+        r"""Tests of each part against those before it, by step and over all steps.
+
+        With :math:`d_t` the difference of the mean squared errors from origin t,
+
+        .. math:: DM = \bar d \Big/ \sqrt{\hat V(\bar d)}
+
+        with the variance of Newey and West over as many lags as forecasts overlap, at least the
+        cube root of the number of origins, the factor of Harvey, Leybourne and Newbold, and
+        p-values of Student's t.
+
+        Returns
+        -------
+        DataFrame
+            Index (step, part), columns ``n`` (origins), ``gain`` (by which the mean squared error
+            falls, a share), ``statistic`` (positive where the part helps) and ``p_value``.
+            NaN where origins are too few.
+        """
+        present = [name for name in NESTED if self._counts[name].any()]
+        rows, index = [], []
+        labels: list[object] = [*self._steps, ALL]
+        for before, part in pairwise(present):
+            for i, label in enumerate(labels):
+                counts = self._counts[part][:, i]
+                # Of all steps: origins that have them all, so that no step counts more at some.
+                whole = counts == counts.max() if label == ALL else counts > 0
+                least, most = (
+                    (self._sums[name][whole, i] / counts[whole]).numpy() for name in (before, part)
+                )
+                overlap = (self._horizon if label == ALL else int(labels[i])) - 1  # type: ignore[call-overload]
+                statistic, p_value = diebold_mariano(least - most, overlap)
+                gain = 1 - most.mean() / least.mean() if least.mean() > 0 else 0.0
+                index.append((label, part))
+                rows.append((int(whole.sum()), gain, statistic, p_value))
+        columns = ["n", "gain", "statistic", "p_value"]
+        names = ["step", "part"]
+        if not rows:
+            return pd.DataFrame(
+                columns=columns, index=pd.MultiIndex.from_arrays([[], []], names=names)
+            )
+        return pd.DataFrame(rows, pd.MultiIndex.from_tuples(index, names=names), columns)
+
+
+def diebold_mariano(difference: Sequence[float] | np.ndarray, overlap: int) -> tuple[float, float]:
+    """Statistic and two-sided p-value of a mean difference of losses whose errors overlap.
+
+    Parameters
+    ----------
+    difference : array_like of shape (n,)
+    overlap : int
+        Steps by which neighbouring errors overlap: the step ahead, less one.
+
+    Returns
+    -------
+    tuple of float
+        NaN where there are too few origins, or the difference does not vary.
+    """
+    d = np.asarray(difference, dtype=float)
+    n = len(d)
+    if n < max(FEWEST_ORIGINS, overlap + 2) or not np.ptp(d) > 0:
+        return np.nan, np.nan
+    lags = max(overlap, int(np.ceil(n ** (1 / 3) - 1e-9))) if overlap else 0
+    centred = d - d.mean()
+    autocovariances = [centred[j:] @ centred[: n - j] / n for j in range(lags + 1)]
+    bartlett = 1 - np.arange(1, lags + 1) / (lags + 1)
+    variance = (autocovariances[0] + 2 * bartlett @ autocovariances[1:]) / n
+    h = overlap + 1
+    harvey = (n + 1 - 2 * h + h * (h - 1) / n) / n
+    statistic = d.mean() / np.sqrt(variance) * np.sqrt(harvey)
+    return float(statistic), float(2 * stats.t.sf(abs(statistic), n - 1))
+
+
+def network_test(tests: pd.DataFrame) -> dict[str, float] | None:
+    """Test of the network over all steps; None where there was none.
+
+    There is no part before it, origins are too few, or the network changes nothing.
+    """
+    rows = tests.loc[tests.index == (ALL, "model")]
+    if not len(rows) or not np.isfinite(rows["statistic"].iloc[0]):
+        return None
+    return {name: float(rows[name].iloc[0]) for name in ("n", "gain", "statistic", "p_value")}
+
+
+def network_helps(tests: pd.DataFrame) -> bool | None:
+    """Whether the network lowers the error over all steps by more than its standard error.
+
+    None where nothing is tested.
+    """
+    test = network_test(tests)
+    return None if test is None else test["statistic"] >= LEAST_STATISTIC

@@ -1,0 +1,125 @@
+"""Forecasts made linear along the data: mean derivatives with respect to past rows."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tsrnn.forecasters._model import ForecastModel
+from tsrnn.forecasters._settings import Settings
+from tsrnn.forecasters._units import Windows, floored_spread, network_inputs, subset
+from tsrnn.interpret import ForecastPaths
+
+ORIGINS = 64  # of the mean derivative: a season's phases are all among them
+LEAST_MEMORY = 32  # rows that the network is followed back for, however short its window
+PATHS = 2048  # windows of data that weigh the directions of past rows
+SEASONS = 2  # that paths last at least: a wave is told from a decay by its second turn
+FEWEST_STEPS = 12  # of a path
+
+
+def linear_paths(
+    model: ForecastModel, rows: Tensor, settings: Settings, sample_length: int, at: str
+) -> ForecastPaths:
+    """Paths of the forecasts made linear, along sampled rows.
+
+    Parameters
+    ----------
+    model : ForecastModel
+    rows : Tensor of shape (B, T, c + E)
+        Standardised rows of some units, without missing values.
+    settings : Settings
+    sample_length : int
+        Rows of the longest series.
+    at : {"data", "mean"}
+        Derivative along the data, or at the mean of the rows.
+
+    Returns
+    -------
+    ForecastPaths
+    """
+    c, n_units, length = model.n_targets, *rows.shape[:2]
+    memory = min(length, settings.input_size - 1 + max(settings.input_size, LEAST_MEMORY))
+    ends = torch.arange(memory, length + 1)  # rows after the window of each origin
+    pairs = torch.cartesian_prod(torch.arange(n_units), ends)
+    # At random: origins at equal distances would see one phase of a season.
+    windows = torch.stack([rows[u, e - memory : e] for u, e in pairs[subset(len(pairs), PATHS)]])
+    windows = windows.double()
+    centre = windows.mean((0, 1), keepdim=True)
+    origins = windows[subset(len(windows), ORIGINS)]
+    if at == "mean":
+        origins = centre.expand(1, memory, -1).clone()
+    response, forecasts = mean_response(model, origins, settings)
+    past = (windows - centre)[..., :c]
+    steps = max(model.horizon, SEASONS * max(settings.seasons, default=1), FEWEST_STEPS)
+    paths = continued(response, past, steps)
+    deviations = origins[..., :c] - centre[..., :c]
+    linear = torch.einsum("nrd,hrcd->nhc", deviations, response)
+    # About their means: the constant of the linear map is whatever makes these agree.
+    actual = forecasts - forecasts.mean(0)
+    left = actual - (linear - linear.mean(0))
+    variance = float(actual.square().sum())
+    error = float(left.square().sum()) / variance if variance > 0 else 0.0
+    return ForecastPaths(
+        (paths - paths.mean(0)).numpy(), model.horizon, sample_length, error, linear=True
+    )
+
+
+def mean_response(model: ForecastModel, rows: Tensor, settings: Settings) -> tuple[Tensor, Tensor]:
+    r"""Mean derivative of forecasts with respect to past targets, and the forecasts.
+
+    .. math:: \frac{1}{N} \sum_t \frac{\partial \hat y_{t+k}}{\partial y_{t-j}}
+
+    through level, spread, linear path and network, whose state begins at zero with the first
+    whole window.
+
+    Parameters
+    ----------
+    model : ForecastModel
+    rows : Tensor of shape (N, R, c + E)
+        Rows up to each origin, the last one last; at least the window.
+    settings : Settings
+
+    Returns
+    -------
+    response : Tensor of shape (h, R, c, c)
+        By step, row, target forecast and target changed.
+    forecasts : Tensor of shape (N, h, c)
+    """
+    c, window = model.n_targets, min(settings.input_size, rows.shape[1])
+    changed = rows[..., :c].clone().requires_grad_()
+    data = torch.cat([changed, rows[..., c:]], -1)
+    n, length = len(rows), rows.shape[1] - window + 1
+    full, varies = torch.tensor([[window]]), torch.ones(1, c, dtype=rows.dtype)
+    level, spread = torch.zeros_like(data[:, -length:]), varies.expand(n, length, c)
+    if settings.local_level:
+        # Differences of running sums: derivatives need no more than the digits that they keep.
+        zero = data.new_zeros(n, 1, data.shape[2])
+        moments = (torch.cat([zero, part.cumsum(1)], 1) for part in (data, data.square()))
+        level, squares = ((sums[:, window:] - sums[:, :-window]) / window for sums in moments)
+        spread = floored_spread((squares - level.square()).clamp(min=0), varies)
+    network = model.network
+    inputs = network_inputs(data[:, -length:], level, spread)
+    states = network.run(inputs.float(), network.initial_state(n))[0][:, -1].to(rows.dtype)
+    last = Windows.of(data[:, -window:], full, varies, local_level=settings.local_level)
+    forecasts = model.parts(last, states, None).total()
+    response = torch.empty(model.horizon, rows.shape[1], c, c, dtype=rows.dtype)
+    for step in range(model.horizon):
+        for target in range(c):
+            (gradient,) = torch.autograd.grad(
+                forecasts[:, step, target].sum(), changed, retain_graph=True
+            )
+            response[step, :, target] = gradient.mean(0)
+    return response, forecasts.detach()
+
+
+def continued(response: Tensor, past: Tensor, steps: int) -> Tensor:
+    """Linear forecasts (M, steps, c) from past rows (M, R, c), beyond the horizon from themselves.
+
+    As `predict` continues beyond the horizon: forecasts are taken as rows.
+    """
+    history, parts = past, []
+    for _ in range(-(-steps // len(response))):
+        ahead = torch.einsum("nrd,hrcd->nhc", history, response)
+        parts.append(ahead)
+        history = torch.cat([history, ahead], 1)[:, -past.shape[1] :]
+    return torch.cat(parts, 1)[:, :steps]

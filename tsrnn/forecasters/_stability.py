@@ -1,0 +1,181 @@
+"""Stability of recurrence features: how often they return over refits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from tsrnn.contract import Arguments, Summary, choice, number, positive_integer, seed_of
+from tsrnn.contract import fit_panels_together as fit_panels
+from tsrnn.forecasters._recurrent import RecurrentForecaster
+from tsrnn.interpret import (
+    WIDTH,
+    UninformativeNetworkError,
+    forecast_features,
+    match_features,
+    recurrence_features,
+    wrapped,
+)
+
+READERS: dict[str, Callable[[Any], pd.DataFrame]] = {
+    "forecast": forecast_features,
+    "network": recurrence_features,
+}
+QUANTILES = (0.1, 0.9)  # over refits in which a feature returns
+USUAL = 0.5  # share of refits below which a feature is one of this fit rather than of the data
+SHOWN = 10  # features of a page
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FeatureStability(Summary):
+    """Features of a fit, and how often they return over refits; print it.
+
+    Attributes
+    ----------
+    features : DataFrame
+        Those of the fit, with the columns ``returns``, the share of refits in which a feature
+        returns, and ``half_life_lo, half_life_hi, period_lo, period_hi``, quantiles of 10 and 90
+        percent over these refits.
+    n_refits : int
+        Refits with features: a network that is dropped has none.
+    share_of_rows : float
+        Rows of each refit.
+
+    Examples
+    --------
+    >>> from tsrnn import ParaRNNForecaster
+    >>> from tsrnn.datasets import load_elnino
+    >>> from tsrnn.forecasters import feature_stability
+    >>> months = load_elnino()[-240:]
+    >>> model = ParaRNNForecaster(horizon=12).fit(months)
+    >>> stability = feature_stability(model, months, n_refits=5)
+    >>> stability.features["returns"][0].item()
+    1.0
+    """
+
+    features: pd.DataFrame
+    n_refits: int
+    share_of_rows: float
+
+    def as_text(self) -> str:
+        """Page as it is printed."""
+        unit = self.features.attrs["time_unit"]
+        names = ["type", "share", "returns", "half_life", "half_life_lo", "half_life_hi"]
+        names += ["period", "period_lo", "period_hi"]
+        ranked = self.features.sort_values("share", ascending=False, kind="stable")
+        table = ranked[names].head(SHOWN)
+        text = table.to_string(index=False, na_rep="-", float_format=lambda v: f"{v:.3g}")
+        rare = int((self.features["returns"] < USUAL).sum())
+        note = (
+            f"{self.n_refits} refits to stretches of {self.share_of_rows:.0%} of the rows, each "
+            f"with another random start. Times in {unit}; lo and hi are quantiles of 10 and 90 "
+            f"percent over the refits in which a feature returns. {rare} of {len(self.features)} "
+            "features return in less than half of them: they are of this fit, not of the data."
+        )
+        title = "Stability of recurrence features".center(WIDTH).rstrip()
+        return "\n".join([title, "=" * WIDTH, text, "=" * WIDTH, wrapped(note, indent=0)])
+
+
+def feature_stability(
+    forecaster: RecurrentForecaster,
+    df: Any,
+    *,
+    n_refits: int = 20,
+    of: str = "forecast",
+    share_of_rows: float = 0.8,
+    random_state: Any = 0,
+) -> FeatureStability:
+    """Refit a forecaster to stretches of its data, and count how often its features return.
+
+    Each refit takes a stretch of consecutive rows, at a place drawn at random for each series, and
+    starts its network elsewhere; windows, forms and epochs are chosen anew. Features are matched
+    with those of the fit by `tsrnn.interpret.match_features`. Stretches keep what a bootstrap of
+    blocks breaks, the season and the memory across blocks (subsampling: Politis, Romano and
+    Wolf, 1999); they overlap, so that features return somewhat too often.
+
+    Parameters
+    ----------
+    forecaster : fitted forecaster with a recurrent network
+        Left as it is.
+    df : frame
+        What it was fitted to.
+    n_refits : int, default 20
+    of : {"forecast", "network"}
+        Features of the whole forecast, or of the network's matrices.
+    share_of_rows : float, default 0.8
+        Rows of each refit, as a share; between 0 and 1.
+    random_state : int, numpy random generator or None, default 0
+
+    Returns
+    -------
+    FeatureStability
+        Its ``features`` can be given to ``summary(stability=...)``.
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        If the forecaster has not been fitted.
+    TypeError, ValueError
+        If it has no features, an argument is not legal, or stretches are too short to fit to.
+
+    References
+    ----------
+    Politis, D. N., Romano, J. P. and Wolf, M. (1999). Subsampling. Springer.
+
+    Examples
+    --------
+    >>> from tsrnn import ParaRNNForecaster
+    >>> from tsrnn.datasets import load_elnino
+    >>> from tsrnn.forecasters import feature_stability
+    >>> months = load_elnino()[-240:]
+    >>> model = ParaRNNForecaster(horizon=12).fit(months)
+    >>> stability = feature_stability(model, months, n_refits=5)
+    >>> stability.n_refits
+    5
+    """
+    if not isinstance(forecaster, RecurrentForecaster):
+        raise TypeError(
+            "feature_stability refits a forecaster with a recurrent network, such as "
+            f"ParaRNNForecaster; got {type(forecaster).__name__}"
+        )
+    check_is_fitted(forecaster, "fitted_")
+    read = READERS[choice("of", of, tuple(READERS))]
+    n_refits = positive_integer("n_refits", n_refits)
+    part = number("share_of_rows", share_of_rows, lowest=0.0, open_=True, highest=1.0)
+    features = read(forecaster)
+    panel = forecaster._read_training(df, Arguments.of(forecaster))
+    rng = np.random.default_rng(seed_of(random_state))
+    lengths = np.maximum((part * panel.lengths).astype(int), 1)
+    panels, models = [], []
+    for _ in range(n_refits):
+        first = rng.integers(panel.lengths - lengths + 1)
+        panels.append(panel.between(first, first + lengths))
+        models.append({"random_state": int(rng.integers(2**31))})
+    refits = fit_panels(forecaster, panels, models)
+    tables = []
+    for refit in refits:
+        try:
+            tables.append(read(refit))
+        except UninformativeNetworkError:  # without a network there is nothing to return
+            continue
+    places = np.array([match_features(features, table) for table in tables]).reshape(
+        -1, len(features)
+    )
+    stable = features.assign(returns=(places >= 0).sum(0) / n_refits)
+    for name in ("half_life", "period"):
+        for quantile, end in zip(QUANTILES, ("lo", "hi"), strict=True):
+            values = [
+                [t[name].iloc[p] for t, p in zip(tables, column, strict=True) if p >= 0]
+                for column in places.T
+            ]
+            # "nearest" of values that were estimated: infinite ones have no mean.
+            stable[f"{name}_{end}"] = [
+                np.quantile(v, quantile, method="nearest") if v else np.nan for v in values
+            ]
+    stable.attrs = features.attrs
+    return FeatureStability(stable, len(tables), part)

@@ -1,0 +1,19 @@
+"""Inference in dependent data, with networks or any regressor of scikit-learn as nuisances.
+
+`PartiallyLinear` estimates the coefficients of a partially linear regression of time series,
+`LocalProjections` impulse responses, both from residuals of cross-fitted regressions on the
+history; `ConditionalQuantiles` has conformal quantiles of a later value given the history.
+"""
+
+from tsrnn.inference._local_projections import LocalProjections
+from tsrnn.inference._nuisance import left_out_residuals
+from tsrnn.inference._partially_linear import InferenceSummary, PartiallyLinear
+from tsrnn.inference._quantiles import ConditionalQuantiles
+
+__all__ = [
+    "ConditionalQuantiles",
+    "InferenceSummary",
+    "LocalProjections",
+    "PartiallyLinear",
+    "left_out_residuals",
+]

@@ -1,0 +1,204 @@
+"""Histories: the lags of all variables before each row, as windows and as a table."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+# Relative singular value below which columns count as collinear: the rounding of float64 data.
+RANK_TOLERANCE = 1e-10
+LEAST_TRAINING = 20  # samples that a nuisance is fitted to, at least
+
+
+def read_columns(
+    role: str, values: Any, name: str, index: pd.Index | None = None, vary: bool = True
+) -> pd.DataFrame:
+    """Columns of numbers in time order, checked.
+
+    Parameters
+    ----------
+    role : str
+        Name of the argument, for messages.
+    values : Series, DataFrame or array of shape (T,) or (T, k)
+    name : str
+        Name of the columns where they have none; several are numbered from 1.
+    vary : bool, default True
+        Whether constant columns are refused.
+    index : Index, optional
+        Index of the rows that the columns must have.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are not numbers, not all known, constant, or of other rows.
+    """
+    frame = named_columns(role, values, name, index)
+    if frame.empty:
+        raise ValueError(f"{role} must have rows and columns; got shape {frame.shape}")
+    for column, values_of in frame.items():
+        if not (
+            pd.api.types.is_numeric_dtype(values_of) and not np.iscomplexobj(values_of.to_numpy())
+        ):
+            raise TypeError(
+                f"column {column!r} of {role} must be of numbers; got dtype {values_of.dtype}"
+            )
+    frame = frame.astype(float)
+    check_known(role, frame)
+    if frame.columns.has_duplicates:
+        repeated = list(frame.columns[frame.columns.duplicated()])
+        raise ValueError(f"columns of {role} must have distinct names; got {repeated} twice")
+    if not (frame.index.is_monotonic_increasing and frame.index.is_unique):
+        raise ValueError(f"the index of {role} must increase; sort the rows by time")
+    if index is not None and not frame.index.equals(index):
+        raise ValueError(
+            f"{role} must have the rows of y; got {len(frame)} rows from {frame.index[0]} on, and "
+            f"y has {len(index)} from {index[0]} on. Join them first"
+        )
+    constant = [column for column in frame if np.ptp(frame[column].to_numpy()) == 0]
+    if constant and vary:
+        raise ValueError(f"columns of {role} must vary; constant are {constant}. Leave them out")
+    return frame
+
+
+def named_columns(role: str, values: Any, name: str, index: pd.Index | None) -> pd.DataFrame:
+    """Frame of a series, frame or array, with names and, of an array, the index."""
+    if isinstance(values, pd.Series):
+        frame = values.to_frame(name if values.name is None else str(values.name))
+    elif isinstance(values, pd.DataFrame):
+        frame = values.rename(columns=str)
+    else:
+        array = np.asarray(values)
+        if array.ndim not in (1, 2):
+            raise ValueError(f"{role} must have one or two dimensions; got shape {array.shape}")
+        columns = array[:, None] if array.ndim == 1 else array
+        k = columns.shape[1]
+        frame = pd.DataFrame(columns, columns=[name] if k == 1 else
+                             [f"{name}{i}" for i in range(1, k + 1)])  # fmt: skip
+        if index is not None and len(index) == len(frame):
+            frame.index = index
+    return frame
+
+
+def check_known(role: str, frame: pd.DataFrame) -> None:
+    """Refuse missing and infinite values, by column and row."""
+    bad = ~np.isfinite(frame.to_numpy())
+    if bad.any():
+        rows = frame.index[bad.any(axis=1)]
+        shown = ", ".join(map(str, rows[:5])) + (", ..." if len(rows) > 5 else "")
+        names = list(frame.columns[bad.any(axis=0)])
+        raise ValueError(
+            f"{role} must be known in all rows; {names} are missing or infinite in {len(rows)}: "
+            f"{shown}. Cut the sample, or fill them in"
+        )
+
+
+def check_rank(frame: pd.DataFrame, what: str) -> None:
+    """Refuse columns that are linear combinations of those before them, by name."""
+    values = frame.to_numpy()
+    centred = (values - values.mean(axis=0)) / values.std(axis=0)
+    dependent, kept = [], np.empty((len(values), 0))
+    for j, column in enumerate(frame):
+        with_next = np.column_stack([kept, centred[:, j]])
+        singular = np.linalg.svd(with_next, compute_uv=False)
+        if with_next.shape[1] > len(values) or singular[-1] < RANK_TOLERANCE * singular[0]:
+            dependent.append(column)
+        else:
+            kept = with_next
+    if dependent:
+        raise ValueError(
+            f"{what} must not be collinear; {dependent} are linear combinations of the columns "
+            "before them. Leave them out"
+        )
+
+
+def whole_number(name: str, value: Any, least: int) -> int:
+    """Whole number of at least `least`, or an error that names the argument."""
+    message = f"{name} must be a whole number of at least {least}; got {value!r}"
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(message)
+    if value < least:
+        raise ValueError(message)
+    return int(value)
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """Lags of d variables before each of N rows.
+
+    Attributes
+    ----------
+    windows : ndarray of shape (N, p, d)
+        The oldest lag first.
+    names : tuple of str
+        Columns of `table`, such as "y.L1".
+    rows : ndarray of int, shape (N,)
+        Positions of the rows in the data.
+    """
+
+    windows: np.ndarray
+    names: tuple[str, ...]
+    rows: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        frame: pd.DataFrame,
+        n_lags: int,
+        ahead: int = 0,
+        current: tuple[str, ...] = (),
+    ) -> History:
+        """History of each row that has `n_lags` rows before it and `ahead` rows after it.
+
+        Columns named in `current` count one row later: their lags 0, ..., p - 1 are known.
+        """
+        shift = np.array([column in current for column in frame], int)
+        values = frame.to_numpy()
+        rows = np.arange(n_lags, len(frame) - ahead)
+        lags = np.arange(n_lags, 0, -1)
+        places = rows[:, None, None] - lags[None, :, None] + shift[None, None, :]
+        windows = values[places, np.arange(values.shape[1])[None, None, :]]
+        names = [
+            f"{column}.L{lag - moved}"
+            for lag in lags
+            for column, moved in zip(frame, shift, strict=True)
+        ]
+        return cls(windows, tuple(names), rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def table(self) -> np.ndarray:
+        """Lags as columns, shape (N, p d)."""
+        return self.windows.reshape(len(self.windows), -1)
+
+
+def least_samples(n_folds: int, gap: int) -> int:
+    """Samples by which every fold leaves `LEAST_TRAINING` to train on."""
+    if n_folds == 1:
+        return LEAST_TRAINING
+    n = LEAST_TRAINING + 2 * gap
+    # A block has at most ceil(n / n_folds) samples, with the gap on both sides.
+    while n - -(-n // n_folds) - 2 * gap < LEAST_TRAINING:
+        n += 1
+    return n
+
+
+def check_length(
+    n_rows: int, n_lags: int, ahead: int, n_folds: int, gap: int, columns: int
+) -> None:
+    """Refuse too few rows, with the number that is needed.
+
+    `columns` are those of the last regression, which needs some degrees of freedom.
+    """
+    needed = max(least_samples(n_folds, gap), columns + 10) + n_lags + ahead
+    if n_rows < needed:
+        raise ValueError(
+            f"at least {needed} rows are needed for n_lags={n_lags}, n_folds={n_folds}, gap={gap}"
+            f"{f' and a horizon of {ahead}' if ahead else ''} with {columns} regressors; got "
+            f"{n_rows}. Take fewer lags or folds, or a longer series"
+        )

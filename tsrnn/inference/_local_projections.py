@@ -1,0 +1,318 @@
+"""Impulse responses by local projections, debiased by cross-fitting."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import LinearRegression
+from sklearn.utils.validation import check_is_fitted
+
+from tsrnn.contract import flag
+from tsrnn.inference._covariance import DESCRIPTIONS, score_covariance
+from tsrnn.inference._history import History, check_length, whole_number
+from tsrnn.inference._nuisance import cross_fit
+from tsrnn.inference._partially_linear import (
+    InferenceSummary,
+    check_variation,
+    checked_alpha,
+    checked_settings,
+    model_name,
+    read_variables,
+    regress_residuals,
+)
+
+DRAWS = 10_000  # of sup-t: the 95 percent quantile to about 0.01
+
+
+class LocalProjections(BaseEstimator):
+    r"""Impulse responses of one or several series to a shock or treatment.
+
+    .. math:: y_{t+h} = \theta_h x_t + f_h(H_t) + u_{t+h}, \qquad h = 0, \dots, H,
+
+    where the history :math:`H_t` has `n_lags` lags of the responses, x and the controls, and
+    :math:`f_h` is linear with ``model="ols"`` (Jordà 2005) and unknown otherwise: then
+    :math:`\theta_h` is estimated as in `PartiallyLinear`, horizon by horizon, with h rows more left
+    out on either side of each block, because the response reaches so far ahead.
+
+    Parameters
+    ----------
+    model : "ols", regressor, list of regressors or None
+        As in `PartiallyLinear`; "ols" is ordinary least squares on x and the history.
+    horizons : int, default 12
+        H, at least 0.
+    n_lags : int, default 4
+        p; lag augmentation (Montiel Olea and Plagborg-Møller 2021) is one lag more than the
+        dynamics have, by which "HC" suffices at all horizons.
+    n_folds, contemporaneous, bandwidth, random_state, n_jobs
+        As in `PartiallyLinear`.
+    gap : int, optional
+        By default `n_lags` + h at horizon h.
+    cov_type : {"HC", "EWC", "HAC", "fixed-b"}, default "HC"
+        As in `PartiallyLinear`. What the history leaves of x is not predictable, so that scores
+        are not correlated over time, although the errors are.
+    alpha : float, default 0.05
+        Bands are of level 1 - alpha.
+    bias_correction : bool, default False
+        Whether, with ``model="ols"``, the bias of order 1 / T is taken off by the recursion of
+        Herbst and Johannsen (2024), for an x that the history does not predict.
+
+    Attributes
+    ----------
+    irf_ : DataFrame
+        A row a response and horizon: ``horizon, response, estimate, se, lower, upper``, the
+        pointwise band, and ``lower_simultaneous, upper_simultaneous``, the sup-t band over the
+        horizons of a response (Montiel Olea and Plagborg-Møller 2019).
+    nobs_ : Series
+        Rows by horizon.
+    sup_t_ : Series
+        Critical value of the simultaneous band by response.
+
+    Raises
+    ------
+    TypeError, ValueError
+        In `fit`, as in `PartiallyLinear`; x must be one column.
+
+    Notes
+    -----
+    :math:`\theta_h` is the causal response if x is as good as random given the history, which is
+    what identifies a shock and cannot be tested. If responses depend on the size, the sign or the
+    history of the shock it is a weighted mean of them. The assumptions are those of
+    `PartiallyLinear`, for x and each :math:`y_{t+h}`. Intervals cover too seldom where H is not
+    small against T.
+
+    References
+    ----------
+    Herbst, E. P. and Johannsen, B. K. (2024). Bias in local projections. Journal of Econometrics
+    240(1), 105655.
+
+    Jordà, Ò. (2005). Estimation and inference of impulse responses by local projections. American
+    Economic Review 95(1), 161-182.
+
+    Montiel Olea, J. L. and Plagborg-Møller, M. (2019). Simultaneous confidence bands: theory,
+    implementation, and an application to SVARs. Journal of Applied Econometrics 34(1), 1-17.
+
+    Montiel Olea, J. L. and Plagborg-Møller, M. (2021). Local projection inference is simpler and
+    more robust than you think. Econometrica 89(4), 1789-1823.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.inference import LocalProjections
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.normal(size=400), np.zeros(400)
+    >>> for t in range(1, 400):
+    ...     y[t] = x[t] + 0.5 * y[t - 1] + rng.normal()
+    >>> model = LocalProjections("ols", horizons=2, n_lags=2).fit(y, x)
+    >>> model.irf_["estimate"].round(2).tolist()
+    [0.97, 0.56, 0.32]
+    """
+
+    def __init__(
+        self,
+        model: Any = None,
+        *,
+        horizons: int = 12,
+        n_lags: int = 4,
+        n_folds: int = 5,
+        gap: int | None = None,
+        contemporaneous: bool = False,
+        cov_type: str = "HC",
+        bandwidth: int | None = None,
+        alpha: float = 0.05,
+        bias_correction: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.model = model
+        self.horizons = horizons
+        self.n_lags = n_lags
+        self.n_folds = n_folds
+        self.gap = gap
+        self.contemporaneous = contemporaneous
+        self.cov_type = cov_type
+        self.bandwidth = bandwidth
+        self.alpha = alpha
+        self.bias_correction = bias_correction
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, y: Any, x: Any, controls: Any = None) -> Self:
+        """Estimate the responses.
+
+        Parameters
+        ----------
+        y : Series, DataFrame or array of shape (T,) or (T, k)
+            Responses, in the order of time, one row a period.
+        x : Series or array of shape (T,)
+            Shock or treatment.
+        controls : Series, DataFrame or array, optional
+            Further variables of the history.
+
+        Returns
+        -------
+        self
+        """
+        horizons = whole_number("horizons", self.horizons, 0)
+        alpha = checked_alpha(self.alpha)
+        if isinstance(self.model, str) and self.model != "ols":
+            raise ValueError(f"model must be 'ols', a regressor or None; got {self.model!r}")
+        ols = isinstance(self.model, str)
+        if flag("bias_correction", self.bias_correction) and not ols:
+            raise ValueError("bias_correction=True is for model='ols'; set it to False")
+        # The last regression has the lags, too, and is ordinary least squares without nuisances.
+        plain = {"model": LinearRegression(), "n_folds": 1} if ols else {}
+        settings = checked_settings(
+            type(self)(**{**self.get_params(deep=False), **plain}), ahead=horizons
+        )
+        responses, shock, frame, current = read_variables(y, x, controls, settings, single=False)
+        if shock.shape[1] != 1:
+            raise ValueError(
+                f"x must be one column, the shock; got {list(shock.columns)}. Give the others as "
+                "controls"
+            )
+        n_lags, n_folds = settings["n_lags"], settings["n_folds"]
+        k = 2 + (n_lags * frame.shape[1] if n_folds == 1 else 0)
+        check_length(len(frame), n_lags, horizons, n_folds, settings["gap"], k)
+
+        values, impulse = responses.to_numpy(), shock.to_numpy()[:, 0]
+        estimates = np.empty((values.shape[1], horizons + 1))
+        errors, pointwise = np.empty_like(estimates), np.empty_like(estimates)
+        # Scores of all horizons side by side, 0 in the last rows that a horizon does not have.
+        scores = np.zeros((values.shape[1], len(frame) - n_lags, horizons + 1))
+        for h in range(horizons + 1):
+            history = History.of(frame, n_lags, h, current)
+            gap = n_lags + h if self.gap is None else settings["gap"]
+            targets = np.column_stack([impulse[history.rows], values[history.rows + h]])
+            inflation = np.ones(targets.shape[1])
+            if not ols:
+                crossed = cross_fit(
+                    settings["model"], history.windows, targets, n_folds=n_folds, gap=gap,
+                    random_state=settings["seed"], n_jobs=self.n_jobs,
+                )  # fmt: skip
+                targets, inflation = crossed.residuals, crossed.inflation
+            table = history.table if n_folds == 1 else None
+            for i in range(values.shape[1]):
+                fit = regress_residuals(targets[:, i + 1], targets[:, :1], table)
+                widened = fit.scores * (inflation[0] * inflation[i + 1]) ** 0.25
+                if not i:
+                    check_variation(fit.regressors, shock)
+                covariance = score_covariance(widened, k, settings["cov_type"], self.bandwidth)
+                estimates[i, h], errors[i, h] = fit.params[0], covariance.bse[0]
+                pointwise[i, h] = covariance.critical_value(alpha)
+                scores[i, : len(history), h] = widened[:, 0]
+            if flag("bias_correction", self.bias_correction) and h:
+                estimates[:, h] += herbst_johannsen(history.table, estimates[:, :h])
+
+        # Quantile of the largest absolute t-statistic, from the correlation of the horizons.
+        generator = np.random.default_rng(0)  # always the same draws, whatever random_state
+        sup_t = []
+        for i in range(len(estimates)):
+            joint = score_covariance(scores[i], k, settings["cov_type"], self.bandwidth)
+            largest = np.abs(joint.draws(DRAWS, generator)).max(axis=1)
+            # Never below the pointwise one, which it is but for the error of simulation.
+            sup_t.append(max(float(np.quantile(largest, 1 - alpha)), pointwise[i].max()))
+        wide = np.array(sup_t)[:, None]
+        columns = {
+            "estimate": estimates, "se": errors,
+            "lower": estimates - pointwise * errors, "upper": estimates + pointwise * errors,
+            "lower_simultaneous": estimates - wide * errors,
+            "upper_simultaneous": estimates + wide * errors,
+        }  # fmt: skip
+        steps = np.arange(horizons + 1)
+        self.irf_ = pd.DataFrame(
+            {
+                "horizon": np.tile(steps, len(estimates)),
+                "response": np.repeat(np.asarray(responses.columns), horizons + 1),
+                **{name: table_of.ravel() for name, table_of in columns.items()},
+            }
+        )
+        self.nobs_ = pd.Series(
+            len(frame) - n_lags - steps, pd.Index(steps, name="horizon"), name="nobs"
+        )
+        self.sup_t_ = pd.Series(sup_t, pd.Index(responses.columns), name="sup_t")
+        self._page = {
+            "Shock": shock.columns[0],
+            "Responses": responses.shape[1],
+            "Nuisance": "linear" if ols else model_name(self.model),
+            "Lags": n_lags,
+            "Blocks, gap": f"{n_folds}, {n_lags if self.gap is None else self.gap}"
+            + (" + horizon" if self.gap is None else "") if n_folds > 1 else "none",
+            "No. Observations": f"{self.nobs_.iloc[-1]} to {self.nobs_.iloc[0]}",
+            "Covariance Type": settings["cov_type"],
+            "Level": f"{100 * (1 - alpha):g}%",
+        }  # fmt: skip
+        self._notes = [
+            f"Covariance: {DESCRIPTIONS[settings['cov_type']].format(covariance.bandwidth)}.",
+            "lower and upper are pointwise; sup-t bands contain the responses at all horizons "
+            "together.",
+        ]
+        return self
+
+    def summary(self) -> InferenceSummary:
+        """Page with the responses; print it.
+
+        Returns
+        -------
+        InferenceSummary
+        """
+        check_is_fitted(self, "irf_")
+        names = {
+            "estimate": "coef", "se": "std err", "lower_simultaneous": "sup-t lo",
+            "upper_simultaneous": "sup-t hi",
+        }  # fmt: skip
+        table = self.irf_.set_index("response").rename(columns=names)
+        return InferenceSummary("Local Projections", self._page, table, self._notes)
+
+    def plot(self, response: Any = None, *, simultaneous: bool = False, ax: Any = None) -> Any:
+        """Draw the responses of one series with their band: `tsrnn.plotting.plot_functional`.
+
+        Parameters
+        ----------
+        response : str, optional
+            Column of y, by default the first one.
+        simultaneous : bool, default False
+            Whether the band is that of sup-t.
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from tsrnn.plotting import plot_functional
+
+        check_is_fitted(self, "irf_")
+        name = self.sup_t_.index[0] if response is None else response
+        if name not in self.sup_t_.index:
+            raise ValueError(f"response must be one of {list(self.sup_t_.index)}; got {name!r}")
+        rows = self.irf_[self.irf_["response"] == name]
+        kind = "_simultaneous" if simultaneous else ""
+        frame = rows[["estimate"]].assign(
+            lag=rows["horizon"], lower=rows[f"lower{kind}"], upper=rows[f"upper{kind}"]
+        )
+        words = "simultaneous" if simultaneous else "pointwise"
+        frame.attrs.update(
+            functional="impulse response", xlabel="Horizon (periods)",
+            ylabel=f"Response of {name} to {self._page['Shock']}",
+            band=f"{self._page['Level']} band",
+            guarantee=f"{self._page['Level']} band, {words} and asymptotic",
+        )  # fmt: skip
+        return plot_functional(frame, ax)
+
+
+def herbst_johannsen(controls: np.ndarray, before: np.ndarray) -> np.ndarray:
+    r"""Term that takes the bias of order 1 / T off the response at horizon h.
+
+    .. math:: \frac{1}{n} \sum_{j=1}^h \big(1 + \mathrm{tr}(\Sigma_0^{-1} \Sigma_j)\big)
+        \tilde\theta_{h-j},
+
+    with the autocovariances :math:`\Sigma_j` of the `controls` (n, k), and the corrected
+    responses `before` (series, h) at horizons 0 to h - 1.
+    """
+    n, h = len(controls), before.shape[1]
+    centred = controls - controls.mean(axis=0)
+    inverse = np.linalg.pinv(centred.T @ centred / n)
+    weights = [1 + np.trace(inverse @ (centred[j:].T @ centred[:-j]) / n) for j in range(1, h + 1)]
+    return np.asarray(before[:, ::-1] @ np.array(weights) / n)

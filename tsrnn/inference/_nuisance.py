@@ -1,0 +1,242 @@
+"""Nuisance functions: regressions on the history, and their residuals in blocks left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import nnls
+from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.linear_model import RidgeCV
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from tsrnn.erm import BlockedKFold, cross_validated_risk
+
+# Ridge penalties from none to nearly constant predictions, two a decade of standardised lags.
+PENALTIES = np.logspace(-2, 4, 13)
+# Weight of the row by which nnls makes weights that sum to 1, against rows of unit variance.
+SUM_WEIGHT = 1e4
+
+
+def default_models() -> list[BaseEstimator]:
+    """Ridge regression and gradient boosted trees, of which predictions are weighted.
+
+    Trees have the settings with the least bias of the coefficient, not the least error, among those
+    that were tried; ridge regression follows persistent series, which trees cannot.
+    """
+    trees = GradientBoostingRegressor(
+        n_estimators=60, learning_rate=0.15, max_depth=2, subsample=0.5
+    )
+    return [make_pipeline(StandardScaler(), RidgeCV(PENALTIES)), trees]
+
+
+@dataclass(frozen=True, eq=False)
+class CrossFit:
+    """Residuals of targets on the history.
+
+    Attributes
+    ----------
+    residuals : ndarray of shape (N, k)
+        From blocks left out, or within the sample where there are none.
+    inflation : ndarray of shape (k,)
+        Factor N / (N - df) of the effective degrees of freedom of each nuisance, 1 where there are
+        no blocks.
+    """
+
+    residuals: np.ndarray
+    inflation: np.ndarray
+
+
+def cross_fit(
+    model: Any,
+    windows: np.ndarray,
+    targets: np.ndarray,
+    *,
+    n_folds: int,
+    gap: int,
+    random_state: int,
+    n_jobs: int | None,
+) -> CrossFit:
+    r"""Residuals of targets (N, k) as `left_out_residuals` has them, and degrees of freedom.
+
+    Errors of the two nuisances at the same row add to the variance of the estimate what k
+    regressors add to that of least squares: about df / N of it. By the optimism of the error within
+    the sample (Efron 2004) the mean squared errors in and out of the sample are
+    :math:`\sigma^2 (1 \mp \mathrm{df} / N)`, so that
+
+    .. math:: \frac{N}{N - \mathrm{df}} = \frac12 \Big(1 +
+        \frac{\mathrm{mse}_{out}}{\mathrm{mse}_{in}}\Big).
+    """
+    models = model if isinstance(model, list | tuple) else [model]
+    if n_folds == 1 and len(models) > 1:
+        raise ValueError(
+            "n_folds=1, residuals within the sample, takes one model, of a fixed dimension; got "
+            f"{len(models)}. Name a model such as LinearRegression(), or take n_folds=5"
+        )
+    n, k = targets.shape
+    outside, within = np.empty((len(models), n, k)), np.empty((len(models), n, k))
+    for i, candidate in enumerate(models):
+        samples = windows if takes_sequences(candidate) else windows.reshape(n, -1)
+        estimator = seeded(candidate, random_state)
+        if n_folds == 1:
+            for j, target in enumerate(targets.T):
+                fitted = clone(estimator).fit(samples, target)
+                within[i, :, j] = _errors(target, fitted.predict(samples))
+            continue
+        # Each target twice, all below each other: the blocks are left out of the first copy, and
+        # the second is predicted from all of the first. So the networks of all fits are trained
+        # side by side. The "losses" are the errors themselves.
+        cv, all_rows = [], np.arange(n)
+        for start in range(0, 2 * n * k, 2 * n):
+            blocks = BlockedKFold(n_folds, h=gap).split(all_rows)
+            cv += [(start + train, start + test) for train, test in blocks]
+            cv.append((start + all_rows, start + n + all_rows))
+        risk = cross_validated_risk(
+            estimator, np.concatenate([samples] * (2 * k)), np.tile(targets.T, 2).ravel(),
+            cv=cv, loss=_errors, n_jobs=n_jobs,
+        )  # fmt: skip
+        outside[i], within[i] = risk.losses.reshape(k, 2, n).transpose(1, 2, 0)
+    if n_folds == 1:
+        return CrossFit(within[0], np.ones(k))
+    # As weights sum to 1, the weighted residual is the residual of the weighted prediction.
+    weights = np.column_stack([stacking_weights(outside[:, :, j]) for j in range(k)])
+    residuals = np.einsum("ij,inj->nj", weights, outside)
+    inside = np.einsum("ij,inj->nj", weights, within)
+    mse_out, mse_in = ((errors**2).mean(axis=0) for errors in (residuals, inside))
+    # A model that interpolates leaves no error within the sample, and has no such factor.
+    ratio = np.divide(mse_out, mse_in, out=np.ones(k), where=mse_in > 0)
+    # A network that stops early can be better outside by chance: it has no less than 0 parameters.
+    return CrossFit(residuals, np.maximum(1.0, (1 + ratio) / 2))
+
+
+def left_out_residuals(
+    model: Any,
+    windows: np.ndarray,
+    target: np.ndarray,
+    *,
+    n_folds: int = 5,
+    gap: int = 0,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+) -> np.ndarray:
+    r"""Residuals of a regression on windows, each from a fit without its block and its neighbours.
+
+    .. math:: r_t = z_t - \hat m^{(-k(t))}(W_t),
+
+    where :math:`\hat m^{(-k)}` is fitted to the samples more than `gap` away from block k of
+    `n_folds` contiguous ones. Of several models the predictions in the blocks left out are weighted
+    by non-negative least squares with weights that sum to 1, once over all blocks: short-stacking
+    (Ahrens et al. 2025).
+
+    Parameters
+    ----------
+    model : regressor or list of regressors
+        Cloned. A `tsrnn.erm.ParaRNNRegressor`, or a pipeline or search around it, takes windows as
+        sequences, and the fits without each block are trained side by side; all others a table.
+    windows : ndarray of shape (N, p, d)
+        In time order.
+    target : ndarray of shape (N,)
+    n_folds : int, default 5
+        With 1 the model is fitted to all samples and residuals are those within the sample.
+    gap : int, default 0
+    random_state : int, default 0
+        Of models that have a parameter of that name which is None.
+    n_jobs : int, optional
+        Processes, as in `tsrnn.erm.cross_validated_risk`.
+
+    Returns
+    -------
+    ndarray of shape (N,)
+
+    Raises
+    ------
+    ValueError
+        If the gap leaves no samples to train on, or several models are to be weighed within the
+        sample.
+
+    References
+    ----------
+    Ahrens, A., Hansen, C. B., Schaffer, M. E. and Wiemann, T. (2025). Model averaging and double
+    machine learning. Journal of Applied Econometrics 40(3), 249-269.
+
+    Racine, J. (2000). Consistent cross-validatory model-selection for dependent data: hv-block
+    cross-validation. Journal of Econometrics 99(1), 39-61.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from tsrnn.inference import left_out_residuals
+    >>> windows = np.random.default_rng(0).normal(size=(100, 2, 1))
+    >>> residuals = left_out_residuals(LinearRegression(), windows, windows[:, 1, 0], gap=2)
+    >>> bool(abs(residuals).max() < 1e-10)
+    True
+    """
+    fit = cross_fit(
+        model, windows, np.asarray(target, float)[:, None], n_folds=n_folds, gap=gap,
+        random_state=random_state, n_jobs=n_jobs,
+    )  # fmt: skip
+    return fit.residuals[:, 0]
+
+
+def stacking_weights(residuals: np.ndarray) -> np.ndarray:
+    """Weights of residuals (models, N), not negative and of sum 1, of the least squared error."""
+    if len(residuals) == 1:
+        return np.ones(1)
+    matrix = residuals.T
+    matrix = matrix / np.sqrt((matrix**2).mean())
+    system = np.vstack([matrix, np.full(matrix.shape[1], SUM_WEIGHT)])
+    weights, _ = nnls(system, np.append(np.zeros(len(matrix)), SUM_WEIGHT))
+    return np.asarray(weights / weights.sum())
+
+
+def takes_sequences(model: Any) -> bool:
+    """Whether samples are windows (N, p, d), as the estimators of `tsrnn.erm` take them."""
+    while True:  # through pipelines and searches to the estimator inside
+        if isinstance(model, Pipeline):
+            model = model.steps[-1][1]
+        elif hasattr(model, "get_params") and hasattr(getattr(model, "estimator", None), "fit"):
+            model = model.estimator
+        else:
+            break
+    # By name of the module, so that a linear model does not load torch.
+    return any(cls.__module__.startswith("tsrnn.erm.") for cls in type(model).__mro__)
+
+
+def seeded(model: Any, random_state: int) -> Any:
+    """Clone whose random states that were None are `random_state`."""
+    fresh = clone(model)
+    params = fresh.get_params(deep=True)
+    free = [
+        name
+        for name, value in params.items()
+        if name.rpartition("__")[2] == "random_state" and value is None
+    ]
+    return fresh.set_params(**dict.fromkeys(free, random_state))
+
+
+def checked_model(model: Any) -> Any:
+    """Model that was given, or the default ones; anything that cannot be fitted is an error."""
+    if model is None:
+        return default_models()
+    models = model if isinstance(model, list | tuple) else [model]
+    for candidate in models:
+        if not (hasattr(candidate, "fit") and hasattr(candidate, "get_params")) or isinstance(
+            candidate, type
+        ):
+            raise TypeError(
+                "model must be a regressor with scikit-learn's fit, predict and get_params, a list "
+                f"of them, or None; got {candidate!r}"
+            )
+    if not models:
+        raise ValueError("model must not be an empty list; None takes ridge and boosted trees")
+    return model
+
+
+def _errors(target: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+    prediction = np.asarray(prediction, float)
+    errors: np.ndarray = target - prediction.reshape(target.shape)
+    return errors

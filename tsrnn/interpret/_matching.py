@@ -1,0 +1,70 @@
+"""Features of two fits that are the same: an assignment by modulus, angle and share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import linear_sum_assignment
+
+__all__ = ["match_features"]
+
+MODULUS = 0.05  # largest difference of moduli, and of angles as a part, of one feature
+ANGLE = 0.05
+LEAST_ANGLE = 0.02  # radians, a turn of 300 steps: slower waves and decays are hardly told apart
+SHARE_COST = 0.1  # of a whole share, beside differences in units of the tolerances
+APART = 1e6  # cost of features that cannot be one
+
+
+def match_features(first: pd.DataFrame, second: pd.DataFrame) -> np.ndarray:
+    r"""Match the features of one fit with those of another.
+
+    Features are one where their moduli differ by at most 0.05 and their angles by at most 5
+    percent or 0.02 radians. Among these, pairs are assigned one to one with the least total of
+    differences in modulus and angle, over their tolerances, and in share, which counts little
+    (the Hungarian method).
+
+    Parameters
+    ----------
+    first, second : DataFrame
+        Features, as `forecast_features` or `recurrence_features` give them.
+
+    Returns
+    -------
+    integer ndarray of shape (len(first),)
+        Position in `second` of the feature that each one is; -1 where it does not return.
+
+    Raises
+    ------
+    ValueError
+        If a frame has no columns "modulus", "angle" and "share".
+
+    Examples
+    --------
+    >>> from tsrnn.interpret import match_features, recurrence_features
+    >>> first = recurrence_features([[0.9, 0.0], [0.0, 0.2]])
+    >>> second = recurrence_features([[0.21, 0.0], [0.0, -0.9]])
+    >>> match_features(first, second).tolist()
+    [-1, 1]
+    """
+    for frame in (first, second):
+        missing = {"modulus", "angle", "share"} - set(frame)
+        if missing:
+            raise ValueError(
+                "features to match are frames as forecast_features or recurrence_features give "
+                f"them; a frame lacks the columns {sorted(missing)}"
+            )
+    columns = (
+        [frame[name].fillna(0.0).to_numpy()[:, None] for frame in (first, second)]
+        for name in ("modulus", "angle", "share")
+    )
+    (modulus, other_modulus), (angle, other_angle), (share, other_share) = columns
+    of_modulus = np.abs(modulus - other_modulus.T) / MODULUS
+    tolerance = np.maximum(ANGLE * np.maximum(angle, other_angle.T), LEAST_ANGLE)
+    of_angle = np.abs(angle - other_angle.T) / tolerance
+    cost = of_modulus + of_angle + SHARE_COST * np.abs(share - other_share.T)
+    cost = np.where((of_modulus <= 1) & (of_angle <= 1), cost, APART)
+    matched = np.full(len(first), -1)
+    rows, places = linear_sum_assignment(cost)
+    near = cost[rows, places] < APART
+    matched[rows[near]] = places[near]
+    return matched

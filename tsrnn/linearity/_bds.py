@@ -1,0 +1,154 @@
+"""Test of Brock, Dechert and Scheinkman on the residuals of a linear model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from tsrnn.contract import number, positive_integer, seed_of
+from tsrnn.linearity._null import linear_model
+from tsrnn.linearity._result import LinearityTest
+
+
+def bds_test(
+    y: Any,
+    lags: int | None = None,
+    *,
+    order: tuple[int, int] | None = None,
+    max_dim: int = 3,
+    distance: float = 1.5,
+    n_bootstrap: int = 499,
+    random_state: Any = None,
+) -> LinearityTest:
+    r"""BDS test of independence of the residuals of a linear model.
+
+    With :math:`C_m` the share of pairs of stretches of m residuals that lie within a distance
+    :math:`\epsilon` of each other, value by value,
+
+    .. math:: w_m = \sqrt{n - m + 1} \, \frac{C_m - C_1^m}{\sigma_m} \to N(0, 1)
+
+    if residuals are independent and identically distributed. p-values are of their permutations:
+    those of the limit reject too often in samples of hundreds.
+
+    Parameters
+    ----------
+    y, lags, order
+        As of `terasvirta_test`.
+    max_dim : int, default 3
+        Statistics of dimensions m from 2 to this; the test is the largest of them in absolute
+        value.
+    distance : float, default 1.5
+        In standard deviations of the residuals.
+    n_bootstrap : int, default 499
+        Permutations.
+    random_state : int, numpy random generator or None
+
+    Returns
+    -------
+    LinearityTest
+        The table has rows "m = 2", ... and "largest", with the p-values of permutations, and
+        ``p_value_normal``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the series or an argument cannot be used.
+
+    Notes
+    -----
+    The null is independence, not linearity of the mean: ARCH, and a change of the variance, are
+    rejected by design. Statistics of residuals of a linear model have the same limit as those of
+    its innovations (de Lima, 1996), which is what permutations rest on. Statistics are those of
+    `statsmodels.tsa.stattools.bds`.
+
+    References
+    ----------
+    Brock, W. A., Scheinkman, J. A., Dechert, W. D., LeBaron, B. (1996). A test for independence
+    based on the correlation dimension. Econometric Reviews.
+    de Lima, P. J. F. (1996). Nuisance parameter free properties of correlation integral based
+    statistics. Econometric Reviews.
+
+    Examples
+    --------
+    >>> from tsrnn.datasets import bilinear
+    >>> from tsrnn.linearity import bds_test
+    >>> y, _ = bilinear(200, random_state=0, cross=0.5)
+    >>> bds_test(y, lags=1, n_bootstrap=99, random_state=0).p_value
+    0.01
+    """
+    most = positive_integer("max_dim", max_dim)
+    if most < 2:
+        raise ValueError(f"max_dim must be at least 2; got {most}")
+    width = number("distance", distance, lowest=0.0, open_=True)
+    draws = positive_integer("n_bootstrap", n_bootstrap)
+    rng = np.random.default_rng(seed_of(random_state))
+    model = linear_model(y, lags, order, 1)
+    e = model.residuals
+    if len(e) < 10 * most:
+        raise ValueError(f"max_dim must be at most a tenth of {len(e)} residuals; got {most}")
+    close = closeness(e, width)
+    counts = close.sum(1).astype(float)
+    observed = bds_statistics(close, counts, most)
+    permuted = np.empty((draws, most - 1))
+    for b in range(draws):
+        turn = rng.permutation(len(e))
+        permuted[b] = bds_statistics(close[turn][:, turn], counts[turn], most)
+    sizes, draws_of = np.abs(observed), np.abs(permuted)
+    p_values = (1 + (draws_of >= sizes).sum(0)) / (draws + 1)
+    joint = (1 + (draws_of.max(1) >= sizes.max()).sum()) / (draws + 1)
+    table = pd.DataFrame(
+        {
+            "statistic": [*observed, sizes.max()],
+            "df": "-",
+            "p_value": [*p_values, joint],
+            "p_value_normal": [*(2 * norm.sf(sizes)), np.nan],
+        },
+        index=pd.Index([*(f"m = {m}" for m in range(2, most + 1)), "largest"], name="form"),
+    )
+    return LinearityTest(
+        test="BDS test of residuals",
+        model=model.name,
+        statistic=float(sizes.max()),
+        df=(),
+        p_value=float(joint),
+        distribution=f"permutations of residuals, {draws} draws",
+        null="innovations are independent and identically distributed",
+        alternative="they depend on each other in any way",
+        n_obs=len(e),
+        nonlinear_lags=most - 1,
+        table=table,
+        mean_only=False,
+        notes=["ARCH and changing variances are reasons for it to reject: it is no test of the "
+               "mean alone."],
+    )  # fmt: skip
+
+
+def closeness(x: np.ndarray, distance: float) -> np.ndarray:
+    """Pairs of values (n, n) within `distance` standard deviations of each other."""
+    return np.abs(x[:, None] - x) < distance * x.std(ddof=1)
+
+
+def bds_statistics(close: np.ndarray, counts: np.ndarray, max_dim: int) -> np.ndarray:
+    """BDS statistics of dimensions 2 to `max_dim` from closeness (n, n) and its row sums (n,)."""
+    n, total = len(close), counts.sum()
+    c = (total - n) / (n * (n - 1))
+    # Share of triples of which two are close to the third.
+    k = ((counts**2).sum() - 3 * total + 2 * n) / (n * (n - 1) * (n - 2))
+    statistics, joint = np.empty(max_dim - 1), close
+    for m in range(2, max_dim + 1):
+        joint = joint[:-1, :-1] & close[m - 1 :, m - 1 :]
+        rows = n - m + 1
+        pairs = rows * (rows - 1)
+        c_m = (np.count_nonzero(joint) - rows) / pairs
+        # Dimension one on the rows of dimension m: the first m - 1 and their columns come off.
+        early = 2 * counts[: m - 1].sum() - np.count_nonzero(close[: m - 1, : m - 1])
+        c_1 = (total - early - rows) / pairs
+        terms = sum(k ** (m - j) * c ** (2 * j) for j in range(1, m))
+        variance = 4 * (
+            k**m + 2 * terms + (m - 1) ** 2 * c ** (2 * m) - m**2 * k * c ** (2 * m - 2)
+        )
+        statistics[m - 2] = np.sqrt(rows) * (c_m - c_1**m) / np.sqrt(variance)
+    return statistics
