@@ -44,7 +44,8 @@ def bilinear(
     Returns
     -------
     y, mean : ndarray of shape (n,)
-        The series, and the conditional mean of each row given all rows before it: its mean
+        The series, and the conditional mean of each row given the innovations before it, which
+        are those of the rows before where the process is invertible, as at the defaults. Its mean
         squared error is the least that a forecast one step ahead can have.
 
     Raises
@@ -255,12 +256,12 @@ def markov_switching(
     >>> bool(((y - mean) ** 2).mean() > 1)  # more than that of the noise: regimes are not seen
     True
     """
+    if any(np.shape(pair) != (2,) for pair in (means, ar, stay)):
+        raise ValueError(f"means, ar and stay are pairs; got {means!r}, {ar!r} and {stay!r}")
     constants = np.array([_coefficient("means", value) for value in means])
     slopes = np.array([_coefficient("ar", value) for value in ar])
     remain = np.array([_coefficient("stay", value) for value in stay])
     check_positive(noise=noise)
-    if not (constants.shape == slopes.shape == remain.shape == (2,)):
-        raise ValueError(f"means, ar and stay are pairs; got {means!r}, {ar!r} and {stay!r}")
     if (np.abs(slopes) >= 1).any() or (remain <= 0).any() or (remain >= 1).any():
         raise ValueError(
             f"ar must lie between -1 and 1 and stay between 0 and 1; got ar={ar}, stay={stay}"

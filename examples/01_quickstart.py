@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from _baselines import accuracy, arima, seasonal_naive, var
 
-from tsrnn import ParaRNNForecaster, datasets, recurrence_features
+from tsrnn import ParaRNNForecaster, datasets, forecast_features, recurrence_features
 from tsrnn.plotting import plot_contributions, plot_features, plot_forecast, plot_lag_curves
 
 LEVEL = [80, 95]
@@ -183,9 +183,23 @@ axes[2].set_ylabel("percent a year")
 figure.savefig(OUTPUT / "forecasts.png", dpi=110)
 
 # %%
+# What the forecasts of the temperature rest on: all their parts together as decays and damped
+# waves, the year first. Each feature in the unit disk, and how the leading ones carry an impulse
+# on as time passes.
+
+features = forecast_features(monthly)
+print(f"Features of the forecasts of the temperature, times in {features.attrs['time_unit']}:")
+print(features.drop(columns=["order", "angle"]).round(2).to_string(index=False))
+
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(13, 4.6), layout="constrained", width_ratios=[1.25, 1]
+)
+plot_features(features, left, n_labels=4)
+plot_lag_curves(features, n=3, ax=right, max_lag=48)
+figure.savefig(OUTPUT / "memory.png", dpi=110)
+
+# %%
 # A network that does forecast, of a series whose dynamics are not linear: the map of Hénon.
-# Each block's eigenvalues in the unit disk, and how the leading ones weigh an impulse as
-# time goes on.
 
 henon = np.zeros(700)
 for t in range(2, 700):
@@ -197,13 +211,6 @@ features = recurrence_features(nonlinear)
 print(f"\nThe blocks that its forecasts rest on most, times in {features.attrs['time_unit']}:")
 last = features.nlargest(6, "share")
 print(last.drop(columns=["order", "angle"]).round(2).to_string(index=False))
-
-figure, (left, right) = plt.subplots(
-    1, 2, figsize=(13, 4.6), layout="constrained", width_ratios=[1.25, 1]
-)
-plot_features(features, left, n_labels=4)
-plot_lag_curves(last, n=4, ax=right, max_lag=48)
-figure.savefig(OUTPUT / "memory.png", dpi=110)
 
 # %%
 # What the last forecast of carbon dioxide is made of: the level of the window, the linear

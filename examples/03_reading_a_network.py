@@ -5,7 +5,7 @@ Reading a fitted network
 What a recurrent network remembers stands in its recurrent matrix. This example reads one:
 first a matrix whose answer is known, then a network fitted to the sea surface temperature
 of the eastern Pacific, its recurrence features, the share of each block in the forecast,
-and the forecast taken apart. At the end the same network is fitted once more from other
+and the forecast taken apart. At the end the same network is fitted several times more from other
 random numbers, which shows what may be read and what may not.
 """
 
@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn import ParaRNNForecaster, datasets, recurrence_features
+from tsrnn.forecasters import feature_stability
 from tsrnn.plotting import plot_contributions, plot_features, plot_lag_curves
 
 OUTPUT = Path(os.environ.get("TSRNN_OUTPUT") or Path(__file__).parent / "output")
@@ -126,6 +127,13 @@ ax.figure.savefig(OUTPUT / "parts.png", dpi=110)
 # values, but it shares the work between its blocks differently: neither the order of the
 # blocks nor how many of them serve one purpose is determined by the data. What fits from
 # several random states have in common is worth an interpretation, what only one has is not.
+
+# `feature_stability` counts it: the forecaster is refitted to stretches of the data, each from
+# another start, and every feature of the whole forecast is looked for in the refits. With
+# ``of="network"`` it looks for those of the blocks.
+
+whole = feature_stability(model, train, n_refits=8)
+print(whole)
 
 other, other_rmse = fitted(1)
 second = other.predict()["temperature"].to_numpy()

@@ -9,7 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tsrnn import ARMA, ParaRNNForecaster, forecast_features, recurrence_features
-from tsrnn.datasets import load_elec_equip, load_elnino, load_nile
+from tsrnn.datasets import (
+    load_elec_equip,
+    load_elnino,
+    load_nile,
+    threshold_autoregression,
+)
 from tsrnn.forecasters import feature_stability
 from tsrnn.interpret import match_features, realise, realise_paths
 from tsrnn.plotting import plot_features, plot_lag_curves
@@ -76,9 +81,10 @@ def test_what_cannot_be_realised_is_refused(response, words):
         realise(response)
 
 
-def test_an_order_beyond_the_paths_is_refused():
+@pytest.mark.parametrize("order", [4, 0, 1.5, "2", True])
+def test_an_order_beyond_the_paths_is_refused(order):
     with pytest.raises(ValueError, match="from 1 to 1"):
-        realise(0.5 ** np.arange(9), order=4)
+        realise(0.5 ** np.arange(9), order=order)
 
 
 @pytest.fixture(scope="module")
@@ -176,6 +182,43 @@ def test_pictures_show_the_whole_forecast(monthly):
     assert plot_lag_curves(monthly).get_xlabel() == "Lag (months)"
 
 
+def test_exogenous_columns_are_no_nonlinearity():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 300))
+    for t in range(1, 300):
+        y[t] += 0.8 * y[t - 1] + 2 * x[t - 1]
+    frame = pd.DataFrame({"y": y, "x": x}, pd.date_range("2000", periods=300, freq="D"))
+    arguments = {"horizon": 3, "target": "y", "network": False, "local_level": False, "prior": None}
+    for known in ({}, {"known_ahead": "x"}):
+        features = forecast_features(ParaRNNForecaster(**arguments, **known).fit(frame))
+        assert features.attrs["linearisation_error"] < 0.1
+
+
+def test_the_mean_has_an_error_of_its_own():
+    y, _ = threshold_autoregression(1500, 0)
+    series = pd.Series(y, pd.date_range("2000", periods=1500, freq="D"))
+    arguments = {"horizon": 1, "season_length": 1, "random_state": 0, "max_epochs": 5}
+    model = ParaRNNForecaster(network=True, **arguments).fit(series)
+    errors = [
+        forecast_features(model, at=at).attrs["linearisation_error"] for at in ("data", "mean")
+    ]
+    assert errors[0] > 0.01
+    assert errors[1] > 0.01
+
+
+def test_series_shorter_than_the_window():
+    rng = np.random.default_rng(0)
+    frame = pd.concat(
+        pd.DataFrame({"unique_id": i, "ds": pd.date_range("2000", periods=n, freq="D"),
+                      "y": rng.normal(size=n)})
+        for i, n in enumerate((60, 12, 10, 11))
+    )  # fmt: skip
+    arguments = {"horizon": 2, "network": False, "input_size": 24, "prior": None}
+    model = ParaRNNForecaster(**arguments).fit(frame)
+    assert forecast_features(model)["share"].sum() == pytest.approx(1)
+    assert "features in all" in str(model.summary())
+
+
 class TestMatching:
     def test_a_feature_is_itself(self, monthly):
         features = forecast_features(monthly)
@@ -212,6 +255,17 @@ class TestStability:
         ).fit(months)
         stability = feature_stability(model, months, n_refits=4, of="network")
         assert stability.features["returns"].between(0, 1).all()
+        with pytest.raises(ValueError, match='of="forecast"'):
+            model.summary(stability=stability)
+
+    def test_refits_without_features_count(self):
+        rng = np.random.default_rng(0)
+        y = np.r_[np.zeros(250), rng.normal(size=50)]
+        series = pd.Series(y, pd.date_range("2000", periods=300, freq="D"))
+        stability = feature_stability(ParaRNNForecaster(horizon=3).fit(series), series, n_refits=5)
+        assert stability.n_refits == 5
+        assert stability.n_with_features < 5
+        assert "have no features" in str(stability)
 
     def test_bad_arguments_are_refused(self):
         with pytest.raises(TypeError, match="recurrent network"):

@@ -6,7 +6,7 @@ import statsmodels.api as sm
 from statsmodels.tsa.stattools import bds
 
 from tsrnn.datasets import bilinear
-from tsrnn.linearity import bds_test
+from tsrnn.linearity import bds_test, linearity_tests
 
 
 @pytest.mark.parametrize("n", [60, 250])
@@ -42,3 +42,19 @@ def test_permutations_hold_the_size_that_the_normal_limit_exceeds():
 def test_residuals_of_a_bilinear_process_are_not_independent():
     y = bilinear(200, random_state=0, cross=0.5)[0]
     assert bds_test(y, lags=1, n_bootstrap=99, random_state=0).p_value == 0.01
+
+
+@pytest.mark.parametrize("distance", [10, 1e-6])
+def test_a_distance_that_tells_nothing_is_refused(distance):
+    y = np.random.default_rng(0).normal(size=200)
+    with pytest.raises(ValueError, match="take another distance"):
+        bds_test(y, lags=1, distance=distance)
+
+
+def test_more_pairs_than_memory_holds_are_refused_or_left_out():
+    y = np.random.default_rng(0).normal(size=6000)
+    with pytest.raises(ValueError, match="at most 5,000 residuals"):
+        bds_test(y, lags=1)
+    page = linearity_tests(y, lags=1, tests=("terasvirta", "bds"), n_bootstrap=19, random_state=0)
+    assert list(page.table.index) == ["terasvirta"]
+    assert any("BDS test is left out" in note for note in page.notes)

@@ -13,7 +13,7 @@ from tsrnn.interpret import ForecastPaths
 ORIGINS = 64  # of the mean derivative: a season's phases are all among them
 LEAST_MEMORY = 32  # rows that the network is followed back for, however short its window
 PATHS = 2048  # windows of data that weigh the directions of past rows
-SEASONS = 2  # that paths last at least: a wave is told from a decay by its second turn
+SEASONS = 3  # that paths last at least: with two turns a wave of a week in hours is a tenth off
 FEWEST_STEPS = 12  # of a path
 
 
@@ -45,10 +45,15 @@ def linear_paths(
     windows = torch.stack([rows[u, e - memory : e] for u, e in pairs[subset(len(pairs), PATHS)]])
     windows = windows.double()
     centre = windows.mean((0, 1), keepdim=True)
+    # Exogenous columns stay at their means: their effects are apart.
+    windows[..., c:] = centre[..., c:]
     origins = windows[subset(len(windows), ORIGINS)]
     if at == "mean":
-        origins = centre.expand(1, memory, -1).clone()
-    response, forecasts = mean_response(model, origins, settings)
+        response, _ = mean_response(model, centre.expand(1, memory, -1), settings)
+        with torch.no_grad():
+            forecasts = forecasts_of(model, origins, settings)
+    else:
+        response, forecasts = mean_response(model, origins, settings)
     past = (windows - centre)[..., :c]
     steps = max(model.horizon, SEASONS * max(settings.seasons, default=1), FEWEST_STEPS)
     paths = continued(response, past, steps)
@@ -76,7 +81,7 @@ def mean_response(model: ForecastModel, rows: Tensor, settings: Settings) -> tup
     ----------
     model : ForecastModel
     rows : Tensor of shape (N, R, c + E)
-        Rows up to each origin, the last one last; at least the window.
+        Rows up to each origin, the last one last.
     settings : Settings
 
     Returns
@@ -85,23 +90,9 @@ def mean_response(model: ForecastModel, rows: Tensor, settings: Settings) -> tup
         By step, row, target forecast and target changed.
     forecasts : Tensor of shape (N, h, c)
     """
-    c, window = model.n_targets, min(settings.input_size, rows.shape[1])
+    c = model.n_targets
     changed = rows[..., :c].clone().requires_grad_()
-    data = torch.cat([changed, rows[..., c:]], -1)
-    n, length = len(rows), rows.shape[1] - window + 1
-    full, varies = torch.tensor([[window]]), torch.ones(1, c, dtype=rows.dtype)
-    level, spread = torch.zeros_like(data[:, -length:]), varies.expand(n, length, c)
-    if settings.local_level:
-        # Differences of running sums: derivatives need no more than the digits that they keep.
-        zero = data.new_zeros(n, 1, data.shape[2])
-        moments = (torch.cat([zero, part.cumsum(1)], 1) for part in (data, data.square()))
-        level, squares = ((sums[:, window:] - sums[:, :-window]) / window for sums in moments)
-        spread = floored_spread((squares - level.square()).clamp(min=0), varies)
-    network = model.network
-    inputs = network_inputs(data[:, -length:], level, spread)
-    states = network.run(inputs.float(), network.initial_state(n))[0][:, -1].to(rows.dtype)
-    last = Windows.of(data[:, -window:], full, varies, local_level=settings.local_level)
-    forecasts = model.parts(last, states, None).total()
+    forecasts = forecasts_of(model, torch.cat([changed, rows[..., c:]], -1), settings)
     response = torch.empty(model.horizon, rows.shape[1], c, c, dtype=rows.dtype)
     for step in range(model.horizon):
         for target in range(c):
@@ -110,6 +101,33 @@ def mean_response(model: ForecastModel, rows: Tensor, settings: Settings) -> tup
             )
             response[step, :, target] = gradient.mean(0)
     return response, forecasts.detach()
+
+
+def forecasts_of(model: ForecastModel, rows: Tensor, settings: Settings) -> Tensor:
+    """Forecasts (N, h, c) after rows (N, R, c + E), as a differentiable function of them.
+
+    The state of the network begins at zero with the first whole window; fewer rows than a window
+    are what a series begins with.
+    """
+    n, c, window = len(rows), model.n_targets, settings.input_size
+    known = min(window, rows.shape[1])
+    rows = torch.nn.functional.pad(rows, (0, 0, window - known, 0))
+    length = rows.shape[1] - window + 1
+    varies = torch.ones(1, c, dtype=rows.dtype)
+    level, spread = torch.zeros_like(rows[:, -length:]), varies.expand(n, length, c)
+    if settings.local_level:
+        # Differences of running sums: derivatives need no more than the digits that they keep.
+        zero = rows.new_zeros(n, 1, rows.shape[2])
+        moments = (torch.cat([zero, part.cumsum(1)], 1) for part in (rows, rows.square()))
+        level, squares = ((sums[:, window:] - sums[:, :-window]) / known for sums in moments)
+        variance = (squares - level.square()).clamp(min=0)
+        spread = floored_spread(variance, varies)
+    network = model.network
+    inputs = network_inputs(rows[:, -length:], level, spread)
+    states = network.run(inputs.float(), network.initial_state(n))[0][:, -1].to(rows.dtype)
+    count = torch.tensor([[known]])
+    last = Windows.of(rows[:, -window:], count, varies, local_level=settings.local_level)
+    return model.parts(last, states, None).total()
 
 
 def continued(response: Tensor, past: Tensor, steps: int) -> Tensor:

@@ -20,7 +20,7 @@ from tsrnn.forecasters._prior import (
     summarise_prior,
     takes_prior,
 )
-from tsrnn.forecasters._recurrent import RecurrentForecaster, features_of_forecasts
+from tsrnn.forecasters._recurrent import RecurrentForecaster, shown_features
 from tsrnn.forecasters._settings import resolve
 from tsrnn.forecasters._summary import NetworkSummary
 from tsrnn.kernels import Cell
@@ -130,10 +130,10 @@ class ParaRNNForecaster(RecurrentForecaster):
         better; the second is tried where `val_size` is ten times `input_size` + `horizon`.
     network : bool or "auto", optional
         Whether a network is added to the local level and the linear path. "auto" ("paper": True)
-        keeps it where it lowers the mean squared error of all steps on the validation part by more
-        than the standard error of the difference (Diebold and Mariano); it is kept in any case
-        without a linear path, or where it learns the intervals. False trains none, which takes a
-        moment.
+        keeps it where it lowers the mean squared error over all steps on the validation part; the
+        test of Diebold and Mariano in `summary` says by how many standard errors. It is kept in
+        any case without a linear path, or where it learns the intervals. False trains none, which
+        takes a moment.
     use_boxcox : False, "log" or float
         Transform the targets, which must be positive, by their logarithm or by Box and Cox's
         :math:`(y^\lambda - 1) / \lambda` with a number from 0 to 1, and forecasts back. A
@@ -375,8 +375,7 @@ class ParaRNNForecaster(RecurrentForecaster):
         """
         fitted, state = getattr(self, "fitted_", None), getattr(self, "state_", None)
         if isinstance(fitted, FittedPrior) and isinstance(state, PriorState):
-            features = features_of_forecasts(self) if stability is None else stability.features
-            return summarise_prior(fitted, state, features)
+            return summarise_prior(fitted, state, shown_features(self, stability))
         return super().summary(stability=stability)
 
     @staticmethod

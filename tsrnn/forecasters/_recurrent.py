@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from tsrnn.forecasters._stability import FeatureStability
     from tsrnn.interpret import LyapunovExponents
 
+MOST_DERIVATIVES = 2000  # of a summary, each a backward pass: a few seconds
 LARGEST = 1e290  # value of which differences and means are finite
 MANY = 64  # networks of fits made together: more gain little, and all of them are in memory
 
@@ -386,9 +387,9 @@ class RecurrentForecaster(Forecaster[Any]):
             are shown, with the share of refits in which each returns.
         """
         check_is_fitted(self, "fitted_")
+        features = shown_features(self, stability)
         if isinstance(self.fitted_, FittedBySeries):
             return summarise_by_series(self.fitted_, self.state_)
-        features = features_of_forecasts(self) if stability is None else stability.features
         readings = Readings(features)
         if self.network_active_:
             matrices = recurrence_features(self) if self.network_.matrix_names else None
@@ -525,8 +526,28 @@ class RecurrentForecaster(Forecaster[Any]):
         }
 
 
-def features_of_forecasts(forecaster: RecurrentForecaster) -> pd.DataFrame | None:
-    """Features of the whole forecast; None where forecasts do not vary or a file has no rows."""
+def shown_features(
+    forecaster: RecurrentForecaster, stability: FeatureStability | None
+) -> pd.DataFrame | None:
+    """Features of the whole forecast for a summary, by default without their stability.
+
+    None where forecasts do not vary, a file has no rows to judge by, each series has a network of
+    its own, or reading them takes too many derivatives.
+    """
+    fitted = forecaster.fitted_
+    if stability is not None:
+        if stability.of != "forecast" or isinstance(fitted, FittedBySeries):
+            raise ValueError(
+                "stability is that of the whole forecast of one network, "
+                'feature_stability(..., of="forecast"); with per_series=True ask it of for_series'
+            )
+        return stability.features
+    if isinstance(fitted, FittedBySeries):
+        return None
+    if isinstance(fitted, FittedNetworks):
+        derivatives = fitted.horizon * fitted.model.n_targets
+        if derivatives * fitted.model.n_targets > MOST_DERIVATIVES:
+            return None
     try:
         return forecast_features(forecaster)
     except ValueError:

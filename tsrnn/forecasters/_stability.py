@@ -15,7 +15,6 @@ from tsrnn.contract import fit_panels_together as fit_panels
 from tsrnn.forecasters._recurrent import RecurrentForecaster
 from tsrnn.interpret import (
     WIDTH,
-    UninformativeNetworkError,
     forecast_features,
     match_features,
     recurrence_features,
@@ -42,9 +41,11 @@ class FeatureStability(Summary):
         returns, and ``half_life_lo, half_life_hi, period_lo, period_hi``, quantiles of 10 and 90
         percent over these refits.
     n_refits : int
-        Refits with features: a network that is dropped has none.
+    n_with_features : int
+        Refits with features: a network that is dropped has none, and no feature returns in it.
     share_of_rows : float
         Rows of each refit.
+    of : {"forecast", "network"}
 
     Examples
     --------
@@ -60,7 +61,9 @@ class FeatureStability(Summary):
 
     features: pd.DataFrame
     n_refits: int
+    n_with_features: int
     share_of_rows: float
+    of: str
 
     def as_text(self) -> str:
         """Page as it is printed."""
@@ -69,13 +72,20 @@ class FeatureStability(Summary):
         names += ["period", "period_lo", "period_hi"]
         ranked = self.features.sort_values("share", ascending=False, kind="stable")
         table = ranked[names].head(SHOWN)
+        table = table.rename(columns=lambda name: name.replace("half_life", "life"))
         text = table.to_string(index=False, na_rep="-", float_format=lambda v: f"{v:.3g}")
         rare = int((self.features["returns"] < USUAL).sum())
+        without = self.n_refits - self.n_with_features
+        warning = f" {without} of them have no features." if without else ""
+        if rare:
+            warning += (
+                f" {rare} of {len(self.features)} features return in less than half of them: "
+                "they are of this fit, not of the data."
+            )
         note = (
             f"{self.n_refits} refits to stretches of {self.share_of_rows:.0%} of the rows, each "
-            f"with another random start. Times in {unit}; lo and hi are quantiles of 10 and 90 "
-            f"percent over the refits in which a feature returns. {rare} of {len(self.features)} "
-            "features return in less than half of them: they are of this fit, not of the data."
+            f"with another random start. Half-lives and periods in {unit}; lo and hi are quantiles "
+            f"of 10 and 90 percent over the refits in which a feature returns.{warning}"
         )
         title = "Stability of recurrence features".center(WIDTH).rstrip()
         return "\n".join([title, "=" * WIDTH, text, "=" * WIDTH, wrapped(note, indent=0)])
@@ -161,7 +171,7 @@ def feature_stability(
     for refit in refits:
         try:
             tables.append(read(refit))
-        except UninformativeNetworkError:  # without a network there is nothing to return
+        except ValueError:  # no network, or forecasts that do not vary: nothing returns
             continue
     places = np.array([match_features(features, table) for table in tables]).reshape(
         -1, len(features)
@@ -173,9 +183,11 @@ def feature_stability(
                 [t[name].iloc[p] for t, p in zip(tables, column, strict=True) if p >= 0]
                 for column in places.T
             ]
-            # "nearest" of values that were estimated: infinite ones have no mean.
+            # "nearest" of values that were estimated: infinite ones have no mean. Growing
+            # features have no half-life.
             stable[f"{name}_{end}"] = [
-                np.quantile(v, quantile, method="nearest") if v else np.nan for v in values
+                np.quantile(known, quantile, method="nearest") if len(known) else np.nan
+                for known in (np.array(v)[~np.isnan(v)] for v in values)
             ]
     stable.attrs = features.attrs
-    return FeatureStability(stable, len(tables), part)
+    return FeatureStability(stable, n_refits, len(tables), part, of)

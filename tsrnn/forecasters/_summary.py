@@ -204,8 +204,7 @@ def composition(fitted: FittedNetworks) -> str:
             return (
                 f"Forecasts: {' and '.join(parts)} alone. {networks.capitalize()} contributes "
                 f"nothing: {them} dropped, since on the validation part the mean squared error "
-                f"fell by {gain['gain']:.1%} only, {gain['statistic']:.1f} standard errors "
-                '(network="auto" asks for one).'
+                f'{_changed(gain)} (network="auto").'
             )
         epochs = _epochs(fitted, 1) if size == 1 else "their"
         if not parts:
@@ -235,6 +234,13 @@ def composition(fitted: FittedNetworks) -> str:
     )
 
 
+def _changed(gain: dict[str, float]) -> str:
+    """Change of the mean squared error by a network, in words."""
+    verb = "fell" if gain["gain"] >= 0 else "rose"
+    size, errors = abs(gain["gain"]), abs(gain["statistic"])
+    return f"{verb} by {size:.1%}, {errors:.1f} standard errors"
+
+
 def dropped_gain(fitted: FittedNetworks) -> dict[str, float] | None:
     """Test of networks that were trained and dropped; None of others."""
     return None if any(fitted.best_epochs) else network_test(fitted.tests)
@@ -249,9 +255,9 @@ def reason_of_inactivity(fitted: FittedNetworks, number: int) -> str:
         return f"this {name} has none (network=False): {alone}"
     if (gain := dropped_gain(fitted)) is not None:
         return (
-            f"the network of this {name} was dropped: on the validation part it lowered the mean "
-            f"squared error by {gain['gain']:.1%} only, {gain['statistic']:.1f} standard errors, "
-            f'and network="auto" asks for one, so that {alone}. network=True keeps it'
+            f"the network of this {name} was dropped: with it the mean squared error on the "
+            f'validation part {_changed(gain)} (network="auto"), so that {alone}. '
+            "network=True keeps it"
         )
     network = "the network" if settings.n_estimators == 1 else f"network {number}"
     if any(fitted.best_epochs):

@@ -233,6 +233,12 @@ def at_quantile(model: Any, level: float) -> Any:
             return model
         return clone(model).set_params(alpha=level)
     names = [name for name in params if name.rpartition("__")[2] == "quantile"]
+    # Boosted trees inside a pipeline, whose parameter has another name.
+    names += [
+        f"{name}__alpha"
+        for name, part in params.items()
+        if isinstance(part, GradientBoostingRegressor) and part.loss == "quantile"
+    ]
     return clone(model).set_params(**dict.fromkeys(names, level))
 
 

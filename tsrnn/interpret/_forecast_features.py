@@ -39,7 +39,7 @@ class ForecastPaths(NamedTuple):
     >>> model = ParaRNNForecaster(horizon=12).fit(load_elnino())
     >>> paths = model.forecast_paths()
     >>> paths.values.shape, paths.linear
-    ((64, 24, 1), False)
+    ((64, 36, 1), False)
     """
 
     values: np.ndarray
@@ -56,7 +56,7 @@ def forecast_features(
 
     The local level, the linear path and the network are one map of past rows to the next steps.
     It is made linear by its derivative, a mean along the data, and its forecasts, of the horizon
-    and two seasons at least, are realised as a linear recurrence
+    and three seasons at least, are realised as a linear recurrence
 
     .. math:: \hat y_{t+k} = C x_{t+k|t}, \qquad x_{t+k+1|t} = A x_{t+k|t},
 
@@ -95,7 +95,10 @@ def forecast_features(
         If the model is no fitted forecaster with a network; classical models have the features
         of their matrices, see `recurrence_features`.
     ValueError
-        If the forecasts do not vary, or `order`, `tol` or `at` is not legal.
+        If the forecasts do not vary, each series has a network of its own (`for_series` gives
+        one), or `order`, `tol` or `at` is not legal.
+    sklearn.exceptions.NotFittedError
+        If the forecaster has not been fitted.
 
     Notes
     -----

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from tsrnn.interpret._checks import is_count
 
 __all__ = ["Realisation", "realise", "realise_paths"]
 
@@ -179,7 +182,7 @@ def realise_paths(
         raise ValueError(f"paths have the shape (M, steps, targets); got {paths.shape}")
     if not (np.isfinite(paths).all() and paths.any()):
         raise ValueError("paths must be finite, and not all zero, to be realised")
-    if not 0 <= tol < 1:
+    if not (isinstance(tol, numbers.Real) and 0 <= tol < 1):
         raise ValueError(f"tol must be a share in [0, 1); got {tol!r}")
     n_paths, steps, width = paths.shape
     # Divided by the largest value: squares neither overflow nor vanish.
@@ -187,7 +190,7 @@ def realise_paths(
     _, singular, right = np.linalg.svd(flat, full_matrices=False)
     # The last block of rows has no successor, so that the order is at most that of the others.
     most = min(int((singular > LITTLE * singular[0]).sum()), (steps - 1) * width)
-    if order is not None and not 1 <= order <= most:
+    if order is not None and not (is_count(order) and order <= most):
         raise ValueError(
             f"order must be a whole number from 1 to {most} for these paths; got {order!r}"
         )

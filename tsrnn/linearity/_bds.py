@@ -12,6 +12,8 @@ from tsrnn.contract import number, positive_integer, seed_of
 from tsrnn.linearity._null import linear_model
 from tsrnn.linearity._result import LinearityTest
 
+MOST_PAIRED = 5000  # residuals: all pairs are 25 million, in each of the permutations
+
 
 def bds_test(
     y: Any,
@@ -89,14 +91,25 @@ def bds_test(
     e = model.residuals
     if len(e) < 10 * most:
         raise ValueError(f"max_dim must be at most a tenth of {len(e)} residuals; got {most}")
+    if len(e) > MOST_PAIRED:
+        raise ValueError(
+            f"the BDS test compares all pairs of at most {MOST_PAIRED:,} residuals; got "
+            f"{len(e):,}. Test a part of the series"
+        )
     close = closeness(e, width)
     counts = close.sum(1).astype(float)
     observed = bds_statistics(close, counts, most)
+    if not np.isfinite(observed).all():
+        raise ValueError(
+            f"no two residuals, or all, are within distance={distance} standard deviations of each "
+            "other, so that the statistic is not defined; take another distance"
+        )
     permuted = np.empty((draws, most - 1))
     for b in range(draws):
         turn = rng.permutation(len(e))
         permuted[b] = bds_statistics(close[turn][:, turn], counts[turn], most)
-    sizes, draws_of = np.abs(observed), np.abs(permuted)
+    # A permutation whose statistic is not defined speaks for the null.
+    sizes, draws_of = np.abs(observed), np.nan_to_num(np.abs(permuted), nan=np.inf)
     p_values = (1 + (draws_of >= sizes).sum(0)) / (draws + 1)
     joint = (1 + (draws_of.max(1) >= sizes.max()).sum()) / (draws + 1)
     table = pd.DataFrame(
@@ -150,5 +163,6 @@ def bds_statistics(close: np.ndarray, counts: np.ndarray, max_dim: int) -> np.nd
         variance = 4 * (
             k**m + 2 * terms + (m - 1) ** 2 * c ** (2 * m) - m**2 * k * c ** (2 * m - 2)
         )
-        statistics[m - 2] = np.sqrt(rows) * (c_m - c_1**m) / np.sqrt(variance)
+        size = np.sqrt(max(variance, 0.0))
+        statistics[m - 2] = np.sqrt(rows) * (c_m - c_1**m) / size if size > 0 else np.nan
     return statistics

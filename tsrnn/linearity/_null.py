@@ -18,6 +18,7 @@ MOST_LAGS = 12  # of an AR whose order is chosen: a year of months
 FEWEST = 30  # observations, below which no test of this room holds its size
 CONSTANT = 1e-10  # range over largest value, below which differences are rounding
 TERMS_SHARE = 10  # observations a term of the third-order expansion, as a rule for regressions
+MOST_TERMS = 120  # of a robust test, whose memory grows with their square
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +89,7 @@ def linear_model(
         (p, q) of an ARMA with constant by maximum likelihood.
     nonlinear_lags : int, optional
         By default as many of the lags as have at most a tenth of the observations in terms of
-        second and third order.
+        second and third order, and at most 120.
 
     Raises
     ------
@@ -110,7 +111,7 @@ def linear_model(
     n = len(model.residuals)
     if nonlinear_lags is None:
         m = model.lags
-        while m > 1 and volterra_terms(m) > n / TERMS_SHARE:
+        while m > 1 and volterra_terms(m) > min(n / TERMS_SHARE, MOST_TERMS):
             m -= 1
     else:
         m = positive_integer("nonlinear_lags", nonlinear_lags)
@@ -210,7 +211,9 @@ def _fit_order(series: np.ndarray, order: Any, lags: int | None) -> LinearModel:
     if lags is not None:
         raise ValueError(f"give lags or order; got lags={lags!r} and order={order!r}")
     legal = isinstance(order, tuple | list) and len(order) == 2
-    if not legal or not all(isinstance(k, int | np.integer) and k >= 0 for k in order):
+    if not legal or not all(
+        isinstance(k, int | np.integer) and not isinstance(k, bool) and k >= 0 for k in order
+    ):
         raise ValueError(
             f"order must be (p, q), two integers of at least 0; got {order!r}. A model with "
             "differences or a season is fitted by tsrnn.linear.ARMA and given in place of y"

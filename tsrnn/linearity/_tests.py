@@ -10,7 +10,7 @@ import pandas as pd
 
 from tsrnn.contract import flag, number, positive_integer, seed_of
 from tsrnn.linear import ARMA
-from tsrnn.linearity._bds import bds_test
+from tsrnn.linearity._bds import MOST_PAIRED, bds_test
 from tsrnn.linearity._block import block_test
 from tsrnn.linearity._nested import nested_test
 from tsrnn.linearity._null import choose_lags, linear_model, read_series
@@ -102,6 +102,13 @@ def linearity_tests(
     if lags is None and order is None and not isinstance(y, ARMA):
         lags = choose_lags(read_series(y))  # once, for a model that all tests share
     model = linear_model(y, lags, order, nonlinear_lags)
+    notes = [
+        "p_holm: Holm's adjustment for all tests of the table.",
+        f"Nonlinear terms are of {model.lags} lag{'s' * (model.lags > 1)}.",
+    ]
+    if "bds" in asked and len(asked) > 1 and len(model.residuals) > MOST_PAIRED:
+        asked.remove("bds")
+        notes.append(f"The BDS test is left out: it takes at most {MOST_PAIRED:,} residuals.")
     shared: dict[str, Any] = {"order": order, "random_state": seed, "n_bootstrap": draws}
     terms = {**shared, "nonlinear_lags": nonlinear_lags}
     results: dict[str, LinearityTest] = {}
@@ -129,10 +136,6 @@ def linearity_tests(
         pd.Index(asked, name="test"),
     )
     least = 1 / (draws + 1) * len(asked)
-    notes = [
-        "p_holm: Holm's adjustment for all tests of the table.",
-        f"Nonlinear terms are of {model.lags} lag{'s' * (model.lags > 1)}.",
-    ]
     if least > alpha:
         notes.append(
             f"With {draws} draws an adjusted p-value cannot be below {least:.3f}: take more."
