@@ -148,7 +148,7 @@ class TestPage:
         assert str(fitted["arma"].summary()).splitlines()[0].strip() in said
         assert f"network: {fitted['network'].summary().composition}" in said
         pictures = re.findall(r'alt="([^"]*)"', file.read_text(encoding="utf-8"))
-        assert "recurrence features of network" in pictures
+        assert "recurrence features of the forecasts of network" in pictures
         assert "contributions to the forecast by network" in pictures
         assert "forecasts of north by model" in pictures
         panels = ["RMSSE by step", "coverage-80 by step", "coverage-95 by step", "mean ranks"]
@@ -161,8 +161,7 @@ class TestPage:
         path = report(result, tmp_path / "a.html", models={"off": network})
         said = "".join(read(path).words)
         assert said.index("off: Forecasts: the local level alone.") < said.index("Accuracy")
-        assert "Recurrence features: recurrence_features reads what a network has learned" in said
-        assert "recurrence features of off" not in path.read_text(encoding="utf-8")
+        assert "recurrence features of the forecasts of off" in path.read_text(encoding="utf-8")
 
     def test_twice_is_the_same_and_leaves_nothing_behind(self, file, result, fitted, tmp_path):
         before = dict(mpl.rcParams)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from tsrnn.contract import file_place, positive_integer, put_file
 from tsrnn.evaluation import Comparison, diagnose
-from tsrnn.interpret import UninformativeNetworkError, recurrence_features
+from tsrnn.interpret import UninformativeNetworkError, forecast_features
 from tsrnn.plotting import (
     figure_svg,
     plot_backtest,
@@ -328,13 +328,14 @@ def _models(models: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _network(name: str, model: Any) -> Iterator[str]:
-    """Recurrence features, and contributions to the forecast."""
+    """Recurrence features of the whole forecast, and contributions to the forecast."""
     try:
-        features = recurrence_features(model)
+        features = forecast_features(model)
     except (TypeError, ValueError) as error:
         yield paragraph(f"Recurrence features: {error}", small=True)
     else:
-        yield picture(figure_svg(plot_features(features)), f"recurrence features of {name}")
+        whole = f"recurrence features of the forecasts of {name}"
+        yield picture(figure_svg(plot_features(features)), whole)
     if model.known_ahead_:
         yield paragraph(
             "Contributions to a forecast need the future of the columns known ahead.", small=True
