@@ -109,3 +109,9 @@ def test_a_forecast_needs_the_columns_of_the_fit():
         model.predict(autoregression().rename("z"))
     with pytest.raises(ValueError, match="at least 2 rows"):
         model.predict(autoregression()[:1])
+
+
+def test_far_quantiles_of_few_rows_are_refused():
+    y = np.random.default_rng(0).normal(size=200)
+    with pytest.raises(ValueError, match="calibrated with at least 999 rows"):
+        ConditionalQuantiles(quantiles=[0.001, 0.999]).fit(y)

@@ -151,7 +151,13 @@ class ConditionalQuantiles(BaseEstimator):
         frame = variables(y, controls)
         # Ranks (n + 1) tau are within 1, ..., n where n reaches the first number.
         least = int(np.ceil(1 / min(levels.min(), 1 - levels.max()) - 1e-9)) - 1 if calibrate else 1
-        check_length(len(frame), n_lags, ahead, n_folds, gap, max(1, least - 10))
+        check_length(len(frame), n_lags, ahead, n_folds, gap, 1)
+        if len(frame) - n_lags - ahead < least:
+            raise ValueError(
+                f"quantiles of {levels.min():g} and {levels.max():g} are calibrated with at least "
+                f"{least} rows beside n_lags and horizon; got {len(frame) - n_lags - ahead}. Take "
+                "quantiles nearer the median, a longer series, or calibrate=False"
+            )
         history = History.of(frame, n_lags, ahead)
         target = frame.iloc[:, 0].to_numpy()[history.rows + ahead]
 
