@@ -96,7 +96,7 @@ endef
 # Whether a fit is frozen depends on no version.
 ON_LOWEST := tests/data tests/contract --ignore tests/contract/test_frozen.py tests/adapters tests/test_import.py tests/test_datasets.py \
 	tests/linear/test_arma_class.py tests/linear/test_garch.py tests/linear/test_varma_class.py \
-	tests/baselines/test_oracles.py tests/forecasters/test_contract.py
+	tests/baselines/test_oracles.py tests/forecasters/test_contract.py tests/inference
 
 .venv-lowest/.installed: pyproject.toml constraints-lowest.txt
 	@echo 'installing the lowest versions that are allowed into .venv-lowest'

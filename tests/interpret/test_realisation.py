@@ -257,6 +257,8 @@ class TestStability:
         assert stability.features["returns"].between(0, 1).all()
         with pytest.raises(ValueError, match='of="forecast"'):
             model.summary(stability=stability)
+        with pytest.raises(TypeError, match="feature_stability gave; got DataFrame"):
+            model.summary(stability=stability.features)
 
     def test_refits_without_features_count(self):
         rng = np.random.default_rng(0)

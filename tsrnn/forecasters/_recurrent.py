@@ -20,6 +20,7 @@ from tsrnn.contract import (
     Forecaster,
     as_saved,
     check_not_too_large,
+    choice,
     with_shared_arguments,
 )
 from tsrnn.data import Panel
@@ -425,6 +426,7 @@ class RecurrentForecaster(Forecaster[Any]):
         tsrnn.interpret.ForecastPaths
         """
         check_is_fitted(self, "fitted_")
+        at = choice("at", at, ("data", "mean"))
         if isinstance(self.fitted_, FittedPrior):
             return self.fitted_.forecast_paths(self.state_)
         return self._single().forecast_paths(at)
@@ -536,6 +538,13 @@ def shown_features(
     """
     fitted = forecaster.fitted_
     if stability is not None:
+        from tsrnn.forecasters._stability import FeatureStability  # which refits forecasters
+
+        if not isinstance(stability, FeatureStability):
+            raise TypeError(
+                "stability must be what tsrnn.forecasters.feature_stability gave; got "
+                f"{type(stability).__name__}"
+            )
         if stability.of != "forecast" or isinstance(fitted, FittedBySeries):
             raise ValueError(
                 "stability is that of the whole forecast of one network, "

@@ -121,7 +121,7 @@ def forecast_features(
     >>> features["type"][0], round(features["period"][0])
     ('C-1', 12)
     """
-    if at not in ("data", "mean"):
+    if not (isinstance(at, str) and at in ("data", "mean")):
         raise ValueError(f'at must be "data" or "mean"; got {at!r}')
     read = getattr(model, "forecast_paths", None)
     if isinstance(model, type) or not callable(read):
