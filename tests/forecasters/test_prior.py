@@ -529,7 +529,7 @@ class TestAround:
         page = report(compare(forecasts), tmp_path / "page.html", models={"prior": model})
         text = page.read_text()
         assert "the prior network, trained before" in text
-        assert "Recurrence features: this ParaRNNForecaster forecasts by the prior" in text
+        assert "recurrence features of the forecasts of prior" in text
 
     def test_a_combination(self):
         combined = Combination([ParaRNNForecaster(), Naive()], weights=[0.5, 0.5], horizon=3).fit(
