@@ -14,7 +14,8 @@ import argparse
 import numpy as np
 from _timing import print_machine, print_table
 
-from tsrnn.evaluation._losses import Observations, newey_west_lags
+from tsrnn.contract import newey_west_lags
+from tsrnn.evaluation._losses import Observations
 from tsrnn.evaluation._tests import diebold_mariano
 
 SETTINGS = [(n, h) for n in (20, 50, 100, 200, 1000) for h in (1, 4, 12) if h < n / 2]

@@ -3,7 +3,8 @@
 Mean squared errors one step ahead after the data, over that of the conditional mean: 1 is the best
 there can be. Means over replications. Of observed maps the best forecast from the rows is not
 known; their ratio is to the noise. Columns: the linear path alone, the default, a network in any
-case, and variants of it.
+case, and variants of it. With ``--gains`` the networks of series that are linear, nearly and not
+are held against the linear path, by the statistic of their gain on the validation part.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -46,7 +48,7 @@ PROCESSES: dict[str, Callable[[int, int], tuple[np.ndarray, np.ndarray]]] = {
     "map of Hénon": henon_map,
     "AR(1)": autoregression,
 }
-CASES = {
+CASES: dict[str, dict[str, Any]] = {
     "linear path": {"network": False},
     "default": {},
     "always a network": {"network": True},
@@ -57,14 +59,47 @@ CASES = {
 }
 
 
-def ratio(y: np.ndarray, mean: np.ndarray, rows: int, arguments: dict[str, object]) -> float:
+def daily(y: np.ndarray) -> pd.Series:
+    """Values as a series of days."""
+    return pd.Series(y, pd.date_range("2000", periods=len(y), freq="D"), name="y")
+
+
+def fitted(y: np.ndarray, rows: int, arguments: dict[str, Any]) -> ParaRNNForecaster:
+    """Forecaster fitted to the first rows."""
+    fixed: dict[str, Any] = {"prior": None, "season_length": 1, "random_state": 0}
+    return ParaRNNForecaster(1, **fixed, **arguments).fit(daily(y)[:rows])
+
+
+def squared_error(model: ParaRNNForecaster, y: np.ndarray, rows: int) -> float:
+    """Mean squared error one step ahead after these rows."""
+    forecast = model.predict_rolling(daily(y)[rows:])["y"].to_numpy()
+    return float(np.mean((forecast - y[rows:]) ** 2))
+
+
+def ratio(y: np.ndarray, mean: np.ndarray, rows: int, arguments: dict[str, Any]) -> float:
     """Mean squared error after the data over that of the conditional mean."""
-    series = pd.Series(y, pd.date_range("2000", periods=len(y), freq="D"), name="y")
-    model = ParaRNNForecaster(
-        horizon=1, prior=None, season_length=1, random_state=0, **arguments
-    ).fit(series[:rows])
-    error = model.predict_rolling(series[rows:])["y"].to_numpy() - y[rows:]
-    return float(np.mean(error**2) / np.mean((y - mean)[rows:] ** 2))
+    error = squared_error(fitted(y, rows, arguments), y, rows)
+    return error / float(np.mean((y - mean)[rows:] ** 2))
+
+
+def gains(rows: int, per_process: int) -> None:
+    """Errors of networks against the linear path, by the statistic of their gain."""
+    found = []
+    for name in ("AR(1)", "Markov switching", "smooth transition"):
+        for i in range(per_process):
+            y, _ = PROCESSES[name](rows + 3000, 100 + i)
+            fits = [fitted(y, rows, {"network": network}) for network in (True, False)]
+            errors = [squared_error(model, y, rows) for model in fits]
+            test = fits[0].fitted_.tests.loc[("all", "model")]
+            found.append((fits[0].best_epoch_, test["statistic"], errors[0] / errors[1] - 1))
+    table = pd.DataFrame(found, columns=["epoch", "statistic", "error"])
+    print_row(["statistic", "networks", "error afterwards"])
+    print_row(["---", "---:", "---:"])
+    none = table["epoch"] == 0
+    print_row(["epoch 0 was best", none.sum(), f"{table['error'][none].mean():+.1%}"])
+    for low, high in ((0.0, 0.5), (0.5, 1.0), (1.0, 2.0), (2.0, np.inf)):
+        part = table["error"][~none & table["statistic"].between(low, high, inclusive="left")]
+        print_row([f"{low:g} to {high:g}", len(part), f"{part.mean():+.1%}"])
 
 
 def print_row(cells: list[object]) -> None:
@@ -78,9 +113,13 @@ def main() -> None:
     parser.add_argument("--replications", type=int, default=3)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES)[:4])
     parser.add_argument("--processes", nargs="+", choices=PROCESSES, default=list(PROCESSES))
+    parser.add_argument("--gains", type=int, help="errors by the statistic, of so many series")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     print_machine()
+    if options.gains:
+        gains(1000, options.gains)
+        return
     print_row(["process", "rows", *options.cases, "seconds"])
     print_row(["---:"] * (len(options.cases) + 3))
     for rows in options.rows:

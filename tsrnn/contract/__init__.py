@@ -8,6 +8,7 @@ from tsrnn.contract._calibration import (
     Calibration,
     conformal_quantile,
     effective_number,
+    newey_west_lags,
 )
 from tsrnn.contract._checks import (
     check_fits,
@@ -109,6 +110,7 @@ __all__ = [
     "level_name",
     "listed",
     "most_fits_together",
+    "newey_west_lags",
     "number",
     "one_of",
     "optional",

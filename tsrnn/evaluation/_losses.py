@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -170,17 +169,6 @@ def _notes(observations: Observations, forecasts: Forecasts, known: np.ndarray) 
             "reject 6 to 9 percent of true hypotheses."
         )
     return notes
-
-
-def newey_west_lags(overlap: int, n: int) -> int:
-    r"""Lags of the Bartlett kernel for n observations whose errors overlap.
-
-    None where forecasts do not overlap, else :math:`\max(\text{overlap}, \lceil n^{1/3} \rceil)`,
-    as statsmodels takes: with the overlap alone, the weights of the kernel would leave out part
-    of the variance however many observations there are.
-    """
-    # Less 1e-9, so that rounding of a cube root adds no lag.
-    return max(overlap, math.ceil(n ** (1 / 3) - 1e-9)) if overlap else 0
 
 
 def mean_losses(forecasts: Forecasts, losses: np.ndarray) -> np.ndarray:

@@ -12,8 +12,9 @@ from scipy import stats
 from statsmodels.regression.linear_model import OLS
 from statsmodels.tsa.stattools import diebold_mariano_test
 
+from tsrnn.contract import newey_west_lags
 from tsrnn.evaluation._forecasts import Forecasts
-from tsrnn.evaluation._losses import FEWEST, Observations, newey_west_lags
+from tsrnn.evaluation._losses import FEWEST, Observations
 from tsrnn.evaluation._scale import Scale
 
 ALL = "all"  # steps together

@@ -116,7 +116,7 @@ class Preparation:
         if on_all is not None:
             model, values = self.merged(on_all), training.single
             hidden = run_filter(model, values, values.indptr[1:])
-        longest = max(SAMPLE_ROWS, WINDOWS_KEPT * settings.input_size)
+        kept_rows = max(SAMPLE_ROWS, WINDOWS_KEPT * settings.input_size)
         fitted = FittedNetworks(
             arguments=self.arguments,
             data=self.data,
@@ -130,7 +130,7 @@ class Preparation:
             validation=errors.table(),
             tests=tests,
             sample=training.units.inputs(sample_rows(training.units, SAMPLE_ROWS)).float(),
-            sample_rows=training.units.values[sample_rows(training.units, longest)].float(),
+            sample_rows=training.units.values[sample_rows(training.units, kept_rows)].float(),
             sample_length=int(self.panel.lengths.max()),
         )
         series = np.arange(self.panel.n_series)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 from scipy import stats
 from torch import Tensor
+
+from tsrnn.contract import newey_west_lags
 
 STEPS_TESTED = 6  # first, last and those between: tests of all steps say no more
 FEWEST_ORIGINS = 8  # below which a variance of their mean is no estimate
@@ -47,8 +50,6 @@ class PartLosses:
 
     def add(self, name: str, place: Tensor, error: Tensor, known: Tensor) -> None:
         """Add errors (n, h, C) of a part from origins at some places (n,)."""
-        if name not in NESTED:
-            return
         squares = torch.where(known, error, 0.0).double().square().sum(2)
         counted = known[..., 0].double() * error.shape[2]
         steps = torch.tensor(self._steps) - 1
@@ -75,7 +76,7 @@ class PartLosses:
         """
         present = [name for name in NESTED if self._counts[name].any()]
         rows, index = [], []
-        labels: list[object] = [*self._steps, ALL]
+        labels: list[Any] = [*self._steps, ALL]
         for before, part in pairwise(present):
             for i, label in enumerate(labels):
                 counts = self._counts[part][:, i]
@@ -84,8 +85,8 @@ class PartLosses:
                 least, most = (
                     (self._sums[name][whole, i] / counts[whole]).numpy() for name in (before, part)
                 )
-                overlap = (self._horizon if label == ALL else int(labels[i])) - 1  # type: ignore[call-overload]
-                statistic, p_value = diebold_mariano(least - most, overlap)
+                step = self._horizon if label == ALL else label
+                statistic, p_value = diebold_mariano(least - most, overlap=step - 1)
                 gain = 1 - most.mean() / least.mean() if least.mean() > 0 else 0.0
                 index.append((label, part))
                 rows.append((int(whole.sum()), gain, statistic, p_value))
@@ -116,7 +117,7 @@ def diebold_mariano(difference: Sequence[float] | np.ndarray, overlap: int) -> t
     n = len(d)
     if n < max(FEWEST_ORIGINS, overlap + 2) or not np.ptp(d) > 0:
         return np.nan, np.nan
-    lags = max(overlap, int(np.ceil(n ** (1 / 3) - 1e-9))) if overlap else 0
+    lags = newey_west_lags(overlap, n)
     centred = d - d.mean()
     autocovariances = [centred[j:] @ centred[: n - j] / n for j in range(lags + 1)]
     bartlett = 1 - np.arange(1, lags + 1) / (lags + 1)
@@ -139,7 +140,7 @@ def network_test(tests: pd.DataFrame) -> dict[str, float] | None:
 
 
 def network_helps(tests: pd.DataFrame) -> bool | None:
-    """Whether the network lowers the mean squared error over all steps.
+    """True if the network lowers the mean squared error over all steps.
 
     None where nothing is tested.
     """

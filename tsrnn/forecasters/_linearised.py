@@ -55,8 +55,7 @@ def linear_paths(
     else:
         response, forecasts = mean_response(model, origins, settings)
     past = (windows - centre)[..., :c]
-    steps = max(model.horizon, SEASONS * max(settings.seasons, default=1), FEWEST_STEPS)
-    paths = continued(response, past, steps)
+    paths = continued(response, past, path_steps(model.horizon, max(settings.seasons, default=1)))
     deviations = origins[..., :c] - centre[..., :c]
     linear = torch.einsum("nrd,hrcd->nhc", deviations, response)
     # About their means: the constant of the linear map is whatever makes these agree.
@@ -67,6 +66,11 @@ def linear_paths(
     return ForecastPaths(
         (paths - paths.mean(0)).numpy(), model.horizon, sample_length, error, linear=True
     )
+
+
+def path_steps(horizon: int, season: int) -> int:
+    """Steps of the paths that features are read of."""
+    return max(horizon, SEASONS * season, FEWEST_STEPS)
 
 
 def mean_response(model: ForecastModel, rows: Tensor, settings: Settings) -> tuple[Tensor, Tensor]:

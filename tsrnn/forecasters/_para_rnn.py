@@ -10,24 +10,19 @@ import numpy as np
 
 from tsrnn.contract import Arguments, FittedData, with_shared_arguments
 from tsrnn.data import Panel
-from tsrnn.forecasters._by_series import SummaryBySeries
 from tsrnn.forecasters._prior import (
     FittedPrior,
-    PriorState,
-    PriorSummary,
     prior_from_file,
     read_prior,
-    summarise_prior,
     takes_prior,
 )
-from tsrnn.forecasters._recurrent import RecurrentForecaster, shown_features
+from tsrnn.forecasters._recurrent import RecurrentForecaster
 from tsrnn.forecasters._settings import resolve
-from tsrnn.forecasters._summary import NetworkSummary
 from tsrnn.kernels import Cell
 from tsrnn.layers import OPTIONS, LayerChoice, layer_choice
 
 if TYPE_CHECKING:
-    from tsrnn.forecasters._stability import FeatureStability
+    pass
 
 INITS = {"default": "stable", "paper": "uniform"}  # of ParaRNN by preset, where init is None
 
@@ -356,27 +351,6 @@ class ParaRNNForecaster(RecurrentForecaster):
         if isinstance(self.fitted_, FittedPrior):
             return self.fitted_.filter(panel)
         return super()._filter(panel)
-
-    def summary(
-        self, *, stability: FeatureStability | None = None
-    ) -> NetworkSummary | SummaryBySeries | PriorSummary:
-        """Summary of the fit; print the result.
-
-        Of a network that was trained: its accuracy, what each part of the forecasts brings, and
-        recurrence features; with ``per_series=True`` a table of the networks by series. Of the
-        prior network: what it was trained on, the structural models that forecast, and the
-        features of its forecasts.
-
-        Parameters
-        ----------
-        stability : FeatureStability, optional
-            What `tsrnn.forecasters.feature_stability` gave of the whole forecast: its features
-            are shown, with the share of refits in which each returns.
-        """
-        fitted, state = getattr(self, "fitted_", None), getattr(self, "state_", None)
-        if isinstance(fitted, FittedPrior) and isinstance(state, PriorState):
-            return summarise_prior(fitted, state, shown_features(self, stability))
-        return super().summary(stability=stability)
 
     @staticmethod
     def _layer(filled: dict[str, Any]) -> LayerChoice:

@@ -31,7 +31,7 @@ from tsrnn.contract import (
     truth,
 )
 from tsrnn.data import Panel
-from tsrnn.forecasters._linearised import FEWEST_STEPS, SEASONS
+from tsrnn.forecasters._linearised import path_steps
 from tsrnn.interpret import (
     WIDTH,
     ForecastPaths,
@@ -382,7 +382,7 @@ class FittedPrior(FittedModel[PriorState]):
             # half: the first forecasts of a series are hardly its own.
             rows = np.arange(max(count // 2, FEWEST_ROWS - 1), count)
             place[rng.permutation(rows)[: -(-PATH_ORIGINS // len(units))]] = True
-        steps = max(self.horizon, SEASONS * self.season_length, FEWEST_STEPS)
+        steps = path_steps(self.horizon, self.season_length)
         medians = self.prior.medians_from(last_rows[units], origins, self.season_length, steps)
         scaled = np.split(medians, origins.sum(1).cumsum()[:-1])
         scale = state.target_scale.ravel()[units]

@@ -38,7 +38,7 @@ from tsrnn.forecasters._file import check_settings, from_file
 from tsrnn.forecasters._fit import Preparation, fit_all, prepare_all
 from tsrnn.forecasters._fitted import FittedNetworks
 from tsrnn.forecasters._model import ForecastModel
-from tsrnn.forecasters._prior import FittedPrior, PriorSummary
+from tsrnn.forecasters._prior import FittedPrior, PriorSummary, summarise_prior
 from tsrnn.forecasters._scaling import boxcox_lambda, check_positive
 from tsrnn.forecasters._settings import Settings, resolve, usual_horizon
 from tsrnn.forecasters._state import RecurrentState
@@ -377,9 +377,12 @@ class RecurrentForecaster(Forecaster[Any]):
     def summary(
         self, *, stability: FeatureStability | None = None
     ) -> NetworkSummary | SummaryBySeries | PriorSummary:
-        """Summary of the fit, its accuracy and its recurrence features; print the result.
+        """Summary of the fit; print the result.
 
-        With ``per_series=True`` a table of the networks by series.
+        Of networks that were trained: their accuracy, what each part of the forecasts brings, and
+        recurrence features; with ``per_series=True`` a table by series. Of the prior network:
+        what it was trained on, the structural models that forecast, and the features of its
+        forecasts.
 
         Parameters
         ----------
@@ -391,6 +394,8 @@ class RecurrentForecaster(Forecaster[Any]):
         features = shown_features(self, stability)
         if isinstance(self.fitted_, FittedBySeries):
             return summarise_by_series(self.fitted_, self.state_)
+        if isinstance(self.fitted_, FittedPrior):
+            return summarise_prior(self.fitted_, self.state_, features)
         readings = Readings(features)
         if self.network_active_:
             matrices = recurrence_features(self) if self.network_.matrix_names else None

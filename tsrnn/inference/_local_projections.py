@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import flag
-from tsrnn.inference._covariance import DESCRIPTIONS, score_covariance
+from tsrnn.inference._covariance import DESCRIPTIONS, Covariance, score_covariance
 from tsrnn.inference._history import History, check_length, whole_number
 from tsrnn.inference._nuisance import cross_fit
 from tsrnn.inference._partially_linear import (
@@ -203,18 +204,16 @@ class LocalProjections(BaseEstimator):
                 estimates[i, h], errors[i, h] = fit.params[0], covariance.bse[0]
                 pointwise[i, h] = covariance.critical_value(alpha)
                 scores[i, : len(history), h] = widened[:, 0]
-            if flag("bias_correction", self.bias_correction) and h:
+            if self.bias_correction and h:
                 estimates[:, h] += herbst_johannsen(history.table, estimates[:, :h])
 
-        # Quantile of the largest absolute t-statistic, from the correlation of the horizons.
-        generator = np.random.default_rng(0)  # always the same draws, whatever random_state
-        sup_t = []
-        for i in range(len(estimates)):
-            joint = score_covariance(scores[i], k, settings["cov_type"], self.bandwidth)
-            largest = np.abs(joint.draws(DRAWS, generator)).max(axis=1)
-            # Never below the pointwise one, which it is but for the error of simulation.
-            sup_t.append(max(float(np.quantile(largest, 1 - alpha)), pointwise[i].max()))
-        wide = np.array(sup_t)[:, None]
+        joint = [
+            score_covariance(of_series, k, settings["cov_type"], self.bandwidth)
+            for of_series in scores
+        ]
+        # Never below the pointwise one, which it is but for the error of simulation.
+        sup_t = np.maximum(sup_t_values(joint, alpha), pointwise.max(axis=1))
+        wide = sup_t[:, None]
         columns = {
             "estimate": estimates, "se": errors,
             "lower": estimates - pointwise * errors, "upper": estimates + pointwise * errors,
@@ -300,6 +299,13 @@ class LocalProjections(BaseEstimator):
             guarantee=f"{self._page['Level']} band, {words} and asymptotic",
         )  # fmt: skip
         return plot_functional(frame, ax)
+
+
+def sup_t_values(joint: Sequence[Covariance], alpha: float) -> np.ndarray:
+    """Quantiles of the largest absolute t-statistic over the horizons, one a response."""
+    generator = np.random.default_rng(0)  # always the same draws, whatever random_state
+    largest = [np.abs(covariance.draws(DRAWS, generator)).max(axis=1) for covariance in joint]
+    return np.quantile(largest, 1 - alpha, axis=1)
 
 
 def herbst_johannsen(controls: np.ndarray, before: np.ndarray) -> np.ndarray:

@@ -194,7 +194,7 @@ def stacking_weights(residuals: np.ndarray) -> np.ndarray:
 
 
 def takes_sequences(model: Any) -> bool:
-    """Whether samples are windows (N, p, d), as the estimators of `tsrnn.erm` take them."""
+    """True if samples are windows (N, p, d), as the estimators of `tsrnn.erm` take them."""
     while True:  # through pipelines and searches to the estimator inside
         if isinstance(model, Pipeline):
             model = model.steps[-1][1]

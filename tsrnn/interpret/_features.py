@@ -150,11 +150,21 @@ def recurrence_features(model: Any, *, freq: Any = None, tol: float | None = Non
     features.attrs = {"time_unit": unit.name, "time_step": unit.step}
     sample_length = getattr(model, "sample_length_", None)
     if sample_length is not None:
-        length = sample_length * unit.step
-        period = features["period"].replace(np.inf, 0.0)  # infinite where nothing turns
-        features["beyond_sample"] = (features["half_life"] > length) | (period > length)
-        features.attrs["sample_length"] = length
+        mark_beyond_sample(features, sample_length * unit.step)
     return features
+
+
+def times(modulus: np.ndarray, angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Half-lives, of what grows the times in which it doubles, and periods, in steps."""
+    with np.errstate(divide="ignore"):
+        return np.abs(np.log(0.5) / np.log(modulus)), 2 * np.pi / angle
+
+
+def mark_beyond_sample(features: pd.DataFrame, length: float) -> None:
+    """Add whether half-lives and periods are longer than the sample, and its length."""
+    period = features["period"].replace(np.inf, 0.0)  # infinite where nothing turns
+    features["beyond_sample"] = (features["half_life"] > length) | (period > length)
+    features.attrs["sample_length"] = length
 
 
 def _table(
@@ -170,9 +180,7 @@ def _table(
     block, eigenvalue, order = block[by], eigenvalue[by], order[by]
     modulus = np.abs(eigenvalue)
     angle = np.where(modulus == 0, np.nan, np.angle(eigenvalue))
-    with np.errstate(divide="ignore"):
-        period = 2 * np.pi / angle
-        half_life = np.abs(np.divide(np.log(0.5), np.log(modulus)))
+    half_life, period = times(modulus, angle)
     # A modulus that rounding alone tells from 1 neither falls nor grows.
     half_life[modulus > 1] = np.nan
     half_life[np.abs(modulus - 1) <= tol] = np.inf

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from tsrnn.interpret._features import mark_beyond_sample, times
 from tsrnn.interpret._fitted import fitted_time_unit
 from tsrnn.interpret._realisation import ENOUGH, realise_paths
 
@@ -121,8 +122,6 @@ def forecast_features(
     >>> features["type"][0], round(features["period"][0])
     ('C-1', 12)
     """
-    if not (isinstance(at, str) and at in ("data", "mean")):
-        raise ValueError(f'at must be "data" or "mean"; got {at!r}')
     read = getattr(model, "forecast_paths", None)
     if isinstance(model, type) or not callable(read):
         shown = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
@@ -141,9 +140,7 @@ def forecast_features(
     shares = (parts * total).sum((1, 2, 3)) / (parts.sum(0) * total).sum()
     unit = fitted_time_unit(model, None)
     modulus, angle = np.abs(eigenvalues), np.abs(np.angle(eigenvalues))
-    with np.errstate(divide="ignore"):
-        period = 2 * np.pi / angle
-        half_life = np.abs(np.log(0.5) / np.log(modulus))
+    half_life, period = times(modulus, angle)
     # Growth that would not double within the sample is not told from a feature that lasts.
     half_life[(modulus > 1) & (half_life > paths.sample_length)] = np.inf
     half_life[(modulus > 1) & np.isfinite(half_life)] = np.nan
@@ -159,9 +156,8 @@ def forecast_features(
             "share": shares,
         }
     )
-    length = paths.sample_length * unit.step
-    beyond = features["period"].replace(np.inf, 0.0) > length
-    features["beyond_sample"] = (features["half_life"] > length) | beyond
+    mark_beyond_sample(features, paths.sample_length * unit.step)
+    length = features.attrs["sample_length"]
     features = features.sort_values("share", ascending=False, kind="stable", ignore_index=True)
     features.attrs = {
         "time_unit": unit.name,

@@ -99,23 +99,7 @@ def nested_test(
     >>> nested_test(y, lags=1, block_size=1, n_bootstrap=19, random_state=0).p_value
     0.05
     """
-    small_size = block_size if null_block_size is None else null_block_size
-    small_size = positive_integer("null_block_size", small_size)
-    size = positive_integer("block_size", block_size)
-    if isinstance(null_blocks, bool) or not isinstance(null_blocks, int | np.integer):
-        raise TypeError(f"null_blocks must be an integer of at least 0; got {null_blocks!r}")
-    if null_blocks < 0:
-        raise ValueError(f"null_blocks must be an integer of at least 0; got {null_blocks}")
-    K0 = int(null_blocks)
-    if blocks is None:
-        blocks = K0 if K0 and size > small_size else K0 + 1
-    K1 = positive_integer("blocks", blocks)
-    larger = K1 > K0 or (K1 == K0 and size > small_size)
-    if not larger or (K0 and size < small_size):
-        raise ValueError(
-            f"the smaller network must be nested in the larger one; got {K0} blocks of "
-            f"{small_size} and {K1} of {size}. Give more blocks, or larger ones"
-        )
+    K0, small_size, K1, size = nested_sizes(null_blocks, null_block_size, blocks, block_size)
     bootstrap = choice("bootstrap", bootstrap, ("wild", "residual"))
     B = positive_integer("n_bootstrap", n_bootstrap)
     starts = positive_integer("n_starts", n_starts)
@@ -168,6 +152,36 @@ def nested_test(
             f"{'yes' if share else 'no'}; {share_drawn:.0%} of those of the bootstrap.",
         ],
     )
+
+
+def nested_sizes(
+    null_blocks: Any, null_block_size: Any, blocks: Any, block_size: Any
+) -> tuple[int, int, int, int]:
+    """Blocks and block size of the smaller and of the larger network, checked.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a size is not legal, or the networks are not nested.
+    """
+    small_size = block_size if null_block_size is None else null_block_size
+    small_size = positive_integer("null_block_size", small_size)
+    size = positive_integer("block_size", block_size)
+    if isinstance(null_blocks, bool) or not isinstance(null_blocks, int | np.integer):
+        raise TypeError(f"null_blocks must be an integer of at least 0; got {null_blocks!r}")
+    if null_blocks < 0:
+        raise ValueError(f"null_blocks must be an integer of at least 0; got {null_blocks}")
+    K0 = int(null_blocks)
+    if blocks is None:
+        blocks = K0 if K0 and size > small_size else K0 + 1
+    K1 = positive_integer("blocks", blocks)
+    larger = K1 > K0 or (K1 == K0 and size > small_size)
+    if not larger or (K0 and size < small_size):
+        raise ValueError(
+            f"the smaller network must be nested in the larger one; got {K0} blocks of "
+            f"{small_size} and {K1} of {size}. Give more blocks, or larger ones"
+        )
+    return K0, small_size, K1, size
 
 
 def network_path(

@@ -233,30 +233,8 @@ def _from_arma(fitted: ARMA) -> LinearModel:
     derivatives :math:`\theta(B)^{-1} w_{t-i}` and :math:`\theta(B)^{-1} e_{t-j}`, and those by
     constant and drift are the regressors, filtered by :math:`\phi(B) / \theta(B)`.
     """
-    residuals = fitted.residuals()  # refuses a model without its data
-    assert fitted.fitted_.panel is not None
-    panel, family = fitted.fitted_.panel, cast(Any, fitted.fitted_.family)
+    y, e, params, family = _checked_arma(fitted)
     spec = family.spec
-    if len(fitted.units_) > 1:
-        raise ValueError(
-            f"the tests are of one series; the ARMA was fitted to {len(fitted.units_)}. Fit one"
-        )
-    if spec.regressors:
-        raise ValueError(
-            f"the ARMA must be without regressors; got {spec.regressors}. Test the series less "
-            "what they explain"
-        )
-    if not spec.p + spec.q + spec.P + spec.Q:
-        raise ValueError("the ARMA must have a lag of the series or of the innovations; got none")
-    y = panel.values[:, 0]
-    if not np.isfinite(y).all():
-        raise ValueError("the series of the ARMA has missing values: fill them and fit again")
-    params = fitted.params_.iloc[0]
-    if not np.isfinite(params).all():
-        raise ValueError(f"the ARMA could not be fitted: {fitted.messages_.iloc[0]}")
-    column = "residual" if isinstance(residuals, pd.DataFrame) and "residual" in residuals else None
-    e = np.asarray(residuals[column] if column else residuals, float).reshape(-1)
-
     time = np.arange(1.0, len(y) + 1)
     regressors = {"const": np.ones(len(y)), "drift": time}
     trend = {name: regressors[name] for name in spec.trend_names}
@@ -301,6 +279,40 @@ def _from_arma(fitted: ARMA) -> LinearModel:
         name, w[spec.lost :] / scale, e[lost:] / scale, np.column_stack(scores)[lost:] / scale,
         lags, 0.0, phi if plain else None, theta if plain else None,
     )  # fmt: skip
+
+
+def _checked_arma(fitted: ARMA) -> tuple[np.ndarray, np.ndarray, pd.Series, Any]:
+    """Series, residuals, estimates and family of a fitted ARMA that the tests can read.
+
+    Raises
+    ------
+    ValueError
+        If it is of several series, with regressors, without lags, or of missing values.
+    """
+    residuals = fitted.residuals()  # refuses a model without its data
+    assert fitted.fitted_.panel is not None
+    panel, family = fitted.fitted_.panel, cast(Any, fitted.fitted_.family)
+    spec = family.spec
+    if len(fitted.units_) > 1:
+        raise ValueError(
+            f"the tests are of one series; the ARMA was fitted to {len(fitted.units_)}. Fit one"
+        )
+    if spec.regressors:
+        raise ValueError(
+            f"the ARMA must be without regressors; got {spec.regressors}. Test the series less "
+            "what they explain"
+        )
+    if not spec.p + spec.q + spec.P + spec.Q:
+        raise ValueError("the ARMA must have a lag of the series or of the innovations; got none")
+    y = panel.values[:, 0]
+    if not np.isfinite(y).all():
+        raise ValueError("the series of the ARMA has missing values: fill them and fit again")
+    params = fitted.params_.iloc[0]
+    if not np.isfinite(params).all():
+        raise ValueError(f"the ARMA could not be fitted: {fitted.messages_.iloc[0]}")
+    column = "residual" if isinstance(residuals, pd.DataFrame) and "residual" in residuals else None
+    e = np.asarray(residuals[column] if column else residuals, float).reshape(-1)
+    return y, e, params, family
 
 
 def _polynomial(coefficients: Any, step: int, power: int = 1) -> np.ndarray:
