@@ -72,13 +72,16 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
     print("\n".join(lines))
 
 
-def print_machine() -> None:
-    """Print what the numbers depend on."""
-    model = platform.processor() or platform.machine()
+def machine() -> str:
+    """Model of the processor."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
-            model = next(line.split(":")[1].strip() for line in file if "model name" in line)
+            return next(line.split(":")[1].strip() for line in file if "model name" in line)
     except (OSError, StopIteration):
-        pass
-    print(f"{model}, {torch.get_num_threads()} threads, torch {torch.__version__}, "
+        return platform.processor() or platform.machine()
+
+
+def print_machine() -> None:
+    """Print what the numbers depend on."""
+    print(f"{machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}, "
           f"Python {platform.python_version()}")  # fmt: skip
