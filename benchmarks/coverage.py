@@ -66,7 +66,7 @@ def autoregressions() -> Covered:
 
 
 def ett(shared: Path) -> Covered:
-    """ETTh1, all variables, 24 steps, split as in ett.py."""
+    """ETTh1, all variables, 24 steps, split as in table_s4.py."""
     data, month = load_ett("ETTh1", data_home=shared / "ett"), 720
     model = ParaRNNForecaster(horizon=24, prior=None, val_size=4 * month, random_state=0)
     model.fit(data[: 16 * month])

@@ -4,7 +4,7 @@ A frame has a column a variable and a row a time stamp.
 Every loader returns a wide DataFrame of float64 whose DatetimeIndex is named ``ds`` and carries
 its frequency where the rows are regular. Missing values stay NaN. ``frame.attrs`` holds ``name,
 title, units`` (a dict, column to unit)``, frequency, source, license`` and ``notes``. All but
-`load_ett` read files that ship inside statsmodels and arch, so they need no network.
+`load_ett` and `load_wth` read files that ship inside statsmodels and arch, so they need no network.
 Columns keep their shipped names, except where those are a database code.
 
 Simulators, which are not called load, return arrays: `adding_problem`, `arma_inputs`,
@@ -25,8 +25,8 @@ from tsrnn.datasets._adding import AddingProblem, adding_problem
 from tsrnn.datasets._arma_inputs import arma_inputs
 from tsrnn.datasets._catalogue import list_datasets
 from tsrnn.datasets._dynamical_systems import fitzhugh_nagumo, lotka_volterra
-from tsrnn.datasets._ett import load_ett
 from tsrnn.datasets._holder import HolderProcess
+from tsrnn.datasets._informer import load_ett, load_wth
 from tsrnn.datasets._nonlinear import (
     bilinear,
     henon_map,
@@ -88,6 +88,7 @@ __all__ = [
     "load_sp500",
     "load_sunspots",
     "load_vix",
+    "load_wth",
     "load_wti",
     "logistic_map",
     "lotka_volterra",

@@ -16,7 +16,8 @@ def list_datasets() -> pd.DataFrame:
     DataFrame
         A row a data set, indexed by ``name``: ``loader`` (the function to call), ``title``,
         ``frequency`` (pandas alias, or ``"irregular"``), ``rows``, ``columns``, ``shipped_by``
-        (``"statsmodels"``, ``"arch"``, or ``"download"``) and ``license``.
+        (``"statsmodels"``, ``"arch"``, ``"download"``, or ``"data_home"`` where the user has the
+        file) and ``license``.
 
     Examples
     --------
@@ -51,7 +52,7 @@ class Record:
     frequency: str  # pandas alias of the spacing of the rows, or "irregular"
     source: str  # who published the numbers, and the work to cite
     license: str  # as the distributor states it
-    shipped_by: str  # package that carries the file, or "download"
+    shipped_by: str  # package that carries the file, "download", or "data_home": a user's folder
     rows: int
     columns: int
     notes: str = ""  # what a user has to know before modelling
@@ -110,11 +111,11 @@ _LOADS = {
 }
 
 
-def _ett(name: str, frequency: str, rows: int, every: str) -> Record:
-    """Record of the electricity transformer data, which differ by frequency only."""
+def _ett(name: str, station: int, frequency: str, rows: int, every: str) -> Record:
+    """Record of the electricity transformer data, which differ by station and frequency only."""
     return Record(
         name=name,
-        title=f"Electricity transformer temperature, station 1, {every}, 2016-2018",
+        title=f"Electricity transformer temperature, station {station}, {every}, 2016-2018",
         units=_LOADS,
         frequency=frequency,
         source=(
@@ -486,7 +487,37 @@ _RECORDS = (
             '1926-07-01'
         """,
     ),
-    _ett("ETTh1", "h", 17420, "hourly"),
-    _ett("ETTm1", "15min", 69680, "every 15 minutes"),
+    _ett("ETTh1", 1, "h", 17420, "hourly"),
+    _ett("ETTh2", 2, "h", 17420, "hourly"),
+    _ett("ETTm1", 1, "15min", 69680, "every 15 minutes"),
+    Record(
+        name="WTH",
+        title="Weather of a station in the United States, hourly, 2010-2013",
+        units={
+            "Visibility": "miles",
+            "DryBulbFarenheit": "degrees Fahrenheit",
+            "DryBulbCelsius": "degrees Celsius",
+            "WetBulbFarenheit": "degrees Fahrenheit",
+            "DewPointFarenheit": "degrees Fahrenheit",
+            "DewPointCelsius": "degrees Celsius",
+            "RelativeHumidity": "percent",
+            "WindSpeed": "miles an hour",
+            "WindDirection": "degrees",
+            "StationPressure": "inches of mercury",
+            "Altimeter": "inches of mercury",
+            "WetBulbCelsius": "degrees Celsius",
+        },
+        frequency="h",
+        source=(
+            "H. Zhou et al. (2021), Informer, AAAI 35(12), 11106-11115; local climatological data "
+            "of the National Centers for Environmental Information"
+        ),
+        license="not stated",
+        shipped_by="data_home",
+        rows=35064,
+        columns=12,
+        notes="The usual target is WetBulbCelsius. Units are those of local climatological data.",
+        loader="load_wth",
+    ),
 )
 RECORDS = {record.name: record for record in _RECORDS}

@@ -16,15 +16,17 @@ import pytest
 
 from tsrnn import datasets
 
-_ett = datasets._ett
+_informer = datasets._informer
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 ETT_HOME = SHARED / "ett"
-SHIPPED = datasets.list_datasets().query("shipped_by != 'download'")
+SHIPPED = datasets.list_datasets().query("shipped_by in ('statsmodels', 'arch')")
 ATTRS = {"name", "title", "units", "frequency", "source", "license", "notes"}
 NAN_COUNTS = {"co2": 59, "vix": 46, "wti": 290, "fertility": 1542}
 
+WTH_HOME = SHARED / "weather"
 needs_ett = pytest.mark.skipif(not ETT_HOME.is_dir(), reason=f"the ETT files are not in {ETT_HOME}")
+needs_wth = pytest.mark.skipif(not WTH_HOME.is_dir(), reason=f"the file is not in {WTH_HOME}")
 
 
 @pytest.fixture(scope="module", params=SHIPPED.index)
@@ -168,22 +170,24 @@ def test_listing_reads_no_data_and_no_heavy_library():
     assert not {"statsmodels", "arch", "pooch", "torch"} & set(loaded.stdout.split())
 
 
-@pytest.mark.parametrize("module", ["_catalogue", "_shipped", "_ett"])
+@pytest.mark.parametrize("module", ["_catalogue", "_shipped", "_informer"])
 def test_docstring_examples_run(module):
     failed, _ = doctest.testmod(importlib.import_module(f"tsrnn.datasets.{module}"))
     assert failed == 0
 
 
 @needs_ett
-@pytest.mark.parametrize("name", ["ETTh1", "ETTm1"])
-def test_ett_is_read_from_a_folder(name):
+@pytest.mark.parametrize(
+    ("name", "first"), [("ETTh1", 30.531), ("ETTh2", 38.662), ("ETTm1", 30.531)]
+)
+def test_ett_is_read_from_a_folder(name, first):
     frame = datasets.load_ett(name, data_home=ETT_HOME)
     row = datasets.list_datasets().loc[name]
     assert_tidy(row, frame)
     assert frame.index.freq == pd.tseries.frequencies.to_offset(row["frequency"])
     assert frame.attrs["license"] == "CC BY-ND 4.0"
     assert list(frame.attrs["units"]) == list(frame.columns)
-    assert frame.iloc[0]["OT"] == pytest.approx(30.531, abs=1e-3)
+    assert frame.iloc[0]["OT"] == pytest.approx(first, abs=1e-3)
 
 
 @needs_ett
@@ -194,6 +198,40 @@ def test_hourly_rows_of_ett_lie_at_the_stamps_of_the_quarter_hours():
     assert hourly["OT"].corr(quarters.loc[hourly.index, "OT"]) > 0.99
 
 
+@needs_wth
+def test_weather_is_read_from_a_folder_however_its_dates_are_written(tmp_path):
+    frame = datasets.load_wth(data_home=WTH_HOME)
+    assert_tidy(datasets.list_datasets().loc["WTH"], frame)
+    assert frame.index.freqstr == "h"
+    assert frame["WetBulbCelsius"].corr(frame["WetBulbFarenheit"]) > 0.98
+    assert frame["WetBulbCelsius"].corr(frame["DryBulbCelsius"]) > 0.9
+    frame.rename_axis("date").to_csv(tmp_path / "WTH.csv")
+    pd.testing.assert_frame_equal(datasets.load_wth(data_home=tmp_path), frame)
+
+
+@needs_wth
+def test_weather_with_a_value_or_a_row_of_its_own_is_refused(tmp_path):
+    frame = datasets.load_wth(data_home=WTH_HOME).rename_axis("date")
+    frame.iloc[5, 3] += 0.1
+    frame.to_csv(tmp_path / "WTH.csv")
+    with pytest.raises(ValueError, match="is not the published WTH.csv"):
+        datasets.load_wth(data_home=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"date,Visibility\n2010-01-01,high\n", b"\xff\xfe\x00", b"a,b\n1,2\n"]
+)
+def test_weather_refuses_what_is_no_such_table(tmp_path, content):
+    (tmp_path / "WTH.csv").write_bytes(content)
+    with pytest.raises(ValueError, match=r"WTH.csv is no table of the columns of WTH"):
+        datasets.load_wth(data_home=tmp_path)
+
+
+def test_weather_names_its_publisher_where_there_is_no_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"WTH\.csv or WTH\.csv\.gz; found neither"):
+        datasets.load_wth(data_home=tmp_path)
+
+
 SMALL = b"date,HUFL,HULL,MUFL,MULL,LUFL,LULL,OT\n" + b"".join(
     b"2016-07-01 %02d:00:00,1.5,2,3,4,5,6,%d\n" % (hour, hour) for hour in range(5)
 )
@@ -202,7 +240,7 @@ SMALL = b"date,HUFL,HULL,MUFL,MULL,LUFL,LULL,OT\n" + b"".join(
 @pytest.fixture
 def small_ett(monkeypatch):
     """Let a file of five rows be the published one."""
-    monkeypatch.setitem(_ett._SHA256, "ETTh1", hashlib.sha256(SMALL).hexdigest())
+    monkeypatch.setitem(_informer._SHA256, "ETTh1", hashlib.sha256(SMALL).hexdigest())
     return SMALL
 
 
@@ -239,9 +277,9 @@ def test_ett_says_which_file_it_looked_for(tmp_path):
         datasets.load_ett("ETTm1", data_home=tmp_path)
 
 
-@pytest.mark.parametrize("name", ["ETTh2", "etth1", None])
+@pytest.mark.parametrize("name", ["ETTm2", "etth1", None])
 def test_ett_offers_only_names_whose_checksum_is_known(name):
-    with pytest.raises(ValueError, match=r"must be one of \['ETTh1', 'ETTm1'\]; got "):
+    with pytest.raises(ValueError, match=r"must be one of \['ETTh1', 'ETTh2', 'ETTm1'\]; got "):
         datasets.load_ett(name)
 
 
@@ -260,7 +298,7 @@ def server(tmp_path, monkeypatch):
         thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        monkeypatch.setattr(_ett, "_BASE_URL", f"http://127.0.0.1:{running.server_port}/")
+        monkeypatch.setattr(_informer, "_BASE_URL", f"http://127.0.0.1:{running.server_port}/")
         monkeypatch.setattr(pooch, "os_cache", lambda project: tmp_path / "cache" / project)
         yield folder, requests
         running.shutdown()
@@ -302,5 +340,5 @@ def test_ett_without_network_says_to_give_data_home(small_ett, server):
 
 
 def test_ett_address_names_the_published_file():
-    assert _ett._BASE_URL.startswith("https://raw.githubusercontent.com/zhouhaoyi/ETDataset/")
-    assert _ett._BASE_URL.endswith("/ETT-small/")
+    assert _informer._BASE_URL.startswith("https://raw.githubusercontent.com/zhouhaoyi/ETDataset/")
+    assert _informer._BASE_URL.endswith("/ETT-small/")

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsrnn.forecasters import _state
+from tsrnn.forecasters import _state, _units
 from tsrnn.forecasters._model import empty_model
 from tsrnn.forecasters._segments import LEAST_STEPS, MOST_STEPS, Segments
 from tsrnn.forecasters._state import run_filter
@@ -87,6 +87,38 @@ class TestLags:
                 at = row - WINDOW + 1 + lag
                 expected = values[at] - units.level[row].numpy() if at >= start else np.zeros(3)
                 np.testing.assert_allclose(lags[i, :, lag], expected, atol=1e-14)
+
+    @pytest.mark.parametrize("at_once", [1, 2**20])
+    def test_strength_is_the_autocorrelation_of_every_window(self, at_once, monkeypatch):
+        monkeypatch.setattr(_units, "VALUES_AT_ONCE", at_once)
+        _, units = units_of([8, 12], window=WINDOW)
+        known = units.with_strength([1, 3])
+        for row in range(20):
+            start = 0 if row < 8 else 8
+            lags = units.lags(torch.tensor([row]), torch.tensor([start])).view(3, WINDOW)[:2]
+            for i, lag in enumerate([1, 3]):
+                late, early = lags[:, lag:].numpy(), lags[:, :-lag].numpy()
+                size = np.sqrt((late**2).sum(1) * (early**2).sum(1))
+                expected = np.where(
+                    size > 0, (late * early).sum(1) / np.where(size > 0, size, 1), 0
+                )
+                assert known.strength[row, i].item() == pytest.approx(expected.mean(), abs=1e-12)
+
+    def test_strength_goes_with_its_rows(self):
+        _, units = units_of([8, 12])
+        known = units.with_strength([2])
+        parts = known.split([1, 1])
+        assert torch.equal(torch.cat([part.strength for part in parts]), known.strength)
+        assert torch.equal(type(known).joined(parts).strength, known.strength)
+        assert known.to(torch.float32).strength.dtype == torch.float32
+        rows = torch.tensor([3, 9])
+        assert torch.equal(known.at(rows, rows).strength, known.strength[rows])
+        assert units.with_strength([]) is units
+
+    def test_no_rows_have_no_lags(self):
+        _, units = units_of([8])
+        none = torch.zeros(0, dtype=torch.long)
+        assert units.lags(none, none).shape == (0, 3 * WINDOW)
 
     def test_inputs_are_standardised_targets_and_plain_exogenous(self):
         values, units = units_of([9])

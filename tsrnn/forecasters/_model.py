@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from tsrnn.forecasters._distribution import HEADS, Distribution
 from tsrnn.forecasters._settings import Settings
-from tsrnn.forecasters._units import Units, Windows
+from tsrnn.forecasters._units import Units, Windows, autocorrelation
 from tsrnn.kernels import linear as linear_map
 from tsrnn.layers import Ensemble, LayerChoice, RecurrentNetwork, make_layer, shapes_only
 
@@ -86,8 +86,7 @@ class ForecastModel(nn.Module):
         self.network = networks[0] if size == 1 else Ensemble(networks)
         lags = inputs * settings.input_size
         self.linear = self.linear_level = self.linear_varying = self.linear_known = None
-        # An autocorrelation from less than half a season of products is noise.
-        self.seasons = [k for k in settings.seasons if 3 * k <= 2 * settings.input_size]
+        self.seasons = settings.varying_seasons
         if settings.linear_path:
             outputs = self.horizon * n_targets
             self.linear = nn.Parameter(torch.empty(lags, outputs))
@@ -177,7 +176,7 @@ class ForecastModel(nn.Module):
         windows: Windows,
         states: Tensor,
         future: Tensor | None,
-        design: Tensor | None = None,
+        regressors: Regressors | None = None,
     ) -> Parts:
         """Parts of the forecasts from the ends of windows.
 
@@ -188,11 +187,11 @@ class ForecastModel(nn.Module):
             Outputs of the last layer after these windows.
         future : Tensor of shape (..., h, n_known) or None
             Columns known ahead, standardised.
-        design : Tensor of shape (..., p), optional
-            `design` of these windows, where it is known already.
+        regressors : Regressors, optional
+            `regressors` of these windows, where they are known already.
         """
         shape = (self.horizon, self.n_targets)
-        level, linear = self._level_and_lags(windows, design)
+        level, linear = self._level_and_lags(windows, regressors)
         spread = windows.spread[..., None, :]
         ahead = level.new_zeros(())
         if future is not None:
@@ -205,45 +204,32 @@ class ForecastModel(nn.Module):
         return Parts(level, linear, network, ahead)
 
     def _level_and_lags(
-        self, windows: Windows, design: Tensor | None = None
+        self, windows: Windows, regressors: Regressors | None = None
     ) -> tuple[Tensor, Tensor]:
         shape = (self.horizon, self.n_targets)
         means, spread = windows.level[..., : self.n_targets], windows.spread[..., None, :]
         level = means[..., None, :].expand(*means.shape[:-1], *shape)
         if self.linear is None:
             return level, level.new_zeros(())
-        design = self.design(windows) if design is None else design
-        coefficients = self._coefficients().to(design.dtype)
-        if coefficients.ndim == 3:  # of replicates
-            linear = linear_map(design, coefficients.mT).unflatten(-1, shape)
-        else:
-            linear = (design @ coefficients).unflatten(-1, shape)
+        lags, strength = self.regressors(windows) if regressors is None else regressors
+        linear = _mapped(lags, self.linear)
+        if self.linear_varying is not None and strength is not None:
+            target_lags = lags[..., : self.linear_varying.shape[-2]]
+            varying = _mapped(target_lags, self.linear_varying)
+            # Products after the map, not before it: lags are many, forecasts few.
+            varying = strength[..., None] * varying.unflatten(-1, (-1, linear.shape[-1]))
+            linear = linear + varying.sum(-2)
+        if self.linear_level is not None:
+            linear = linear + _mapped(means, self.linear_level)
         # A series without spread is constant: its forecast is its level.
-        return level, torch.where(spread > 0, linear, 0.0)
+        return level, torch.where(spread > 0, linear.unflatten(-1, shape), 0.0)
 
-    def design(self, windows: Windows) -> Tensor:
-        """Regressors (..., p) of a linear path: lags, these times autocorrelations, the level."""
-        lags = windows.lags()
-        columns = [lags]
-        if self.linear_varying is not None:
-            target_lags, strength = (
-                lags[..., : len(self.linear_varying)],
-                self.season_strength(lags),
-            )
-            columns += [rho * target_lags for rho in strength.split(1, -1)]
-        if self.linear_level is not None:
-            columns.append(windows.level[..., : self.n_targets])
-        return torch.cat(columns, -1)
-
-    def _coefficients(self) -> Tensor:
-        """Coefficients (p, h C) of `design`."""
-        assert self.linear is not None
-        rows: list[Tensor] = [self.linear]
-        if self.linear_varying is not None:
-            rows += self.linear_varying.chunk(len(self.seasons), -1)
-        if self.linear_level is not None:
-            rows.append(self.linear_level)
-        return torch.cat(rows, -2)
+    def regressors(self, windows: Windows) -> Regressors:
+        """Regressors of the linear path beside the level."""
+        lags, strength = windows.lags(), windows.strength
+        if strength is None and self.linear_varying is not None:
+            strength = self.season_strength(lags)
+        return Regressors(lags, strength)
 
     def _linear_future(self, known: Tensor, spread: Tensor) -> Tensor:
         """Linear effect (..., h, C) of known futures."""
@@ -307,6 +293,28 @@ class ForecastModel(nn.Module):
         return empty
 
 
+class Regressors(NamedTuple):
+    """Regressors of a linear path.
+
+    Attributes
+    ----------
+    lags : Tensor of shape (..., (C + E) W)
+        As `Units.lags`.
+    strength : Tensor of shape (..., J) or None
+        Autocorrelations at the seasons, with which the coefficients of the lags vary.
+    """
+
+    lags: Tensor
+    strength: Tensor | None
+
+
+def _mapped(x: Tensor, coefficients: Tensor) -> Tensor:
+    """Regressors (..., p) times coefficients (p, m), or of replicates (R, p, m)."""
+    if coefficients.ndim == 3:
+        return linear_map(x, coefficients.mT)
+    return x @ coefficients.to(x.dtype)
+
+
 def _network(settings: Settings, inputs: int, n_targets: int) -> RecurrentNetwork:
     projected = settings.input_projection
     layers = make_layer(
@@ -353,36 +361,6 @@ class FutureHead(nn.Module):
         """Known futures (..., h, n_known) and states (..., hidden) to effects (..., h, C)."""
         context = self.context(states)[..., None, :].expand(*known.shape[:-1], CONTEXT_SIZE)
         return self.output(torch.tanh(self.inner(torch.cat([context, known], -1))))
-
-
-def autocorrelation(windows: Tensor, lags: Sequence[int]) -> Tensor:
-    r"""Correlation of windows with themselves some steps before.
-
-    .. math:: \rho_k = \sum_{t > k} d_t d_{t-k}
-        \Big/ \sqrt{\textstyle\sum_{t > k} d_t^2 \sum_{t > k} d_{t-k}^2}
-
-    Parameters
-    ----------
-    windows : Tensor of shape (..., C, W)
-        Deviations from the mean of the window, zero before the series began.
-    lags : sequence of int
-        Each less than W.
-
-    Returns
-    -------
-    Tensor of shape (..., len(lags))
-        A mean over the C columns; zero for one that does not vary.
-    """
-    correlations = []
-    for lag in lags:
-        late, early = windows[..., lag:], windows[..., :-lag]
-        squares = late.square().sum(-1) * early.square().sum(-1)
-        varies = squares > 0
-        # One where nothing varies: the derivative of a root of zero is not a number.
-        size = torch.where(varies, squares, 1.0).sqrt()
-        product = (late * early).sum(-1)
-        correlations.append(torch.where(varies, product / size, 0.0).mean(-1))
-    return torch.stack(correlations, -1)
 
 
 def empty_model(settings: Settings, n_targets: int, n_exog: int, known: list[int]) -> ForecastModel:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from tsrnn.forecasters._model import ForecastModel
+from tsrnn.forecasters._model import ForecastModel, Regressors
 from tsrnn.forecasters._units import Units, Windows
 from tsrnn.training import Epoch
 
@@ -168,7 +168,7 @@ class StepData(NamedTuple):
         None where no segment is padded.
     first : int
         Position from which rows forecast.
-    level, spread, design, future, target : Tensor or None
+    level, spread, lags, strength, future, target : Tensor or None
         As in `Origins`, of the rows from `first` on.
     weight : Tensor of shape (B, L - first, h, 1)
         1 where a forecast counts, else 0.
@@ -181,7 +181,8 @@ class StepData(NamedTuple):
     first: int
     level: Tensor
     spread: Tensor
-    design: Tensor | None
+    lags: Tensor | None
+    strength: Tensor | None
     future: Tensor | None
     target: Tensor
     weight: Tensor
@@ -199,9 +200,10 @@ class StepData(NamedTuple):
         counts = (position >= batch.first[..., None]) & (position < batch.lengths[..., None])
         weight = (origins.known & counts[..., None, None]).to(x.dtype)
         total = (weight.sum((-4, -3, -2, -1)) * model.n_targets).clamp(min=1)
-        (level, spread, _), design, future, target, _ = origins
+        (level, spread, *_), regressors, future, target, _ = origins
+        lags, strength = (None, None) if regressors is None else regressors
         lengths = None if whole else batch.lengths
-        return cls(x, lengths, first, level, spread, design, future, target, weight, total)
+        return cls(x, lengths, first, level, spread, lags, strength, future, target, weight, total)
 
     def stacked(self) -> StepData:
         """Replicates one below the other, as models take them that `take_replicates`."""
@@ -215,7 +217,8 @@ class StepData(NamedTuple):
     def loss(self, model: ForecastModel, loss: str) -> Tensor:
         """Mean loss over all known targets of the rows that forecast; of each stacked replicate."""
         windows = Windows(self.level, self.spread, _no_lags)
-        origins = Origins(windows, self.design, self.future, self.target, self.weight)
+        regressors = None if self.lags is None else Regressors(self.lags, self.strength)
+        origins = Origins(windows, regressors, self.future, self.target, self.weight)
         states, _ = model.network.run(self.x, lengths=self.lengths)
         size = self.weight * losses(model, loss, origins, states[:, self.first :])
         if self.total.ndim:
@@ -224,7 +227,7 @@ class StepData(NamedTuple):
 
 
 def _no_lags() -> Tensor:
-    raise AssertionError("the design of a batch stands for its lags")
+    raise AssertionError("the regressors of a batch stand for its lags")
 
 
 class Joined:
@@ -272,8 +275,8 @@ class Origins(NamedTuple):
     Attributes
     ----------
     windows : Windows
-    design : Tensor of shape (..., p) or None
-        Regressors of the linear path, if the model has one.
+    regressors : Regressors or None
+        Those of the linear path, if the model has one.
     future : Tensor of shape (..., h, n_known) or None
         Columns known ahead, if there are any.
     target : Tensor of shape (..., h, C)
@@ -282,7 +285,7 @@ class Origins(NamedTuple):
     """
 
     windows: Windows
-    design: Tensor | None
+    regressors: Regressors | None
     future: Tensor | None
     target: Tensor
     known: Tensor
@@ -302,10 +305,11 @@ class Origins(NamedTuple):
             values are not to be used.
         """
         windows = units.at(rows, starts)
-        design = None if model.linear is None else model.design(windows)
+        regressors = None if model.linear is None else model.regressors(windows)
         return cls(
-            windows, design, model.columns_ahead(units, rows), *model.targets(units, rows, ends)
-        )
+            windows, regressors, model.columns_ahead(units, rows),
+            *model.targets(units, rows, ends),
+        )  # fmt: skip
 
 
 def losses(model: ForecastModel, loss: str, origins: Origins, states: Tensor) -> Tensor:
@@ -319,8 +323,8 @@ def losses(model: ForecastModel, loss: str, origins: Origins, states: Tensor) ->
     states : Tensor of shape (..., hidden_size)
         Outputs of the last layer after the rows to forecast from.
     """
-    windows, design, future, target, _ = origins
-    error = target - model.parts(windows, states, future, design).total()
+    windows, regressors, future, target, _ = origins
+    error = target - model.parts(windows, states, future, regressors).total()
     if loss == "mse":
         return error.square()
     if loss == "mae":

@@ -166,6 +166,12 @@ class Settings:
         """
         return self.val_size >= WINDOWS_TO_JUDGE * (self.input_size + self.horizon)
 
+    @property
+    def varying_seasons(self) -> list[int]:
+        """Seasons at whose autocorrelations the coefficients of a linear path may vary."""
+        # From less than half a season of products an autocorrelation is noise.
+        return [k for k in self.seasons if 3 * k <= 2 * self.input_size]
+
     def training_rows(self, lengths: np.ndarray) -> np.ndarray:
         """Training rows of series of some lengths: all rows of those too short to validate."""
         validated = lengths >= _least_rows(self.horizon, self.val_size)

@@ -104,8 +104,11 @@ class Training:
 
     @cached_property
     def single(self) -> Units:
-        """Units in float32."""
-        return self.units.to(torch.float32)
+        """Units in float32, of which a linear path knows the autocorrelations."""
+        units, settings = self.units.to(torch.float32), self.settings
+        if not settings.linear_path or settings.network is False:
+            return units
+        return units.with_strength(settings.varying_seasons)
 
     @property
     def alone(self) -> bool:
@@ -492,7 +495,8 @@ def _parameter_count(settings: Settings, n_targets: int, n_exog: int, known: lis
             model = ForecastModel(small, n_targets, n_exog, known)
         return float(sum(parameter.numel() for parameter in model.parameters()))
 
-    blocks, heads = (int(settings.options.get(name) or 1) for name in ("block_size", "n_heads"))
+    sizes, heads = (settings.options.get(name) or 1 for name in ("block_size", "n_heads"))
+    blocks = sum(sizes) if isinstance(sizes, list) else sizes  # of several sizes that they fill
     unit = math.lcm(WIDTH_COUNTED * blocks, heads)  # heads divide the layer width, as blocks do
     widths = (1, 2, 3) if settings.hidden_size > 3 * unit else (settings.hidden_size / unit,)
     counts = ([count(round(unit * width), n) for width in widths] for n in (1, 2))

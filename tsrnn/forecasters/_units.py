@@ -19,6 +19,7 @@ from tsrnn.forecasters._scaling import Scaling, Standardised
 from tsrnn.forecasters._settings import Settings
 
 SPREAD_FLOOR = 0.1  # in naive errors of the series: a flat stretch is not blown up
+VALUES_AT_ONCE = 2**20  # of windows whose autocorrelations are computed: they stay in the caches
 ROWS_AT_ONCE = 2**20  # whose moments are computed together, in some tens of megabytes
 MOST_ROWS = 200_000  # of a regression: more add time, hardly accuracy
 SAMPLE_UNITS, SAMPLE_ROWS = 16, 512  # kept to judge recurrent blocks and whole forecasts by
@@ -43,6 +44,8 @@ class Units:
         W.
     n_targets : int
         C.
+    strength : Tensor of shape (N, J), optional
+        Autocorrelations of each row's window at the seasons, see `with_strength`.
 
     Examples
     --------
@@ -62,6 +65,7 @@ class Units:
     indptr: Tensor
     window: int
     n_targets: int
+    strength: Tensor | None = None
 
     @property
     def starts(self) -> Tensor:
@@ -78,23 +82,41 @@ class Units:
 
     def to(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> Units:
         """Copy in another precision or on another device."""
-        moved = {
-            name: getattr(self, name).to(device, dtype) for name in ("values", "level", "spread")
-        }
+        moved = {name: part.to(device, dtype) for name, part in self._of_rows().items()}
         return replace(self, **moved, indptr=self.indptr.to(device))
+
+    def _of_rows(self) -> dict[str, Tensor]:
+        """Tensors with an entry a row."""
+        parts = {"values": self.values, "level": self.level, "spread": self.spread}
+        return parts if self.strength is None else parts | {"strength": self.strength}
+
+    def with_strength(self, seasons: Sequence[int]) -> Units:
+        """Units that know the autocorrelations of every row's window at some lags.
+
+        A training asks for those of a row again and again.
+        """
+        if not seasons:
+            return self
+        starts = torch.repeat_interleave(self.starts, self.lengths)
+        rows = torch.arange(len(self.values))
+        count = max(1, VALUES_AT_ONCE // self.window)
+        parts = []
+        for chunk in zip(rows.split(count), starts.split(count), strict=True):
+            windows = self.lags(*chunk).unflatten(-1, (-1, self.window))
+            parts.append(autocorrelation(windows[:, : self.n_targets], seasons))
+        return replace(self, strength=torch.cat(parts))
 
     @classmethod
     def joined(cls, parts: Sequence[Units]) -> Units:
         """Units of several fits one below the other, of the same window and columns."""
         if len(parts) == 1:
             return parts[0]
-        values, level, spread = (
-            torch.cat([getattr(part, name) for part in parts])
-            for name in ("values", "level", "spread")
-        )
+        of_rows = {
+            name: torch.cat([getattr(part, name) for part in parts]) for name in parts[0]._of_rows()
+        }
         lengths = torch.cat([part.lengths for part in parts])
         indptr = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
-        return cls(values, level, spread, indptr, parts[0].window, parts[0].n_targets)
+        return replace(parts[0], **of_rows, indptr=indptr)
 
     def split(self, counts: Sequence[int]) -> list[Units]:
         """Parts of some units each, which share the memory of all."""
@@ -105,9 +127,7 @@ class Units:
         return [
             replace(
                 self,
-                values=self.values[low:high],
-                level=self.level[low:high],
-                spread=self.spread[low:high],
+                **{name: part[low:high] for name, part in self._of_rows().items()},
                 indptr=self.indptr[end - count : end + 1] - low,
             )
             for count, end, low, high in zip(counts, ends, bounds, bounds[1:], strict=False)
@@ -119,7 +139,10 @@ class Units:
 
     def at(self, rows: Tensor, starts: Tensor) -> Windows:
         """Windows that end at some rows; `starts` are the first rows of their units."""
-        return Windows(self.level[rows], self.spread[rows], lambda: self.lags(rows, starts))
+        strength = None if self.strength is None else self.strength[rows]
+        return Windows(
+            self.level[rows], self.spread[rows], lambda: self.lags(rows, starts), strength
+        )
 
     def lags(self, rows: Tensor, starts: Tensor) -> Tensor:
         """Deviations from the level over the window that ends at each row.
@@ -135,11 +158,13 @@ class Units:
             Oldest lag first within a column; zero where the unit had not begun.
         """
         w = self.window
+        if bool(
+            (rows - w + 1 >= starts).all()
+        ):  # whole windows are rows of a view, which are copied as such
+            lagged = self.values.unfold(0, w, 1).index_select(0, (rows - w + 1).flatten())
+            return (lagged.unflatten(0, rows.shape) - self.level[rows][..., None]).flatten(-2)
         lag_rows = rows[..., None] + torch.arange(1 - w, 1, device=rows.device)
         known = lag_rows >= starts[..., None]
-        if bool(known.all()):  # whole windows are rows of a view
-            lagged = self.values.unfold(0, w, 1)[rows - w + 1]
-            return (lagged - self.level[rows][..., None]).flatten(-2)
         lagged = self.values[lag_rows.clamp(min=0)].movedim(-1, -2)
         deviation = lagged - self.level[rows][..., None]
         return torch.where(known[..., None, :], deviation, torch.zeros_like(deviation)).flatten(-2)
@@ -154,6 +179,8 @@ class Windows(NamedTuple):
         As in `Units`, at the last row of each window.
     lags : callable
         Returns the deviations from the level, as `Units.lags`.
+    strength : Tensor of shape (..., J), optional
+        Autocorrelations of the windows at the seasons, where they are known already.
 
     Examples
     --------
@@ -169,6 +196,7 @@ class Windows(NamedTuple):
     level: Tensor
     spread: Tensor
     lags: Callable[[], Tensor]
+    strength: Tensor | None = None
 
     @classmethod
     def of(cls, rows: Tensor, count: Tensor, varies: Tensor, *, local_level: bool) -> Windows:
@@ -201,6 +229,36 @@ class Windows(NamedTuple):
             return torch.where(known[..., None], deviations, 0.0).mT.flatten(1)
 
         return cls(level, spread, lags)
+
+
+def autocorrelation(windows: Tensor, lags: Sequence[int]) -> Tensor:
+    r"""Correlation of windows with themselves some steps before.
+
+    .. math:: \rho_k = \sum_{t > k} d_t d_{t-k}
+        \Big/ \sqrt{\textstyle\sum_{t > k} d_t^2 \sum_{t > k} d_{t-k}^2}
+
+    Parameters
+    ----------
+    windows : Tensor of shape (..., C, W)
+        Deviations from the mean of the window, zero before the series began.
+    lags : sequence of int
+        Each less than W.
+
+    Returns
+    -------
+    Tensor of shape (..., len(lags))
+        A mean over the C columns; zero for one that does not vary.
+    """
+    correlations = []
+    for lag in lags:
+        late, early = windows[..., lag:], windows[..., :-lag]
+        squares = late.square().sum(-1) * early.square().sum(-1)
+        varies = squares > 0
+        # One where nothing varies: the derivative of a root of zero is not a number.
+        size = torch.where(varies, squares, 1.0).sqrt()
+        product = (late * early).sum(-1)
+        correlations.append(torch.where(varies, product / size, 0.0).mean(-1))
+    return torch.stack(correlations, -1)
 
 
 def floored_spread(variance: Tensor, varies: Tensor) -> Tensor:
