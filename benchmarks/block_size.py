@@ -56,27 +56,34 @@ INPUT_STD = 0.1
 MEMORIES = (5, 10, 20, 40, 80)
 
 
-def with_recurrent_matrix(W_h: np.ndarray, generator: np.random.Generator) -> RNNProcess:
+def with_recurrent_matrix(
+    W_h: np.ndarray, generator: np.random.Generator, noise_std: float
+) -> RNNProcess:
     """Small input weights, no bias, readout N(0, 1)."""
     normal = generator.standard_normal
     return RNNProcess(
-        W_h, INPUT_STD * normal((D, 1)), None, normal((OUTPUTS, D)), normal(OUTPUTS), length=LENGTH
+        W_h, INPUT_STD * normal((D, 1)), None, normal((OUTPUTS, D)), normal(OUTPUTS),
+        length=LENGTH, noise_std=noise_std,
+    )  # fmt: skip
+
+
+def printed(generator: np.random.Generator, noise_std: float) -> RNNProcess:
+    return RNNProcess.standard_normal(
+        D, LENGTH, n_outputs=OUTPUTS, noise_std=noise_std, random_state=generator
     )
 
 
-def printed(generator: np.random.Generator) -> RNNProcess:
-    return RNNProcess.standard_normal(D, LENGTH, n_outputs=OUTPUTS, random_state=generator)
+def scaled(generator: np.random.Generator, noise_std: float) -> RNNProcess:
+    W_h = generator.standard_normal((D, D)) / D**0.5
+    return with_recurrent_matrix(W_h, generator, noise_std)
 
 
-def scaled(generator: np.random.Generator) -> RNNProcess:
-    return with_recurrent_matrix(generator.standard_normal((D, D)) / D**0.5, generator)
+def waves(generator: np.random.Generator, noise_std: float) -> RNNProcess:
+    W_h = 0.98 * ortho_group.rvs(D, random_state=generator)
+    return with_recurrent_matrix(W_h, generator, noise_std)
 
 
-def waves(generator: np.random.Generator) -> RNNProcess:
-    return with_recurrent_matrix(0.98 * ortho_group.rvs(D, random_state=generator), generator)
-
-
-PROCESSES: dict[str, Callable[[np.random.Generator], RNNProcess]] = {
+PROCESSES: dict[str, Callable[[np.random.Generator, float], RNNProcess]] = {
     "printed": printed, "scaled": scaled, "waves": waves,
 }  # fmt: skip
 
@@ -98,7 +105,7 @@ def shared_variance(process: RNNProcess) -> list[str]:
 def print_processes(names: list[str]) -> None:
     rows = []
     for name in names:
-        process = PROCESSES[name](np.random.default_rng(0))
+        process = PROCESSES[name](np.random.default_rng(0), 1.0)
         radius = np.abs(np.linalg.eigvals(process.recurrent_matrix)).max()
         rows.append([name, f"{radius:.2f}", *shared_variance(process)])
     print("\nSpectral radius, and share of the variance that the last inputs determine; one draw\n")
@@ -121,7 +128,7 @@ def fitted(block_size: int, seed: int, options: argparse.Namespace) -> ParaRNNRe
 def replicate(name: str, seed: int, options: argparse.Namespace) -> dict[str, float]:
     """Test error of every size, of least squares and of the best constant."""
     generator = np.random.default_rng(seed)
-    process = PROCESSES[name](generator)
+    process = PROCESSES[name](generator, options.variance**0.5)
     X, z = process.sample(options.samples, random_state=generator)
     X_test, z_test = process.sample(options.test, random_state=generator)
     lags, lags_test = X[..., 0], X_test[..., 0]
@@ -158,7 +165,7 @@ def print_errors(name: str, options: argparse.Namespace) -> None:
     before: np.ndarray | None = None
     rows = []
     for key, values in errors.items():
-        explained = 1 - (values - 1.0) / (variance - 1.0)
+        explained = 1 - (values - options.variance) / (variance - options.variance)
         spread = f"{values.std(ddof=1):.4f}" if len(values) > 1 else ""
         step = "" if before is None or not key.isdigit() else paired(values, before)
         rows.append([f"d_s = {key}" if key.isdigit() else key, f"{values.mean():.4f}", spread,
@@ -167,7 +174,8 @@ def print_errors(name: str, options: argparse.Namespace) -> None:
     print(
         f"\nProcess {name}, {options.replicates} replicates, N = {options.samples} of which a "
         f"fifth validates, {options.test} to test, at most {options.epochs} epochs, init "
-        f"{options.init}, {'no ' if options.no_clipping else ''}clipping; error variance 1\n"
+        f"{options.init}, {'no ' if options.no_clipping else ''}clipping; "
+        f"error variance {options.variance:g}\n"
     )
     header = ["model", "test MSE", "std", "explained, %", f"less d_s = {options.sizes[-1]} (se)",
               "less next smaller (se)"]  # fmt: skip
@@ -189,8 +197,8 @@ def as_torch(layer: ParaRNN) -> nn.RNN:
     return whole
 
 
-def pass_ms(forward: Callable[[], Tensor], repeats: int) -> tuple[float, float, float]:
-    """Median milliseconds forward, backward and in sum."""
+def pass_ms(forward: Callable[[], Tensor], repeats: int) -> list[str]:
+    """Median milliseconds forward, backward and in sum, with their standard deviations."""
     times = []
     for i in range(repeats + 2):
         start = time.perf_counter()
@@ -200,8 +208,8 @@ def pass_ms(forward: Callable[[], Tensor], repeats: int) -> tuple[float, float, 
         end = time.perf_counter()
         if i >= 2:
             times.append((middle - start, end - middle, end - start))
-    forward_ms, backward_ms, sum_ms = 1e3 * np.median(times, axis=0)
-    return float(forward_ms), float(backward_ms), float(sum_ms)
+    medians, spreads = 1e3 * np.median(times, axis=0), 1e3 * np.std(times, axis=0, ddof=1)
+    return [f"{ms:.1f} ({sd:.2f})" for ms, sd in zip(medians, spreads, strict=True)]
 
 
 def print_times(repeats: int) -> None:
@@ -216,11 +224,12 @@ def print_times(repeats: int) -> None:
             gap = float((network.rnn(x)[0] - whole(x)[0]).abs().max())
         assert gap < 1e-4, f"d_s = {size}: states differ from torch.nn.RNN by {gap:.1e}"
         ours = pass_ms(lambda network=network: network(x)[0], repeats)
-        rows.append([f"d_s = {size}", *(f"{ms:.1f}" for ms in ours), f"{gap:.0e}"])
+        rows.append([f"d_s = {size}", *ours, f"{gap:.0e}"])
     output = nn.Linear(D, D)
     theirs = pass_ms(lambda: output(whole(x)[0]), repeats)
-    rows.append(["torch.nn.RNN", *(f"{ms:.1f}" for ms in theirs), ""])
-    print(f"\nMilliseconds, medians of {repeats}; B = {BATCH}, T = {LENGTH}, d = {D}\n")
+    rows.append(["torch.nn.RNN", *theirs, ""])
+    print(f"\nMilliseconds, medians of {repeats} (standard deviation); B = {BATCH}, "
+          f"T = {LENGTH}, d = {D}\n")  # fmt: skip
     print_table(["layer", "forward", "backward", "both", "largest difference"], rows)
 
 
@@ -232,6 +241,7 @@ def main() -> None:
     parser.add_argument("--time", action="store_true", help="only this part")
     parser.add_argument("--processes", nargs="+", choices=PROCESSES, default=["printed", "scaled"])
     parser.add_argument("--sizes", nargs="+", type=int, choices=SIZES, default=SIZES)
+    parser.add_argument("--variance", type=float, default=1.0, help="of the errors; 5 in D.4")
     parser.add_argument("--samples", type=int, default=2500, help="to train and validate")
     parser.add_argument("--test", type=int, default=5000)
     parser.add_argument("--replicates", type=int, default=2)

@@ -19,6 +19,7 @@ import argparse
 import itertools
 import math
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ import pandas as pd
 from _runs import RESULTS, Key, read_result, run_all
 from _timing import print_machine, print_table
 
-from tsrnn import ParaRNNForecaster
+from tsrnn import ParaRNNForecaster, recurrence_features
 from tsrnn.datasets import load_ett, load_wth
 
 LOCAL_COPY = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -154,6 +155,8 @@ def run(key: Key, data: pd.DataFrame) -> dict[str, Any]:
     scale = data.iloc[:training].std(ddof=0)
     error = ((forecasts - test.loc[forecasts.index, targets]) / scale[targets]).to_numpy()
     assert len(error) == (test_rows - key["horizon"] + 1) * key["horizon"]
+    # Of all recurrent matrices, as in Figure 1(b).
+    types = recurrence_features(model)["type"].value_counts() if model.network_active_ else None
     return {
         "mse": float(np.mean(error**2)),
         "mae": float(np.abs(error).mean()),
@@ -161,6 +164,7 @@ def run(key: Key, data: pd.DataFrame) -> dict[str, Any]:
         "epochs": len(model.history_),
         "fit_seconds": round(fitted - start, 1),
         "forecast_seconds": round(time.perf_counter() - fitted, 1),
+        "types": {} if types is None else types.to_dict(),
     }
 
 
@@ -179,7 +183,8 @@ def keys_of(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 def summary(keys: list[dict[str, Any]], folder: Path) -> list[list[object]]:
     """Rows of the table: means over the seeds that were run, beside the paper's numbers."""
-    runs = [key | result for key in keys if (result := read_result(folder, key)) is not None]
+    empty: dict[str, Any] = {"types": {}}
+    runs = [key | empty | r for key in keys if (r := read_result(folder, key)) is not None]
     if not runs:
         return []
     rows = []
@@ -188,6 +193,10 @@ def summary(keys: list[dict[str, Any]], folder: Path) -> list[list[object]]:
     ):
         reading, data, horizon, case = group
         spread = f" ({part['mse'].std():.4f})" if len(part) > 1 else ""
+        types = Counter[str]()
+        for counts in part["types"]:
+            types.update(counts)
+        shares = [f"{name} {count / types.total():.0%}" for name, count in types.most_common(3)]
         theirs = PUBLISHED[data, horizon]
         place = 2 * MODELS.index(case) if case in MODELS else None
         best = f"{min(theirs[::2]):.3f}", f"{min(theirs[1::2]):.3f}"  # of all eight models
@@ -195,7 +204,7 @@ def summary(keys: list[dict[str, Any]], folder: Path) -> list[list[object]]:
         rows.append(
             [reading, data, horizon, case, len(part), f"{part['mse'].mean():.4f}{spread}",
              f"{part['mae'].mean():.4f}", *published, f"{part['fit_seconds'].mean():.0f}",
-             f"{part['epochs'].mean():.0f}"]
+             f"{part['epochs'].mean():.0f}", " ".join(shares)]
         )  # fmt: skip
     return rows
 
@@ -223,7 +232,7 @@ def main() -> None:
         run_all(options.results, keys, lambda key: run(key, loaded[key["data"]]), options.minutes)
     print_table(
         ["reading", "data", "horizon", "settings", "seeds", "test MSE (sd)", "test MAE",
-         "published MSE", "MAE", "fit, s", "epochs"],
+         "published MSE", "MAE", "fit, s", "epochs", "types of features"],
         summary(keys, options.results),
     )  # fmt: skip
 
