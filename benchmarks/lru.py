@@ -2,6 +2,9 @@
 
 ``sparse``: their Figures 6 to 8. Inputs of 4096 steps, combinations of 32 Haar wavelets, are
 reconstructed from the state of a random linear recurrence with N units and B = (1, ..., 1).
+``vandermonde``: their Figures 2 to 5. Digits of MNIST, 784 pixels one after the other, are
+reconstructed from the last state, for eigenvalues on rings and for roots of unity; without
+``--mnist DIR`` the images are generated. Runs are kept, see `_runs.py`.
 ``volterra``: their Figure 9. A perceptron with two inner layers of 512 reads the trajectories of
 the controlled Lotka-Volterra equations from the state of a random recurrence of 128 units,
 (r_min, r_max) = (0.99, 1), at every one of 2048 steps. What the paper leaves open stands in
@@ -19,10 +22,11 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
+from _runs import RESULTS, read_result, run_all
 from _timing import print_machine, print_table
 from torch import nn
 
-from tsrnn.datasets import lotka_volterra
+from tsrnn.datasets import load_mnist, lotka_volterra
 from tsrnn.interpret import reconstruct_input
 from tsrnn.kernels import cells, projected_recurrence
 from tsrnn.layers import LRU
@@ -30,6 +34,9 @@ from tsrnn.layers import LRU
 LENGTH, FUNCTIONS = 4096, 32
 SPARSE_UNITS = (32, 64, 128, 256)
 CONDITION_LENGTH, CONDITION_UNITS, CONDITION_FUNCTIONS = 512, (64, 128, 256, 512), (8, 32, 128, 512)
+PIXELS, IMAGES, SAMPLINGS = 784, 10_000, 10
+RINGS, VANDERMONDE_UNITS = (0.0, 0.5, 0.9, 0.99, 0.999), (128, 256, 512, 784, 1024)
+QUARTERS = ("first", "second", "third", "last")  # of the image, in the order of its rows
 TRAJECTORIES, TRAINING, WIDTH, UNITS = 1024, 717, 512, 128
 BATCH, SAMPLED = 512, 512  # steps of an update; of every trajectory, at random, for training
 DAMPING = 1e-4  # of the variances of states, relative to the largest
@@ -156,6 +163,101 @@ def condition_numbers(r_min: float, seeds: int) -> np.ndarray:
                 values = np.linalg.svd(matrix @ haar(CONDITION_LENGTH, count).T, compute_uv=False)
                 table[i, j] += 2 * np.log10(values[0] / values[-1]) / seeds
     return table
+
+
+def images_of(mnist: Path | None, count: int) -> np.ndarray:
+    """Test digits (count, 784) in [0, 1]; without a folder smooth blots, dark at the border."""
+    if mnist:
+        pixels = load_mnist("test", data_home=mnist).images[:count].reshape(-1, PIXELS)
+        return pixels.astype(np.float64) / 255
+    rng, place = np.random.default_rng(0), np.arange(28)
+    images = np.zeros((count, 28, 28))
+    for _ in range(3):
+        centres, width = rng.uniform(8, 20, (2, count, 1)), rng.uniform(1.5, 4, (count, 1))
+        row, column = np.exp(-0.5 * ((place - centres) / width) ** 2)
+        images += row[:, :, None] * column[:, None]
+    return np.minimum(images, 1).reshape(-1, PIXELS)
+
+
+def eigenvalues_of(ring: float | str, units: int, seed: int) -> np.ndarray:
+    if ring == "roots":
+        return np.exp(2j * np.pi * np.arange(units) / units)
+    return random_recurrence(units, ring, seed).eigenvalues()[0].numpy()
+
+
+def read_back(eigenvalues: np.ndarray, images: np.ndarray) -> dict[str, tuple[float, np.ndarray]]:
+    """Condition number of V* V, and images read from the last state by the two inverses.
+
+    The state is that of single precision, in which networks run; singular values that its rounding
+    hides are left out.
+    """
+    V = eigenvalues[:, None] ** np.arange(PIXELS - 1, -1, -1)
+    x = (images.astype(np.float32) @ V.T.astype(np.complex64)).astype(np.complex128)
+    found = {}
+    for name, matrix, state in (("complex", V, x), ("real", as_real(V), as_real(x.T).T)):
+        left, values, right = np.linalg.svd(matrix, full_matrices=False)
+        kept = values > max(matrix.shape) * np.finfo(np.float32).eps * values[0]
+        inverse = (right[kept].conj().T / values[kept]) @ left[:, kept].conj().T
+        smallest = values[-1] if len(values) == PIXELS else 0.0  # fewer equations than pixels
+        condition = (values[0] / smallest) ** 2 if smallest else np.inf
+        found[name] = condition, (state @ inverse.T).real
+    return found
+
+
+def vandermonde_run(key: dict, images: np.ndarray) -> dict:
+    """Errors over all images and samplings, of the whole and by quarter of the sequence."""
+    samplings = 1 if key["r_min"] == "roots" else key["samplings"]
+    square, squares, conditions = np.mean(images**2), {}, {}
+    for seed in range(samplings):
+        for name, (condition, read) in read_back(
+            eigenvalues_of(key["r_min"], key["N"], seed), images
+        ).items():
+            error = np.mean((read - images) ** 2, 0).reshape(len(QUARTERS), -1).mean(1)
+            squares.setdefault(name, []).append(error)
+            conditions.setdefault(name, []).append(min(np.log10(condition), 99.0))
+    result = {}
+    for name, errors in squares.items():
+        mean = np.mean(errors, 0)
+        result[name] = {
+            "mean squared error": float(mean.mean()),
+            "relative error": float(np.sqrt(mean.mean() / square)),
+            "by quarter": [float(np.sqrt(value / square)) for value in mean],
+            "log10 condition": float(np.mean(conditions[name])),
+        }
+    return result
+
+
+def vandermonde(options: argparse.Namespace) -> None:
+    folder, data = RESULTS / "lru", "mnist" if options.mnist else "generated"
+    keys = [
+        {"part": "vandermonde", "data": data, "r_min": ring, "N": units,
+         "images": options.images, "samplings": options.samplings}
+        for ring in (*RINGS, "roots") for units in VANDERMONDE_UNITS
+    ]  # fmt: skip
+    if not options.print_only:
+        images = images_of(options.mnist, options.images)
+        run_all(folder, keys, lambda key: vandermonde_run(key, images), options.minutes)
+    rows = []
+    for key in keys:
+        result = read_result(folder, key)
+        if result:
+            for name in ("complex", "real"):
+                part = result[name]
+                condition = part["log10 condition"]
+                rows.append([
+                    key["r_min"], key["N"], name, f"{part['mean squared error']:.1e}",
+                    f"{part['relative error']:.1e}", *(f"{v:.1e}" for v in part["by quarter"]),
+                    "-" if condition >= 99 else f"{condition:.1f}",
+                ])  # fmt: skip
+    print(f"\nImages ({data}) of {PIXELS} pixels from the last state: errors of {options.images} "
+          f"images and {options.samplings} samplings of the eigenvalues")  # fmt: skip
+    print_table(
+        ["r_min", "N", "inverse", "mean squared", "over root mean square",
+         *(f"{quarter} quarter" for quarter in QUARTERS), "log10 cond V*V"],
+        rows,
+    )  # fmt: skip
+    if options.plot:
+        draw_vandermonde(options.plot, images_of(options.mnist, 4), folder, keys)
 
 
 def volterra(plot: Path | None, seed: int, updates: int) -> None:
@@ -289,6 +391,41 @@ def draw_sparse(
     figure.savefig(folder / "sparse_condition.png", dpi=120)
 
 
+def draw_vandermonde(folder: Path, images: np.ndarray, results: Path, keys: list[dict]) -> None:
+    """Figures 2, 3 and 5: images read back, and Figure 4 from the results that there are."""
+    shown = [(0.0, 784), (0.9, 784), (0.99, 512), (0.99, 784), ("roots", 512), ("roots", 784)]
+    figure, axes = plt.subplots(len(images), 1 + len(shown), figsize=(10, 6), layout="constrained")
+    pictures = {"input": images}
+    for ring, units in shown:
+        read = read_back(eigenvalues_of(ring, units, 0), images)
+        pictures[f"r_min = {ring}\nN = {units}" if ring != "roots" else f"roots\nN = {units}"] = (
+            read["complex"][1]
+        )
+    for column, (title, pixels) in zip(axes.T, pictures.items(), strict=True):
+        column[0].set_title(title, fontsize=9)
+        for axis, image in zip(column, pixels, strict=True):
+            axis.imshow(image.reshape(28, 28), cmap="gray", vmin=0, vmax=1)
+            axis.axis("off")
+    figure.savefig(folder / "vandermonde_images.png", dpi=120)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.5), layout="constrained")
+    for units in VANDERMONDE_UNITS:
+        kept = [(key, read_result(results, key)) for key in keys if key["N"] == units]
+        lines = [(k["r_min"], r["complex"]) for k, r in kept if r and k["r_min"] != "roots"]
+        places = range(len(lines))
+        left.semilogy(places, [part["mean squared error"] for _, part in lines], marker="o",
+                      label=f"N = {units}")  # fmt: skip
+        known = [(i, part["log10 condition"]) for i, (_, part) in enumerate(lines)]
+        known = [(i, condition) for i, condition in known if condition < 99]
+        right.plot([i for i, _ in known], [c for _, c in known], marker="o", label=f"N = {units}")
+        for axis in (left, right):
+            axis.set_xticks(places, [ring for ring, _ in lines])
+            axis.set_xlabel("r_min")
+    left.set_ylabel("mean squared error")
+    right.set_ylabel(r"log10 condition number of $V^* V$")
+    left.legend()
+    figure.savefig(folder / "vandermonde_errors.png", dpi=120)
+
+
 def draw_volterra(folder: Path, u: np.ndarray, z: np.ndarray, predicted: np.ndarray) -> None:
     """Figure 9: inputs and outputs, and what is read from the state."""
     figure, axes = plt.subplots(3, 4, figsize=(13, 7), sharex=True, layout="constrained")
@@ -307,16 +444,23 @@ def draw_volterra(folder: Path, u: np.ndarray, z: np.ndarray, predicted: np.ndar
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", default=["sparse", "volterra"])
+    parser.add_argument("parts", nargs="*", default=["sparse", "vandermonde", "volterra"])
     parser.add_argument("--plot", type=Path, metavar="DIR")
     parser.add_argument("--seeds", type=int, default=3, help="of the reconstruction")
     parser.add_argument("--updates", type=int, default=4000, help="of the perceptron")
+    parser.add_argument("--mnist", type=Path, metavar="DIR", help="see tsrnn.datasets.load_mnist")
+    parser.add_argument("--images", type=int, default=IMAGES, help="of vandermonde")
+    parser.add_argument("--samplings", type=int, default=SAMPLINGS, help="of vandermonde")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no run after")
+    parser.add_argument("--print-only", action="store_true", help="the runs that are there")
     options = parser.parse_args()
     print_machine()
     if options.plot:
         options.plot.mkdir(parents=True, exist_ok=True)
     if "sparse" in options.parts:
         sparse(options.plot, options.seeds)
+    if "vandermonde" in options.parts:
+        vandermonde(options)
     if "volterra" in options.parts:
         volterra(options.plot, 0, options.updates)
 

@@ -17,7 +17,10 @@ Simulators, which are not called load, return arrays: `adding_problem`, `arma_in
 A `RegressionProcess` simulates regression on sequences, and knows the true mean of the response:
 `AddingProblem`, `HolderProcess`, `RNNProcess`, and `NoisePadded` around any of them.
 
-`read_ts` reads the files of the UEA and UCR archives into `LabelledSequences`.
+`read_ts` reads the files of the UEA and UCR archives into `LabelledSequences`; `load_eigenworms`,
+`load_heart_rate` and `load_google12` are long ones, with the parts of the papers. `load_mnist` and
+`load_cifar10` return images, which `pixel_sequences` and `noise_padded` make sequences of, and
+`load_penn_treebank` a text. The user has the files: see `data_home` of each.
 """
 
 from tsrnn.datasets import tasks as tasks
@@ -26,7 +29,15 @@ from tsrnn.datasets._arma_inputs import arma_inputs
 from tsrnn.datasets._catalogue import list_datasets
 from tsrnn.datasets._dynamical_systems import fitzhugh_nagumo, lotka_volterra
 from tsrnn.datasets._holder import HolderProcess
+from tsrnn.datasets._image_sequences import noise_padded, pixel_sequences
+from tsrnn.datasets._images import LabelledImages, load_cifar10, load_mnist
 from tsrnn.datasets._informer import load_ett, load_wth
+from tsrnn.datasets._long_sequences import (
+    load_eigenworms,
+    load_google12,
+    load_heart_rate,
+    speech_features,
+)
 from tsrnn.datasets._nonlinear import (
     bilinear,
     henon_map,
@@ -56,11 +67,14 @@ from tsrnn.datasets._shipped import (
     load_vix,
     load_wti,
 )
+from tsrnn.datasets._text import Corpus, load_penn_treebank, token_batches
 from tsrnn.datasets._ts_files import LabelledSequences, read_ts
 
 __all__ = [
     "AddingProblem",
+    "Corpus",
     "HolderProcess",
+    "LabelledImages",
     "LabelledSequences",
     "NoisePadded",
     "RNNProcess",
@@ -71,20 +85,26 @@ __all__ = [
     "fitzhugh_nagumo",
     "henon_map",
     "list_datasets",
+    "load_cifar10",
     "load_co2",
     "load_core_cpi",
     "load_corporate_yields",
     "load_crude",
     "load_danish_data",
+    "load_eigenworms",
     "load_elec_equip",
     "load_elnino",
     "load_ett",
     "load_fertility",
     "load_frenchdata",
+    "load_google12",
+    "load_heart_rate",
     "load_interest_inflation",
     "load_macrodata",
+    "load_mnist",
     "load_nasdaq",
     "load_nile",
+    "load_penn_treebank",
     "load_sp500",
     "load_sunspots",
     "load_vix",
@@ -93,7 +113,11 @@ __all__ = [
     "logistic_map",
     "lotka_volterra",
     "markov_switching",
+    "noise_padded",
+    "pixel_sequences",
     "read_ts",
     "smooth_transition",
+    "speech_features",
     "threshold_autoregression",
+    "token_batches",
 ]

@@ -14,6 +14,9 @@ from torch import Tensor
 
 Fields = tuple[Tensor, ...]  # state, inputs or parameters of a unit, as a step sees them
 Names = tuple[str, ...]
+Groups = tuple[tuple[int, ...], ...]
+Rows = tuple[tuple[Tensor | float, ...], ...]
+STRUCTURES = ("dense", "diagonal")
 
 
 @dataclass(frozen=True)
@@ -44,17 +47,38 @@ class Cell:
     names : three tuples of str, optional
         Names of the state fields, input fields and parameters in emitted code;
         ``h0, h1, ...``, ``u0, ...`` and ``w0, ...`` by default.
+    jacobian : callable, optional
+        ``jacobian(state, inputs, params) -> rows``, the derivative of the new state by the old
+        one: n rows of n tensors or numbers, written as `step` is. The traced derivative by
+        default, with which it is compared at random points when Newton's method first needs it.
+    structure : {"dense", "diagonal"} or tuple of tuples of int, default "dense"
+        Entries of the Jacobian that Newton's iteration keeps: all of them, the diagonal, or
+        those between state fields of one group. ``((0, 2), (1, 3))`` is block-diagonal with the
+        blocks of fields 0 and 2, and 1 and 3; groups are of one size.
 
     Raises
     ------
     ValueError
-        If the name, a number or the names of fields are not legal.
+        If the name, a number, the names of fields, the Jacobian or its structure is not legal.
 
     Notes
     -----
+    `jacobian` and `structure` belong to the iteration of the engines "newton" and "shooting".
+    They change how many passes it takes and what a pass costs; states are those of the
+    recurrence, and gradients those of the traced derivative, whatever they are. Where entries
+    that the structure leaves out are not zero, the iteration is the quasi-Newton method of
+    Gonzalez et al. (2024): its error shrinks by a factor a pass, not quadratically, and after
+    k passes the first k steps are exact.
+
     Compiled code belongs to a cell, and cells are equal if all their parts are. Make a
     cell once, at module level or in a cached function, not at every call. A cell can be
     pickled if its step can: a function of a module, not a lambda.
+
+    References
+    ----------
+    Danieli et al. (2025), "ParaRNN: unlocking parallel training of nonlinear RNNs for large
+    language models", appendix D.4. Gonzalez, Warrington, Smith and Linderman (2024), "Towards
+    scalable and stable parallelization of nonlinear RNNs".
 
     Examples
     --------
@@ -73,6 +97,8 @@ class Cell:
     shared: bool = False
     outputs: int | None = None
     names: tuple[Names, Names, Names] | None = None
+    jacobian: Callable[[Fields, Fields, Fields], Rows] | None = None
+    structure: str | Groups = "dense"
     key: str = field(init=False, repr=False, compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
 
@@ -96,6 +122,11 @@ class Cell:
                 f"got {self.outputs!r}"
             )
         self._check_names()
+        if not (self.jacobian is None or callable(self.jacobian)):
+            raise ValueError(
+                f"jacobian of cell {self.name!r} must be a function or None; got {self.jacobian!r}"
+            )
+        self._check_structure()
         # Once, not at each look-up: a step in matrix form has a table of its own to hash.
         parts = tuple(getattr(self, f.name) for f in fields(self) if f.compare)
         object.__setattr__(self, "_hash", hash(parts))
@@ -118,6 +149,35 @@ class Cell:
                 raise ValueError(
                     f"names of cell {self.name!r} must be different identifiers; got {name!r}"
                 )
+
+    def _check_structure(self) -> None:
+        if isinstance(self.structure, str) and self.structure in STRUCTURES:
+            return
+        groups = self.structure
+        legal = isinstance(groups, tuple) and all(isinstance(group, tuple) for group in groups)
+        fields = [i for group in groups for i in group] if legal else []
+        legal = legal and all(isinstance(i, int) and not isinstance(i, bool) for i in fields)
+        if not legal or sorted(fields) != list(range(self.n)) or len(set(map(len, groups))) > 1:
+            raise ValueError(
+                f"structure of cell {self.name!r} must be one of {STRUCTURES} or groups of one "
+                f"size that hold each of the state fields 0 to {self.n - 1} once, such as "
+                f"{tuple((i,) for i in range(self.n))}; got {groups!r}"
+            )
+
+    @property
+    def groups(self) -> Groups:
+        """State fields that see each other in Newton's iteration, groups of one size."""
+        if self.structure == "dense":
+            return (tuple(range(self.n)),)
+        if self.structure == "diagonal":
+            return tuple((i,) for i in range(self.n))
+        assert not isinstance(self.structure, str)
+        return self.structure
+
+    @property
+    def has_newton_matrix(self) -> bool:
+        """True if Newton's iteration takes another matrix than the traced Jacobian."""
+        return self.jacobian is not None or self.structure != "dense"
 
     @property
     def field_names(self) -> tuple[Names, Names, Names]:

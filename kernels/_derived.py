@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tsrnn.kernels._cell import Cell, Fields, Names, registered
 from tsrnn.kernels._graph import Graph, evaluate
-from tsrnn.kernels._trace import trace, trace_jacobian
+from tsrnn.kernels._trace import trace, trace_jacobian, trace_newton
 
 
 def named(**groups: Iterable[Tensor]) -> dict[str, Tensor]:
@@ -39,12 +39,13 @@ def _numbered(prefix: str, count: int) -> Names:
 
 
 @functools.cache
-def tangent(cell: Cell) -> Cell:
+def tangent(cell: Cell, newton: bool = False) -> Cell:
     """The cell with a matrix M carried along, n more fields a column: ``M' = J(h, u) M``.
 
-    Started at the identity, M is the derivative of the last state by the first.
+    Started at the identity, M is the derivative of the last state by the first. With `newton` J is
+    the matrix of Newton's iteration, which may leave entries of the Jacobian out.
     """
-    n, graph = cell.n, trace_jacobian(cell)
+    n, graph = cell.n, trace_newton(cell) if newton else trace_jacobian(cell)
 
     def step(state: Fields, inputs: Fields, params: Fields) -> Fields:
         outputs = evaluate(graph, named(h=state[:n], u=inputs, w=params))

@@ -4,7 +4,9 @@ All states are unknowns of one system h_t = f(h_{t-1}, u_t). Each iteration eval
 Jacobians J_t at all steps together and solves the linear recurrence
 :math:`\delta_t = J_t \delta_{t-1} + f(h_{t-1}, u_t) - h_t`: their equations (3) to (5) and
 Algorithm 1. In plain torch, on any device and in any dtype, by parallel reduction; blocks of up
-to 4 x 4 are solved by the kernels of the device where it has some.
+to 4 x 4 are solved by the kernels of the device where it has some. A cell may have a Jacobian of
+its own, and a structure that leaves entries of it out (appendix D.4): the linear recurrence then
+falls into one for each group of state fields, which run side by side as units do.
 """
 
 from __future__ import annotations
@@ -15,9 +17,19 @@ from torch import Tensor
 from tsrnn.kernels._backend import backend_of, is_compiled
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._convergence import Convergence
+from tsrnn.kernels._derived import named
+from tsrnn.kernels._graph import evaluate
 from tsrnn.kernels._problem import Problem, cut, extend, without_ends
-from tsrnn.kernels._reference import is_small, linearised, local_gradients, new_states, reference
-from tsrnn.kernels._time_parallel import MAX_PASSES, ROUNDINGS, run_lanes, solve_affine
+from tsrnn.kernels._reference import (
+    LARGEST_UNROLLED_BLOCK,
+    is_small,
+    linearised,
+    local_gradients,
+    new_states,
+    reference,
+)
+from tsrnn.kernels._time_parallel import ROUNDINGS, most_passes, run_lanes, solve_affine
+from tsrnn.kernels._trace import trace_newton
 
 LARGEST_BLOCK_OF_KERNELS = 4  # an affine cell has n^2 inputs; larger ones go through torch
 
@@ -26,7 +38,7 @@ def forward(problem: Problem) -> tuple[Tensor, Tensor, Convergence]:
     """States, final state and convergence."""
     cell, inputs, params, initial, lengths = problem
     inputs = without_ends(inputs, lengths)
-    states, convergence = iterate(cell, inputs, params, initial, MAX_PASSES)
+    states, convergence = iterate(cell, inputs, params, initial, most_passes(cell))
     final = states[:, -1].clone()
 
     def in_time_order(lanes: Problem) -> tuple[Tensor, Tensor]:
@@ -47,10 +59,11 @@ def iterate(
     allowed = ROUNDINGS * torch.finfo(inputs.dtype).eps  # below it an update is rounding again
     zeros = torch.zeros_like(initial)[:, None].expand(-1, inputs.shape[1], -1, -1)
     states = new_states(cell, inputs, params, zeros)
+    groups = torch.tensor(cell.groups, device=inputs.device)
     counts = torch.zeros(len(inputs), inputs.shape[3], dtype=torch.int64, device=inputs.device)
     for i in range(passes + 1):  # the last round only measures what the last update has left
         old = torch.cat([initial[:, None], states[:, :-1]], 1)
-        new, jacobians = linearised(cell, inputs, params, old)
+        new, matrices = _system(cell, inputs, params, old)
         mismatch = new - states
         # Relative for large states, absolute for small ones, which may be zero.
         residual = (mismatch.abs() / (1 + states.abs())).amax((1, 2))
@@ -59,8 +72,48 @@ def iterate(
         if i == passes or not moving.any():
             break
         counts += moving
-        states = states + _solve(jacobians, mismatch)
+        states = states + _joined(_solve(matrices, _grouped(mismatch, groups)), groups)
     return states, Convergence(counts, residual, ~(residual <= allowed))
+
+
+def _system(cell: Cell, inputs: Tensor, params: Tensor, old: Tensor) -> tuple[Tensor, Tensor]:
+    """New states (B, T, n, K) and matrices (B, T, s, s, G K) of the G groups of s state fields."""
+    n, groups = cell.n, cell.groups
+    size = len(groups[0])
+    if is_small(cell):
+        values = named(h=old.unbind(2), u=inputs.unbind(2), w=params.unbind(0))
+        outputs = evaluate(trace_newton(cell), values)
+        entries = [
+            outputs[n + group[i] * n + group[j]]
+            for i in range(size) for j in range(size) for group in groups
+        ]  # fmt: skip
+        new, matrices = (
+            torch.stack([x.expand_as(old[:, :, 0]) for x in fields], 2)
+            for fields in (outputs[:n], entries)
+        )
+        return new, matrices.unflatten(2, (size, size, len(groups))).flatten(4)
+    if cell.jacobian is not None:
+        raise ValueError(
+            f"jacobian of cell {cell.name!r} must be unrolled, which matrices of more than "
+            f"{LARGEST_UNROLLED_BLOCK} rows are not. Leave it out; structure is there for all cells"
+        )
+    new, jacobians = linearised(cell, inputs, params, old)
+    if len(groups) == 1:
+        return new, jacobians
+    index = torch.tensor(groups, device=old.device)
+    blocks = jacobians[:, :, index[:, :, None], index[:, None]]  # (B, T, G, s, s, K)
+    return new, blocks.permute(0, 1, 3, 4, 2, 5).flatten(4)
+
+
+def _grouped(x: Tensor, groups: Tensor) -> Tensor:
+    """States (B, T, n, K) as (B, T, s, G K): groups of state fields beside each other as units."""
+    return x[:, :, groups].transpose(2, 3).flatten(3)
+
+
+def _joined(x: Tensor, groups: Tensor) -> Tensor:
+    """Undo `_grouped`."""
+    fields = x.unflatten(3, (len(groups), -1)).transpose(2, 3).flatten(2, 3)
+    return fields[:, :, groups.flatten().argsort()]
 
 
 def _solve(matrices: Tensor, offsets: Tensor) -> Tensor:

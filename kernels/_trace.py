@@ -37,6 +37,7 @@ class _Recorder(TorchDispatchMode):
     def __init__(self, cell: Cell, named: dict[str, torch.Tensor]) -> None:
         super().__init__()
         self._cell = cell
+        self.part = "step"  # that is recorded, for messages
         self.ops: list[Op] = []
         self._names = {id(tensor): name for name, tensor in named.items()}
         self._alive: list[object] = list(named.values())  # ids stay unique while they live
@@ -83,7 +84,7 @@ class _Recorder(TorchDispatchMode):
                 raise self._refusal(name, "has an operand that requires grad; pass it in params")
 
     def _refusal(self, name: str, why: str) -> ValueError:
-        return ValueError(f"step of cell {self._cell.name!r}: {name} {why}")
+        return ValueError(f"{self.part} of cell {self._cell.name!r}: {name} {why}")
 
     def _note(self, name: str, operands: tuple[Operand, ...]) -> str:
         """Write an operation down and name its result; a copy keeps its source's name."""
@@ -122,11 +123,12 @@ class _Trace:
     def __init__(self, cell: Cell) -> None:
         self.cell = cell
         parts = _scalars("h", cell.n), _scalars("u", cell.m), _scalars("w", cell.p)
+        self._fields = [tuple(part.values()) for part in parts]
         self.cotangents = {name: g.detach() for name, g in _scalars("g", cell.n).items()}
         self.leaves = parts[0] | parts[1] | parts[2]
         self._recorder = _Recorder(cell, self.leaves | self.cotangents)
         with self._recording():
-            self._new = cell.step(*(tuple(part.values()) for part in parts))
+            self._new = cell.step(*self._fields)
         _check_result(cell, self._new)
         self.new = [self._recorder.operand(t) for t in self._new]
         # Before any gradient: what is refused should be what the cell's author has written.
@@ -139,7 +141,7 @@ class _Trace:
                 yield
         except RuntimeError as error:
             raise ValueError(
-                f"step of cell {self.cell.name!r} cannot be traced: {error}"
+                f"{self._recorder.part} of cell {self.cell.name!r} cannot be traced: {error}"
             ) from error
 
     def gradients(
@@ -162,6 +164,34 @@ class _Trace:
             slopes = [0.0 if g is None else self._recorder.operand(g) for g in gradients]
         self.graph(slopes)
         return slopes
+
+    def jacobian(self) -> list[Operand]:
+        """Entries by rows of the Jacobian that the cell has of its own."""
+        assert self.cell.jacobian is not None
+        self._recorder.part = "jacobian"
+        with self._recording():
+            rows = self.cell.jacobian(*self._fields)
+        n, name = self.cell.n, self.cell.name
+        sizes = (
+            [len(row) if isinstance(row, tuple) else type(row).__name__ for row in rows]
+            if isinstance(rows, tuple)
+            else type(rows).__name__
+        )
+        if sizes != [n] * n:
+            raise ValueError(
+                f"jacobian of cell {name!r} must return a tuple of n={n} rows, tuples of {n} "
+                f"entries; got {sizes}"
+            )
+        entries = [entry for row in rows for entry in row]
+        for entry in entries:
+            if not isinstance(entry, torch.Tensor | int | float):
+                raise ValueError(
+                    f"entries of the jacobian of cell {name!r} must be tensors or numbers; got "
+                    f"{entry!r}"
+                )
+        operands = [self._recorder.operand(entry) for entry in entries]
+        self.graph(operands)
+        return operands
 
     def graph(self, outputs: Sequence[Operand], names: dict[str, Operand] | None = None) -> Graph:
         """Operations that some recorded values need, some of them known by other names."""
@@ -268,6 +298,78 @@ def trace_jacobian(cell: Cell) -> Graph:
         for i in range(cell.n):
             rows += traced.gradients(list(traced.leaves)[: cell.n], [_ONE], slice(i, i + 1))
         return traced.graph([*traced.new, *rows])
+
+
+@functools.cache
+def trace_newton(cell: Cell) -> Graph:
+    """Graph of a cell's new state (n outputs) and the n x n matrix of Newton's iteration, by rows.
+
+    The matrix is the cell's own Jacobian where it has one, otherwise the traced one; entries that
+    its structure leaves out are 0.
+
+    Raises
+    ------
+    ValueError
+        As `trace`, or if the cell's own Jacobian is not the derivative of its step.
+    """
+    exact = trace_jacobian(cell)
+    if not cell.has_newton_matrix:
+        return exact
+    n, kept = cell.n, _kept_entries(cell)
+    graph = exact
+    if cell.jacobian is not None:
+        with _anywhere():
+            traced = _Trace(cell)
+            graph = traced.graph([*traced.new, *traced.jacobian()])
+        _check_jacobian(cell, exact, graph, kept)
+    matrix = [entry if i in kept else 0.0 for i, entry in enumerate(graph.outputs[n:])]
+    outputs = (*graph.outputs[:n], *matrix)
+    return Graph(without_unused(graph.ops, outputs), outputs)
+
+
+def _kept_entries(cell: Cell) -> set[int]:
+    """Entries, by rows, of the Jacobian that the cell's structure keeps."""
+    return {i * cell.n + j for group in cell.groups for i in group for j in group}
+
+
+def _check_jacobian(cell: Cell, exact: Graph, graph: Graph, kept: set[int]) -> None:
+    """Compare the kept entries of two graphs at random points."""
+    generator = torch.Generator().manual_seed(0)  # of its own: the answer is always the same
+    names = [f"{prefix}{i}" for prefix, count in (("h", cell.n), ("u", cell.m), ("w", cell.p))
+             for i in range(count)]  # fmt: skip
+    with torch.device("cpu"):
+        normal = torch.randn(32, len(names), generator=generator, dtype=torch.float64)
+        # In the other half all are positive: a root or a logarithm is finite there.
+        points = torch.cat([normal, normal.abs()])
+        values = dict(zip(names, points.unbind(1), strict=True))
+        both = [[x.expand(64) for x in evaluate(each, values)[cell.n :]] for each in (exact, graph)]
+    for entry in sorted(kept):
+        due, came = both[0][entry], both[1][entry]
+        # In float64: rounding is far below, and what is wrong is far above.
+        wrong = due.isfinite() & ~torch.isclose(came, due, rtol=1e-6, atol=1e-9)
+        if wrong.any():
+            at = int(wrong.nonzero()[0, 0])
+            i, j = divmod(entry, cell.n)
+            state, inputs, params = cell.field_names
+            called = (*state, *inputs, *params)
+            place = ", ".join(
+                f"{name}={value:.3g}"
+                for name, value in zip(called, points[at].tolist(), strict=True)
+            )
+            raise ValueError(
+                f"jacobian of cell {cell.name!r} is not the derivative of its step: entry "
+                f"({i}, {j}), of the new {state[i]} by the old {state[j]}, is "
+                f"{came[at].item():.6g} at {place}; the step has {due[at].item():.6g}. Correct "
+                "it or leave jacobian out; a structure leaves entries out"
+            )
+
+
+@functools.cache
+def takes_one_pass(cell: Cell) -> bool:
+    """True if one step of Newton's method is exact: a linear cell, no entry left out."""
+    left_out = set(range(cell.n**2)) - _kept_entries(cell)
+    jacobian = trace_jacobian(cell).outputs[cell.n :]
+    return is_linear(cell) and all(jacobian[i] == 0.0 for i in left_out)
 
 
 @functools.cache

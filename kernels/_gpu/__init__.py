@@ -13,7 +13,7 @@ from torch import Tensor
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._gpu import chunked, emit, kernels
 from tsrnn.kernels._problem import Problem
-from tsrnn.kernels._trace import is_linear
+from tsrnn.kernels._trace import takes_one_pass
 
 _REAL = {torch.float32: tl.float32, torch.float64: tl.float64, torch.bfloat16: tl.float32}
 
@@ -183,7 +183,7 @@ def shooting(
     _launch_chunks(
         chunked.shooting, SHOOTING, cell, [*tensors, tolerance], inputs, chunk, cell.m,
         max_passes=max_passes, STEP=functions(cell, inputs.dtype).step,
-        TANGENT=_tangent(cell, inputs.dtype), LINEAR=is_linear(cell),
+        TANGENT=_tangent(cell, inputs.dtype), LINEAR=takes_one_pass(cell),
     )  # fmt: skip
     return states, final, passes, residual, converged
 

@@ -69,8 +69,8 @@ def cell_source(cell: Cell, dtype: torch.dtype) -> str:
 
 
 def tangent_source(cell: Cell, dtype: torch.dtype) -> str:
-    """Text of ``tangent``, a step with its Jacobian product."""
-    carried = tangent(cell)
+    """Text of ``tangent``, a step with the product of the matrices of Newton's iteration."""
+    carried = tangent(cell, cell.has_newton_matrix)
     step = trace(carried)[0]
     return header(carried) + graph_function("tangent", carried, dtype, _STEP, step, (carried.n,))
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from torch import sigmoid, tanh
+from torch import relu, sigmoid, tanh
 
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._matrix_form import MatrixForm
@@ -13,16 +13,21 @@ from tsrnn.kernels._matrix_form import MatrixForm
 @dataclass(frozen=True)
 class _Step:
     dt: float
+    min_step: float
 
     def __call__(self, states: Any, inputs: Any, matrices: Any, vectors: Any) -> tuple[Any, ...]:
         (y, z), (u_1, u_2, u_z, u_y), (W_1, W_2, W_z, W_y) = states, inputs, matrices
-        fast = self.dt * sigmoid(u_1 + W_1 @ y)
-        slow = self.dt * sigmoid(u_2 + W_2 @ y)
+        fast = self.clipped(self.dt * sigmoid(u_1 + W_1 @ y))
+        slow = self.clipped(self.dt * sigmoid(u_2 + W_2 @ y))
         z = (1 - fast) * z + fast * tanh(u_z + W_z @ y)
         return (1 - slow) * y + slow * tanh(u_y + W_y @ z), z
 
+    def clipped(self, step: Any) -> Any:
+        """Steps of `min_step` at least, without a gradient where they are clipped."""
+        return self.min_step + relu(step - self.min_step) if self.min_step else step
 
-def lem(block_size: int = 1, dt: float = 1.0) -> Cell:
+
+def lem(block_size: int = 1, dt: float = 1.0, min_step: float = 0.0) -> Cell:
     r"""Block of `block_size` = d_s pairs (y, z) of long expressive memory.
 
     .. math::
@@ -42,6 +47,10 @@ def lem(block_size: int = 1, dt: float = 1.0) -> Cell:
         d_s, at least 1.
     dt : float, default 1
         The largest time step, positive.
+    min_step : float, default 0
+        Time steps below it are taken as `min_step`, from 0 to `dt`: with
+        :math:`2^{-i}` the clipping of Figure 6 of the paper, with `dt` every step is
+        `dt`, the LEM without multiscale of its Table 9.
 
     Returns
     -------
@@ -52,7 +61,8 @@ def lem(block_size: int = 1, dt: float = 1.0) -> Cell:
     Raises
     ------
     ValueError
-        If the block size is no positive integer or dt is not positive.
+        If the block size is no positive integer, dt is not positive or min_step lies
+        outside [0, dt].
 
     Examples
     --------
@@ -64,12 +74,16 @@ def lem(block_size: int = 1, dt: float = 1.0) -> Cell:
     if not isinstance(dt, Real) or not 0 < dt < float("inf"):
         raise ValueError(f"dt must be a positive number; got {dt!r}")
     dt = float(dt)  # a fraction, too, is written as a decimal below
+    if not isinstance(min_step, Real) or not 0 <= min_step <= dt:
+        raise ValueError(f"min_step must lie between 0 and dt={dt:g}; got {min_step!r}")
+    min_step = float(min_step)
     name = "lem" if dt == 1 else f"lem_dt{dt:g}".replace("+", "")
+    name += f"_min{min_step:g}".replace("+", "") if min_step else ""
     form = MatrixForm(
         name,
         ("y", "z"),
         ("u_1", "u_2", "u_z", "u_y"),
         ("W_1", "W_2", "W_z", "W_y"),
-        _Step(dt),
+        _Step(dt, min_step),
     )
     return form.block(block_size)

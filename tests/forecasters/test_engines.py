@@ -1,5 +1,6 @@
 """Forecasters on every engine of their recurrence, in training and filter alike."""
 
+import dataclasses
 import functools
 import io
 
@@ -7,6 +8,7 @@ import pytest
 
 import tsrnn
 from tsrnn import LEMForecaster, LRUForecaster, NewtonForecaster, ParaRNNForecaster
+from tsrnn.kernels import cells
 
 # A window of some lags and no linear path: forecasts are those of the network.
 SMALL = {
@@ -94,3 +96,51 @@ def from_file(model):
     model.save(file)
     file.seek(0)
     return tsrnn.load(file)
+
+
+SHARED = {
+    "by name": (ParaRNNForecaster, {"cell": "newton-lstm", "n_heads": 2}),
+    "an ensemble": (ParaRNNForecaster, {"cell": "gru", "n_estimators": 2}),
+    "a network a series": (ParaRNNForecaster, {"cell": "gru", "per_series": True}),
+    "blocks, a network a series": (NewtonForecaster, {"n_heads": 2, "per_series": True}),
+    "quantiles": (ParaRNNForecaster, {"cell": "lstm", "intervals": "quantile"}),
+    "bounded": (NewtonForecaster, {"n_heads": 2, "max_recurrent": 0.3}),
+    "a user's cell": (
+        ParaRNNForecaster,
+        {"cell": dataclasses.replace(cells.para_gru(2), structure="diagonal")},
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", ["shooting", "newton"])
+@pytest.mark.parametrize("name", SHARED)
+def test_networks_of_all_kinds_agree_to_rounding(name, engine, panel, cut, same):
+    cls, changes = SHARED[name]
+    past, rows = cut(panel, 5)
+    forecasts = []
+    for each in (engine, "sequential"):
+        model = cls(**(SMALL | changes), engine=each).fit(past)
+        forecasts.append(model.update(rows).predict(7))
+    same(*forecasts, rtol=1e-3)  # steps of the optimiser enlarge the rounding of float32
+
+
+def test_bounds_of_recurrent_parameters_are_kept_in_training_and_files(panel, cut, same):
+    past = cut(panel, 5)[0]
+    options = {"n_heads": 2, "cell": "newton-lstm", "max_epochs": 3, "learning_rate": 0.1}
+    model = NewtonForecaster(**(SMALL | options), max_recurrent=0.05).fit(past)
+    loaded = from_file(model)
+    assert loaded.max_recurrent == loaded.settings_.options["max_recurrent"] == 0.05
+    for each in (model, loaded):
+        (matrices,) = each.network_.rnn.recurrent_blocks()
+        assert max(matrix.abs().max() for matrix in matrices.values()) == pytest.approx(0.05)
+    same(loaded.predict(), model.predict(), rtol=0)
+    free = NewtonForecaster(**(SMALL | options)).fit(past)
+    assert "max_recurrent" not in free.settings_.options
+    (matrices,) = free.network_.rnn.recurrent_blocks()
+    assert max(matrix.abs().max() for matrix in matrices.values()) > 0.05
+
+
+@pytest.mark.parametrize("value", [0, -1, float("nan"), "0.5", True])
+def test_bounds_that_are_none(value, wave):
+    with pytest.raises(ValueError, match="max_recurrent must be a number greater than 0; got"):
+        NewtonForecaster(**SMALL, max_recurrent=value).fit(wave)

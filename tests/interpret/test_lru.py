@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from tsrnn.interpret import memory_lengths, reconstruct_input, recurrence_features
+from tsrnn.interpret import (
+    elapsed_steps,
+    memory_lengths,
+    reconstruct_input,
+    recurrence_features,
+)
 from tsrnn.layers import LRU, ParaRNN
 
 
@@ -216,3 +221,74 @@ def test_a_share_lies_between_zero_and_one(share):
 def test_other_layers_are_refused(call):
     with pytest.raises(TypeError, match=r"must be a tsrnn\.layers\.LRU, .*; got ParaRNN"):
         call(ParaRNN(1, 2))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("r_min", [0.5, 0.9, 0.99, 0.9999])
+def test_the_time_is_read_from_the_state_or_refused(r_min, dtype):
+    """Equation (27): no number of steps but the right one, in parts of any length."""
+    total = 0
+    lru = layer(1, 2, state_units=3, r_min=r_min, constant_input=True, mlp=False, dtype=dtype)
+    state = lru.initial_state(2)
+    assert elapsed_steps(lru, state).tolist() == [0, 0]
+    for steps in [1] * 15 + [7] * 10 + [61] * 10 + [997] * 5:
+        with torch.no_grad():
+            state = lru(normal(2, steps, 1, seed=steps).to(dtype), state)[1]
+        total += steps
+        try:
+            read = elapsed_steps(lru, state)
+        except ValueError:
+            break
+        assert read.tolist() == [total, total]
+    else:
+        total = np.inf
+    assert total > {0.5: 15, 0.9: 60, 0.99: 500, 0.9999: 5000}[r_min]
+    if np.isfinite(total):
+        with pytest.raises(ValueError, match="rounding hides it, as the first eigenvalue"):
+            elapsed_steps(lru, state)
+
+
+def test_inputs_sparse_in_a_basis_are_read_back_with_the_time():
+    """Proposition 7: of every k, with no access to it, B of equation (15), M inputs and R M + 1
+    states, which are far fewer than the inputs.
+    """
+    M, R, P, L = 2, 8, 6, 120
+    lru = layer(M, 1, state_units=R * M + 1, r_min=0.97, constant_input=True, mlp=False)
+    with torch.no_grad():
+        B = torch.zeros(2, R * M, M, dtype=torch.float64)
+        for m in range(M):
+            B[0, m * R : (m + 1) * R, m] = 1
+        lru.B_l0.copy_(B.flatten(0, 1))
+        lru.gamma_log_l0.zero_()
+    basis, alpha = normal(P, L, M, seed=3).numpy(), normal(4, P, seed=4).numpy()
+    u = np.einsum("bp,ptm->btm", alpha, basis)
+    state = None
+    for k in range(1, L + 1):
+        with torch.no_grad():
+            state = lru(torch.from_numpy(u[:, k - 1 : k]), state)[1]
+        read = elapsed_steps(lru, state)
+        assert read.tolist() == [k] * 4
+        if k * M < P:  # the first inputs do not determine the coefficients, but are read back
+            continue
+        found = reconstruct_input(lru, state, basis=basis[:, :k])
+        assert found.inputs.shape == (4, k, M)
+        error = np.abs(found.inputs - u[:, :k]).max()
+        assert error < 1e-12 * found.condition_number
+
+
+def test_states_of_several_lengths_are_read_one_after_the_other():
+    lru = layer(1, 2, state_units=6, r_min=0.9, constant_input=True)
+    state = lru(normal(2, 5, 1), lengths=[5, 3])[1].detach()
+    assert elapsed_steps(lru, state).tolist() == [5, 3]
+    assert elapsed_steps(lru, state[:, 0]) == 5
+    with pytest.raises(ValueError, match=r"sequences of one length .* got lengths \[3, 5\]"):
+        reconstruct_input(lru, state)
+    assert reconstruct_input(lru, state[:, 1]).inputs.shape == (3, 1)
+
+
+def test_the_time_needs_a_constant_input():
+    lru = layer(1, 2)
+    with pytest.raises(ValueError, match="constant_input=False. Build it with"):
+        elapsed_steps(lru, lru.initial_state(1))
+    with pytest.raises(TypeError, match="LRU"):
+        elapsed_steps(ParaRNN(1, 2), torch.zeros(1, 2))

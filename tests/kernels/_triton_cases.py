@@ -3,6 +3,7 @@
 Interpreted kernels stay so for a whole process: these tests have one of their own.
 """
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -427,7 +428,15 @@ def test_shooting_on_any_shape(steps, chunk, units, single, assert_close):
     assert torch.equal(final, states[:, -1])
 
 
-@pytest.mark.parametrize("cell", [cells.para_rnn(2), cells.lem(1)], ids=lambda cell: cell.name)
+@pytest.mark.parametrize(
+    "cell",
+    [
+        cells.para_rnn(2),
+        cells.lem(1),
+        dataclasses.replace(cells.para_rnn(2), name="quasi_newton", structure="diagonal"),
+    ],
+    ids=lambda cell: cell.name,
+)
 def test_shooting_and_scan_of_cells(cell, single, assert_close):
     problem = single(cell, 7, 2)
     expected = in_time_order(cell, problem)
@@ -525,6 +534,18 @@ def test_engines(engine, draw, solve, assert_close):
     cell = cells.lru() if engine == "scan" else cells.para_rnn(2)
     problem = draw(cell, 2, 7, 2)
     expected = solve(cell, problem, "reference", [7, 4])
+    results = solve(cell, problem, engine, [7, 4])
+    for name, value in expected.items():
+        assert_close(results[name], value, 4096)
+
+
+@pytest.mark.parametrize("engine", ["shooting", "newton"])
+@pytest.mark.usefixtures("front_door")
+def test_structures_of_the_jacobian(engine, draw, solve, assert_close):
+    whole = cells.newton_lstm(2)
+    problem = draw(whole, 2, 7, 2)
+    expected = solve(whole, problem, "reference", [7, 4])
+    cell = dataclasses.replace(whole, structure=((0, 2), (1, 3)))
     results = solve(cell, problem, engine, [7, 4])
     for name, value in expected.items():
         assert_close(results[name], value, 4096)

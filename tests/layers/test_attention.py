@@ -76,6 +76,24 @@ def self_attention(layer, p, rows):
     return out
 
 
+def joint_memory_after(layer, p, states, tokens):
+    """The equation of section 5, h' = softmax(Q' K / sqrt(d)) V', for blocks and several states."""
+    w_q, w_k, w_v = (p[f"self_attention.W_{name}"] for name in "QKV")
+    rows, new = [*states, *tokens], []
+    for h in states:
+        if layer.block_size is None:
+            query, keys = h @ w_q[0], [row @ w_k[0] for row in rows]
+            new.append(attention(query, keys, [row @ w_v[0] for row in rows], layer.n_heads))
+            continue
+        parts = []
+        for k in range(layer.hidden_size // layer.block_size):
+            own = slice(k * layer.block_size, (k + 1) * layer.block_size)
+            K, V = [row[own] @ w_k[k] for row in rows], [row[own] @ w_v[k] for row in rows]
+            parts.append(attention(h[own] @ w_q[k], K, V, 1))
+        new.append(torch.cat(parts))
+    return new
+
+
 def memory_after(layer, p, states, keys, values):
     named = [norm(p, "norm", m) + i for m, i in zip(states, p["state_ids"], strict=True)]
     gate = torch.sigmoid(p["gate"])
@@ -111,7 +129,10 @@ def run_layer(layer, p, tokens):
     for t, u in enumerate(tokens):
         if memory and t and t % window == 0:
             whole = slice(t - window, t)
-            states = memory_after(layer, memory, states, keys[whole], values[whole])
+            if layer.update == "joint":
+                states = joint_memory_after(layer, memory, states, normed[whole])
+            else:
+                states = memory_after(layer, memory, states, keys[whole], values[whole])
         seen = range(max(0, t - window), t + 1)
         bias = [[b[t - s] for s in seen] for b in p["attention.distance_bias"]]
         query = linear(p, "attention.query", normed[t])
@@ -148,6 +169,9 @@ def naive(layer, x):
         (2, {"window": 1, "n_states": 1, "n_heads": 4}, 4),
         (1, {"window": 9}, 5),
         (3, {"window": 2, "recurrent_layer": "all"}, 7),
+        (2, {"update": "joint"}, 8),
+        (3, {"update": "joint", "window": 2, "recurrent_layer": "all", "bias": False}, 7),
+        (1, {"update": "joint", "window": 2, "n_states": 1, "n_heads": 1}, 7),
     ],
 )
 @pytest.mark.parametrize("block_size", KINDS)
@@ -161,6 +185,38 @@ def test_the_equations(block_size, num_layers, options, steps):
             torch.testing.assert_close(output[i], naive(made, x[i]), rtol=0, atol=1e-10)
 
 
+def test_one_state_is_the_cell_of_section_5():
+    """h' = softmax(Q' K / sqrt(d)) V' with Q = W_Q h, K = [W_K h, W_K X], V = [W_V h, W_V X]."""
+    d, W = 8, 3
+    made = layer(d, 1, window=W, n_states=1, n_heads=1, update="joint")
+    p = below(dict(made.named_parameters()), "layers.0.")
+    x, state = normal(1, 2 * W, 2), None
+    h = p["memory.initial"][0][:, None]
+    for first in (0, W):
+        chunk = x[:, first : first + W]
+        with torch.no_grad():
+            state = made(chunk, state)[1]
+        tokens = [norm(p, "norm", linear(dict(made.named_parameters()), "embedding", step))
+                  for step in chunk[0]]  # fmt: skip
+        X = torch.stack(tokens, 1) + p["memory.token_ids"].T  # (d, N)
+        # States are rows in the package, so that a matrix of the paper is the transpose.
+        W_Q, W_K, W_V = (p[f"memory.self_attention.W_{name}"][0].T for name in "QKV")
+        Q, K_h, V_h = W_Q @ h, W_K @ h, W_V @ h
+        K, V = torch.cat([K_h, W_K @ X], 1), torch.cat([V_h, W_V @ X], 1)
+        h = (torch.softmax(Q.T @ K / math.sqrt(d), 1) @ V.T).T
+        torch.testing.assert_close(state[0, 0, -d:], h[:, 0].detach(), rtol=0, atol=1e-12)
+
+
+def test_the_joint_update_has_no_other_parameters():
+    gated, joint = layer(), layer(update="joint")
+    removed = dict(gated.named_parameters()).keys() - dict(joint.named_parameters()).keys()
+    kinds = {name.split("memory.")[1].split(".")[0] for name in removed}
+    assert kinds == {"gate", "write_query", "write_output", "self_attention"}
+    assert dict(joint.named_parameters()).keys() < dict(gated.named_parameters()).keys()
+    features = recurrence_features(joint)
+    assert features["matrix"].unique().tolist() == ["W_Q", "W_K", "W_V"]
+
+
 @pytest.mark.parametrize("block_size", [1, 4, 8])
 def test_blocks_of_other_sizes(block_size):
     made, x = layer(block_size), normal(1, 7, 2)
@@ -168,9 +224,10 @@ def test_blocks_of_other_sizes(block_size):
         torch.testing.assert_close(made(x)[0][0], naive(made, x[0]), rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("update", ["gated", "joint"])
 @pytest.mark.parametrize("block_size", KINDS)
-def test_gradients(block_size):
-    made, x = layer(block_size, window=2), normal(1, 5, 2).requires_grad_()
+def test_gradients(block_size, update):
+    made, x = layer(block_size, window=2, update=update), normal(1, 5, 2).requires_grad_()
     weight = normal(5, 8, seed=1)
     wanted = torch.autograd.grad((naive(made, x[0]) * weight).sum(), [x, *made.parameters()])
     first, state = made(x[:, :3])  # the gradient of the state is in that of the first steps
@@ -190,7 +247,8 @@ def test_gradients(block_size):
 )
 def test_going_on_from_a_state(block_size, num_layers, window, steps, data, assert_close):
     at = data.draw(st.sampled_from([*range(1, num_layers + 1), "all"]))
-    made = layer(block_size, num_layers, window=window, recurrent_layer=at)
+    update = data.draw(st.sampled_from(["gated", "joint"]))
+    made = layer(block_size, num_layers, window=window, recurrent_layer=at, update=update)
     x = normal(2, steps, 2)
     with torch.no_grad():
         output, last = made(x)
@@ -421,6 +479,7 @@ def test_where_the_recurrent_layer_is():
             {"block_size": 3},
             "multiple of block_size and of n_heads.*size=8, block_size=3, n_heads=4. Take .*=12",
         ),
+        ({"update": "both"}, r"update must be one of \('gated', 'joint'\); got 'both'"),
         ({"recurrent_layer": "some"}, "'all' or one of the layers 1 to 2; got 'some'"),
         ({"n_heads": 3}, "multiple of block_size and of n_heads; got hidden_size=8.*n_heads=3"),
         (

@@ -33,8 +33,57 @@ def test_stable_blocks_are_uniform_over_rotations_and_reflections():
     assert stats.binomtest(int((scalars > 0).sum()), 4000).pvalue > 0.01
 
 
-def test_other_parameters_of_the_stable_start():
-    rnn = drawn(ParaRNN(5, 2000, 2, dtype=torch.float64))
+@pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
+@pytest.mark.parametrize("block_size", [1, 2, 16])
+@pytest.mark.parametrize("init", ["orthogonal", "identity"])
+def test_matrices_start_orthogonal_or_as_the_identity(cell, block_size, init):
+    rnn = drawn(ParaRNN(1, 16, block_size, 2, cell=cell, init=init, dtype=torch.float64))
+    identity = torch.eye(block_size, dtype=torch.float64)
+    for layer in rnn.recurrent_blocks():
+        for blocks in layer.values() if isinstance(layer, dict) else [layer]:
+            assert blocks.shape == (16 // block_size, block_size, block_size)
+            expected = identity.expand_as(blocks)
+            torch.testing.assert_close(blocks.mT @ blocks, expected)
+            assert torch.equal(blocks, expected) == (init == "identity")
+
+
+def test_orthogonal_matrices_are_uniform_over_all_of_them():
+    (blocks,) = drawn(
+        ParaRNN(1, 8000, 4, init="orthogonal", dtype=torch.float64)
+    ).recurrent_blocks()
+    # A column of a Haar matrix is uniform on the sphere: its squared entries are beta variables.
+    for row, column in ((0, 0), (2, 3)):
+        squared = blocks[:, row, column].square().numpy()
+        assert stats.kstest(squared, stats.beta(0.5, 1.5).cdf).pvalue > 0.01
+    assert stats.binomtest(int((torch.linalg.det(blocks) > 0).sum()), len(blocks)).pvalue > 0.01
+
+
+@pytest.mark.parametrize("init", ["stable", "orthogonal", "identity", "uniform"])
+def test_an_ordinary_linear_network_keeps_the_past_as_its_eigenvalues_say(init):
+    size, steps = 32, 200
+    rnn = ParaRNN(
+        1, size, size, init=init, bias=False, nonlinearity="identity", dtype=torch.float64
+    )
+    (matrix,) = drawn(rnn).recurrent_blocks()
+    impulse = torch.zeros(1, steps, 1, dtype=torch.float64)
+    impulse[0, 0] = 1.0
+    norms = rnn(impulse)[0].detach().square().sum(2).sqrt().squeeze(0)
+    if init in ("orthogonal", "identity"):
+        torch.testing.assert_close(norms, norms[:1].expand(steps))
+    else:
+        radius = torch.linalg.eigvals(matrix).abs().max()
+        assert norms[-1] < norms[0] * (1.05 * radius) ** (steps - 1)
+
+
+def test_slow_parameters_are_matrices_that_start_without_expansion():
+    for init in ("stable", "orthogonal", "identity"):
+        assert len(ParaRNN(1, 4, 2, 3, init=init).recurrent_parameters()) == 3
+    assert not ParaRNN(1, 4, 2, 3, init="uniform").recurrent_parameters()
+
+
+@pytest.mark.parametrize("init", ["stable", "orthogonal", "identity"])
+def test_other_parameters_of_the_stable_start(init):
+    rnn = drawn(ParaRNN(5, 2000, 2, init=init, dtype=torch.float64))
     bound = 5**-0.5
     scaled = (rnn.weight_ih_l0.detach().flatten() / bound + 1) / 2
     assert stats.kstest(scaled.numpy(), "uniform").pvalue > 0.01
@@ -88,6 +137,7 @@ def network(aggregation):
 MAKERS = [
     lambda: ParaRNN(3, 8, 2, 2),
     lambda: ParaRNN(3, 8, 2, 2, init="uniform", bias=False),
+    lambda: ParaRNN(3, 8, 8, 2, init="orthogonal"),
     network("linear"),
     network("ffn"),
 ]

@@ -329,3 +329,76 @@ def test_errors_of_the_constructor(arguments, message):
 def test_errors_of_a_call(arguments, message):
     with pytest.raises(ValueError, match=message):
         layer(2, 4)(**({"x": normal(3, 5, 2)} | arguments))
+
+
+def with_ones(lru):
+    """The layer of the inputs (1, u) with B of equation (15): row 0 reads 1, the others u."""
+    plain = layer(1 + lru.input_size, lru.hidden_size, lru.num_layers, mlp=lru.widths or False,
+                  state_units=lru.state_units)  # fmt: skip
+    values = {name: value.clone() for name, value in lru.state_dict().items()}
+    B = torch.zeros(2, lru.state_units, 1 + lru.input_size, dtype=torch.float64)
+    B[0, 0, 0] = 1
+    B[:, 1:, 1:] = values["B_l0"].view(2, lru.state_units - 1, lru.input_size)
+    values["B_l0"] = B.flatten(0, 1)
+    values["D_l0"] = torch.nn.functional.pad(values["D_l0"], (1, 0))
+    plain.load_state_dict(values)
+    return plain
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    sizes=st.tuples(st.integers(1, 3), st.integers(1, 12), st.integers(1, 5)),
+    units=st.integers(2, 5),
+    num_layers=st.integers(1, 3),
+    steps=st.integers(1, 8),
+    trainable=st.booleans(),
+    data=st.data(),
+)
+def test_a_constant_input_is_an_input_of_ones(
+    sizes, units, num_layers, steps, trainable, data, assert_close
+):
+    batch, inputs, hidden = sizes
+    lru = layer(inputs, hidden, num_layers, state_units=units, constant_input=True,
+                trainable_recurrence=trainable)  # fmt: skip
+    assert lru.state_size == 2 * units + hidden
+    plain = with_ones(lru)
+    x, hx = normal(batch, steps, inputs), normal(num_layers, batch, lru.state_size, seed=1)
+    lengths = data.draw(st.lists(st.integers(0, steps), min_size=batch, max_size=batch))
+    both = torch.cat([torch.ones_like(x[..., :1]), x], -1)
+    for given_lengths in (None, lengths):
+        output, h_n = lru(x, hx, given_lengths)
+        expected, last = plain(both, hx, given_lengths)
+        assert_close(output.detach(), expected.detach(), 512)
+        assert_close(h_n.detach(), last.detach(), 512)
+    loss, other = lru(x, hx)[0].square().sum(), plain(both, hx)[0].square().sum()
+    names = [name for name, _ in lru.named_parameters() if name not in ("B_l0", "D_l0")]
+    one = torch.autograd.grad(loss, [lru.get_parameter(name) for name in names], allow_unused=True)
+    two = torch.autograd.grad(
+        other, [plain.get_parameter(name) for name in names], allow_unused=True
+    )
+    for left, right in zip(one, two, strict=True):
+        if right is not None:
+            assert_close(left, right, 4096)
+
+
+def test_a_constant_input_tells_time_over_calls(assert_close):
+    lru = layer(2, 3, 2, state_units=4, r_min=0.5, constant_input=True)
+    x = normal(2, 9, 2)
+    output, h_n = lru(x)
+    first, middle = lru(x[:, :4])
+    second, last = lru(x[:, 4:], middle)
+    assert_close(torch.cat([first, second], 1).detach(), output.detach())
+    assert_close(last.detach(), h_n.detach())
+    eigenvalue, gamma = lru.eigenvalues()[0][0], lru.gamma_log_l0[0].detach().exp()
+    expected = gamma * (eigenvalue**9 - 1) / (eigenvalue - 1)  # equation (20)
+    known = torch.complex(h_n[0, :, 0], h_n[0, :, 4]).detach()
+    torch.testing.assert_close(known, expected.expand(2))
+    assert not lru.input_weights()[0].any()
+    assert not torch.equal(lru.outputs(lru(x[:, :1])[1][-1]), output[:, -1])
+
+
+def test_without_inputs_for_the_state_a_constant_is_refused():
+    with pytest.raises(ValueError, match="state_units must be at least 2 .* got 1"):
+        layer(2, 4, state_units=1, constant_input=True)
+    with pytest.raises(TypeError, match="constant_input must be either True or False; got 1"):
+        layer(2, 4, constant_input=1)

@@ -436,3 +436,143 @@ def test_errors_of_the_constructor(kind, arguments, message):
 def test_errors_of_a_call(module, arguments, message):
     with pytest.raises(ValueError, match=message):
         module(**({"x": normal(3, 5, 2)} | arguments))
+
+
+LIMITED = {
+    "gru": lambda **kwargs: NewtonGRU(2, 6, 2, **kwargs),
+    "lstm": lambda **kwargs: NewtonLSTM(2, 6, 2, **kwargs),
+    "gru block": lambda **kwargs: NewtonBlocks(2, 6, 2, n_heads=3, **kwargs),
+    "lstm block": lambda **kwargs: NewtonBlocks(2, 6, 1, cell="newton-lstm", **kwargs),
+}
+
+
+def recurrent_leaves(module):
+    """Recurrent parameters as an optimiser sees them."""
+    if isinstance(module, NewtonBlocks):
+        return [mixer.params for mixer in module.mixers]
+    return [module.get_parameter(f"weight_hh_l{layer}") for layer in range(module.num_layers)]
+
+
+def limited_and_clipped(name, limit):
+    """A module with a limit, and the same one without, its parameters clipped by hand."""
+    module, twin = (
+        LIMITED[name](dtype=torch.float64, max_recurrent=limit),
+        LIMITED[name](dtype=torch.float64),
+    )
+    for i, leaf in enumerate(recurrent_leaves(module)):
+        leaf.data.copy_(2 * limit * normal(*leaf.shape, seed=i).clamp(-3, 3))
+    twin.load_state_dict(module.state_dict())
+    for leaf in recurrent_leaves(twin):
+        leaf.data.clamp_(-limit, limit)
+    return module, twin
+
+
+@pytest.mark.parametrize("limit", [0.5, 0.9])
+@pytest.mark.parametrize("name", LIMITED)
+def test_recurrent_parameters_are_clipped(name, limit):
+    module, twin = limited_and_clipped(name, limit)
+    x = normal(3, 15, 2)
+    output, last = module(x)
+    expected, expected_last = twin(x)
+    assert torch.equal(output, expected)
+    assert torch.equal(last, expected_last)
+    with torch.no_grad():
+        assert torch.equal(module(x)[0], twin(x)[0])
+    for matrices, theirs in zip(module.recurrent_blocks(), twin.recurrent_blocks(), strict=True):
+        assert all(torch.equal(matrices[name], theirs[name]) for name in theirs)
+        assert max(matrix.abs().max() for matrix in matrices.values()) == limit
+    unlimited = LIMITED[name](dtype=torch.float64)
+    unlimited.load_state_dict(module.state_dict())  # the limit is no weight
+    assert not torch.equal(unlimited(x)[0], output)
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_gradients_stop_where_a_step_would_leave_the_bounds(name):
+    limit, x = 0.5, normal(3, 15, 2)
+    module, twin = limited_and_clipped(name, limit)
+    gradients = [
+        torch.autograd.grad(each(x)[0].square().sum(), list(each.parameters()))
+        for each in (module, twin)
+    ]
+    recurrent = {id(leaf) for leaf in recurrent_leaves(module)}
+    stopped = 0
+    for leaf, ours, full in zip(module.parameters(), *gradients, strict=True):
+        leaves = (leaf.abs() >= limit) & (leaf * full < 0) & (id(leaf) in recurrent)
+        torch.testing.assert_close(ours, full.masked_fill(leaves, 0))
+        stopped += int(leaves.sum())
+    assert stopped > 0
+
+
+@pytest.mark.parametrize("name", ["gru", "lstm block"])
+def test_training_keeps_to_the_bounds_and_comes_back(name):
+    """Gradient steps with a limit are projected ones: the first of each leaves by one at most."""
+    torch.manual_seed(0)
+    module = LIMITED[name](dtype=torch.float64, max_recurrent=0.3)
+    optimiser = torch.optim.SGD(recurrent_leaves(module), lr=0.02)
+    x, weights, paths = normal(4, 30, 2), normal(4, 30, 6, seed=1), []
+    for sign in [1] * 40 + [-1] * 40:  # pushed out, then in
+        loss = sign * (weights * module(x)[0]).sum()
+        optimiser.zero_grad()
+        loss.backward()
+        steps = [0.02 * leaf.grad.abs().max() for leaf in recurrent_leaves(module)]
+        optimiser.step()
+        for leaf, step in zip(recurrent_leaves(module), steps, strict=True):
+            assert leaf.abs().max() <= max(0.3 + step, paths[-1][0] if paths else 3.0)
+        blocks = module.recurrent_blocks()
+        assert max(m.abs().max() for layer in blocks for m in layer.values()) <= 0.3
+        first = recurrent_leaves(module)[0]
+        paths.append((max(leaf.abs().max() for leaf in recurrent_leaves(module)), first.clone()))
+    at_bound = paths[39][1].abs() >= 0.3
+    assert at_bound.any()
+    assert (paths[-1][1].abs() < 0.3)[at_bound].any()
+
+
+def test_limits_run_under_vmap_and_have_second_derivatives():
+    module, _ = limited_and_clipped("gru", 0.5)
+    x = normal(2, 9, 2)
+
+    def outputs(weights):
+        return torch.func.functional_call(module, weights, (x,))[0]
+
+    sets = {name: torch.stack([w, 0.7 * w]).detach() for name, w in module.named_parameters()}
+    leaves = {name: w.clone().requires_grad_() for name, w in sets.items()}
+    both = torch.vmap(outputs)(leaves)
+    each = torch.stack([outputs({name: w[i] for name, w in leaves.items()}) for i in range(2)])
+    torch.testing.assert_close(both, each)
+    for ours, expected in zip(
+        torch.autograd.grad(both.square().sum(), list(leaves.values())),
+        torch.autograd.grad(each.square().sum(), list(leaves.values())),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, expected)
+    (leaf,) = recurrent_leaves(module)[:1]
+    (slope,) = torch.autograd.grad(module(x)[0].square().sum(), leaf, create_graph=True)
+    assert torch.autograd.grad(slope.square().sum(), leaf)[0].isfinite().all()
+
+
+@pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf, "0.5", True, [0.5]])
+@pytest.mark.parametrize("kind", [NewtonGRU, NewtonLSTM, NewtonBlocks])
+def test_limits_that_are_none(kind, value):
+    with pytest.raises(ValueError, match="max_recurrent must be a positive number or None; got"):
+        kind(2, 4, max_recurrent=value)
+
+
+def test_blocks_of_an_lstm_have_no_diagonals_to_bound():
+    with pytest.raises(ValueError, match="max_recurrent=0.5 with block_size=2. Leave it out"):
+        NewtonLSTM(2, 4, block_size=2, max_recurrent=0.5)
+
+
+@pytest.mark.parametrize("limit", [0.1, 0.5, 0.9])
+def test_a_limit_bounds_the_jacobian_of_a_gru(limit):
+    """|J - (1 - z)| <= m / 2 + z m (1 + m / 4) where states lie in (-1, 1), from equation (8a)."""
+    rnn = NewtonGRU(2, 64, max_recurrent=limit, dtype=torch.float64)
+    rnn.weight_hh_l0.data.copy_(3 * normal(3, 1, 1, 64))
+    weight, params, bias = (w.detach() for w in rnn.weights(0))
+    h = normal(200, 64, seed=1).tanh().requires_grad_()
+    u = linear(3 * normal(200, 2, seed=2), weight, bias).unflatten(-1, (3, -1)).unbind(1)
+    new = gru_step(h, u, params.view(3, -1))
+    (jacobian,) = torch.autograd.grad(new.sum(), h)
+    z = torch.sigmoid(params.view(3, -1)[0] * h + u[0])
+    bound = limit / 2 + z * limit * (1 + limit / 4)
+    assert ((jacobian - (1 - z)).abs() <= bound).all()
+    assert ((jacobian - (1 - z)).abs() > 0.5 * bound).any()

@@ -16,6 +16,7 @@ from tsrnn.layers import (
     NewtonLSTM,
     ParaRNN,
     RecurrentNetwork,
+    UnequalParaRNN,
 )
 
 
@@ -38,11 +39,16 @@ LAYERS = {
     "full lem": lambda width, **kw: LEM(width, 10, **kw),
     "lru": lambda width, **kw: LRU(width, 6, 2, **kw),
     "frozen lru": lambda width, **kw: LRU(width, 6, trainable_recurrence=False, **kw),
+    "timed lru": lambda width, **kw: LRU(width, 6, 2, constant_input=True, **kw),
+    "unequal": lambda width, **kw: UnequalParaRNN(width, 6, (4, 2), 2, **kw),
     "newton-gru": lambda width, **kw: NewtonGRU(width, 6, **kw),
     "newton-lstm": lambda width, **kw: NewtonLSTM(width, 6, block_size=2, **kw),
     "blocks": lambda width, **kw: NewtonBlocks(width, 6, **kw),
     "attention": lambda width, **kw: BlockRecurrentAttention(
         width, 8, 2, n_states=3, window=4, n_heads=2, **kw
+    ),
+    "joint attention": lambda width, **kw: BlockRecurrentAttention(
+        width, 8, 2, n_states=3, window=4, n_heads=2, update="joint", **kw
     ),
 }
 ENGINES = {  # "auto" of all layers, and each other engine of a layer that it runs
@@ -130,6 +136,7 @@ def test_layers_of_small_blocks_take_replicates():
         "lstm",
         "user's",
         "lem",
+        "unequal",
         "newton-gru",
         "newton-lstm",
     ]
@@ -176,7 +183,7 @@ def test_arguments_that_replicates_share(name, width, lengths):
     members = networks(name, width=width)
     x = torch.randn(B, T, width, dtype=torch.float64, requires_grad=True)
     start = members[0].initial_state(B)
-    if name != "attention":  # whose state begins with zeros or one that it has returned
+    if "attention" not in name:  # whose state begins with zeros or one that it has returned
         start = torch.rand_like(start).requires_grad_()
     check(members, x, start, lengths, 1e-12)
 

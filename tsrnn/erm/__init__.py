@@ -6,8 +6,9 @@ f0(X_T) = E[z_T | x_1, ..., x_T] from N samples of sequences. Around them: the r
 network's size (`select_architecture`), the theorems as functions (`network_size`,
 `approximation_bound`, `estimation_bound`, `prediction_bound`, `network_schedule`, `minimax_rate`,
 `log_covering_number`, `layer_complexity`, `probability_real_spectrum`, `nearest_block_diagonal`,
-`surrogate_network`), and functionals of the fitted function (`partial_dependence`,
-`impulse_response`, `memory`) with bands from `block_bootstrap` or `deep_ensemble`.
+`surrogate_network`) with the constructions of their proofs (`as_para_rnn`, `as_feedforward`), and
+functionals of the fitted function (`partial_dependence`, `impulse_response`, `memory`) with bands
+from `block_bootstrap` or `deep_ensemble`.
 
 The theorems need no torch (`tsrnn.erm.theory`); everything is imported when it is first used.
 """
@@ -18,6 +19,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tsrnn.erm._architecture import ArchitectureSelection, select_architecture
     from tsrnn.erm._classifier import ParaRNNClassifier
+    from tsrnn.erm._constructions import (
+        ModifiedLayer,
+        ModifiedParaRNN,
+        as_feedforward,
+        as_modified_para_rnn,
+        as_para_rnn,
+    )
     from tsrnn.erm._cross_validation import BlockedKFold, cross_validated_risk
     from tsrnn.erm._excess_risk import Estimate, ExcessRisk, excess_risk
     from tsrnn.erm._function import SequenceFunction
@@ -47,6 +55,13 @@ if TYPE_CHECKING:
 _MODULES = {
     "_architecture": ("ArchitectureSelection", "select_architecture"),
     "_classifier": ("ParaRNNClassifier",),
+    "_constructions": (
+        "ModifiedLayer",
+        "ModifiedParaRNN",
+        "as_feedforward",
+        "as_modified_para_rnn",
+        "as_para_rnn",
+    ),
     "_cross_validation": ("BlockedKFold", "cross_validated_risk"),
     "_excess_risk": ("Estimate", "ExcessRisk", "excess_risk"),
     "_function": ("SequenceFunction",),
@@ -67,6 +82,8 @@ __all__ = [
     "ExcessRisk",
     "Fold",
     "LayerComplexity",
+    "ModifiedLayer",
+    "ModifiedParaRNN",
     "NetworkSize",
     "ParaRNNClassifier",
     "ParaRNNRegressor",
@@ -74,6 +91,9 @@ __all__ = [
     "Risk",
     "SequenceFunction",
     "approximation_bound",
+    "as_feedforward",
+    "as_modified_para_rnn",
+    "as_para_rnn",
     "block_bootstrap",
     "cross_validated_risk",
     "deep_ensemble",

@@ -69,10 +69,11 @@ class SequenceEstimator(BaseEstimator):
         recurrent units or of long short-term memory; block-recurrent attention; long expressive
         memory; linear recurrent units; the diagonal cells of Danieli et al. (2025); or your own
         `tsrnn.kernels.Cell`.
-    block_size : int, optional
+    block_size : int or sequence of int, optional
         d_s, a divisor of `hidden_size`. By default 2, and for "lem" full matrices. With
         ``block_size=hidden_size`` it is the ordinary network; "lru" and the cells of Danieli et
-        al. have no blocks.
+        al. have no blocks. Of "rnn", "gru" and "lstm" also several sizes, such as (2, 2, 4), whose
+        sum divides `hidden_size`.
     n_layers : int, default 1
         L, the number of recurrent layers.
     nonlinearity : {"tanh", "relu", "identity"}, optional
@@ -192,7 +193,7 @@ class SequenceEstimator(BaseEstimator):
         hidden_size: int = 64,
         *,
         cell: Any = "rnn",
-        block_size: int | None = None,
+        block_size: int | Sequence[int] | None = None,
         n_layers: int = 1,
         nonlinearity: str | None = None,
         init: str | None = None,

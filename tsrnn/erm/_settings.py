@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +12,6 @@ import torch
 from tsrnn.contract import check_fits, choice, flag, number, positive_integer, refuse, verbosity
 from tsrnn.layers import (
     AGGREGATIONS,
-    LAYERS,
     OPTIONS,
     LayerChoice,
     RecurrentNetwork,
@@ -21,6 +19,7 @@ from tsrnn.layers import (
     make_layer,
     shapes_only,
     with_engine,
+    with_options,
 )
 from tsrnn.training import LARGEST_RATE, checked_device
 
@@ -29,9 +28,6 @@ Check = Callable[[str, Any], Any]
 MOST_SAMPLES = 2**40  # more than a batch can have
 # Given to the layer where they are not None; chrono_length is one of layer_options.
 PASSED_ON = tuple(name for name in OPTIONS if name != "chrono_length")
-NOT_OPTIONS = (
-    "input_size", "hidden_size", "num_layers", "cell", "engine", "device", "dtype", *PASSED_ON,
-)  # fmt: skip
 
 
 def _choice(legal: Sequence[str]) -> Check:
@@ -144,25 +140,7 @@ def layers_of(params: Mapping[str, Any]) -> LayerChoice:
         If the cell is unknown, or its layer does not take an option.
     """
     choice = layer_choice(params["cell"], {name: params[name] for name in PASSED_ON})
-    further = _layer_options(params["layer_options"], choice.name, params["cell"])
-    return choice._replace(options=choice.options | further)
-
-
-def _layer_options(given: Any, name: str, cell: Any) -> dict[str, Any]:
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise TypeError(f"layer_options must be a dict or None; got {given!r}")
-    legal = inspect.signature(LAYERS[name]).parameters
-    known = [option for option in legal if option not in NOT_OPTIONS]
-    for option in given:
-        if option not in known:
-            also = f"; give {option} by itself" if option in PASSED_ON and option in legal else ""
-            raise ValueError(
-                f"layer_options of cell={cell!r} may hold {known}, see tsrnn.layers.{name}; got "
-                f"{option!r}{also}"
-            )
-    return dict(given)
+    return with_options(choice, params["layer_options"], params["cell"], PASSED_ON)
 
 
 def update_arguments(params: dict[str, Any]) -> None:

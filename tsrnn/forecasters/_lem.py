@@ -31,6 +31,8 @@ class LEMForecaster(RecurrentForecaster):
         Steps forecast directly; by frequency.
     dt : float, default 1
         The largest time step, in steps of the data.
+    min_step : float, default 0
+        The least one, at most `dt`; with ``min_step=dt`` all are `dt` and no scales are learned.
     block_size : int, optional
         Size of the blocks of the matrices W. By default they are full, as published.
     init : {"uniform", "chrono"}, default "uniform"
@@ -60,6 +62,7 @@ class LEMForecaster(RecurrentForecaster):
         horizon: int | None = None,
         *,
         dt: float = 1.0,
+        min_step: float = 0.0,
         block_size: int | None = None,
         init: str = "uniform",
         chrono_length: float | None = None,
@@ -67,14 +70,21 @@ class LEMForecaster(RecurrentForecaster):
     ) -> None:
         super().__init__(horizon, **shared)
         self.dt = dt
+        self.min_step = min_step
         self.block_size = block_size
         self.init = init
         self.chrono_length = chrono_length
+
+    @classmethod
+    def _update_header(cls, header: dict[str, Any]) -> None:
+        super()._update_header(header)
+        header["params"].setdefault("min_step", 0.0)
 
     @staticmethod
     def _layer(filled: dict[str, Any]) -> LayerChoice:
         options = {
             "dt": number("dt", filled["dt"], lowest=0.0, open_=True),
+            "min_step": number("min_step", filled["min_step"], lowest=0.0, open_=False),
             "init": choice("init", filled["init"], ("uniform", "chrono")),
             "block_size": filled["block_size"],
             "chrono_length": filled["chrono_length"],

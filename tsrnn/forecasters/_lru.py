@@ -41,6 +41,9 @@ class LRUForecaster(RecurrentForecaster):
     trainable_recurrence : bool, default True
         With False eigenvalues and B stay as drawn: a random linear network with a trained
         readout.
+    constant_input : bool, default False
+        Whether one number of the state has the constant 1 as its input, so that it tells the time
+        since the first row. How far that reaches is up to its eigenvalue: see `r_min`.
     **shared
         As in all forecasters.
 
@@ -70,6 +73,7 @@ class LRUForecaster(RecurrentForecaster):
         max_phase: float = 2 * math.pi,
         mlp: bool | int | Sequence[int] = True,
         trainable_recurrence: bool = True,
+        constant_input: bool = False,
         **shared: Any,
     ) -> None:
         super().__init__(horizon, **shared)
@@ -79,6 +83,12 @@ class LRUForecaster(RecurrentForecaster):
         self.max_phase = max_phase
         self.mlp = mlp
         self.trainable_recurrence = trainable_recurrence
+        self.constant_input = constant_input
+
+    @classmethod
+    def _update_header(cls, header: dict[str, Any]) -> None:
+        super()._update_header(header)
+        header["params"].setdefault("constant_input", False)
 
     @staticmethod
     def _layer(filled: dict[str, Any]) -> LayerChoice:
@@ -90,6 +100,6 @@ class LRUForecaster(RecurrentForecaster):
         widths = list(mlp) if isinstance(mlp, tuple | list) else [mlp]
         widths = [int(width) if isinstance(width, np.integer) else width for width in widths]
         options["mlp"] = widths if isinstance(mlp, tuple | list) else widths[0]
-        name = "trainable_recurrence"
-        options[name] = flag(name, filled[name])
+        for name in ("trainable_recurrence", "constant_input"):
+            options[name] = flag(name, filled[name])
         return layer_choice("lru", options | {"state_units": filled["state_units"]})

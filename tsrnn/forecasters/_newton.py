@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tsrnn.contract import positive_integer, with_shared_arguments
+from tsrnn.contract import number, positive_integer, with_shared_arguments
 from tsrnn.forecasters._recurrent import RecurrentForecaster
 from tsrnn.layers import LayerChoice, check_cell
 
@@ -30,6 +30,9 @@ class NewtonForecaster(RecurrentForecaster):
         Heads that the layer width is divided into, a divisor of `hidden_size`.
     expansion : int, default 1
         Width of a block, in multiples of `hidden_size`.
+    max_recurrent : float, optional
+        Bound of the absolute values of the recurrent parameters in training, see
+        `tsrnn.layers.NewtonGRU`; none by default. Danieli et al. take 0.5.
     **shared
         As in all forecasters.
 
@@ -57,6 +60,7 @@ class NewtonForecaster(RecurrentForecaster):
         conv_size: int = 4,
         n_heads: int = 4,
         expansion: int = 1,
+        max_recurrent: float | None = None,
         **shared: Any,
     ) -> None:
         super().__init__(horizon, **shared)
@@ -64,10 +68,12 @@ class NewtonForecaster(RecurrentForecaster):
         self.conv_size = conv_size
         self.n_heads = n_heads
         self.expansion = expansion
+        self.max_recurrent = max_recurrent
 
     @classmethod
     def _update_header(cls, header: dict[str, Any]) -> None:
         super()._update_header(header)
+        header["params"].setdefault("max_recurrent", None)
         settings = header["fitted"].get("settings")
         options = settings.get("options") if isinstance(settings, dict) else None
         for part in (header["params"], options):  # where cells had the names of ParaRNN's
@@ -77,6 +83,9 @@ class NewtonForecaster(RecurrentForecaster):
     @staticmethod
     def _layer(filled: dict[str, Any]) -> LayerChoice:
         sizes = ("conv_size", "n_heads", "expansion")
-        options = {name: positive_integer(name, filled[name]) for name in sizes}
+        options: dict[str, Any] = {name: positive_integer(name, filled[name]) for name in sizes}
+        limit = filled["max_recurrent"]
+        if limit is not None:
+            options["max_recurrent"] = number("max_recurrent", limit, lowest=0.0, open_=True)
         check_cell(filled["cell"], "NewtonBlocks")
         return LayerChoice("NewtonBlocks", {"cell": filled["cell"], **options})

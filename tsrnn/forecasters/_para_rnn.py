@@ -19,7 +19,7 @@ from tsrnn.forecasters._prior import (
 from tsrnn.forecasters._recurrent import RecurrentForecaster
 from tsrnn.forecasters._settings import resolve
 from tsrnn.kernels import Cell
-from tsrnn.layers import OPTIONS, LayerChoice, layer_choice
+from tsrnn.layers import OPTIONS, LayerChoice, layer_choice, with_options
 
 if TYPE_CHECKING:
     pass
@@ -92,10 +92,11 @@ class ParaRNNForecaster(RecurrentForecaster):
     hidden_size, block_size, n_layers : int, optional
         64 ("paper": 128), 2 and 2. With `block_size` as large as `hidden_size` each network is its
         ordinary twin, as "lem" is by default; "lru" and the diagonal cells have no blocks. That of
-        a user's cell is the number of its outputs.
+        a user's cell is the number of its outputs. Of "rnn", "gru" and "lstm" also several sizes,
+        such as (2, 2, 4), whose sum divides `hidden_size`.
     nonlinearity : {"tanh", "relu", "identity"}, optional
         "tanh". A choice of ``cell="rnn"``.
-    init : {"stable", "uniform", "chrono"}, optional
+    init : {"stable", "uniform", "chrono", "orthogonal", "identity"}, optional
         Start values of the layers, see `tsrnn.layers.ParaRNN`: "stable" ("paper": "uniform"); of
         "lem" "uniform" or "chrono".
     chrono_length : float, optional
@@ -104,6 +105,9 @@ class ParaRNNForecaster(RecurrentForecaster):
         State vectors, steps of a window and heads of ``cell="attention"``, 16, 16 and 4; `n_heads`,
         which divides `hidden_size`, also of the diagonal cells. Table S.1 of Cai et al. has 3 to 5
         layers, 128 states and 8 heads.
+    layer_options : dict, optional
+        Further arguments of the layer of `tsrnn.layers`, such as ``{"recurrent_layer": "all"}``
+        for "attention", with which each layer is recurrent.
     engine : str, default "auto"
         Engine of `tsrnn.kernels.recurrence` that runs the recurrence, in training as in forecasts:
         in time order, "sequential" or, for blocks above 8, "dense"; parallel in time, "shooting",
@@ -293,13 +297,14 @@ class ParaRNNForecaster(RecurrentForecaster):
         prior: str | Path | None = "auto",
         season_length: int | None = None,
         cell: str | Cell = "rnn",
-        block_size: int | None = None,
+        block_size: int | Sequence[int] | None = None,
         nonlinearity: str | None = None,
         init: str | None = None,
         chrono_length: float | None = None,
         n_states: int | None = None,
         window: int | None = None,
         n_heads: int | None = None,
+        layer_options: dict[str, Any] | None = None,
         **shared: Any,
     ) -> None:
         super().__init__(horizon, **shared)
@@ -313,11 +318,13 @@ class ParaRNNForecaster(RecurrentForecaster):
         self.n_states = n_states
         self.window = window
         self.n_heads = n_heads
+        self.layer_options = layer_options
 
     @classmethod
     def _update_header(cls, header: dict[str, Any]) -> None:
         super()._update_header(header)
-        for name in ("prior", "season_length", "n_states", "window", "n_heads"):
+        added = "prior", "season_length", "n_states", "window", "n_heads", "layer_options"
+        for name in added:
             header["params"].setdefault(name, None)
 
     def _fit_panels(self, fits: Sequence[tuple[Arguments, FittedData, Panel]]) -> list[Any]:
@@ -356,6 +363,7 @@ class ParaRNNForecaster(RecurrentForecaster):
     def _layer(filled: dict[str, Any]) -> LayerChoice:
         options = {name: filled[name] for name in OPTIONS}
         layer = layer_choice(filled["cell"], options)
-        if layer.name == "ParaRNN" and filled["init"] is None:
+        if layer.name in ("ParaRNN", "UnequalParaRNN") and filled["init"] is None:
             options["init"] = INITS[filled["preset"]]
-        return layer_choice(filled["cell"], options)
+        choice = layer_choice(filled["cell"], options)
+        return with_options(choice, filled["layer_options"], filled["cell"], OPTIONS)

@@ -27,19 +27,45 @@ if TYPE_CHECKING:
     from tsrnn.interpret._feature_history import FeatureHistory
     from tsrnn.interpret._lem import time_scales, time_steps
     from tsrnn.interpret._lem_bounds import gradient_bound, hidden_state_bound
-    from tsrnn.interpret._lru import Reconstruction, memory_lengths, reconstruct_input
+    from tsrnn.interpret._lem_gradients import gradient_growth, partial_gradients
+    from tsrnn.interpret._lem_systems import (
+        LEMSystem,
+        TanhMap,
+        lem_of_fast_slow_ode,
+        lem_of_multiscale_system,
+        lem_of_system,
+        lem_of_two_scale_system,
+    )
+    from tsrnn.interpret._lru import (
+        Reconstruction,
+        elapsed_steps,
+        memory_lengths,
+        reconstruct_input,
+    )
+    from tsrnn.interpret._lru_units import StateUnits, choose_state_units
     from tsrnn.interpret._lyapunov import LyapunovExponents, lyapunov_exponent
     from tsrnn.interpret._shares import block_shares
 
 _HOMES = {
     "FeatureHistory": "_feature_history",
+    "LEMSystem": "_lem_systems",
     "LyapunovExponents": "_lyapunov",
     "Reconstruction": "_lru",
+    "StateUnits": "_lru_units",
+    "TanhMap": "_lem_systems",
     "block_shares": "_shares",
+    "choose_state_units": "_lru_units",
+    "elapsed_steps": "_lru",
     "gradient_bound": "_lem_bounds",
+    "gradient_growth": "_lem_gradients",
     "hidden_state_bound": "_lem_bounds",
+    "lem_of_fast_slow_ode": "_lem_systems",
+    "lem_of_multiscale_system": "_lem_systems",
+    "lem_of_system": "_lem_systems",
+    "lem_of_two_scale_system": "_lem_systems",
     "lyapunov_exponent": "_lyapunov",
     "memory_lengths": "_lru",
+    "partial_gradients": "_lem_gradients",
     "reconstruct_input": "_lru",
     "time_scales": "_lem",
     "time_steps": "_lem",
@@ -49,21 +75,32 @@ __all__ = [
     "WIDTH",
     "FeatureHistory",
     "ForecastPaths",
+    "LEMSystem",
     "LyapunovExponents",
     "Realisation",
     "Reconstruction",
+    "StateUnits",
+    "TanhMap",
     "UninformativeNetworkError",
     "active_networks",
     "block_shares",
+    "choose_state_units",
+    "elapsed_steps",
     "feature_section",
     "forecast_features",
     "gradient_bound",
+    "gradient_growth",
     "hidden_state_bound",
     "jordan_block",
     "lag_curves",
+    "lem_of_fast_slow_ode",
+    "lem_of_multiscale_system",
+    "lem_of_system",
+    "lem_of_two_scale_system",
     "lyapunov_exponent",
     "match_features",
     "memory_lengths",
+    "partial_gradients",
     "reading_of",
     "reading_of_forecasts",
     "realise",

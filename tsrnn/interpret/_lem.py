@@ -62,8 +62,8 @@ def time_steps(
     Returns
     -------
     Tensor of shape (num_layers, 2, B, T, d) or (num_layers, 2, T, d)
-        Of z, then of y, between 0 and the layer's `dt`; NaN after the end of a sequence. Last
-        axis: units in the order of the layer's outputs. Dropout is left out.
+        Of z, then of y, between the layer's `min_step` and `dt`; NaN after the end of a sequence.
+        Last axis: units in the order of the layer's outputs. Dropout is left out.
 
     Raises
     ------
@@ -237,7 +237,7 @@ def layer_states(
         inputs = linear(x, weight_ih, bias).unflatten(-1, (layer.cell.m, -1))
         params = weight_hh.flatten(0, -2)
         initial = start[i].unflatten(-1, (layer.cell.n, -1))
-        states, _ = recurrence(layer.cell, inputs, params, initial, lengths)
+        states, _ = recurrence(layer.cell, inputs, params, initial, lengths, layer.engine)
         states = states.flatten(-2).unflatten(-1, (2, -1))
         yield x, states
         x = states[:, :, 0]
@@ -252,4 +252,4 @@ def _layer_time_steps(layer: LEM, i: int, u: Tensor, states: Tensor, start: Tens
     products = torch.einsum("qijk,btjk->qbtik", weight_hh[:2], blocks).flatten(-2)
     projected = linear(u, weight_ih[: 2 * d], None if bias is None else bias[: 2 * d])
     projected = projected.unflatten(-1, (2, d)).permute(2, 0, 1, 3)
-    return layer.dt * torch.sigmoid(projected + products)
+    return (layer.dt * torch.sigmoid(projected + products)).clamp(min=layer.min_step)

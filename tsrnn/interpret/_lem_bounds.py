@@ -20,7 +20,15 @@ from tsrnn.interpret._fitted import (
 from tsrnn.interpret._lem import layer_states
 from tsrnn.layers import LEM
 
-__all__ = ["gradient_bound", "hidden_state_bound"]
+__all__ = [
+    "KINDS",
+    "GradientConstants",
+    "checked_inputs",
+    "checked_target",
+    "gradient_bound",
+    "gradient_constants",
+    "hidden_state_bound",
+]
 
 KINDS = ("1", "2", "z", "y")
 
@@ -74,7 +82,7 @@ def hidden_state_bound(layer: Any, x: Tensor | None = None) -> pd.DataFrame:
     True
     """
     networks = read_networks(layer, LEM, "hidden_state_bound")
-    tables = [_state_table(n.layers, _checked_inputs(n, layer, x)) for n in networks]
+    tables = [_state_table(n.layers, checked_inputs(n, layer, x)) for n in networks]
     return by_network(tables, networks)
 
 
@@ -153,14 +161,11 @@ def gradient_bound(
     """
     network = read_network(layer, LEM, "gradient_bound")
     lem: LEM = network.layers
-    x = _checked_inputs(network, layer, x)
-    target = _checked_target(lem, x, target)
+    x = checked_inputs(network, layer, x)
+    target = checked_target(lem, x, target)
     with torch.no_grad():
         *_, (u, _) = layer_states(lem, x, lem.initial_state(len(x)))
-        weight_hh = lem.weights(lem.num_layers - 1)[1]
-        eta = float(weight_hh.abs().sum(2).max())  # rows of every block of every matrix
-    constants = _Constants(u.shape[1], lem.dt, eta, float(target.abs().max()), lem.block_size)
-    largest_input = float(u.abs().max())
+    constants, largest_input = gradient_constants(lem, u, target)
     bounds = {
         f"{name}_{kind}": constants.bound(largest_input if name == "V" else 1.0)
         for name in ("WVb" if lem.bias else "WV")
@@ -169,7 +174,7 @@ def gradient_bound(
     table = pd.DataFrame({"actual": _largest_gradients(lem, u, target), "bound": bounds})
     table["printed"] = constants.printed()
     table = table.loc[list(bounds)].rename_axis("parameter")
-    table.attrs = {"eta": eta, "gamma": constants.gamma, "t_n": constants.t_n}
+    table.attrs = {"eta": constants.eta, "gamma": constants.gamma, "t_n": constants.t_n}
     return table
 
 
@@ -193,7 +198,7 @@ def _state_table(layer: LEM, x: Tensor) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-class _Constants(NamedTuple):
+class GradientConstants(NamedTuple):
     """Constants of the bounds on gradients, and the bounds."""
 
     n: int
@@ -207,24 +212,56 @@ class _Constants(NamedTuple):
         return 2 * (1 + self.eta) * (1 + 3 * self.eta)
 
     @property
+    def growth(self) -> float:
+        """Growth of a gradient in a step, at most."""
+        return self.gamma * self.dt / 2
+
+    @property
     def t_n(self) -> float:
         return self.n * self.dt
 
     def bound(self, multiplier: float) -> float:
         """Corrected bound, for a parameter that is multiplied by `multiplier` at most."""
-        growth = self.gamma * self.dt / 2
+        growth = self.growth
         # The geometric sum as ((1 + growth)^n - 1) / growth, which loses no digits at small growth.
         with np.errstate(over="ignore"):
             geometric = float(np.expm1(self.n * np.log1p(growth))) * 2 / self.gamma
         direct = multiplier * max(1.0, self.eta * self.dt)
         return self.block_size * (1 + self.y_hat) * direct * geometric if direct else 0.0
 
-    def printed(self) -> float:
-        """Equation (6), or NaN. Condition (34) is convex in n - k: n - 1 decides."""
+    def summands(self, name: str, largest_input: float) -> np.ndarray:
+        """Corrected bound on the partial gradients of a parameter, by step k."""
+        k = np.arange(1, self.n + 1)
+        states = np.minimum(1.0, (1 + self.dt) / np.sqrt(2 - self.dt) * np.sqrt(k * self.dt))
+        multiplier = {"W": states, "V": largest_input, "b": 1.0}[name[0]]
+        with np.errstate(over="ignore", invalid="ignore"):
+            powers = np.exp((self.n - k) * np.log1p(self.growth))
+            direct = self.block_size * (1 + self.y_hat) * max(1.0, self.eta * self.dt) * self.dt
+            # A V without inputs has the gradient zero, times what may be infinite.
+            return np.nan_to_num(direct * multiplier * powers, nan=0.0, posinf=np.inf)
+
+    def small_enough(self) -> bool:
+        """Condition (34), which is convex in n - k: n - 1 decides."""
         steps = self.n - 1
-        small = steps * np.log1p(self.gamma * self.dt / 2) <= np.log1p(self.gamma * steps * self.dt)
-        value = (1 + self.y_hat) * self.t_n * (1 + self.gamma * self.t_n)
-        return value if small else float("nan")
+        return bool(steps * np.log1p(self.growth) <= np.log1p(self.gamma * steps * self.dt))
+
+    def right_hand_side(self) -> float:
+        """Equation (6)."""
+        return (1 + self.y_hat) * self.t_n * (1 + self.gamma * self.t_n)
+
+    def printed(self) -> float:
+        """Equation (6), or NaN where its condition does not hold."""
+        return self.right_hand_side() if self.small_enough() else float("nan")
+
+
+def gradient_constants(layer: LEM, u: Tensor, target: Tensor) -> tuple[GradientConstants, float]:
+    """Constants of the last layer on its inputs u (B, T, in), and the largest of these."""
+    weight_hh = layer.weights(layer.num_layers - 1)[1].detach()
+    eta = float(weight_hh.abs().sum(2).max())  # rows of every block of every matrix
+    y_hat = float(target.abs().max())
+    return GradientConstants(u.shape[1], layer.dt, eta, y_hat, layer.block_size), float(
+        u.abs().max()
+    )
 
 
 def _largest_gradients(layer: LEM, u: Tensor, target: Tensor) -> dict[str, float]:
@@ -244,7 +281,7 @@ def _largest_gradients(layer: LEM, u: Tensor, target: Tensor) -> dict[str, float
     return largest
 
 
-def _checked_target(layer: LEM, x: Tensor, target: Tensor | None) -> Tensor:
+def checked_target(layer: LEM, x: Tensor, target: Tensor | None) -> Tensor:
     """Targets (B, d)."""
     shape = (len(x), layer.hidden_size)
     if target is None:
@@ -260,7 +297,7 @@ def _checked_target(layer: LEM, x: Tensor, target: Tensor | None) -> Tensor:
     return target.to(x)
 
 
-def _checked_inputs(network: ReadNetwork, model: Any, x: Tensor | None) -> Tensor:
+def checked_inputs(network: ReadNetwork, model: Any, x: Tensor | None) -> Tensor:
     """Inputs (B, T, in) of layers of which the propositions speak, see `inputs_for`."""
     dt = network.layers.dt
     if dt > 1:

@@ -1,4 +1,4 @@
-"""Memory of a linear recurrent unit: how long it lasts, and the inputs that the state holds."""
+"""Memory of a linear recurrent unit: how long it lasts, and what the state holds of the past."""
 
 from __future__ import annotations
 
@@ -20,7 +20,12 @@ from tsrnn.interpret._fitted import (
 )
 from tsrnn.layers import LRU
 
-__all__ = ["Reconstruction", "memory_lengths", "reconstruct_input"]
+__all__ = ["Reconstruction", "elapsed_steps", "memory_lengths", "reconstruct_input"]
+
+# Times the rounding of one step, of which 1 / (1 - modulus) are remembered: a tenth of the bound
+# is typical of states of up to 20,000 steps.
+ROUNDING = 16.0
+MOST_CANDIDATES = 10**6  # numbers of steps that are compared with a state
 
 
 class Reconstruction(NamedTuple):
@@ -147,7 +152,8 @@ def reconstruct_input(
         own state has seen all its series, so that by default its layer runs from zero over the
         last `steps` rows of its sample, ``sample_``.
     steps : int
-        k, steps to read back; where the state is that of the sample all its rows by default.
+        k, steps to read back; where the state is that of the sample all its rows by default, and
+        with ``constant_input=True`` the steps that `elapsed_steps` reads from the state.
     basis : array of shape (P, steps, input_size), optional
         Psi, the functions of time that inputs are combinations of.
 
@@ -196,7 +202,10 @@ def reconstruct_input(
     network = read_network(layer, LRU, "reconstruct_input")
     if state is None:
         state, steps = _sample_state(layer, network, steps)
-    lru, steps = network.layers, _checked_steps(steps)
+    lru = network.layers
+    if steps is None and lru.constant_input:
+        steps = _common_steps(elapsed_steps(layer, state))
+    steps = _checked_steps(steps)
     parts = _first_state(lru, state)
     # V of shape (N, steps * input_size): what every input adds to the last state.
     eigenvalues, weights = _as_complex(lru.eigenvalues()[0]), _as_complex(lru.input_weights())
@@ -208,7 +217,7 @@ def reconstruct_input(
         matrix = matrix @ functions
     left, values, right = np.linalg.svd(matrix, full_matrices=False)
     # Singular values that rounding of the state hides would magnify it.
-    kept = values > max(matrix.shape) * np.finfo(parts.dtype).eps * values[0]
+    kept = values > singular_value_threshold(matrix, float(np.finfo(parts.dtype).eps), values[0])
     inverse = (right[kept].T / values[kept]) @ left[:, kept].T
     determined = matrix.shape[0] >= matrix.shape[1] and values[-1] > 0
     condition_number = float(values[0] / values[-1]) if determined else np.inf
@@ -217,6 +226,121 @@ def reconstruct_input(
         solution = solution @ functions.T
     inputs = solution.reshape(*parts.shape[:-1], steps, lru.input_size)
     return Reconstruction(inputs, condition_number)
+
+
+@torch.no_grad()
+def elapsed_steps(layer: Any, state: Tensor) -> np.ndarray:
+    r"""Read the number of steps since the state zero from the state of a linear recurrent unit.
+
+    With ``constant_input=True`` the first number of the state after k steps is
+
+    .. math:: x_{k,0} = \gamma_0 \sum_{j=0}^{k-1} \lambda_0^j
+        = \gamma_0 \frac{\lambda_0^k - 1}{\lambda_0 - 1}, \qquad
+        \lambda_0^k = x_{k,0} (\lambda_0 - 1) / \gamma_0 + 1,
+
+    of which equation (27) of Orvieto et al. takes the logarithm to the base :math:`\lambda_0`. In
+    complex numbers that is unique up to whole turns: the modulus gives k roughly, and of the
+    numbers around it k is the one whose power this is.
+
+    Parameters
+    ----------
+    layer : LRU, network or fitted forecaster
+        With ``constant_input=True``; such a layer, a `tsrnn.layers.RecurrentNetwork` of it, or a
+        fitted `tsrnn.LRUForecaster` of one network.
+    state : Tensor of shape (num_layers, B, state_size) or (num_layers, state_size)
+        State that the layer returned.
+
+    Returns
+    -------
+    ndarray of int, of shape (B,) or ()
+
+    Raises
+    ------
+    TypeError
+        If there is no LRU to read, or `state` is not a tensor.
+    ValueError
+        If the layer has no constant input, the state has another shape, or rounding hides the
+        number of steps.
+    sklearn.exceptions.NotFittedError
+        If a forecaster has not been fitted.
+
+    Notes
+    -----
+    As :math:`|\lambda_0|^k` falls to the rounding of the state, neighbouring k can no longer be
+    told apart, which is refused. With moduli from 0.99 to 1 that was after 600 steps or more in
+    float32, and after 2,600 or more in float64.
+
+    References
+    ----------
+    Orvieto, De, Gulcehre, Pascanu and Smith (2023), On the Universality of Linear Recurrences
+    Followed by Nonlinear Projections, Section 3.1, Proposition 7 and equation (27).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.interpret import elapsed_steps
+    >>> from tsrnn.layers import LRU
+    >>> layer = LRU(1, 4, state_units=8, r_min=0.9, constant_input=True, dtype=torch.float64)
+    >>> _, h_n = layer(torch.randn(2, 20, 1, dtype=torch.float64))
+    >>> elapsed_steps(layer, h_n).tolist()
+    [20, 20]
+    """
+    lru = read_network(layer, LRU, "elapsed_steps").layers
+    if not lru.constant_input:
+        raise ValueError(
+            "elapsed_steps reads the constant input of a state; this LRU has "
+            "constant_input=False. Build it with constant_input=True"
+        )
+    parts = _first_state(lru, state)
+    x = parts[..., 0].astype(np.float64) + 1j * parts[..., lru.state_units]
+    eigenvalue = _as_complex(lru.eigenvalues()[0])[0]  # as rounded, by which the states went on
+    weight = float(lru.gamma_log_l0[0].double().exp())
+    power = 1 + x * (eigenvalue - 1) / weight  # lambda^k
+    decay = -np.log(np.abs(eigenvalue))
+    rounding = ROUNDING * np.finfo(parts.dtype).eps * (1 + np.abs(power - 1))
+    rounding = rounding * np.sqrt(1 + 1 / decay)
+    steps = np.empty(power.shape, int)
+    for place, value in np.ndenumerate(power):
+        steps[place] = _exponent(eigenvalue, value, rounding[place])
+    hidden = steps < 0
+    if hidden.any():
+        raise ValueError(
+            f"the number of steps must be one that a state shows; of {hidden.sum()} of "
+            f"{hidden.size} states rounding hides it, as the first eigenvalue has modulus "
+            f"{np.abs(eigenvalue):.6g}. Take r_min closer to 1 or dtype=torch.float64"
+        )
+    return steps
+
+
+def _exponent(base: complex, power: complex, rounding: float) -> int:
+    """The only whole number whose power of a base is this to a rounding; -1 if there are others."""
+    decay, size = -np.log(np.abs(base)), np.abs(power)
+    if not size > 2 * rounding:
+        return -1
+    first = max(0, int(np.floor(-np.log(size + rounding) / decay)))
+    last = int(np.ceil(-np.log(size - rounding) / decay))
+    if last - first > MOST_CANDIDATES:
+        return -1
+    numbers = np.arange(first, last + 1)
+    # The angle of a power is rounded as its number of turns.
+    rounded = rounding + 4 * np.finfo(float).eps * numbers * size
+    close = numbers[np.abs(base**numbers - power) <= rounded]
+    return int(close[0]) if len(close) == 1 else -1
+
+
+def _common_steps(counts: np.ndarray) -> int:
+    """Number of steps of all states of a batch."""
+    if counts.size == 0 or (counts != counts.flat[0]).any():
+        raise ValueError(
+            "states must be of sequences of one length to be read back together; got lengths "
+            f"{np.unique(counts).tolist()}. Give steps, or read one state after the other"
+        )
+    return int(counts.flat[0])
+
+
+def singular_value_threshold(matrix: np.ndarray, eps: float, largest: float) -> float:
+    """Size up to which rounding by `eps` hides singular values of a matrix."""
+    return max(matrix.shape) * eps * largest
 
 
 def _sample_state(model: Any, network: ReadNetwork, steps: Any) -> tuple[Tensor, int]:

@@ -443,7 +443,7 @@ def _newton_inputs(layers: NewtonBlocks, x: Tensor) -> list[tuple[Tensor, Tensor
     for hook in hooks:
         hook.remove()
     return [
-        (mixer.inputs(functional.silu(v)), mixer.params)
+        (mixer.inputs(functional.silu(v)), mixer.recurrent_params())
         for mixer, v in zip(mixers, mixed, strict=True)
     ]
 

@@ -17,6 +17,7 @@ from tsrnn.layers._choice import (
     layer_choice,
     make_layer,
     with_engine,
+    with_options,
 )
 from tsrnn.layers._initialisation import shapes_only
 from tsrnn.layers._lem import LEM
@@ -27,6 +28,7 @@ from tsrnn.layers._newton_blocks import NewtonBlocks
 from tsrnn.layers._para_rnn import ParaRNN
 from tsrnn.layers._recurrent import Recurrent
 from tsrnn.layers._stack import CellStack
+from tsrnn.layers._unequal import UnequalParaRNN
 
 __all__ = [
     "AGGREGATIONS",
@@ -47,10 +49,12 @@ __all__ = [
     "ParaRNN",
     "Recurrent",
     "RecurrentNetwork",
+    "UnequalParaRNN",
     "check_cell",
     "check_saveable",
     "layer_choice",
     "make_layer",
     "shapes_only",
     "with_engine",
+    "with_options",
 ]

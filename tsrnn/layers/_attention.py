@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from tsrnn.kernels import over_replicates, without_padding
-from tsrnn.layers._checks import check_dropout, check_flag, check_sizes, check_tensor_kind
+from tsrnn.layers._checks import (
+    check_choice,
+    check_dropout,
+    check_flag,
+    check_sizes,
+    check_tensor_kind,
+)
 from tsrnn.layers._initialisation import draw_linear, draw_uniform
 from tsrnn.layers._recurrent import Recurrent
 from tsrnn.layers._windows import TransformerState, Windows
 
 RECURRENT_MATRICES = ("W_Q", "W_K", "W_V")
+UPDATES = ("gated", "joint")
 
 
 class BlockRecurrentAttention(Recurrent):
@@ -50,6 +58,15 @@ class BlockRecurrentAttention(Recurrent):
     :math:`\bar M W_Q, \bar M W_K, \bar M W_V` with matrices of size d x d. The output is LN of the
     output of the last layer. Table S.1 has 3 to 5 layers.
 
+    With ``update="joint"`` the cell of section 5 updates the states instead, by one softmax over
+    states and steps of the window X, whose rows are the :math:`\mathrm{LN}(u_t)`,
+
+    .. math:: M \leftarrow \operatorname{softmax}\left(M W_Q [M W_K; X W_K]^\top / \sqrt{d}\right)
+        [M W_V; X W_V].
+
+    The paper's has one state vector, ``n_heads=1`` and ``block_size=hidden_size``; smaller blocks
+    are heads of their columns of M and X, with :math:`\sqrt{d_s}`.
+
     Parameters
     ----------
     input_size : int
@@ -68,6 +85,8 @@ class BlockRecurrentAttention(Recurrent):
     recurrent_layer : int or "all", optional
         The layer with state vectors, counted from 1, or each of them. By default the one before
         the last, of a single layer that; "all" for EigenWorms (supplement D.2 of Cai et al.).
+    update : {"gated", "joint"}, default "gated"
+        How a complete window updates the states, see above.
     bias : bool, default True
         Whether linear maps and normalisations have biases. W_Q, W_K and W_V have none.
     dropout : float, default 0
@@ -82,8 +101,8 @@ class BlockRecurrentAttention(Recurrent):
     embedding : torch.nn.Linear
     layers : torch.nn.ModuleList
         ``layers[recurrent_layer - 1].memory`` has the parameters of the states: `initial` (S, d),
-        `state_ids` E (S, d), `token_ids` (W, d), `gate` b_g (d,), and ``self_attention.W_Q``,
-        ``W_K``, ``W_V`` of shape (K, d_s, d_s).
+        `state_ids` E (S, d), `token_ids` (W, d), `gate` b_g (d,) with ``update="gated"``, and
+        ``self_attention.W_Q``, ``W_K``, ``W_V`` of shape (K, d_s, d_s).
     state_size : int
         d + 1 + W d + S d.
 
@@ -91,7 +110,8 @@ class BlockRecurrentAttention(Recurrent):
     ------
     ValueError
         If a size is not a positive integer, `block_size` or `n_heads` does not divide
-        `hidden_size`, there is no layer `recurrent_layer`, or an engine is asked for.
+        `hidden_size`, there is no layer `recurrent_layer`, the update is unknown, or an engine is
+        asked for.
 
     Notes
     -----
@@ -107,7 +127,9 @@ class BlockRecurrentAttention(Recurrent):
     self-attention alone, steps read the states through matrices of their own; otherwise blocks
     of d_s would bind what steps read as well. And :math:`\mathrm{LN}(u_t)` of the recurrent
     layer has a learned embedding of the place in the window added (`token_ids`), as
-    :math:`\mathrm{LN}(M)` has E: the states would else not know in which order a window came.
+    :math:`\mathrm{LN}(M)` has E: the states would else not know in which order a window came. The
+    cell of section 5 has no gate, no normalisation of the states and no output matrix, and none is
+    added; how steps read the states the section leaves open, and is as in the other.
 
     References
     ----------
@@ -139,6 +161,7 @@ class BlockRecurrentAttention(Recurrent):
         window: int = 64,
         n_heads: int = 4,
         recurrent_layer: int | str | None = None,
+        update: str = "gated",
         bias: bool = True,
         dropout: float = 0.0,
         engine: str = "auto",
@@ -175,6 +198,7 @@ class BlockRecurrentAttention(Recurrent):
                 "engine must be 'auto' for cell='attention', which runs in torch, window by "
                 f"window; got {engine!r}. Leave it out"
             )
+        check_choice("update", update, UPDATES)
         check_dropout(dropout)
         check_flag("bias", bias)
         check_tensor_kind(device, dtype)
@@ -187,6 +211,7 @@ class BlockRecurrentAttention(Recurrent):
         self.n_heads = n_heads
         self.recurrent_layer = recurrent_layer
         self.recurrent = recurrent
+        self.update = update
         self.bias = bias
         self.dropout = dropout
         self.matrix_names = RECURRENT_MATRICES
@@ -195,7 +220,7 @@ class BlockRecurrentAttention(Recurrent):
         self.layers = nn.ModuleList(
             TransformerLayer(
                 hidden_size, n_heads, window, bias, dropout,
-                Memory(hidden_size, n_states, window, n_heads, self.block_size, bias)
+                Memory(hidden_size, n_states, window, n_heads, self.block_size, bias, update)
                 if layer in recurrent else None,
             )
             for layer in range(1, num_layers + 1)
@@ -302,7 +327,8 @@ class TransformerLayer(nn.Module):
             normed = normed + self.memory.token_ids
         heads, keys, values = self.attention(normed, windows.fresh)
         if self.memory is not None and states is not None:
-            before, states = self.memory.carry(states, keys, values, windows.complete)
+            written = (keys, values) if self.memory.update == "gated" else (normed[:, 1:],)
+            before, states = self.memory.carry(states, written, windows.complete)
             heads = torch.cat([heads, self.memory.read(normed[:, 1:], before)], -1)
         tokens = tokens[:, 1:] + self.dropout(self.mix(heads))
         return tokens + self.dropout(self.feedforward(tokens)), states
@@ -346,42 +372,48 @@ class Memory(nn.Module):
 
     def __init__(
         self, size: int, n_states: int, window: int, n_heads: int, block_size: int | None,
-        bias: bool,
+        bias: bool, update: str,
     ) -> None:  # fmt: skip
         super().__init__()
         self.n_heads = n_heads
+        self.update = update
         self.initial = nn.Parameter(torch.empty(n_states, size))
         self.state_ids = nn.Parameter(torch.empty(n_states, size))
         self.token_ids = nn.Parameter(torch.empty(window, size))
-        self.gate = nn.Parameter(torch.empty(size))
         self.norm = nn.LayerNorm(size, bias=bias)
-        self.self_attention = StateAttention(size, n_heads, block_size, bias)
-        self.write_query = nn.Linear(size, size, bias=bias)
-        self.write_output = nn.Linear(size, size, bias=bias)
+        self.self_attention = StateAttention(size, n_heads, block_size, bias, update)
+        if update == "gated":
+            self.gate = nn.Parameter(torch.empty(size))
+            self.write_query = nn.Linear(size, size, bias=bias)
+            self.write_output = nn.Linear(size, size, bias=bias)
         self.read_query = nn.Linear(size, size, bias=bias)
         self.read_key_value = nn.Linear(size, 2 * size, bias=bias)
 
-    def update(self, states: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """States (B, S, d) after a window with keys and values (B, W, d)."""
+    def updated(self, states: Tensor, window: Sequence[Tensor]) -> Tensor:
+        """States (B, S, d) after a window: its keys and values, or its tokens, (B, W, d) each."""
+        if self.update == "joint":
+            return self.self_attention(states, *window)
+        keys, values = window
         named = self.norm(states) + self.state_ids
         across = attend(self.write_query(named), keys, values, self.n_heads)
         candidate = self.self_attention(named) + self.write_output(across)
         return torch.lerp(candidate, states, self.gate.sigmoid())
 
     def carry(
-        self, states: Tensor, keys: Tensor, values: Tensor, complete: Tensor
+        self, states: Tensor, written: Sequence[Tensor], complete: Tensor
     ) -> tuple[Tensor, Tensor]:
         """States before each window (B, G, S, d), and at the end (B, S, d).
 
-        Keys and values are (B, G, W, d); a sequence takes in its first `complete` (B,) windows.
+        Tensors of the windows are (B, G, W, d); a sequence takes in its first `complete` (B,)
+        windows.
         """
         before = [states]
         # One window after the other: a window reads the states that the one before has left.
         for g in range(max(over_replicates(complete).flatten().tolist(), default=0)):
-            new = self.update(states, keys[:, g], values[:, g])
+            new = self.updated(states, [tensor[:, g] for tensor in written])
             states = torch.where((complete > g)[:, None, None], new, states)
             before.append(states)
-        count = keys.shape[1]
+        count = written[0].shape[1]
         before += [states] * (count - len(before))
         return torch.stack(before[:count], 1), states
 
@@ -395,16 +427,22 @@ class Memory(nn.Module):
         """Draw the parameters that belong to no linear map."""
         for embedding in (self.initial, self.state_ids, self.token_ids):
             embedding.normal_(generator=generator)
-        self.gate.uniform_(0.0, 4.0, generator=generator)  # 0.5 to 0.98 of a state is kept
+        if self.update == "gated":
+            self.gate.uniform_(0.0, 4.0, generator=generator)  # 0.5 to 0.98 of a state is kept
         for name in RECURRENT_MATRICES:
             matrix = self.self_attention.get_parameter(name)
             draw_uniform([matrix], matrix.shape[-1] ** -0.5, generator)
 
 
 class StateAttention(nn.Module):
-    """Self-attention of the states, with recurrent matrices W_Q, W_K, W_V in K blocks."""
+    """Attention of the states to themselves, and to tokens beside them in the cell of section 5.
 
-    def __init__(self, size: int, n_heads: int, block_size: int | None, bias: bool) -> None:
+    The recurrent matrices W_Q, W_K, W_V have K blocks.
+    """
+
+    def __init__(
+        self, size: int, n_heads: int, block_size: int | None, bias: bool, update: str
+    ) -> None:
         super().__init__()
         block = size if block_size is None else block_size
         self.n_blocks = size // block
@@ -412,14 +450,16 @@ class StateAttention(nn.Module):
         for name in RECURRENT_MATRICES:
             blocks = torch.empty(self.n_blocks, block, block)
             self.register_parameter(name, nn.Parameter(blocks))
-        self.W_O = nn.Linear(size, size, bias=bias)
+        self.W_O = nn.Linear(size, size, bias=bias) if update == "gated" else nn.Identity()
 
-    def forward(self, states: Tensor) -> Tensor:
-        """States (B, S, d) to (B, S, d)."""
-        split = states.unflatten(-1, (self.n_blocks, -1))
+    def forward(self, states: Tensor, tokens: Tensor | None = None) -> Tensor:
+        """States (B, S, d), and tokens (B, W, d) of a window if any, to states (B, S, d)."""
+        attended = states if tokens is None else torch.cat([states, tokens], -2)
         q, k, v = (
-            torch.einsum("...ki,kij->...kj", split, getattr(self, name)).flatten(-2)
-            for name in RECURRENT_MATRICES
+            torch.einsum(
+                "...ki,kij->...kj", rows.unflatten(-1, (self.n_blocks, -1)), getattr(self, name)
+            ).flatten(-2)
+            for name, rows in zip(RECURRENT_MATRICES, (states, attended, attended), strict=True)
         )
         return self.W_O(attend(q, k, v, self.n_heads))
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from tsrnn.kernels import Cell
 from tsrnn.layers._attention import BlockRecurrentAttention
@@ -16,6 +18,7 @@ from tsrnn.layers._lru import LRU
 from tsrnn.layers._newton_blocks import NewtonBlocks
 from tsrnn.layers._para_rnn import ParaRNN
 from tsrnn.layers._recurrent import Recurrent
+from tsrnn.layers._unequal import UnequalParaRNN
 
 # Layers that a file may name. Each takes input_size, hidden_size, num_layers and its options.
 LAYERS: dict[str, Callable[..., Recurrent]] = {
@@ -24,10 +27,14 @@ LAYERS: dict[str, Callable[..., Recurrent]] = {
     "LRU": LRU,
     "NewtonBlocks": NewtonBlocks,
     "ParaRNN": ParaRNN,
+    "UnequalParaRNN": UnequalParaRNN,
 }
 # Options of cells that models have as arguments, sizes among them.
 OPTIONS = (
     "block_size", "init", "chrono_length", "nonlinearity", "n_states", "window", "n_heads",
+)  # fmt: skip
+NOT_OPTIONS = (
+    "input_size", "hidden_size", "num_layers", "cell", "engine", "device", "dtype",
 )  # fmt: skip
 SIZES = ("block_size", "n_states", "window", "n_heads", "state_units")
 # Options that size no array of a file, such as chrono_length=365, exceed those of small networks;
@@ -40,7 +47,7 @@ class LayerChoice(NamedTuple):
 
     Parameters
     ----------
-    name : {"ParaRNN", "BlockRecurrentAttention", "LEM", "LRU", "NewtonBlocks"}
+    name : {"ParaRNN", "UnequalParaRNN", "BlockRecurrentAttention", "LEM", "LRU", "NewtonBlocks"}
         Class of `tsrnn.layers`.
     options : dict
         Its arguments but for the sizes and the number of layers.
@@ -66,7 +73,8 @@ def layer_choice(cell: str | Cell, options: Mapping[str, Any] | None = None) -> 
     cell : str or Cell
         One of `CELLS`, or a user's, which `ParaRNN` runs.
     options : mapping, optional
-        Arguments of the layers by name; None leaves one at the default of the cell.
+        Arguments of the layers by name; None leaves one at the default of the cell. A
+        `block_size` of several sizes is that of `UnequalParaRNN`.
 
     Returns
     -------
@@ -95,7 +103,16 @@ def layer_choice(cell: str | Cell, options: Mapping[str, Any] | None = None) -> 
     else:
         name, defaults = CELLS[cell].layer, CELLS[cell].options
     chosen = {"cell": defaults["cell"]} if "cell" in defaults else {}
-    for option, value in ({} if options is None else options).items():
+    options = {} if options is None else options
+    if _is_several(options.get("block_size")):
+        if name != "ParaRNN" or isinstance(cell, Cell):
+            called = cell.name if isinstance(cell, Cell) else cell
+            raise ValueError(
+                "block_size of several sizes is a choice of cell='rnn', 'gru' and 'lstm'; got "
+                f"{options['block_size']!r} with cell={called!r}. Give one size"
+            )
+        name = "UnequalParaRNN"
+    for option, value in options.items():
         if value is not None and option not in _arguments(name):
             takers = [repr(c) for c, entry in CELLS.items() if option in _arguments(entry.layer)]
             takers = ["'rnn'"] if option == "nonlinearity" else takers  # ParaRNN refuses the others
@@ -104,13 +121,68 @@ def layer_choice(cell: str | Cell, options: Mapping[str, Any] | None = None) -> 
                 f"{option} is no choice of cell={called!r}, only of {', '.join(takers)}; got "
                 f"{value!r}. Leave it out"
             )
-        if value is not None and option in SIZES:
+        if _is_several(value) and option == "block_size":
+            value = [check_sizes(block_size=size)[0] for size in value]
+        elif value is not None and option in SIZES:
             if not isinstance(value, Integral) or isinstance(value, bool):
                 raise TypeError(f"{option} must be a positive integer; got {value!r}")
             (value,) = check_sizes(**{option: int(value)})
         if value is not None or option in defaults:
             chosen[option] = defaults[option] if value is None else value
     return LayerChoice(name, chosen | {k: v for k, v in defaults.items() if k not in chosen})
+
+
+def _is_several(value: Any) -> bool:
+    """True of a sequence of sizes, of Python or numpy."""
+    return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
+
+
+def with_options(
+    choice: LayerChoice, options: Any, cell: Any, arguments: Collection[str]
+) -> LayerChoice:
+    """Layers with further arguments, the `layer_options` of a model.
+
+    Parameters
+    ----------
+    choice : LayerChoice
+    options : mapping or None
+        Arguments of the layer by name.
+    cell : str or Cell
+        Of the model, for messages.
+    arguments : collection of str
+        Options that are arguments of the model, which are given by themselves.
+
+    Returns
+    -------
+    LayerChoice
+
+    Raises
+    ------
+    TypeError
+        If the options are no mapping.
+    ValueError
+        If the layer has no such argument, or the model has it.
+
+    Examples
+    --------
+    >>> from tsrnn.layers import layer_choice, with_options
+    >>> with_options(layer_choice("lru"), {"r_min": 0.9}, "lru", ["block_size"])
+    LayerChoice(name='LRU', options={'r_min': 0.9})
+    """
+    if options is None:
+        return choice
+    if not isinstance(options, Mapping):
+        raise TypeError(f"layer_options must be a dict or None; got {options!r}")
+    legal = _arguments(choice.name)
+    known = [option for option in legal if option not in (*NOT_OPTIONS, *arguments)]
+    for option in options:
+        if option not in known:
+            also = f"; give {option} by itself" if option in arguments and option in legal else ""
+            raise ValueError(
+                f"layer_options of cell={cell!r} may hold {known}, see tsrnn.layers.{choice.name}; "
+                f"got {option!r}{also}"
+            )
+    return choice._replace(options=choice.options | dict(options))
 
 
 def with_engine(choice: LayerChoice, engine: str) -> LayerChoice:

@@ -1,7 +1,7 @@
 """Initialisation of the parameters of a layer, each scheme drawing from a generator given."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Real
 from typing import Any
@@ -67,12 +67,16 @@ def draw_stable(
     params: Tensor,
     bias: Tensor | None,
     generator: torch.Generator | None,
+    start: str = "stable",
 ) -> None:
-    """Draw contractions as recurrent matrices, other parameters small, forget gates open."""
+    """Draw recurrent matrices that expand nothing, other parameters small, forget gates open.
+
+    `start` is one of `MATRICES`.
+    """
     draw_uniform([weight_ih], 1 / math.sqrt(weight_ih.shape[1]), generator)
     matrices = matrices_of(cell, params)
     for matrix in matrices.values():
-        matrix.copy_(_contractions(matrix, generator))
+        matrix.copy_(MATRICES[start](matrix, generator))
     others = params[sum(matrix[0].numel() for matrix in matrices.values()) :]
     draw_uniform([others], 1 / math.sqrt(max(cell.p, 1)), generator)
     if bias is not None:
@@ -84,25 +88,42 @@ def draw_stable(
 
 def _contractions(like: Tensor, generator: torch.Generator | None) -> Tensor:
     """Blocks r Q of shape (K, d_s, d_s): Q orthogonal (Haar), r^2 uniform on [0, 1]."""
-    count, size, _ = like.shape
-    q, r = torch.linalg.qr(like.new_empty(count, size, size).normal_(generator=generator))
-    q = q * torch.diagonal(r, dim1=1, dim2=2).sign()[:, None, :]  # without it Q is not uniform
-    radius = like.new_empty(count).uniform_(generator=generator).sqrt()
+    q = _orthogonal(like, generator)
+    radius = like.new_empty(len(like)).uniform_(generator=generator).sqrt()
     return radius[:, None, None] * q
+
+
+def _orthogonal(like: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Orthogonal blocks (K, d_s, d_s), uniform over all of them (Haar)."""
+    q, r = torch.linalg.qr(like.new_empty(like.shape).normal_(generator=generator))
+    return q * torch.diagonal(r, dim1=1, dim2=2).sign()[:, None, :]  # without it Q is not uniform
+
+
+def _identity(like: Tensor, _: torch.Generator | None) -> Tensor:
+    """Identity matrices (K, d_s, d_s)."""
+    return torch.eye(like.shape[1], dtype=like.dtype, device=like.device).expand_as(like)
+
+
+# Starts of recurrent matrices of which no singular value is above 1.
+MATRICES: dict[str, Callable[[Tensor, torch.Generator | None], Tensor]] = {
+    "stable": _contractions,
+    "orthogonal": _orthogonal,
+    "identity": _identity,
+}
 
 
 def draw_chrono(cell: Cell, bias: Tensor, length: float, generator: torch.Generator | None) -> None:
     """Draw biases of gates by which units remember from one step to `length`; others are zero."""
     bias.zero_()
     fields = bias.view(cell.m, -1)
-    for keep, sign in (("u_f", 1.0), ("u_z", -1.0)):  # z of a GRU lets the new in
-        fields_of = gate(cell, keep)
-        if fields_of is not None:
-            drawn = torch.empty_like(fields[fields_of]).uniform_(
-                1.0, length - 1.0, generator=generator
-            )
-            fields[fields_of] = sign * drawn.log()
     forget, new = gate(cell, "u_f"), gate(cell, "u_i")
+    # z of a GRU lets the new in; without a reset gate beside it u_z enters a state of that name.
+    update = gate(cell, "u_z") if gate(cell, "u_r") is not None else None
+    for drawn, sign in ((forget, 1.0), (update, -1.0)):
+        if drawn is not None:
+            lengths = torch.empty_like(fields[drawn])
+            lengths.uniform_(1.0, length - 1.0, generator=generator)
+            fields[drawn] = sign * lengths.log()
     if forget is not None and new is not None:
         fields[new] = -fields[forget]
 

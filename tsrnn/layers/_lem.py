@@ -26,7 +26,8 @@ class LEM(CellStack):
             + \overline{\Delta t}_n \odot \tanh(W_y z_n + V_y u_n + b_y),
 
     with the logistic function :math:`\hat\sigma`. The output is y; layer l > 1 takes that of
-    layer l - 1 as its u. For :math:`\Delta t \le 1` all states stay in [-1, 1].
+    layer l - 1 as its u. Gate 1 sets the pace of the fast states z, gate 2 that of the slow
+    states y. For :math:`\Delta t \le 1` all states stay in [-1, 1].
 
     Parameters
     ----------
@@ -38,6 +39,10 @@ class LEM(CellStack):
     dt : float, default 1
         :math:`\Delta t`, the largest time step. The paper searches below 2 and finds values from
         1 / sqrt(sequence length) to 1 to do well (B.1).
+    min_step : float, default 0
+        Lower end of the range in which time steps are clipped, at most `dt`: 2**-i with
+        ``dt=1`` for Figure 6 of the paper. With `dt` all steps are `dt`, the model without
+        multiscale of Table 9, whose parameters of the gates 1 and 2 have no effect.
     block_size : int, optional
         Size d_s of the blocks of the matrices W, a divisor of `hidden_size`. By default the
         matrices are full, as published.
@@ -63,13 +68,14 @@ class LEM(CellStack):
         W_1, W_2, W_z, W_y. Matrix W_1 of block k is ``weight_hh_l0[0, :, :, k]``.
     bias_l{l} : Parameter of shape (4 d,)
         b_1, b_2, b_z, b_y.
-    dt : float
+    dt, min_step : float
 
     Raises
     ------
     ValueError
         If a size is not a positive integer, `block_size` does not divide `hidden_size`, `dt` is
-        not positive, or the initialisation is unknown or lacks what it needs.
+        not positive, `min_step` lies outside [0, dt], or the initialisation is unknown or lacks
+        what it needs.
 
     Notes
     -----
@@ -99,6 +105,7 @@ class LEM(CellStack):
         num_layers: int = 1,
         *,
         dt: float = 1.0,
+        min_step: float = 0.0,
         block_size: int | None = None,
         bias: bool = True,
         dropout: float = 0.0,
@@ -111,7 +118,7 @@ class LEM(CellStack):
         (size,) = check_sizes(hidden_size=hidden_size)
         if block_size is not None:
             _, size = check_block_size(hidden_size, block_size)
-        cell = cells.lem(size, dt)
+        cell = cells.lem(size, dt, min_step)
         check_choice("init", init, INITIALISATIONS)
         check_chrono(init, chrono_length, bias, dt)
         super().__init__(
@@ -119,6 +126,7 @@ class LEM(CellStack):
             called="cell='lem'", device=device, dtype=dtype,
         )  # fmt: skip
         self.dt = float(dt)
+        self.min_step = float(min_step)
         self.init = init
         self.chrono_length = chrono_length
         self.initialise()
@@ -150,8 +158,9 @@ class LEM(CellStack):
 
     def extra_repr(self) -> str:
         """Sizes, for printing."""
+        min_step = f", min_step={self.min_step:g}" if self.min_step else ""
         block_size = "" if self.n_blocks == 1 else f", block_size={self.block_size}"
         return (
             f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}, "
-            f"dt={self.dt:g}{block_size}"
+            f"dt={self.dt:g}{min_step}{block_size}"
         )

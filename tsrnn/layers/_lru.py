@@ -62,6 +62,10 @@ class LRU(LayeredRecurrent):
     trainable_recurrence : bool, default True
         With False :math:`\Lambda`, gamma and B stay as they were drawn and are buffers: the random
         linear network of the paper, of which C, D and :math:`\hat\phi` are trained.
+    constant_input : bool, default False
+        Whether the first number of the state has the constant 1 as its input, and none of u, which
+        the other N - 1 take (Proposition 7): it depends on the number of steps alone, which
+        :func:`tsrnn.interpret.elapsed_steps` reads from it. Of several layers that of the first.
     dropout : float, default 0
         Probability of dropping an output of a layer but the last, in training.
     engine : str, default "auto"
@@ -74,7 +78,8 @@ class LRU(LayeredRecurrent):
     nu_log_l{l}, theta_log_l{l}, gamma_log_l{l} : Parameter or buffer of shape (N,)
         nu and theta as above, and log gamma.
     B_l{l} : Parameter or buffer of shape (2 N, in)
-        Real parts of the N rows of B, then imaginary parts.
+        Real parts of the N rows of B, then imaginary parts; of the first layer with
+        `constant_input` the N - 1 rows of u.
     C_l{l} : Parameter of shape (hidden_size, 2 N)
         Real parts of the N columns of C, then imaginary parts with the sign turned, so that it
         times (Re x, Im x) is Re[C x].
@@ -87,16 +92,16 @@ class LRU(LayeredRecurrent):
     Raises
     ------
     ValueError
-        If a size or a width is not a positive integer, or a radius, `max_phase` or `dropout` lies
-        outside its range.
+        If a size or a width is not a positive integer, a radius, `max_phase` or `dropout` lies
+        outside its range, or `constant_input` leaves no number of the state to the inputs.
 
     Notes
     -----
     D, gamma and the parametrisation of :math:`\Lambda` are those of the unit of Orvieto et al.
     (2023), which the paper builds on; D is a full matrix here, because inputs and outputs may
     differ in number. The paper leaves normalisation layers and residual connections aside, and
-    so does this module. An input that is always 1 beside the others tells the state its own
-    position in the sequence, Proposition 7.
+    so does this module. With `constant_input` B is that of equation (15), but that the numbers of
+    the state that take u take all of its columns, which the equation keeps apart.
 
     References
     ----------
@@ -130,6 +135,7 @@ class LRU(LayeredRecurrent):
         max_phase: float = 2 * math.pi,
         mlp: bool | int | Sequence[int] = True,
         trainable_recurrence: bool = True,
+        constant_input: bool = False,
         dropout: float = 0.0,
         engine: str = "auto",
         device: torch.device | str | None = None,
@@ -154,12 +160,19 @@ class LRU(LayeredRecurrent):
         self.widths = _inner_widths(mlp, hidden_size)
         check_flag("trainable_recurrence", trainable_recurrence)
         self.trainable_recurrence = trainable_recurrence
+        check_flag("constant_input", constant_input)
+        self.constant_input = bool(constant_input)
+        if self.constant_input and units < 2:
+            raise ValueError(
+                "state_units must be at least 2 with constant_input=True, one of them for the "
+                f"constant; got {units}"
+            )
         self.dropout = dropout
         for layer in range(num_layers):
             width = input_size if layer == 0 else hidden_size
             shapes: dict[str, tuple[int, ...]] = {
                 **dict.fromkeys(LOGARITHMS, (units,)),
-                "B": (2 * units, width),
+                "B": (2 * (units - self._constants(layer)), width),
                 "C": (hidden_size, 2 * units),
                 "D": (hidden_size, width),
             }
@@ -206,8 +219,8 @@ class LRU(LayeredRecurrent):
         x, tensors = without_padding(x, lengths), self._tensors(layer)
         start = initial[:, : 2 * self.state_units].unflatten(-1, (2, -1))
         states, end = projected_recurrence(
-            cells.lru(), x, tensors.input_weights().flatten(0, 1), None, tensors.diagonal(),
-            start, lengths, self.engine,
+            cells.lru(), x, tensors.input_weights().flatten(0, 1), tensors.constant(),
+            tensors.diagonal(), start, lengths, self.engine,
         )  # fmt: skip
         readout = nn.functional.linear(states.flatten(-2), tensors.C)
         readout = readout + nn.functional.linear(x, tensors.D)
@@ -226,8 +239,9 @@ class LRU(LayeredRecurrent):
             if weight.device.type != "cpu":
                 return  # kernels of other devices are compiled where they are first used
             prepare_projected(
-                cells.lru(), weight.shape[1], False, weight.dtype, self.engine, verbose=verbose
-            )
+                cells.lru(), weight.shape[1], bool(self._constants(layer)), weight.dtype,
+                self.engine, verbose=verbose,
+            )  # fmt: skip
 
     def recurrent_parameters(self) -> list[nn.Parameter]:
         """Nu, theta and gamma of every layer, as logarithms; none where they are not trained."""
@@ -247,7 +261,10 @@ class LRU(LayeredRecurrent):
         return [torch.stack([a, -b, b, a], -1).unflatten(-1, (2, 2)) for a, b in parts]
 
     def input_weights(self, layer: int = 0) -> Tensor:
-        """Weights gamma B of the inputs in the state: complex, shape (N, in), without gradient."""
+        """Weights gamma B of the inputs in the state: complex, shape (N, in), without gradient.
+
+        That of the constant is gamma, in a row that is zero here.
+        """
         return torch.complex(*self._tensors(layer).input_weights().detach())
 
     def extra_repr(self) -> str:
@@ -256,6 +273,10 @@ class LRU(LayeredRecurrent):
             f"{self.input_size}, {self.hidden_size}, state_units={self.state_units}, "
             f"num_layers={self.num_layers}"
         )
+
+    def _constants(self, layer: int) -> int:
+        """Numbers of the state of a layer whose input is the constant 1: one or none."""
+        return int(self.constant_input and layer == 0)
 
     def _tensors(self, layer: int) -> LayerTensors:
         return LayerTensors(*(getattr(self, f"{name}_l{layer}") for name in LayerTensors._fields))
@@ -267,7 +288,7 @@ class LayerTensors(NamedTuple):
     nu_log: Tensor  # (N,)
     theta_log: Tensor  # (N,)
     gamma_log: Tensor  # (N,)
-    B: Tensor  # (2 N, in)
+    B: Tensor  # (2 N, in); (2 (N - 1), in) where the first number of the state has a constant
     C: Tensor  # (hidden, 2 N), imaginary parts with the sign turned
     D: Tensor  # (hidden, in)
 
@@ -277,8 +298,17 @@ class LayerTensors(NamedTuple):
         return torch.stack([angle.cos(), angle.sin()]) * torch.exp(-self.nu_log.exp())
 
     def input_weights(self) -> Tensor:
-        """Real and imaginary parts (2, N, in) of gamma B."""
-        return self.B.unflatten(0, (2, -1)) * self.gamma_log.exp()[:, None]
+        """Real and imaginary parts (2, N, in) of gamma B, zero for the constant."""
+        B = self.B.unflatten(0, (2, -1))
+        B = nn.functional.pad(B, (0, 0, len(self.gamma_log) - B.shape[1], 0))
+        return B * self.gamma_log.exp()[:, None]
+
+    def constant(self) -> Tensor | None:
+        """Constant added to real and imaginary parts, (2 N,); None without one."""
+        units = len(self.gamma_log)
+        if len(self.B) == 2 * units:
+            return None
+        return nn.functional.pad(self.gamma_log[:1].exp(), (0, 2 * units - 1))
 
 
 class Ring(NamedTuple):

@@ -12,6 +12,7 @@ from tsrnn.layers._checks import check_choice, check_sizes
 from tsrnn.layers._initialisation import draw_linear
 from tsrnn.layers._recurrent import Recurrent
 from tsrnn.layers._stack import CellStack, Linear
+from tsrnn.layers._unequal import UnequalParaRNN
 
 AGGREGATIONS = ("linear", "fc", "ffn")
 
@@ -181,7 +182,7 @@ class RecurrentNetwork(nn.Module):
     @property
     def sums_blocks(self) -> bool:
         """Whether the output is a sum over blocks, so that there are `contributions`."""
-        return self.ffn is None and isinstance(self.rnn, CellStack)
+        return self.ffn is None and isinstance(self.rnn, CellStack | UnequalParaRNN)
 
     def constant(self) -> Tensor:
         """Constant c of the output, (output_size,), to which `contributions` are added."""
@@ -212,7 +213,7 @@ class RecurrentNetwork(nn.Module):
         ValueError
             If the aggregation is not linear, or the layers have no blocks: there is no such sum.
         """
-        if not isinstance(self.rnn, CellStack):
+        if not isinstance(self.rnn, CellStack | UnequalParaRNN):
             raise ValueError(
                 f"contributions by block exist for layers of blocks; {type(self.rnn).__name__} "
                 "has none"
@@ -223,6 +224,10 @@ class RecurrentNetwork(nn.Module):
                 f"{self.aggregation!r} the "
                 "blocks act together. Fit with aggregation='linear' to get them"
             )
+        if isinstance(self.rnn, UnequalParaRNN):
+            weight = self.output.weight
+            parts = [states[..., units] @ weight[:, units].T for units in self.rnn.block_units()]
+            return torch.stack(parts, -2)
         fields = (self.rnn.block_size, self.rnn.n_blocks)
         return torch.einsum(
             "...ik,oik->...ko",

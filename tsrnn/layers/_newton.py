@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Real
+from typing import Any
+
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from tsrnn.kernels import cells
 from tsrnn.layers._checks import check_block_size, check_choice
@@ -13,10 +17,60 @@ from tsrnn.layers._stack import CellStack
 INITIALISATIONS = ("paper", "stable")
 
 
+class _Bounded(torch.autograd.Function):
+    """Clamp whose gradient is zero only where a step against it would leave the bounds.
+
+    Steps of an optimiser with it are those of projection onto the bounds: unlike those of
+    `torch.clamp`, they lead back from a bound when the gradient turns.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(values: Tensor, limit: float) -> Tensor:
+        return values.clamp(-limit, limit)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, float], output: Tensor) -> None:
+        values, ctx.limit = inputs
+        ctx.save_for_backward(values)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        (values,) = ctx.saved_tensors
+        leaves = (values.abs() >= ctx.limit) & (values * g < 0)
+        return torch.where(leaves, torch.zeros_like(g), g), None
+
+
+def bounded(values: Tensor, limit: float | None) -> Tensor:
+    """Recurrent parameters within +-limit; as they are where there is none."""
+    if limit is None:
+        return values
+    if torch.is_grad_enabled():
+        bounded_values: Tensor = _Bounded.apply(values, limit)
+        return bounded_values
+    return values.clamp(-limit, limit)
+
+
+def check_limit(value: Any) -> float | None:
+    """Largest recurrent parameter, None or a positive number, or an error."""
+    if value is None:
+        return None
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < math.inf:
+        raise ValueError(f"max_recurrent must be a positive number or None; got {value!r}")
+    return float(value)
+
+
 class _NewtonStack(CellStack):
     """Stack of cells whose parameters are drawn as in the appendix of Danieli et al. (2025)."""
 
     init: str
+    max_recurrent: float | None
+
+    def weights(self, layer: int) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Projection (m K, in), recurrent parameters within their bounds and bias of a layer."""
+        weight_ih, weight_hh, bias = super().weights(layer)
+        return weight_ih, bounded(weight_hh, self.max_recurrent), bias
 
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
@@ -29,7 +83,7 @@ class _NewtonStack(CellStack):
         of half-lives short to long, as in `ParaRNN`.
         """
         for layer in range(self.num_layers):
-            weight_ih, weight_hh, bias = self.weights(layer)
+            weight_ih, weight_hh, bias = super().weights(layer)
             params = weight_hh.view(self.cell.p, self.n_blocks)
             if self.init == "stable":
                 draw_stable(self.cell, weight_ih, params, bias, generator)
@@ -72,6 +126,8 @@ class NewtonGRU(_NewtonStack):
         Probability of dropping an output of a layer but the last, in training.
     init : {"paper", "stable"}, default "paper"
         See `reset_parameters`.
+    max_recurrent : float, optional
+        Bound of the absolute values of a, see Notes; none by default. 0.5 and 0.9 in the paper.
     engine : str, default "auto"
         Engine of `tsrnn.kernels.recurrence` that runs the layers.
     device, dtype
@@ -88,13 +144,21 @@ class NewtonGRU(_NewtonStack):
     Raises
     ------
     ValueError
-        If a size is not a positive integer, or `init` or `dropout` is not legal.
+        If a size is not a positive integer, or `init`, `dropout` or `max_recurrent` is not legal.
+
+    Notes
+    -----
+    Danieli et al. "clip the norm of a and c", of language models to 0.5 (appendix C.1), of most
+    synthetic tasks to 0.9 (C.2), which bounds the Jacobians. They do not say more; we take the
+    norm of the matrix diag(a), its largest absolute value. The recurrence runs with a clamped to
+    +-`max_recurrent`, whatever optimiser trains it. Its gradient is that of a where a step
+    against it stays within the bounds, and zero where it would leave them, so that training
+    goes as if a were clipped after each step. Parity cannot be learned with such a bound.
 
     References
     ----------
     Danieli et al. (2025), "ParaRNN: unlocking parallel training of nonlinear RNNs for large
-    language models". They bound the recurrent parameters by clipping: do so with
-    ``weight_hh_l0.clamp_`` after each step of the optimiser where it is wanted.
+    language models".
 
     Examples
     --------
@@ -114,6 +178,7 @@ class NewtonGRU(_NewtonStack):
         bias: bool = True,
         dropout: float = 0.0,
         init: str = "paper",
+        max_recurrent: float | None = None,
         engine: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -124,6 +189,7 @@ class NewtonGRU(_NewtonStack):
             engine=engine, called="cell='newton-gru'", device=device, dtype=dtype,
         )  # fmt: skip
         self.init = init
+        self.max_recurrent = check_limit(max_recurrent)
         self.initialise()
 
 
@@ -155,6 +221,9 @@ class NewtonLSTM(_NewtonStack):
         Probability of dropping an output of a layer but the last, in training.
     init : {"paper", "stable"}, default "paper"
         See `reset_parameters`.
+    max_recurrent : float, optional
+        Bound of the absolute values of a and c where the A are diagonal, as of `NewtonGRU`; none
+        by default.
     engine : str, default "auto"
         Engine of `tsrnn.kernels.recurrence` that runs the layers.
     device, dtype
@@ -171,8 +240,8 @@ class NewtonLSTM(_NewtonStack):
     Raises
     ------
     ValueError
-        If a size is not a positive integer, `block_size` does not divide `hidden_size`, or
-        `init` or `dropout` is not legal.
+        If a size is not a positive integer, `block_size` does not divide `hidden_size`, `init`,
+        `dropout` or `max_recurrent` is not legal, or this is given with blocks.
 
     Notes
     -----
@@ -203,17 +272,24 @@ class NewtonLSTM(_NewtonStack):
         bias: bool = True,
         dropout: float = 0.0,
         init: str = "paper",
+        max_recurrent: float | None = None,
         engine: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         hidden_size, block_size = check_block_size(hidden_size, block_size)
         check_choice("init", init, INITIALISATIONS)
+        if max_recurrent is not None and block_size > 1:
+            raise ValueError(
+                "max_recurrent bounds recurrent matrices that are diagonal, of block_size=1; got "
+                f"max_recurrent={max_recurrent!r} with block_size={block_size}. Leave it out"
+            )
         super().__init__(
             input_size, hidden_size, num_layers, cells.newton_lstm(block_size), bias=bias,
             dropout=dropout, engine=engine, called="cell='newton-lstm'", device=device, dtype=dtype,
         )  # fmt: skip
         self.init = init
+        self.max_recurrent = check_limit(max_recurrent)
         self.initialise()
 
     def extra_repr(self) -> str:

@@ -12,6 +12,7 @@ from tsrnn.kernels import Cell, cells, check_engine, prepare, recurrence, withou
 from tsrnn.layers._cells import check_cell
 from tsrnn.layers._checks import check_sizes, check_tensor_kind
 from tsrnn.layers._initialisation import draw_newton, draw_uniform
+from tsrnn.layers._newton import bounded, check_limit
 from tsrnn.layers._recurrent import Recurrent, last_output
 from tsrnn.layers._stack import matrices_of, matrix_names
 
@@ -56,6 +57,9 @@ class NewtonBlocks(Recurrent):
         A divisor of the width of a block; 4 in the paper.
     mlp_size : int, optional
         Width of a and b; 8/3 `hidden_size`, rounded up, by default.
+    max_recurrent : float, optional
+        Bound of the absolute values of the recurrent parameters, as of `NewtonGRU`; none by
+        default, 0.5 in the paper.
     engine : str, default "auto"
         Engine of `tsrnn.kernels.recurrence` that runs the layers.
     device, dtype
@@ -74,7 +78,8 @@ class NewtonBlocks(Recurrent):
     ------
     ValueError
         If a size is not a positive integer, `n_heads` does not divide the width of a
-        block, the cell is unknown, or the engine cannot run it.
+        block, the cell is unknown, the engine cannot run it, or `max_recurrent` is no positive
+        number.
 
     Notes
     -----
@@ -111,6 +116,7 @@ class NewtonBlocks(Recurrent):
         conv_size: int = 4,
         n_heads: int = 1,
         mlp_size: int | None = None,
+        max_recurrent: float | None = None,
         engine: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -135,12 +141,13 @@ class NewtonBlocks(Recurrent):
         self.cell = RECURRENCES[cell]()
         check_engine(engine, self.cell, f"cell={cell!r}")
         self.engine = engine
+        self.max_recurrent = limit = check_limit(max_recurrent)
         self.matrix_names = matrix_names(self.cell)
         self.state_size = hidden_size + (self.cell.n + conv_size - 1) * self.units
         kind: dict[str, Any] = {"device": device, "dtype": dtype}
         self.input = nn.Linear(input_size, hidden_size, **kind)
         self.mixers = nn.ModuleList(
-            Mixer(hidden_size, self.units, self.cell, conv_size, n_heads, engine, **kind)
+            Mixer(hidden_size, self.units, self.cell, conv_size, n_heads, limit, engine, **kind)
             for _ in range(num_layers)
         )
         self.mlps = nn.ModuleList(MLP(hidden_size, width, **kind) for _ in range(num_layers))
@@ -189,7 +196,8 @@ class NewtonBlocks(Recurrent):
 
     def recurrent_blocks(self) -> list[dict[str, Tensor]]:
         """Diagonal entries (units, 1, 1) of the recurrent matrices of every block, by name."""
-        return [matrices_of(self.cell, mixer.params.detach()) for mixer in self.mixers]  # type: ignore[operator]
+        params = [mixer.recurrent_params().detach() for mixer in self.mixers]  # type: ignore[operator]
+        return [matrices_of(self.cell, each) for each in params]
 
     def extra_repr(self) -> str:
         """Sizes, for printing."""
@@ -206,11 +214,13 @@ class Mixer(nn.Module):
         cell: Cell,
         conv_size: int,
         n_heads: int,
+        max_recurrent: float | None,
         engine: str,
         **kind: Any,
     ) -> None:
         super().__init__()
         self.cell = cell
+        self.max_recurrent = max_recurrent
         self.engine = engine
         self.before = nn.RMSNorm(size, eps=EPSILON, **kind)
         self.inwards = nn.Linear(size, 2 * units, bias=False, **kind)
@@ -240,13 +250,17 @@ class Mixer(nn.Module):
             mixed = self.conv(seen.mT).mT
         v = nn.functional.silu(mixed)
         states, final = recurrence(
-            self.cell, self.inputs(v), self.params, start.unflatten(-1, (self.cell.n, -1)),
-            lengths, self.engine, outputs_only=True,
+            self.cell, self.inputs(v), self.recurrent_params(),
+            start.unflatten(-1, (self.cell.n, -1)), lengths, self.engine, outputs_only=True,
         )  # fmt: skip
         y = states.flatten(-2) + self.skip * v
         change = self.outwards(self.gated(y * nn.functional.silu(gate)))
         recent = _last_steps(seen, self.conv.kernel_size[0] - 1, lengths)
         return change, torch.cat([final.flatten(1), recent.flatten(1)], -1)
+
+    def recurrent_params(self) -> Tensor:
+        """Parameters (p, units) of the recurrence, within their bounds."""
+        return bounded(self.params, self.max_recurrent)
 
     def inputs(self, v: Tensor) -> Tensor:
         """Projected inputs (B, T, m, units) of the recurrence, head by head."""

@@ -8,7 +8,13 @@ from torch import nn
 from tsrnn.kernels import Cell, cells
 from tsrnn.layers._cells import check_cell
 from tsrnn.layers._checks import check_block_size, check_choice
-from tsrnn.layers._initialisation import check_chrono, draw_chrono, draw_stable, draw_uniform
+from tsrnn.layers._initialisation import (
+    MATRICES,
+    check_chrono,
+    draw_chrono,
+    draw_stable,
+    draw_uniform,
+)
 from tsrnn.layers._stack import CellStack, gate
 
 BLOCKS: dict[str, Callable[..., Cell]] = {
@@ -18,7 +24,7 @@ BLOCKS: dict[str, Callable[..., Cell]] = {
 }
 NONLINEARITIES = ("tanh", "relu", "identity")
 BLOCK_SIZE = 2  # the smallest block that can hold a damped wave
-INITIALISATIONS = ("stable", "uniform", "chrono")
+INITIALISATIONS = (*MATRICES, "uniform", "chrono")
 
 
 class ParaRNN(CellStack):
@@ -55,7 +61,7 @@ class ParaRNN(CellStack):
         Whether b is there.
     dropout : float, default 0
         Probability of dropping an output of a layer but the last, in training.
-    init : {"stable", "uniform", "chrono"}, default "stable"
+    init : {"stable", "orthogonal", "identity", "uniform", "chrono"}, default "stable"
         See `reset_parameters`.
     chrono_length : float, optional
         T_max of ``init="chrono"``: the longest dependency expected, in steps, above 2.
@@ -128,7 +134,7 @@ class ParaRNN(CellStack):
             hidden_size, block_size = check_block_size(hidden_size, block_size)
         block = _block_cell(cell, block_size, nonlinearity)
         check_choice("init", init, INITIALISATIONS)
-        if init == "chrono" and gate(block, "u_f") is None and gate(block, "u_z") is None:
+        if init == "chrono" and gate(block, "u_f") is None and gate(block, "u_r") is None:
             raise ValueError(
                 "init='chrono' draws biases of gates, which cell='lstm' and 'gru' have and this "
                 f"cell ({block.name}) has not. Take one of these, or another init"
@@ -152,7 +158,16 @@ class ParaRNN(CellStack):
         that states neither explode nor, for the blocks near r = 1, are forgotten at once.
         Half-lives are spread from one step to long. W_x is uniform with variance
         1 / (3 in), b is zero but for the forget gate of "lstm", where it is 1. Parameters of
-        a user's cell are uniform on (-1/sqrt(p), 1/sqrt(p)). With ``init="uniform"`` W_x and b are
+        a user's cell are uniform on (-1/sqrt(p), 1/sqrt(p)).
+
+        With ``init="orthogonal"`` all r are 1, and with ``init="identity"`` (Le et al., 2015)
+        the blocks are identity matrices; the rest is as with "stable". Of an ordinary network,
+        ``block_size=hidden_size``, "stable" draws one r for the whole matrix, which may forget
+        within a few steps, and a matrix that is "uniform" has eigenvalues up to about
+        1 / sqrt(3). These two begin with eigenvalues of modulus 1: an orthogonal matrix has
+        waves of all periods (C-1), the identity d features R-1.
+
+        With ``init="uniform"`` W_x and b are
         uniform on (-1/sqrt(d), 1/sqrt(d)), as in :class:`torch.nn.RNN`, and blocks on
         (-1/sqrt(d_s), 1/sqrt(d_s)), as there if a block is a network by itself; with the bound
         of the whole they would forget at once. With
@@ -163,9 +178,9 @@ class ParaRNN(CellStack):
         """
         for layer in range(self.num_layers):
             weight_ih, weight_hh, bias = self.weights(layer)
-            if self.init == "stable":
+            if self.init in MATRICES:
                 params = weight_hh.view(self.cell.p, self.n_blocks)
-                draw_stable(self.cell, weight_ih, params, bias, generator)
+                draw_stable(self.cell, weight_ih, params, bias, generator, self.init)
             else:
                 shared = [p for p in (weight_ih, bias) if p is not None]
                 draw_uniform(shared, self.hidden_size**-0.5, generator)
@@ -174,8 +189,8 @@ class ParaRNN(CellStack):
                 draw_chrono(self.cell, bias, self.chrono_length, generator)
 
     def recurrent_parameters(self) -> list[nn.Parameter]:
-        """Recurrent matrices, if they start stable."""
-        return super().recurrent_parameters() if self.init == "stable" else []
+        """Recurrent matrices, if they start as maps that expand nothing."""
+        return super().recurrent_parameters() if self.init in MATRICES else []
 
     def extra_repr(self) -> str:
         """Sizes, for printing."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Protocol
@@ -157,7 +157,9 @@ SPACES: dict[str, Space] = {
 }
 _WINDOWS = (1, 2, 4)  # input sizes, in horizons
 # Options that only some cells of ParaRNNForecaster take: with them the cell is not searched.
-_OF_SOME_CELLS = ("nonlinearity", "init", "chrono_length", "n_states", "window", "n_heads")
+_OF_SOME_CELLS = (
+    "nonlinearity", "init", "chrono_length", "n_states", "window", "n_heads", "layer_options",
+)  # fmt: skip
 _WITH_BLOCKS = ("rnn", "gru", "lstm", "attention", "lem")  # cells that have a block_size
 
 
@@ -275,6 +277,8 @@ def default_space(forecaster: Any) -> Space:
     if names[0] == "ParaRNNForecaster":
         if _changed(forecaster).intersection(_OF_SOME_CELLS):
             space.pop("cell")
+        if isinstance(block, Sequence):  # of several sizes, whose sum divides the layer width
+            block = sum(block)
         if cell not in _WITH_BLOCKS:
             space.pop("block_size")  # a user's cell is a block of as many units as it has outputs
             block = getattr(cell, "n_outputs", None)
