@@ -21,7 +21,7 @@ help:
 	@echo 'make demo    set up .venv and run examples/01_quickstart.py'
 	@echo 'make test    run the tests'
 	@echo 'make lint    check style, format and types'
-	@echo 'make bench   run the benchmarks one after the other'
+	@echo 'make bench   run the benchmarks one after the other; of long ones, print the kept results'
 	@echo 'make docs    build the documentation into docs/_build/html'
 	@echo 'make clean   remove what was built, but keep .venv'
 	@echo
@@ -47,7 +47,10 @@ lint: .venv/.installed
 	cd build/typing && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache
 
 bench: .venv/.installed
-	@set -e; for script in $(BENCHMARKS); do echo "$$script"; $(BIN)/python "$$script"; done
+	@set -e; for script in $(BENCHMARKS); do \
+		only=; if grep -q -- --print-only "$$script"; then only=--print-only; fi; \
+		echo "$$script $$only"; $(BIN)/python "$$script" $$only; \
+	done
 
 # Examples run two at a time, a thread each.
 docs: .venv/.installed-docs

@@ -14,7 +14,7 @@ Sequences are a tensor (N, T, d), a list of arrays (T_i, d), padded batch by bat
 with a length whose items at a tensor of rows are a tensor (B, T, d), which can draw noise when it
 is asked. Labels are integers (N,), targets are floats (N, d_out): their type decides. The result
 is of plain values, fit for `_runs.py`. Test data are read once, with the weights that were best on
-the validation part; the time of that does not count.
+the validation part; the time of that does not count. A run that diverged has no scores.
 """
 
 from __future__ import annotations
@@ -167,8 +167,8 @@ def train(
     """Train on "train", choose by "validation", and score "test".
 
     `watch` gets the network and the epoch, at the start and after each whole epoch. A network
-    whose loss is no longer finite, or beyond 1e4, ends there and "diverged" is true; "test" is
-    that of its best weights all the same.
+    whose loss is no longer finite, or beyond 1e4, ends there: "diverged" is true, and "validation",
+    "test" and "test_loss" are None.
     """
     sequences, y = parts["train"]
     slow = network.recurrent_parameters() if recipe.slow else []
@@ -176,7 +176,8 @@ def train(
     optimiser = torch.optim.Adam(groups)
     rate = Rate(optimiser, recipe)
     sign = -1 if y.is_floating_point() else 1  # of a score that is better when greater
-    best: dict[str, Any] = {"epoch": 0.0, "score": -math.inf, "state": network.state_dict()}
+    best: dict[str, Any] = {"epoch": 0.0, "score": -math.inf,
+                            "state": copy.deepcopy(network.state_dict())}  # fmt: skip
     course: list[dict[str, float]] = []
     losses: list[float] = []
     start, training, seen, diverged = seconds(), 0.0, 0, False
@@ -215,12 +216,15 @@ def train(
                 watch(network, rate.epoch)
         if late or rate.value < recipe.last_rate:
             break
+    minutes = (seconds() - start) / 60
     network.load_state_dict(best["state"])
-    test_loss, test = evaluate(network, parts["test"])
+    scores: dict[str, float | None] = {"validation": None, "test": None, "test_loss": None}
+    if not diverged:
+        test_loss, test = evaluate(network, parts["test"])
+        scores = {"validation": sign * best["score"], "test": test, "test_loss": test_loss}
     return {
         "parameters": sum(p.numel() for p in network.parameters()),
-        "epochs": round(seen / len(y), 3), "minutes": round((seconds() - start) / 60, 2),
+        "epochs": round(seen / len(y), 3), "minutes": round(minutes, 2),
         "sequences_a_second": round(seen / max(training, 1e-9), 1), "best_epoch": best["epoch"],
-        "validation": sign * best["score"], "test": test, "test_loss": test_loss,
-        "diverged": diverged, "course": course,
+        **scores, "diverged": diverged, "course": course,
     }  # fmt: skip

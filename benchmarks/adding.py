@@ -233,11 +233,11 @@ def first_below(course: np.ndarray, goal: float) -> str:
     return f"{below[0, 0]:.0f} ({below[0, 1] / 60:.1f})" if len(below) else ""
 
 
-def print_runs(keys: list[Key]) -> None:
+def print_runs(keys: list[Key], results: Path) -> None:
     """Table of the runs that are there."""
     rows: list[list[object]] = []
     for key in keys:
-        if (result := read_result(FOLDER, key)) is None:
+        if (result := read_result(results, key)) is None:
             continue
         reached = [first_below(course_of(result), goal) for goal in GOALS]
         rows.append([key["length"], key["model"], result["parameters"], key["seed"],
@@ -248,7 +248,7 @@ def print_runs(keys: list[Key]) -> None:
     print_table(header, rows)
 
 
-def plot(keys: list[Key], folder: Path) -> None:
+def plot(keys: list[Key], results: Path, folder: Path) -> None:
     """Figure a length: errors by iteration and by processor minutes, a line a run."""
     import matplotlib.pyplot as plt
 
@@ -258,7 +258,7 @@ def plot(keys: list[Key], folder: Path) -> None:
         models = list(MODELS)
         labelled = set()
         for key in keys:
-            result = read_result(FOLDER, key)
+            result = read_result(results, key)
             if (key["recipe"], key["length"]) != (recipe, length) or result is None:
                 continue
             model, course = key["model"], course_of(result)
@@ -286,6 +286,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", help="0 to 9, or 0, by default")
     parser.add_argument("--run-minutes", type=float, help="of training in a run; all by default")
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin none after so many")
+    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
     parser.add_argument("--print-only", action="store_true", help="make no runs")
     parser.add_argument("--plot", type=Path, help="folder for the figures")
     parser.add_argument("--threads", type=int, default=1)
@@ -301,10 +302,10 @@ def main() -> None:
     ]  # fmt: skip
     if not options.print_only:
         print_machine()
-        run_all(FOLDER, keys, train, options.minutes)
-    print_runs(keys)
+        run_all(options.results, keys, train, options.minutes)
+    print_runs(keys, options.results)
     if options.plot:
-        plot(keys, options.plot)
+        plot(keys, options.results, options.plot)
 
 
 if __name__ == "__main__":

@@ -92,14 +92,14 @@ def shared_variance(process: RNNProcess) -> list[str]:
     """Share of the mean's variance that sequences with the same last inputs have in common."""
     X, other = (process.inputs(1024, random_state=seed) for seed in (1, 2))
     f = process.mean(X)
-    found = []
+    shares = []
     for memory in MEMORIES:
         mixed = other.copy()
         mixed[:, -memory:] = X[:, -memory:]
         g = process.mean(mixed)
         common = ((f - f.mean(0)) * (g - g.mean(0))).mean(0).sum()
-        found.append(f"{common / f.var(0).sum():.3f}")
-    return found
+        shares.append(f"{common / f.var(0).sum():.3f}")
+    return shares
 
 
 def print_processes(names: list[str]) -> None:
@@ -132,7 +132,7 @@ def replicate(name: str, seed: int, options: argparse.Namespace) -> dict[str, fl
     X, z = process.sample(options.samples, random_state=generator)
     X_test, z_test = process.sample(options.test, random_state=generator)
     lags, lags_test = X[..., 0], X_test[..., 0]
-    found = {
+    errors = {
         "variance of z": float(np.square(z_test - z.mean(0)).mean()),
         "least squares": test_error(LinearRegression().fit(lags, z), lags_test, z_test),
     }
@@ -140,14 +140,14 @@ def replicate(name: str, seed: int, options: argparse.Namespace) -> dict[str, fl
         start = time.perf_counter()
         try:
             model = fitted(size, seed, options).fit(X, z)
-            found[str(size)] = test_error(model, X_test, z_test)
+            errors[str(size)] = test_error(model, X_test, z_test)
             epochs = f"best of {len(model.history_)} epochs {model.best_epoch_}"
         except FloatingPointError:
-            found[str(size)], epochs = float("nan"), "diverged"
+            errors[str(size)], epochs = float("nan"), "diverged"
         if options.verbose:
-            print(f"{name}, replicate {seed}, d_s = {size}: {found[str(size)]:.4f}, {epochs}, "
+            print(f"{name}, replicate {seed}, d_s = {size}: {errors[str(size)]:.4f}, {epochs}, "
                   f"{time.perf_counter() - start:.0f} s", flush=True)  # fmt: skip
-    return found
+    return errors
 
 
 def paired(values: np.ndarray, others: np.ndarray) -> str:
@@ -159,8 +159,8 @@ def paired(values: np.ndarray, others: np.ndarray) -> str:
 
 
 def print_errors(name: str, options: argparse.Namespace) -> None:
-    found = [replicate(name, seed, options) for seed in range(options.replicates)]
-    errors = {key: np.array([row[key] for row in found]) for key in found[0]}
+    replicates = [replicate(name, seed, options) for seed in range(options.replicates)]
+    errors = {key: np.array([row[key] for row in replicates]) for key in replicates[0]}
     variance, base = errors["variance of z"], errors[str(options.sizes[-1])]
     before: np.ndarray | None = None
     rows = []

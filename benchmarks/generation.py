@@ -187,12 +187,17 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
+    window = int(math.log2(WINDOW))
+    if not window <= options.shortest <= options.longest:
+        parser.error(f"--shortest must be at least {window} and --longest at least --shortest; "
+                     f"got {options.shortest} and {options.longest}")  # fmt: skip
+    if options.heads < 1 or options.width % options.heads:
+        parser.error(f"--heads must divide --width, {options.width}; got {options.heads}")
     torch.set_num_threads(options.threads)
     print_machine()
     print(f"{options.layers} layers of {options.width}, {options.heads} heads, one sequence, "
           "float32\n")  # fmt: skip
-    lengths = [2**i for i in range(max(options.shortest, int(math.log2(WINDOW))),
-                                   options.longest + 1)]  # fmt: skip
+    lengths = [2**i for i in range(options.shortest, options.longest + 1)]
     rows, carried = [], []
     for name in options.models:
         model = new_model(name, options)

@@ -131,11 +131,16 @@ def make(model: str, task: str, recipe: str, start: str, seed: int) -> Recurrent
     return network
 
 
+def has_blocks(model: str) -> bool:
+    """True if recurrent matrices are blocks, for which there is no start "blocks"."""
+    return model in GATED and GATED[model][1]
+
+
 def default_start(model: str) -> str:
     """Start of recurrent matrices: orthogonal for the RNN, which is lost from torch's start."""
     if model not in GATED or model.startswith("chrono"):
         return "default"
-    return "orthogonal" if model == "RNN" else "stable" if GATED[model][1] else "uniform"
+    return "orthogonal" if model == "RNN" else "stable" if has_blocks(model) else "uniform"
 
 
 @torch.no_grad()
@@ -191,7 +196,8 @@ class NoisyRows:
     def __getitem__(self, rows: Tensor) -> Tensor:
         """Sequences (B, T, 96); an image has the same noise in every epoch."""
         if self.shared:
-            x = noise_padded(self.images[rows], self.length, random_state=self.seed, shared=True)
+            images = self.images[rows.numpy()]  # a tensor of one row would drop an axis
+            x = noise_padded(images, self.length, random_state=self.seed, shared=True)
             return torch.from_numpy(x)
         draws = ((row, np.random.default_rng((self.seed, row))) for row in rows.tolist())
         x = [noise_padded(self.images[[row]], self.length, random_state=g) for row, g in draws]
@@ -316,6 +322,7 @@ def keys_of(options: argparse.Namespace, kinds: dict[str, str]) -> Iterator[dict
     for task, seed, model in product(options.tasks, range(options.seeds), options.models):
         start = default_start(model)
         starts = options.starts if options.starts and start != "default" else [start]
+        starts = [start for start in starts if start != "blocks" or not has_blocks(model)]
         for start, rate in product(starts, options.rates):
             key = {"task": task, "data": kinds[task], "recipe": options.recipe,
                    "model": model, "start": start, "rate": rate, "clip": options.clip,
@@ -329,17 +336,17 @@ def print_results(options: argparse.Namespace, kinds: dict[str, str]) -> None:
     for task in options.tasks:
         rows, courses, types = [], [], []
         for key in keys_of(options, kinds):
-            result = read_result(FOLDER, key) if key["task"] == task else None
+            result = read_result(options.results, key) if key["task"] == task else None
             if result is None:
                 continue
             name = [key["model"], key["start"], f"{recipe_of(key).rate:g}", key["seed"]]
             course = result["course"]
+            scores = [f"{result[part]:.2f}" for part in ("validation", "test")]
+            scores = ["diverged"] * 2 if result["diverged"] else scores
             theirs = [table.get(task, {}).get(key["model"], "") for table in (CAI, RUSCH)]
             rows.append([*name, result["parameters"], f"{result['epochs']:.2f}",
                          f"{result['minutes']:.1f}", f"{result['sequences_a_second']:.0f}",
-                         f"{result['validation']:.2f}",
-                         "diverged" if result["diverged"] else f"{result['test']:.2f}",
-                         *theirs])  # fmt: skip
+                         *scores, *theirs])  # fmt: skip
             best = [max((c["validation"] for c in course if c["minutes"] <= m), default=None)
                     for m in options.course]  # fmt: skip
             courses.append([*name, *("" if b is None else f"{b:.1f}" for b in best),
@@ -383,6 +390,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=float("inf"), help="to begin runs in")
     parser.add_argument("--course", nargs="+", type=float, default=[1, 2, 4, 6])
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
     parser.add_argument("--print-only", action="store_true")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--plot", type=Path, help="folder for the figures of runs that are made")
@@ -390,6 +398,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     print_machine()
+    if "blocks" in (options.starts or []) and (wrong := list(filter(has_blocks, options.models))):
+        print(f"start blocks skipped for {', '.join(wrong)}, whose matrices are blocks")
     data: dict[str, Any] = {}
     for task in options.tasks:
         try:
@@ -405,7 +415,7 @@ def main() -> None:
         return
     if not options.print_only:
         keys = (key for key in keys_of(options, kinds) if key["task"] in data)
-        run_all(FOLDER, keys, make_runner(options, data), options.minutes)
+        run_all(options.results, keys, make_runner(options, data), options.minutes)
     print_results(options, kinds)
 
 

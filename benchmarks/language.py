@@ -259,8 +259,11 @@ def run_one(key: dict[str, Any], corpus: Corpus, recipe: Recipe) -> dict[str, An
 
 
 def keys_of(options: argparse.Namespace) -> list[dict[str, Any]]:
+    data = options.data
+    if data == "python":  # the text is that of a version
+        data = f"python {sys.version.split()[0]}"
     return [
-        {"data": options.data, "table": options.table, "model": model, "units": options.units,
+        {"data": data, "table": options.table, "model": model, "units": options.units,
          "parameters": options.parameters if options.table == "blocks" else None,
          "rate": options.rate, "batch_size": options.batch_size, "epochs": options.epochs,
          "minutes": options.minutes_each, "seed": seed}
@@ -271,7 +274,7 @@ def keys_of(options: argparse.Namespace) -> list[dict[str, Any]]:
 def print_results(options: argparse.Namespace) -> None:
     runs: dict[str, list[dict[str, Any]]] = {}
     for key in keys_of(options):
-        result = read_result(FOLDER, key)
+        result = read_result(options.results, key)
         if result is not None:
             runs.setdefault(key["model"], []).append(result)
     if not runs:
@@ -343,6 +346,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--minutes-each", type=float, default=600.0, help="of a training")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="to begin runs in")
+    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
     parser.add_argument("--print-only", action="store_true")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
@@ -356,8 +360,12 @@ def main() -> None:
         except FileNotFoundError as error:
             print(f"skipped: {error}\nrun --data python in its place")
         else:
-            run_all(FOLDER, keys_of(options), lambda key: run_one(dict(key), corpus, recipe),
-                    options.minutes)  # fmt: skip
+            run_all(
+                options.results,
+                keys_of(options),
+                lambda key: run_one(dict(key), corpus, recipe),
+                options.minutes,
+            )
     print_results(options)
 
 

@@ -28,6 +28,7 @@ import sys
 import time
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -182,11 +183,11 @@ def train(key: Key) -> dict[str, Any]:
     return result
 
 
-def print_runs(keys: list[Key]) -> None:
+def print_runs(keys: list[Key], results: Path) -> None:
     """Table of the runs that are there."""
     rows: list[list[object]] = []
     for key in keys:
-        if (result := read_result(FOLDER, key)) is not None:
+        if (result := read_result(results, key)) is not None:
             rows.append([key["model"], key["dt"], key["min_step"], key["lr"], key["start"],
                          key["data"], key["seed"], result["parameters"], result["best_epoch"],
                          f"{result['validation']:.3f}", f"{result['test']:.3f}",
@@ -197,9 +198,9 @@ def print_runs(keys: list[Key]) -> None:
     print_table(header, rows)
 
 
-def print_time_steps(key: Key) -> None:
+def print_time_steps(key: Key, results: Path) -> None:
     """Counts of Figure 4."""
-    if (result := read_result(FOLDER, key)) is None:
+    if (result := read_result(results, key)) is None:
         return
     counts = [np.array(result["time_steps"][name]) for name in "zy"]
     rows = [
@@ -214,14 +215,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "experiments", nargs="*", default=["table-4"], choices=EXPERIMENTS, metavar="experiment"
-    )
+    parser.add_argument("experiments", nargs="*", default=["table-4"], metavar="experiment",
+                        help=", ".join(EXPERIMENTS))  # fmt: skip
     parser.add_argument("--epochs", type=int, default=400)
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin none after so many")
+    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
     parser.add_argument("--print-only", action="store_true", help="make no runs")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
+    # With "choices", argparse of Python 3.11 refuses a default in a list.
+    if wrong := sorted(set(options.experiments) - set(EXPERIMENTS)):
+        parser.error(f"experiments are {', '.join(EXPERIMENTS)}; got {', '.join(wrong)}")
     torch.set_num_threads(options.threads)
     keys = [
         key | {"epochs": options.epochs}
@@ -230,10 +234,11 @@ def main() -> None:
     ]
     if not options.print_only:
         print_machine()
-        run_all(FOLDER, keys, train, options.minutes)
-    print_runs(keys)
+        run_all(options.results, keys, train, options.minutes)
+    print_runs(keys, options.results)
     if "figure-4" in options.experiments:
-        print_time_steps(EXPERIMENTS["figure-4"][0] | {"epochs": options.epochs})
+        key = EXPERIMENTS["figure-4"][0] | {"epochs": options.epochs}
+        print_time_steps(key, options.results)
 
 
 if __name__ == "__main__":

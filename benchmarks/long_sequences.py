@@ -225,7 +225,7 @@ def print_results(options: argparse.Namespace) -> None:
     """Print a row a model and time step: mean and standard deviation over the seeds made."""
     runs: dict[tuple[str, Any], list[dict[str, Any]]] = {}
     for key in keys_of(options):
-        result = read_result(FOLDER, key)
+        result = read_result(options.results, key)
         if result is not None:
             runs.setdefault((key["model"], key["dt"]), []).append(result)
     if not runs:
@@ -238,7 +238,8 @@ def print_results(options: argparse.Namespace) -> None:
     task = TASKS.get(options.data, TASKS["eigenworms"])
     rows = []
     for (model, dt), results in runs.items():
-        tests = [r["test"] for r in results]
+        tests = [r["test"] for r in results if not r["diverged"]]
+        mean = f"{statistics.mean(tests):.1f}" if tests else "diverged"
         spread = f" ± {statistics.stdev(tests):.1f}" if len(tests) > 1 else ""
         best = statistics.mean(r["best_epoch"] for r in results)
         epochs = statistics.mean(r["epochs"] for r in results)
@@ -247,7 +248,7 @@ def print_results(options: argparse.Namespace) -> None:
         shown = LEMS.get(model, {}).get("dt", shown)
         published = task.published.get(model, "") if dt in (None, task.dt) else ""
         rows.append([model, "" if shown is None else f"{shown:g}", results[0]["parameters"],
-                     len(results), f"{statistics.mean(tests):.1f}{spread}", f"{best:.0f}",
+                     len(results), f"{mean}{spread}", f"{best:.0f}",
                      f"{epochs:.0f}", f"{minutes:.2f}", f"{60 * minutes / epochs:.1f}",
                      sum(r["diverged"] for r in results), published])  # fmt: skip
     published = "published" if options.data in TASKS else "published, EigenWorms"
@@ -274,10 +275,13 @@ def time_epochs(options: argparse.Namespace) -> None:
         parameters = sum(p.numel() for p in network.parameters())
         return {"parameters": parameters, "seconds_a_batch": statistics.median(times[1:])}
 
-    keys = [{"data": "time", "model": model, "steps": WORM_STEPS} for model in options.models]
-    run_all(FOLDER, [] if options.print_only else keys, run, options.minutes)
+    keys = [
+        {"data": "time", "model": model, "steps": WORM_STEPS, "repeats": options.repeats}
+        for model in options.models
+    ]
+    run_all(options.results, [] if options.print_only else keys, run, options.minutes)
     batches = -(-181 // 8)
-    results = {key["model"]: read_result(FOLDER, key) for key in keys}
+    results = {key["model"]: read_result(options.results, key) for key in keys}
     lem = results.get("LEM")
     rows = []
     for model, result in results.items():
@@ -313,6 +317,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1, help="5 and 10 in the papers")
     parser.add_argument("--minutes-each", type=float, default=600.0, help="of a training")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="to begin runs in")
+    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
     parser.add_argument("--print-only", action="store_true")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
@@ -327,7 +332,7 @@ def main() -> None:
         options.models, options.dt = ["LEM"], list(DT_SWEEP)
     if not options.print_only:
         try:
-            run_all(FOLDER, keys_of(options), make_runner(options), options.minutes)
+            run_all(options.results, keys_of(options), make_runner(options), options.minutes)
         except FileNotFoundError as error:
             print(f"skipped: {error}\nrun --data events, waves or ACSF1 in its place")
     print_results(options)

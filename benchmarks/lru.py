@@ -31,6 +31,8 @@ from tsrnn.interpret import reconstruct_input
 from tsrnn.kernels import cells, projected_recurrence
 from tsrnn.layers import LRU
 
+FOLDER = RESULTS / "lru"
+PARTS = ("sparse", "vandermonde", "volterra")
 LENGTH, FUNCTIONS = 4096, 32
 SPARSE_UNITS = (32, 64, 128, 256)
 CONDITION_LENGTH, CONDITION_UNITS, CONDITION_FUNCTIONS = 512, (64, 128, 256, 512), (8, 32, 128, 512)
@@ -92,11 +94,11 @@ def sparse_curves(units: int, r_min: float, steps: np.ndarray, seed: int) -> dic
         curves["V"][i] = np.linalg.matrix_rank(powers[:, :k]) if i % 6 == 5 and not seed else np.nan
         curves["Psi"][i] = np.linalg.matrix_rank(functions)
         curves["Omega"][i] = np.linalg.matrix_rank(matrix)
-        found = {
+        estimates = {
             "complex": (np.linalg.pinv(matrix) @ x).real,
             "real": np.linalg.pinv(as_real(matrix)) @ as_real(x),
         }
-        for name, coefficients in found.items():
+        for name, coefficients in estimates.items():
             error = functions @ coefficients - signal[:k]
             curves[name][i] = np.sqrt(np.mean(error**2) / np.mean(signal[:k] ** 2))
     _check_package(layer, basis, signal, as_real(omega[:, -1].T))
@@ -106,11 +108,11 @@ def sparse_curves(units: int, r_min: float, steps: np.ndarray, seed: int) -> dic
 def _check_package(layer: LRU, basis: np.ndarray, signal: np.ndarray, matrix: np.ndarray) -> None:
     """`reconstruct_input` inverts this matrix, and finds the input where that can be done."""
     h_n = layer(torch.from_numpy(signal)[None, :, None])[1]
-    found = reconstruct_input(layer, h_n, LENGTH, basis=basis[:, :, None])
+    reconstruction = reconstruct_input(layer, h_n, LENGTH, basis=basis[:, :, None])
     condition = np.linalg.cond(matrix)
     if condition < 1e8:
-        assert np.isclose(found.condition_number, condition, rtol=1e-5)
-        assert np.abs(found.inputs[0, :, 0] - signal).max() < 1e-6
+        assert np.isclose(reconstruction.condition_number, condition, rtol=1e-5)
+        assert np.abs(reconstruction.inputs[0, :, 0] - signal).max() < 1e-6
 
 
 def sparse(plot: Path | None, seeds: int) -> None:
@@ -193,15 +195,15 @@ def read_back(eigenvalues: np.ndarray, images: np.ndarray) -> dict[str, tuple[fl
     """
     V = eigenvalues[:, None] ** np.arange(PIXELS - 1, -1, -1)
     x = (images.astype(np.float32) @ V.T.astype(np.complex64)).astype(np.complex128)
-    found = {}
+    results = {}
     for name, matrix, state in (("complex", V, x), ("real", as_real(V), as_real(x.T).T)):
         left, values, right = np.linalg.svd(matrix, full_matrices=False)
         kept = values > max(matrix.shape) * np.finfo(np.float32).eps * values[0]
         inverse = (right[kept].conj().T / values[kept]) @ left[:, kept].conj().T
         smallest = values[-1] if len(values) == PIXELS else 0.0  # fewer equations than pixels
         condition = (values[0] / smallest) ** 2 if smallest else np.inf
-        found[name] = condition, (state @ inverse.T).real
-    return found
+        results[name] = condition, (state @ inverse.T).real
+    return results
 
 
 def vandermonde_run(key: dict, images: np.ndarray) -> dict:
@@ -228,7 +230,7 @@ def vandermonde_run(key: dict, images: np.ndarray) -> dict:
 
 
 def vandermonde(options: argparse.Namespace) -> None:
-    folder, data = RESULTS / "lru", "mnist" if options.mnist else "generated"
+    folder, data = options.results, "mnist" if options.mnist else "generated"
     keys = [
         {"part": "vandermonde", "data": data, "r_min": ring, "N": units,
          "images": options.images, "samplings": options.samplings}
@@ -444,7 +446,7 @@ def draw_volterra(folder: Path, u: np.ndarray, z: np.ndarray, predicted: np.ndar
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", default=["sparse", "vandermonde", "volterra"])
+    parser.add_argument("parts", nargs="*", default=PARTS, metavar="part", help=", ".join(PARTS))
     parser.add_argument("--plot", type=Path, metavar="DIR")
     parser.add_argument("--seeds", type=int, default=3, help="of the reconstruction")
     parser.add_argument("--updates", type=int, default=4000, help="of the perceptron")
@@ -452,16 +454,21 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=IMAGES, help="of vandermonde")
     parser.add_argument("--samplings", type=int, default=SAMPLINGS, help="of vandermonde")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no run after")
-    parser.add_argument("--print-only", action="store_true", help="the runs that are there")
+    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
+    parser.add_argument("--print-only", action="store_true",
+                        help="the runs that are there, of vandermonde alone")  # fmt: skip
     options = parser.parse_args()
+    # With "choices", argparse of Python 3.11 refuses a default of several.
+    if wrong := sorted(set(options.parts) - set(PARTS)):
+        parser.error(f"parts are {', '.join(PARTS)}; got {', '.join(wrong)}")
     print_machine()
     if options.plot:
         options.plot.mkdir(parents=True, exist_ok=True)
-    if "sparse" in options.parts:
+    if "sparse" in options.parts and not options.print_only:
         sparse(options.plot, options.seeds)
     if "vandermonde" in options.parts:
         vandermonde(options)
-    if "volterra" in options.parts:
+    if "volterra" in options.parts and not options.print_only:
         volterra(options.plot, 0, options.updates)
 
 

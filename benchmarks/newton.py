@@ -17,8 +17,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import math
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tasks
 import torch
 from _runs import RESULTS, Key, read_result, run_all
@@ -63,8 +65,8 @@ def at_initialisation() -> None:
         for steps in (2**9, 2**11, 2**13):
             inputs, params = draw(cell, steps, UNITS**-0.5)
             params = params.clamp(-0.5, 0.5)
-            found = [f"{residual(cell, inputs, params, k):.0e}" for k in range(6)]
-            rows.append([name, steps, *found])
+            residuals = [f"{residual(cell, inputs, params, k):.0e}" for k in range(6)]
+            rows.append([name, steps, *residuals])
     print("Largest residual after k iterations, freshly initialised cells, float32\n")
     print_table(["cell", "T", *(f"k = {k}" for k in range(6))], rows)
 
@@ -223,18 +225,19 @@ def trained(options: argparse.Namespace) -> None:
     """Runs of Figure 4 that are missing, and their table."""
     keys = [{"task": task, "model": model, "seed": 0} for task in options.tasks for model in MODELS]
     if not options.print_only:
-        run_all(FOLDER, keys, on_a_task, options.minutes)
+        run_all(options.results, keys, on_a_task, options.minutes)
     shown = (0, 1, 2, 3, 4, 6, 8, 12)
     rows = []
     for task in TASKS:
         for model in MODELS:
-            found = read_result(FOLDER, {"task": task, "model": model, "seed": 0})
-            for stage in ("before", "after") if found else ():
-                part = found[stage]
+            result = read_result(options.results, {"task": task, "model": model, "seed": 0})
+            for stage in ("before", "after") if result else ():
+                part = result[stage]
                 exponent = f"{part['exponent']:+.2g} ({part['standard error']:.1g})"
-                correct = f"{found['accuracy']:.0f}" if stage == "after" else ""
+                correct = f"{result['accuracy']:.0f}" if stage == "after" else ""
                 for steps in LENGTHS:
-                    residuals = part["residuals"][str(steps)]
+                    # An infinite residual is NaN in what is read back.
+                    residuals = np.nan_to_num(part["residuals"][str(steps)], nan=np.inf)
                     first = steps == LENGTHS[0]
                     rows.append([
                         *((task, model, stage, correct, exponent) if first else [""] * 5), steps,
@@ -253,19 +256,20 @@ def main() -> None:
                         help="tables 1 to 4, table 5, table 6")  # fmt: skip
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=TASKS)
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin no run after these")
-    parser.add_argument("--print-only", action="store_true", help="train nothing")
+    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
+    parser.add_argument("--print-only", action="store_true", help="of table 5")
     options = parser.parse_args()
     torch.set_num_threads(1)
     print_machine()
     print()
-    if "drawn" in options.parts:
+    if "drawn" in options.parts and not options.print_only:
         at_initialisation()
         three_iterations()
         passes_of_blocks()
         structures()
     if "trained" in options.parts:
         trained(options)
-    if "memory" in options.parts:
+    if "memory" in options.parts and not options.print_only:
         memory()
 
 

@@ -16,6 +16,7 @@ the length of the paper's inputs is not known. ``small BRT`` and ``small ParaBRT
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import math
 import time
@@ -123,6 +124,7 @@ TRIALS: dict[str, dict[str, Any]] = {  # what was tried on the defaults, and on 
 READINGS = ("all", "target")
 
 
+@functools.cache
 def load(name: str, folder: Path | None) -> pd.DataFrame:
     """Data set by its name in the table."""
     if name == "WTH":
@@ -209,6 +211,19 @@ def summary(keys: list[dict[str, Any]], folder: Path) -> list[list[object]]:
     return rows
 
 
+def loadable(keys: list[dict[str, Any]], options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Runs that are missing and whose data are there; those of other data are skipped."""
+    missing = [key for key in keys if read_result(options.results, key) is None]
+    absent = set()
+    for name in dict.fromkeys(key["data"] for key in missing):
+        try:
+            load(name, options.data_home)
+        except OSError as error:  # no file, or no network
+            print(f"{name} skipped: {error}")
+            absent.add(name)
+    return [key for key in missing if key["data"] not in absent]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -221,15 +236,25 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--cases", nargs="+", choices=[*CASES, *TRIALS],
                         default=["linear path alone", "default"])  # fmt: skip
-    parser.add_argument("--results", type=Path, default=RESULTS / "table_s4")
+    parser.add_argument("--results", type=Path, default=RESULTS / "table_s4",
+                        help="folder of the runs")  # fmt: skip
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin no run after them")
     parser.add_argument("--print-only", action="store_true")
     options = parser.parse_args()
+    horizons = sorted({horizon for data, horizon in PUBLISHED if data in options.data})
+    if not set(options.horizons or []) <= set(horizons):
+        parser.error(
+            f"--horizons of {', '.join(options.data)} are {horizons}; got {options.horizons}"
+        )
     print_machine()
     keys = keys_of(options)
     if not options.print_only:
-        loaded = {name: load(name, options.data_home) for name in options.data}
-        run_all(options.results, keys, lambda key: run(key, loaded[key["data"]]), options.minutes)
+        run_all(
+            options.results,
+            loadable(keys, options),
+            lambda key: run(key, load(key["data"], options.data_home)),
+            options.minutes,
+        )
     print_table(
         ["reading", "data", "horizon", "settings", "seeds", "test MSE (sd)", "test MAE",
          "published MSE", "MAE", "fit, s", "epochs", "types of features"],

@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -234,13 +235,13 @@ def keys(options: argparse.Namespace) -> list[dict[str, Any]]:
     ]
 
 
-def best(recipe: str, name: str, kind: str, part: str) -> str:
+def best(results: Path, recipe: str, name: str, kind: str, part: str) -> str:
     """Best seed of the runs that are there."""
     values, seed = [], 0
-    while found := read_result(
-        FOLDER, {"recipe": recipe, "task": name, "model": kind, "seed": seed}
+    while result := read_result(
+        results, {"recipe": recipe, "task": name, "model": kind, "seed": seed}
     ):
-        values.append(found[part])
+        values.append(result[part])
         seed += 1
     return f"{max(values):.0f}" if values else ""
 
@@ -252,16 +253,18 @@ def main() -> None:
     parser.add_argument("--recipe", default="small", choices=(*STEPS, "paper"))
     parser.add_argument("--seeds", type=int, help="number of seeds; that of the recipe by default")
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin no run after these")
+    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
     parser.add_argument("--print-only", action="store_true", help="make no runs")
     options = parser.parse_args()
     torch.set_num_threads(1)
     if not options.print_only:
-        run_all(FOLDER, keys(options), run, options.minutes)
+        run_all(options.results, keys(options), run, options.minutes)
     print_machine()
     for part in ("accuracy", "at twice the length"):
         print(f"\n{part}, percent, recipe {options.recipe}\n")
         rows: list[list[object]] = [
-            [kind, *(best(options.recipe, name, kind, part) for name in TASKS)] for kind in MODELS
+            [kind, *(best(options.results, options.recipe, name, kind, part) for name in TASKS)]
+            for kind in MODELS
         ]
         if part == "accuracy":
             rows += [[name, *row] for name, row in PAPER.items()]

@@ -32,12 +32,7 @@ from tsrnn.datasets._holder import HolderProcess
 from tsrnn.datasets._image_sequences import noise_padded, pixel_sequences
 from tsrnn.datasets._images import LabelledImages, load_cifar10, load_mnist
 from tsrnn.datasets._informer import load_ett, load_wth
-from tsrnn.datasets._long_sequences import (
-    load_eigenworms,
-    load_google12,
-    load_heart_rate,
-    speech_features,
-)
+from tsrnn.datasets._long_sequences import load_eigenworms, load_google12, load_heart_rate
 from tsrnn.datasets._nonlinear import (
     bilinear,
     henon_map,
@@ -67,6 +62,7 @@ from tsrnn.datasets._shipped import (
     load_vix,
     load_wti,
 )
+from tsrnn.datasets._speech import speech_features
 from tsrnn.datasets._text import Corpus, load_penn_treebank, token_batches
 from tsrnn.datasets._ts_files import LabelledSequences, read_ts
 

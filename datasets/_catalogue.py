@@ -9,7 +9,7 @@ IRREGULAR = "irregular"
 
 
 def list_datasets() -> pd.DataFrame:
-    """Return a table of all data sets, without reading any of them.
+    """Return a table of all data sets that are frames, without reading any of them.
 
     Returns
     -------

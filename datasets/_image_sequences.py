@@ -42,8 +42,8 @@ def pixel_sequences(
     Raises
     ------
     ValueError
-        If `images` are no such array, `permutation` is none of the pixels, or a scale is not
-        finite and positive.
+        If `images` are no such array, `permutation` is none of the pixels, a mean or a scale is
+        not finite, a scale not positive, or values would not be finite in float32.
 
     Notes
     -----
@@ -73,16 +73,9 @@ def pixel_sequences(
     pixels = images.reshape(count, height * width, colours)
     if permutation is not None:
         pixels = pixels[:, _permutation(permutation, height * width)]
-    mu, sigma = np.asarray(mean, np.float64), np.asarray(std, np.float64)
-    fits = all(value.shape in ((), (colours,)) for value in (mu, sigma))
-    if not fits or not (np.isfinite(mu).all() and (np.isfinite(sigma) & (sigma > 0)).all()):
-        raise ValueError(
-            f"mean and std must be finite numbers, std positive, for all or for each of {colours} "
-            f"colours; got {mean!r} and {std!r}"
-        )
-    # x = a p + b in float32, without an array of float64 that is eight times the images.
-    scale, shift = 1 / (255 * sigma), -mu / sigma
-    return pixels * scale.astype(np.float32) + shift.astype(np.float32)
+    scale, shift = _scale_and_shift(mean, std, colours)
+    # In float32, without an array of float64 that is eight times the images.
+    return pixels * scale + shift
 
 
 def noise_padded(
@@ -123,7 +116,7 @@ def noise_padded(
     ------
     ValueError
         If `images` are no such array, `length` is no integer of at least H, or `padding_std` is
-        negative.
+        negative or so large that noise would not be finite in float32.
 
     See Also
     --------
@@ -145,15 +138,45 @@ def noise_padded(
     check_images(images)
     count, height, width, colours = images.shape
     check_at_least(height, length=length)
-    deviation = np.float32(not_negative("padding_std", padding_std))
+    deviation = not_negative("padding_std", padding_std)
+    # No normal variate of 24 random bits is beyond 9 standard deviations.
+    if 10 * deviation > float(np.finfo(np.float32).max):
+        raise ValueError(
+            "padding_std must leave noise finite in float32, which ends at 3.4e38; got "
+            f"{padding_std!r}"
+        )
     generator = np.random.default_rng(random_state)
     x = np.empty((count, length, colours * width), np.float32)
     x[:, :height] = images.transpose(0, 1, 3, 2).reshape(count, height, -1) / np.float32(255)
     noise = generator.standard_normal(
         (1 if shared else count, length - height, colours * width), np.float32
     )
-    x[:, height:] = deviation * noise
+    x[:, height:] = np.float32(deviation) * noise
     return x
+
+
+def _scale_and_shift(mean: Any, std: Any, colours: int) -> tuple[np.ndarray, np.ndarray]:
+    """Float32 a and b of x = a p + b, for all colours or for each."""
+    error = ValueError(
+        f"mean and std must be finite numbers, std positive, for all or for each of {colours} "
+        f"colours, such that values are finite in float32; got {mean!r} and {std!r}"
+    )
+    try:
+        mu, sigma = (
+            np.asarray(value).astype(np.float64, casting="same_kind") for value in (mean, std)
+        )
+    except (TypeError, ValueError) as cause:  # text, objects, lists in lists
+        raise error from cause
+    fits = all(value.shape in ((), (colours,)) for value in (mu, sigma))
+    if not fits or not (np.isfinite(mu).all() and (np.isfinite(sigma) & (sigma > 0)).all()):
+        raise error
+    with np.errstate(over="ignore", invalid="ignore"):  # checked below
+        scale = np.asarray(1 / (255 * sigma)).astype(np.float32)
+        shift = np.asarray(-mu / sigma).astype(np.float32)
+        ends = shift, 255 * scale + shift
+    if not all(np.isfinite(end).all() for end in ends):
+        raise error
+    return scale, shift
 
 
 def _permutation(permutation: Any, pixels: int) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
 import os
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from tsrnn.datasets._files import as_folder, read_file
 
 __all__ = ["LabelledImages", "check_images", "load_cifar10", "load_mnist"]
 
@@ -45,6 +46,10 @@ MNIST = {
 MNIST_SOURCE = "http://yann.lecun.com/exdb/mnist/ or storage.googleapis.com/cvdf-datasets/mnist/"
 CIFAR_SOURCE = "https://www.cs.toronto.edu/~kriz/cifar.html"
 CIFAR_SHAPE = (3, 32, 32)  # red, green, blue, each by rows
+MNIST_SHAPE = (28, 28)
+# Bytes of a file: 47 MB, images of MNIST to train, are the most that was published; other data of
+# these layouts may be longer.
+MOST, MOST_OTHER = 2**26, 2**30
 # Layouts of CIFAR-10: folder, archive, MD5 of the archive, MD5 of each file where one is published.
 PICKLES = (
     "cifar-10-batches-py", "cifar-10-python.tar.gz", "c58f30108f718f92721af3b95e74349a",
@@ -144,10 +149,13 @@ def load_mnist(
 
     Raises
     ------
+    TypeError
+        If `data_home` is no path.
     FileNotFoundError
         If `data_home` lacks a file; the message names where it is to be had.
     ValueError
-        If `part` is unknown, or a file is damaged or not the published one (SHA-256).
+        If `part` is unknown, or a file is damaged, not the published one (SHA-256), or of images
+        of another size.
 
     Notes
     -----
@@ -164,7 +172,7 @@ def load_mnist(
     >>> digits = load_mnist("train", data_home="~/data/mnist")  # doctest: +SKIP
     """
     _check_part(part)
-    home = Path(data_home).expanduser()
+    home = as_folder(data_home)
     arrays = []
     for axes, (name, sha256) in zip((3, 1), MNIST[part].items(), strict=True):
         folders = (home, home / "MNIST" / "raw")
@@ -175,15 +183,8 @@ def load_mnist(
                 f"data_home must hold {name} or {name}.gz; {home} has neither. Get the files from "
                 f"{MNIST_SOURCE}"
             )
-        content = path.read_bytes()
-        if path.suffix == ".gz":
-            try:
-                content = gzip.decompress(content)
-            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-                raise ValueError(
-                    f"{path} must be a complete gzip file; got {len(content)} bytes that do not "
-                    f"decompress ({error}). Get it from {MNIST_SOURCE}"
-                ) from error
+        most = MOST if verify else MOST_OTHER
+        content = read_file(path, most, f"Get it from {MNIST_SOURCE}")
         if verify and hashlib.sha256(content).hexdigest() != sha256:
             raise ValueError(
                 f"{path} is not the published {name}: its content must have SHA-256 {sha256}; got "
@@ -192,6 +193,10 @@ def load_mnist(
             )
         arrays.append(_read_idx(path, content, axes))
     pixels, labels = arrays
+    if pixels.shape[1:] != MNIST_SHAPE:
+        raise ValueError(
+            f"images of {home} must have 28 x 28 pixels; got {pixels.shape[1]} x {pixels.shape[2]}"
+        )
     if len(pixels) != len(labels):
         raise ValueError(
             f"images and labels of {home} must be equally many; got {len(pixels)} and {len(labels)}"
@@ -226,6 +231,8 @@ def load_cifar10(
 
     Raises
     ------
+    TypeError
+        If `data_home` is no path.
     FileNotFoundError
         If `data_home` has no layout, or a layout lacks a file; the message names where to get it.
     ValueError
@@ -248,7 +255,7 @@ def load_cifar10(
     >>> photographs = load_cifar10("train", data_home="~/data/cifar10")  # doctest: +SKIP
     """
     _check_part(part)
-    home = Path(data_home).expanduser()
+    home = as_folder(data_home)
     layouts = (PICKLES, BINARY)
     folder = next((layout for layout in layouts if (home / layout[0]).is_dir()), None)
     archive = next((layout for layout in layouts if (home / layout[1]).is_file()), None)
@@ -316,7 +323,8 @@ def _read_folder(folder: Path, files: dict[str, str], verify: bool) -> dict[str,
         path = folder / name
         if not path.is_file():
             raise FileNotFoundError(f"{folder} must hold {name}. Get it from {CIFAR_SOURCE}")
-        batches[str(path)] = content = path.read_bytes()
+        most = MOST if verify else MOST_OTHER
+        batches[str(path)] = content = read_file(path, most, f"Get it from {CIFAR_SOURCE}")
         if verify and md5:
             _check_md5(path, content, md5)
     return batches
@@ -332,10 +340,15 @@ def _read_archive(path: Path, layout: Any, part: str, verify: bool) -> dict[str,
     try:
         with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as archive:
             for name in files[part]:
-                member = archive.extractfile(f"{folder}/{name}")
-                if member is None:
+                member = archive.getmember(f"{folder}/{name}")
+                file = archive.extractfile(member) if member.isreg() else None  # no link
+                if file is None:
                     raise KeyError(f"{folder}/{name} is no file")
-                batches[f"{path}:{name}"] = member.read()
+                if member.size > MOST_OTHER:
+                    raise ValueError(
+                        f"{path}:{name} must hold at most {MOST_OTHER} bytes; got {member.size}"
+                    )
+                batches[f"{path}:{name}"] = file.read()
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         raise ValueError(
             f"{path} must be a complete tar.gz; it cannot be read ({error}). Get it from "
@@ -461,11 +474,21 @@ def _read_npz(path: Path, part: str, verify: bool) -> LabelledImages:
     try:
         with np.load(path, allow_pickle=False) as file:
             images, labels = (file[name] for name in names)
-    except (KeyError, ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    # RuntimeError: a member is encrypted or of unknown compression; TypeError: a file of one array.
+    except (
+        KeyError, ValueError, OSError, EOFError, RuntimeError, TypeError, zipfile.BadZipFile,
+        zlib.error,
+    ) as error:  # fmt: skip
         raise ValueError(
             f"{path} must be an .npz with the arrays {names[0]} and {names[1]}; it cannot be read "
             f"({error})"
         ) from error
+    count = len(images) if images.ndim else 0
+    if images.shape != (count, 32, 32, 3) or labels.shape not in ((count,), (count, 1)):
+        raise ValueError(
+            f"{names[0]} of {path} must have shape (N, 32, 32, 3), {names[1]} shape (N,) or (N, 1);"
+            f" got {images.shape} and {labels.shape}"
+        )
     if labels.dtype.kind not in "iu":
         raise ValueError(f"{names[1]} of {path} must be integers; got {labels.dtype}")
     return LabelledImages(

@@ -1,16 +1,15 @@
 """The data sets of Zhou et al. (2021), read from a folder or downloaded, and verified."""
 
-import gzip
 import hashlib
 import io
 import os
-import zlib
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from tsrnn.datasets._catalogue import RECORDS, tidy
+from tsrnn.datasets._files import as_folder, read_file
 
 # A commit, not a branch: the address keeps its content.
 _BASE_URL = (
@@ -24,6 +23,7 @@ _SHA256 = {
 }
 # Of the stamps in nanoseconds and the values, so that it does not depend on how dates are written.
 _WTH_SHA256 = "6738cf2d8591b624a8927ed1f5e67cf6d0e52c27922de5f9a4a818df2b424b89"
+_MOST = 2**25  # bytes of a table, three times the longest, ETTm1
 
 
 def load_ett(
@@ -52,6 +52,8 @@ def load_ett(
     ------
     ValueError
         If `name` is unknown, or if the content is not the published one (SHA-256).
+    TypeError
+        If `data_home` is no path.
     FileNotFoundError
         If `data_home` holds no such file.
     ConnectionError
@@ -71,7 +73,7 @@ def load_ett(
     >>> from tsrnn.datasets import load_ett
     >>> ett = load_ett("ETTh1", data_home="~/data")  # doctest: +SKIP
     """
-    if name not in _SHA256:
+    if not isinstance(name, str) or name not in _SHA256:
         raise ValueError(f"name must be one of {sorted(_SHA256)}; got {name!r}")
     if data_home is None:
         content = _download(name)
@@ -103,6 +105,8 @@ def load_wth(*, data_home: str | os.PathLike[str]) -> pd.DataFrame:
     ValueError
         If the values or the time stamps are not the published ones; the text may differ from
         that of Zhou et al., in how dates are written for example.
+    TypeError
+        If `data_home` is no path.
     FileNotFoundError
         If `data_home` holds no such file.
 
@@ -125,10 +129,16 @@ def load_wth(*, data_home: str | os.PathLike[str]) -> pd.DataFrame:
     try:
         frame = pd.read_csv(io.BytesIO(content), index_col="date", parse_dates=["date"])
         values = np.ascontiguousarray(frame[list(RECORDS["WTH"].units)], dtype="<f8")
-    except (ValueError, KeyError, UnicodeDecodeError) as error:
+        stamps = pd.DatetimeIndex(frame.index).as_unit("ns")
+    except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is no table of the columns of WTH: {error}") from error
-    stamps = pd.DatetimeIndex(frame.index).as_unit("ns").asi8.astype("<i8")
-    _check_content(path, "WTH", stamps.tobytes() + values.tobytes(), _WTH_SHA256)
+    if stamps.tz is not None:
+        raise ValueError(
+            f"{path} must have dates without time zone, as the published WTH.csv has; got dates of "
+            f"{stamps.tz}. Write them without"
+        )
+    nanoseconds = stamps.asi8.astype("<i8")
+    _check_content(path, "WTH", nanoseconds.tobytes() + values.tobytes(), _WTH_SHA256)
     return tidy(RECORDS["WTH"], frame)
 
 
@@ -154,7 +164,7 @@ def _download(name: str) -> bytes:
 
 def _read(name: str, folder: str | os.PathLike[str], otherwise: str) -> tuple[Path, bytes]:
     """Return path and content of ``<name>.csv`` or ``<name>.csv.gz`` in the folder."""
-    home = Path(folder).expanduser()
+    home = as_folder(folder)
     candidates = [home / f"{name}.csv", home / f"{name}.csv.gz"]
     path = next((path for path in candidates if path.is_file()), None)
     if path is None:
@@ -162,16 +172,7 @@ def _read(name: str, folder: str | os.PathLike[str], otherwise: str) -> tuple[Pa
             f"data_home must hold {candidates[0].name} or {candidates[1].name}; found neither in "
             f"{home}. Put the file there, or {otherwise}"
         )
-    content = path.read_bytes()
-    if path.suffix == ".gz":
-        try:
-            content = gzip.decompress(content)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(
-                f"{path} must be a complete gzip file; got {len(content)} bytes that do not "
-                f"decompress ({error}). Replace the file, or {otherwise}"
-            ) from error
-    return path, content
+    return path, read_file(path, _MOST, f"Replace the file, or {otherwise}")
 
 
 def _check_content(path: Path, name: str, content: bytes, published: str) -> None:

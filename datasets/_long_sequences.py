@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import os
 import wave
@@ -11,21 +10,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
-from scipy import fft
 
 from tsrnn.datasets._checks import check_at_least
+from tsrnn.datasets._files import as_folder
+from tsrnn.datasets._speech import FEATURES, HOP, RATE, check_features, speech_features
 from tsrnn.datasets._ts_files import LabelledSequences, read_ts
 
 PARTS = ("train", "validation", "test")
 WORDS = ("yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go")
 GOOGLE12 = (*WORDS, "unknown", "silence")
-RATE = 16_000  # samples a second, and the most that a clip has
 NOISE = "_background_noise_"
 LISTS = {"validation": "validation_list.txt", "test": "testing_list.txt"}
 SPEECH_URL = "http://download.tensorflow.org/data/speech_commands_v0.02.tar.gz"
-FEATURES = {"mel": 80, "mfcc": 40}  # numbers a frame
-FRAME, HOP, LOW = 1024, 128, 40.0  # samples, samples, hertz
 
 
 class ArchiveProblem(NamedTuple):
@@ -82,6 +78,8 @@ def load_eigenworms(
     ------
     ValueError
         If a file is damaged or not the published one.
+    TypeError
+        If `data_home` is no path.
     FileNotFoundError
         If `data_home` holds no such files; the message says where they are published.
 
@@ -133,6 +131,8 @@ def load_heart_rate(
     ------
     ValueError
         If a file is damaged or not the published one.
+    TypeError
+        If `data_home` is no path.
     FileNotFoundError
         If `data_home` holds no such files; the message says where they are published.
 
@@ -193,7 +193,7 @@ def _load_split(
             "verify=False"
         )
     if not verify:
-        check_at_least(7, cases=len(X))  # with fewer a part would be empty
+        check_at_least(6, cases=len(X))  # of five, four are 70 percent, and a part is empty
         train = round(0.7 * len(X))
         sizes = (train, (len(X) - train) // 2, len(X) - train - (len(X) - train) // 2)
     train, rest = train_test_split(
@@ -210,9 +210,7 @@ def _load_split(
 
 
 def _folder(data_home: str | os.PathLike[str], url: str) -> Path:
-    if not isinstance(data_home, str | os.PathLike):
-        raise TypeError(f"data_home must be a path; got {data_home!r}")
-    folder = Path(data_home).expanduser()
+    folder = as_folder(data_home)
     if not folder.is_dir():
         raise FileNotFoundError(
             f"data_home must be a folder with the files of {url}; there is no folder {folder}"
@@ -278,6 +276,8 @@ def load_google12(
     ------
     ValueError
         If an argument is not legal, a file is damaged or not as published, or numbers differ.
+    TypeError
+        If `data_home` is no path.
     FileNotFoundError
         If `data_home` lacks a folder or a list, or a clip of a list; the message says where they
         are published.
@@ -299,7 +299,7 @@ def load_google12(
     >>> parts["test"].X.shape  # doctest: +SKIP
     (11005, 126, 80)
     """
-    _check_features(features)
+    check_features(features)
     check_at_least(0, random_state=random_state)
     folder = _folder(data_home, SPEECH_URL)
     clips = _clips_by_part(folder, verify)
@@ -332,7 +332,7 @@ def load_google12(
             X[i] = speech_features(_as_clip(folder / name), features)
         for i, samples in enumerate(silence, start=len(names)):
             X[i] = speech_features(samples, features)
-        labels = np.array([*y, *["silence"] * len(silence)])
+        labels = np.array([*y, *["silence"] * len(silence)], dtype=str)  # also if there are none
         parts[part] = LabelledSequences("Google12", X, labels, GOOGLE12)
     return parts
 
@@ -352,7 +352,13 @@ def _clips_by_part(folder: Path, verify: bool) -> dict[str, list[str]]:
         )
     parts: dict[str, list[str]] = {"train": []}
     for part, name in LISTS.items():
-        parts[part] = sorted((folder / name).read_text(encoding="utf-8").split())
+        try:
+            parts[part] = sorted((folder / name).read_text(encoding="utf-8").split())
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{folder / name} must be a text in UTF-8; got one that cannot be read ({error}). "
+                f"Unpack {SPEECH_URL} once more"
+            ) from error
         lost = [clip for clip in parts[part] if clip not in every]
         if lost:
             raise FileNotFoundError(
@@ -399,7 +405,7 @@ def _read_wav(path: Path) -> np.ndarray:
 def _as_clip(path: Path) -> np.ndarray:
     """Samples of a clip, zeros after its end to a second."""
     samples = _read_wav(path)
-    if len(samples) > RATE:
+    if len(samples) > RATE:  # a second
         raise ValueError(f"{path} must have at most {RATE} samples; got {len(samples)}")
     return np.pad(samples, (0, RATE - len(samples)))
 
@@ -409,98 +415,3 @@ def _random_second(noise: Sequence[np.ndarray], generator: np.random.Generator) 
     samples = noise[int(generator.integers(len(noise)))]
     start = generator.integers(len(samples) - RATE + 1)
     return generator.uniform() * samples[start : start + RATE]
-
-
-def speech_features(samples: np.ndarray, features: str = "mel") -> np.ndarray:
-    r"""Compute frames of speech: energies in mel bands in decibels, or cepstral coefficients.
-
-    Frames of 1024 samples, 128 apart, have amplitudes :math:`|S_f|` of the Fourier transform of
-    the samples times a Hann window. With triangles :math:`w_{bf}` on the mel scale from 40 Hz to
-    8 kHz, of area 1, a band has
-
-    .. math:: E_b = 10 \log_{10} \sum_f w_{bf} |S_f|, \qquad b = 1, \dots, B,
-
-    relative to the largest of all bands and frames, and not below it by more than 80.
-
-    Parameters
-    ----------
-    samples : array_like of shape (n,)
-        At 16 kHz, between -1 and 1.
-    features : {"mel", "mfcc"}, default "mel"
-        "mel": B = 80 bands. "mfcc": the 40 coefficients of the orthonormal discrete cosine
-        transform of B = 40 bands.
-
-    Returns
-    -------
-    ndarray of shape (1 + n // 128, 80) or (1 + n // 128, 40)
-        Standardised by mean and standard deviation of the whole; zeros where all are equal.
-        Frame t is centred at sample 128 t, and samples beyond both ends are zeros.
-
-    Raises
-    ------
-    ValueError
-        If there are no samples, or one is not finite, or `features` is unknown.
-
-    Notes
-    -----
-    "mel" is what the code of Rusch et al. (2022) takes for Google12, by way of librosa: mel scale
-    and area of triangles after Slaney, and amplitudes where decibels are usually of powers. Two
-    things are different: that code standardises after it fills short clips up with the largest
-    energy, here zeros are added to the samples before; and its version of librosa mirrors samples
-    at both ends. "mfcc" is the other usual choice for keywords.
-
-    References
-    ----------
-    Davis and Mermelstein (1980), Comparison of parametric representations for monosyllabic word
-    recognition. Slaney (1998), Auditory Toolbox.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.datasets import speech_features
-    >>> tone = np.sin(2 * np.pi * 440 * np.arange(16_000) / 16_000)
-    >>> speech_features(tone).shape, speech_features(tone, "mfcc").shape
-    ((126, 80), (126, 40))
-    """
-    _check_features(features)
-    signal = np.asarray(samples, dtype=np.float64)
-    if signal.ndim != 1 or not len(signal) or not np.isfinite(signal).all():
-        raise ValueError(
-            f"samples must be finite numbers of shape (n,), n >= 1; got shape {signal.shape}"
-            f"{'' if np.isfinite(signal).all() else ' with values that are not finite'}"
-        )
-    frames = sliding_window_view(np.pad(signal, FRAME // 2), FRAME)[::HOP]
-    window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(FRAME) / FRAME)
-    amplitudes = np.abs(fft.rfft(frames * window))
-    energies = amplitudes @ mel_triangles(FEATURES[features]).T
-    decibels = 10 * np.log10(np.maximum(energies, 1e-10))  # silence has no logarithm
-    decibels = np.maximum(decibels, decibels.max() - 80)
-    values = decibels if features == "mel" else fft.dct(decibels, norm="ortho")
-    spread = values.std()
-    # Of equal energies the mean is off by rounding, which must not be blown up.
-    return (values - values.mean()) / spread if spread > 1e-8 else np.zeros_like(values)
-
-
-def _check_features(features: str) -> None:
-    if not isinstance(features, str) or features not in FEATURES:
-        raise ValueError(f"features must be one of {list(FEATURES)}; got {features!r}")
-
-
-@functools.cache
-def mel_triangles(bands: int) -> np.ndarray:
-    """Weights (bands, FRAME / 2 + 1) of frequencies in bands, triangles of area 1."""
-    edges = _hertz(np.linspace(_mel(LOW), _mel(RATE / 2), bands + 2))
-    hertz = fft.rfftfreq(FRAME, 1 / RATE)
-    rising = (hertz - edges[:-2, None]) / np.diff(edges)[:-1, None]
-    falling = (edges[2:, None] - hertz) / np.diff(edges)[1:, None]
-    triangles = np.maximum(0, np.minimum(rising, falling))
-    return triangles * (2 / (edges[2:] - edges[:-2]))[:, None]
-
-
-# Slaney's mel scale: linear to 1 kHz, 15 mel there, then 27 mel a factor of 6.4.
-def _mel(hertz: float) -> float:
-    return hertz * 3 / 200 if hertz < 1000 else 15 + 27 * math.log(hertz / 1000) / math.log(6.4)
-
-
-def _hertz(mel: np.ndarray) -> np.ndarray:
-    return np.where(mel < 15, mel * 200 / 3, 1000 * 6.4 ** ((mel - 15) / 27))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import os
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,11 +10,15 @@ from pathlib import Path
 import numpy as np
 
 from tsrnn.datasets._checks import check_at_least
+from tsrnn.datasets._files import as_folder, read_file
 
 LEVELS = ("word", "char")
 PARTS = {"train": "train", "validation": "valid", "test": "test"}  # and their names in files
 WORD_COUNTS = (929_589, 73_760, 82_430)  # with an end of sentence for every line
 WORD_TYPES = 10_000
+# Bytes of a file: the longest published ones, of the training part, have 5 MB of words and twice
+# that of characters; other texts may be longer.
+MOST, MOST_OTHER = 2**24, 2**30
 END, SPACE = "<eos>", "_"
 URL = "http://www.fit.vutbr.cz/~imikolov/rnnlm/simple-examples.tgz"
 
@@ -110,7 +112,8 @@ def load_penn_treebank(
         and else made of the words. There is no download.
     verify : bool, default True
         Refuse word files whose counts are not the published ones: 929,589, 73,760 and 82,430
-        tokens of 10,000 kinds.
+        tokens of 10,000 kinds. Characters that are made of words are so, too; of
+        character files no count is checked. Files of more than 16 MiB are refused.
 
     Returns
     -------
@@ -122,6 +125,8 @@ def load_penn_treebank(
     ValueError
         If `level` is unknown, a file is damaged or empty, has a token that the training part has
         not, or if counts differ.
+    TypeError
+        If `data_home` is no path.
     FileNotFoundError
         If a file is missing; the message says where it is published.
 
@@ -145,14 +150,12 @@ def load_penn_treebank(
     """
     if not isinstance(level, str) or level not in LEVELS:
         raise ValueError(f"level must be one of {list(LEVELS)}; got {level!r}")
-    if not isinstance(data_home, str | os.PathLike):
-        raise TypeError(f"data_home must be a path; got {data_home!r}")
-    folder = Path(data_home).expanduser()
+    folder, most = as_folder(data_home), MOST if verify else MOST_OTHER
     if level == "char" and _file(folder, "ptb.char.train.txt") is not None:
-        parts = [_read_characters(_existing(folder, f"ptb.char.{part}.txt")) for part in
+        parts = [_read_characters(_existing(folder, f"ptb.char.{part}.txt"), most) for part in
                  PARTS.values()]  # fmt: skip
         return Corpus.from_tokens("Penn Treebank, characters", *parts)
-    words = [_read_words(_existing(folder, f"ptb.{part}.txt")) for part in PARTS.values()]
+    words = [_read_words(_existing(folder, f"ptb.{part}.txt"), most) for part in PARTS.values()]
     counts = (tuple(map(len, words)), len(set().union(*words)))
     if verify and counts != (WORD_COUNTS, WORD_TYPES):
         raise ValueError(
@@ -181,14 +184,14 @@ def _existing(folder: Path, name: str) -> Path:
     return path
 
 
-def _read_lines(path: Path) -> list[list[str]]:
+def _read_lines(path: Path, most: int) -> list[list[str]]:
     """Tokens between the spaces of every line."""
+    content = read_file(path, most, f"Replace it by that of {URL}")
     try:
-        content = path.read_bytes()
-        text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
-    except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
         raise ValueError(
-            f"{path} must be a complete text in UTF-8; got one that cannot be read ({error}). "
+            f"{path} must be a text in UTF-8; got one that cannot be read ({error}). "
             f"Replace it by that of {URL}"
         ) from error
     lines = [line.split() for line in text.splitlines()]
@@ -197,13 +200,13 @@ def _read_lines(path: Path) -> list[list[str]]:
     return lines
 
 
-def _read_words(path: Path) -> list[str]:
-    return [token for line in _read_lines(path) for token in (*line, END)]
+def _read_words(path: Path, most: int) -> list[str]:
+    return [token for line in _read_lines(path, most) for token in (*line, END)]
 
 
-def _read_characters(path: Path) -> list[str]:
+def _read_characters(path: Path, most: int) -> list[str]:
     tokens = []
-    for number, line in enumerate(_read_lines(path), start=1):
+    for number, line in enumerate(_read_lines(path, most), start=1):
         long = next((token for token in line if len(token) > 1), None)
         if long is not None:
             raise ValueError(

@@ -78,7 +78,8 @@ def read_ts(path: str | PathLike[str], member: str | None = None) -> LabelledSeq
     ------
     ValueError
         With the number of the line, if the file has time stamps, which are not supported, if it
-        is damaged, or if its cases are not as its tags say; if `member` is missing or not wanted.
+        is damaged, encrypted or compressed in a way that Python does not know, or if its cases
+        are not as its tags say; if `member` is missing or not wanted.
     FileNotFoundError
         If there is no such file, or none in the archive.
 
@@ -200,7 +201,8 @@ def _lines(file: Path, member: str | None) -> Iterator[tuple[int, str]]:
                 text = line.strip()
                 if text and not text.startswith("#"):
                     yield number, text
-    except (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error) as error:
+    # A RuntimeError is of a member that is encrypted or of unknown compression.
+    except (EOFError, RuntimeError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{file} cannot be unzipped after line {number}: {error}") from error
 
 

@@ -39,13 +39,22 @@ def _numbered(prefix: str, count: int) -> Names:
 
 
 @functools.cache
-def tangent(cell: Cell, newton: bool = False) -> Cell:
+def tangent(cell: Cell) -> Cell:
     """The cell with a matrix M carried along, n more fields a column: ``M' = J(h, u) M``.
 
-    Started at the identity, M is the derivative of the last state by the first. With `newton` J is
-    the matrix of Newton's iteration, which may leave entries of the Jacobian out.
+    Started at the identity, M is the derivative of the last state by the first.
     """
-    n, graph = cell.n, trace_newton(cell) if newton else trace_jacobian(cell)
+    return _tangent(cell, trace_jacobian(cell))
+
+
+@functools.cache
+def newton_tangent(cell: Cell) -> Cell:
+    """`tangent` with the matrix of Newton's iteration, which may leave entries of J out."""
+    return _tangent(cell, trace_newton(cell)) if cell.has_newton_matrix else tangent(cell)
+
+
+def _tangent(cell: Cell, graph: Graph) -> Cell:
+    n = cell.n
 
     def step(state: Fields, inputs: Fields, params: Fields) -> Fields:
         outputs = evaluate(graph, named(h=state[:n], u=inputs, w=params))

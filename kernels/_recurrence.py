@@ -126,8 +126,9 @@ def recurrence(
     RuntimeError. Take a ``clone`` for that.
 
     Newton's method may need as many iterations as there are chunks or steps. What has not
-    converged after a dozen is run in time order instead, lane by lane, and counted in
-    `convergence`: the answer is exact, or it is an error.
+    converged after a dozen, or 48 with a `structure` that leaves entries out, is run in time
+    order instead, lane by lane, and counted in `convergence`: the answer is exact, or it is an
+    error.
 
     Derivatives of every order exist where the cell has them. First ones are kernels; a
     derivative of these runs the backward pass as a recurrence of its own.

@@ -22,7 +22,7 @@ from torch import Tensor
 from tsrnn.kernels._backend import backend_of
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._convergence import Convergence
-from tsrnn.kernels._derived import affine, tangent
+from tsrnn.kernels._derived import affine, newton_tangent, tangent
 from tsrnn.kernels._problem import Problem, cut, extend, without_ends
 from tsrnn.kernels._trace import takes_one_pass
 
@@ -87,7 +87,7 @@ def _shoot(problem: Problem, chunks: Chunks) -> tuple[Tensor, Tensor, Convergenc
     # After as many passes as chunks every start is the end before it.
     for _ in range(1 if takes_one_pass(cell) else min(most_passes(cell), chunks.count)):
         passes += moving
-        ends, jacobians = _tangents(tangent(cell, cell.has_newton_matrix), u, w, starts, chunks)
+        ends, jacobians = _tangents(newton_tangent(cell), u, w, starts, chunks)
         starts = _corrected(starts, ends, jacobians)
         states, last = run(Problem(cell, u, w, chunks.split_boundaries(starts)))
         ends = chunks.join_boundaries(last)
@@ -109,7 +109,7 @@ def _shoot(problem: Problem, chunks: Chunks) -> tuple[Tensor, Tensor, Convergenc
 
 def most_passes(cell: Cell) -> int:
     """Passes of Newton's method after which what has not converged runs in time order."""
-    return MAX_PASSES if cell.structure == "dense" else MAX_QUASI_PASSES
+    return MAX_PASSES if len(cell.groups) == 1 else MAX_QUASI_PASSES
 
 
 def _allowed(cell: Cell, inputs: Tensor, steps: int) -> float:

@@ -8,6 +8,7 @@ import sys
 import threading
 from functools import partial
 from pathlib import Path
+from typing import get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -153,11 +154,20 @@ def test_corporate_yields_agree_with_fred():
     assert (difference < 0.005).mean().min() > 0.99
 
 
-def test_every_loader_is_listed_and_public():
+def test_every_loader_of_a_frame_is_listed_and_public():
     listing = datasets.list_datasets()
     assert listing.index.is_unique
     loaders = {name for name in datasets.__all__ if name.startswith("load_")}
-    assert set(listing["loader"]) == loaders
+    frames = {
+        name
+        for name in loaders
+        if get_type_hints(getattr(datasets, name))["return"] is pd.DataFrame
+    }
+    assert set(listing["loader"]) == frames
+    assert loaders - frames == {
+        *("load_cifar10", "load_eigenworms", "load_google12", "load_heart_rate", "load_mnist"),
+        "load_penn_treebank",
+    }
 
 
 def test_listing_reads_no_data_and_no_heavy_library():
@@ -227,6 +237,23 @@ def test_weather_refuses_what_is_no_such_table(tmp_path, content):
         datasets.load_wth(data_home=tmp_path)
 
 
+@pytest.mark.filterwarnings("ignore:Could not infer format")  # of dates that are none
+@pytest.mark.parametrize(
+    ("dates", "message"),
+    [
+        (("a", "b"), "WTH.csv is no table of the columns of WTH"),
+        (("True", "False"), "WTH.csv is no table of the columns of WTH"),
+        (("2010-01-01 00:00Z", "2010-01-01 01:00Z"), "WTH.csv must have dates without time zone"),
+    ],
+)
+def test_weather_refuses_other_dates(tmp_path, dates, message):
+    columns = ",".join(_informer.RECORDS["WTH"].units)
+    lines = [f"date,{columns}", *(date + ",1" * 12 for date in dates)]
+    (tmp_path / "WTH.csv").write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        datasets.load_wth(data_home=tmp_path)
+
+
 def test_weather_names_its_publisher_where_there_is_no_file(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"WTH\.csv or WTH\.csv\.gz; found neither"):
         datasets.load_wth(data_home=tmp_path)
@@ -277,7 +304,23 @@ def test_ett_says_which_file_it_looked_for(tmp_path):
         datasets.load_ett("ETTm1", data_home=tmp_path)
 
 
-@pytest.mark.parametrize("name", ["ETTm2", "etth1", None])
+def test_tables_that_are_too_long_are_refused_before_they_are_read(tmp_path):
+    for name, load in (("ETTh1", datasets.load_ett), ("WTH", datasets.load_wth)):
+        (tmp_path / f"{name}.csv.gz").write_bytes(gzip.compress(bytes(2**25 + 1)))
+        with pytest.raises(ValueError, match=rf"{name}\.csv\.gz must hold at most 33554432 bytes"):
+            load(data_home=tmp_path)
+
+
+@pytest.mark.parametrize("data_home", [3, b"folder"])
+def test_folders_of_tables_must_be_paths(data_home):
+    for load in (datasets.load_ett, datasets.load_wth):
+        with pytest.raises(TypeError, match="data_home must be a path; got"):
+            load(data_home=data_home)
+    with pytest.raises(TypeError, match="data_home must be a path; got None"):
+        datasets.load_wth(data_home=None)
+
+
+@pytest.mark.parametrize("name", ["ETTm2", "etth1", None, ["a"]])
 def test_ett_offers_only_names_whose_checksum_is_known(name):
     with pytest.raises(ValueError, match=r"must be one of \['ETTh1', 'ETTh2', 'ETTm1'\]; got "):
         datasets.load_ett(name)

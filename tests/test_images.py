@@ -7,6 +7,7 @@ import os
 import pickle
 import struct
 import tarfile
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +108,16 @@ def write_npz(home):
     return home
 
 
+def with_entries_changed(content, place, value):
+    """Zip file whose entries of the directory at its end have another byte."""
+    content = bytearray(content)
+    start = content.find(b"PK\x01\x02")
+    while start >= 0:
+        content[start + place] = value
+        start = content.find(b"PK\x01\x02", start + 4)
+    return bytes(content)
+
+
 PY, BIN = "cifar-10-batches-py", "cifar-10-batches-bin"
 LAYOUTS = {
     "pickles of Python 2": lambda home: write_folder(home, files_of(PY, python_2_pickle)),
@@ -155,6 +166,8 @@ def test_images_are_frozen(tmp_path):
         (None, idx(np.arange(5)), "equally many; got 6 and 5"),
         (None, idx(np.arange(6) + 5), "labels of MNIST must be int64 from 0 to 9; got .* 5 to 10"),
         (idx(DIGITS[:0]), idx(np.arange(0)), "at least one pixel"),
+        (idx(DIGITS[:, :20, :]), None, "must have 28 x 28 pixels; got 20 x 28"),
+        (idx(np.zeros((6, 20, 31))), None, "must have 28 x 28 pixels; got 20 x 31"),
     ],
 )
 def test_damaged_mnist_is_refused(tmp_path, images, labels, message):
@@ -174,6 +187,27 @@ def test_half_a_gzip_file_is_refused(tmp_path):
     file.write_bytes(file.read_bytes()[:-9])
     with pytest.raises(ValueError, match="must be a complete gzip file"):
         load_mnist("train", data_home=tmp_path, verify=False)
+
+
+def test_a_small_file_that_decompresses_to_much_is_refused_in_little_memory(tmp_path):
+    path = write_mnist(tmp_path, end=".gz") / "train-images-idx3-ubyte.gz"
+    # A gzip file may have many members: 128 of 4 MiB, of which a limit of 64 MiB is read.
+    path.write_bytes(gzip.compress(bytes(2**22)) * 128)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=f"must hold at most {2**26} bytes; its content is"):
+            load_mnist("train", data_home=tmp_path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * 2**26
+
+
+@pytest.mark.parametrize("data_home", [None, 3, b"folder"])
+@pytest.mark.parametrize("load", [load_mnist, load_cifar10])
+def test_a_folder_must_be_a_path(load, data_home):
+    with pytest.raises(TypeError, match="data_home must be a path; got"):
+        load("train", data_home=data_home)
 
 
 @pytest.mark.parametrize(
@@ -327,11 +361,38 @@ def test_a_link_in_an_archive_is_not_followed(tmp_path):
         load_cifar10("test", data_home=tmp_path, verify=False)
 
 
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
+def test_a_link_to_itself_is_refused(tmp_path, kind):
+    name = f"{BIN}/test_batch.bin"
+    with tarfile.open(tmp_path / "cifar-10-binary.tar.gz", "w:gz") as archive:
+        link = tarfile.TarInfo(name)
+        link.type, link.linkname = kind, name if kind == tarfile.LNKTYPE else "test_batch.bin"
+        archive.addfile(link)
+    with pytest.raises(FileNotFoundError, match="test_batch.bin is no file"):
+        load_cifar10("test", data_home=tmp_path, verify=False)
+
+
+def test_a_batch_of_an_archive_has_a_largest_size(tmp_path):
+    member = tarfile.TarInfo(f"{BIN}/test_batch.bin")
+    # A sparse file: a hole of a terabyte that takes no place in the archive.
+    member.pax_headers = {"GNU.sparse.map": "0,0", "GNU.sparse.size": str(2**40)}
+    with tarfile.open(tmp_path / "cifar-10-binary.tar.gz", "w:gz") as archive:
+        archive.addfile(member)
+    with pytest.raises(ValueError, match=f"at most {2**30} bytes; got {2**40}"):
+        load_cifar10("test", data_home=tmp_path, verify=False)
+
+
 @pytest.mark.parametrize(
     ("arrays_of", "message"),
     [
         ({"x_train": RECORDS}, "y_train"),
-        ({"x_train": RECORDS, "y_train": LABELS}, r"\(N, H, W, C\)"),
+        ({"x_train": RECORDS, "y_train": LABELS}, r"\(N, 32, 32, 3\).* got \(15, 3072\)"),
+        ({"x_train": RECORDS.reshape(-1, 3, 32, 32), "y_train": LABELS}, r"got \(15, 3, 32, 32\)"),
+        ({"x_train": np.uint8(1), "y_train": LABELS}, r"got \(\) and \(15,\)"),
+        (
+            {"x_train": np.zeros((4, 32, 32, 3), np.uint8), "y_train": np.zeros((2, 2), int)},
+            r"shape \(N,\) or \(N, 1\); got \(4, 32, 32, 3\) and \(2, 2\)",
+        ),
         ({"x_train": np.zeros((15, 32, 32, 3)), "y_train": LABELS}, "got float64"),
         ({"x_train": np.zeros((15, 32, 32, 3), np.uint8), "y_train": LABELS / 2}, "integers"),
         ({"x_train": np.array([{}]), "y_train": LABELS}, "cannot be read"),
@@ -340,6 +401,21 @@ def test_a_link_in_an_archive_is_not_followed(tmp_path):
 def test_other_npz_files_are_refused(tmp_path, arrays_of, message):
     np.savez(tmp_path / "cifar10.npz", **arrays_of)
     with pytest.raises(ValueError, match=message):
+        load_cifar10("train", data_home=tmp_path, verify=False)
+
+
+@pytest.mark.parametrize(("place", "value"), [(8, 1), (10, 99)])
+def test_an_npz_that_is_encrypted_or_compressed_otherwise_is_refused(tmp_path, place, value):
+    path = write_npz(tmp_path) / "cifar10.npz"
+    path.write_bytes(with_entries_changed(path.read_bytes(), place, value))
+    with pytest.raises(ValueError, match="cannot be read"):
+        load_cifar10("train", data_home=tmp_path, verify=False)
+
+
+def test_a_file_of_one_array_is_no_npz(tmp_path):
+    with (tmp_path / "cifar10.npz").open("wb") as file:
+        np.save(file, LABELS)
+    with pytest.raises(ValueError, match="must be an .npz"):
         load_cifar10("train", data_home=tmp_path, verify=False)
 
 
@@ -398,6 +474,14 @@ def test_noise_is_of_each_image_or_of_all():
         ({"std": 0.0}, "std positive"),
         ({"std": np.nan}, "std positive"),
         ({"mean": [0.1, 0.2]}, "for each of 3 colours"),
+        ({"mean": "x"}, "mean and std must be finite numbers.* got 'x' and 1.0"),
+        ({"mean": "0.5"}, "mean and std must be finite numbers"),
+        ({"std": [[1.0], [1.0, 2.0]]}, "mean and std must be finite numbers"),
+        ({"std": None}, "mean and std must be finite numbers"),
+        ({"std": 1e-300}, "finite in float32"),
+        ({"std": 5e-324}, "finite in float32"),
+        ({"std": [1.0, 2e-39, 1.0]}, "finite in float32"),
+        ({"mean": 1e300}, "finite in float32"),
     ],
 )
 def test_arguments_of_pixel_sequences_are_checked(options, message):
@@ -423,6 +507,8 @@ def test_images_must_be_bytes_of_four_axes(make, images):
         ({"length": 10.0}, "length must be an integer of at least 4"),
         ({"padding_std": -1.0}, "padding_std must be finite and not negative"),
         ({"padding_std": np.nan}, "padding_std must be finite and not negative"),
+        ({"padding_std": 1e300}, "padding_std must leave noise finite in float32"),
+        ({"padding_std": 1e38}, "padding_std must leave noise finite in float32"),
     ],
 )
 def test_arguments_of_noise_padded_are_checked(options, message):

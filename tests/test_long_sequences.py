@@ -111,7 +111,10 @@ def test_other_sizes_are_refused_unless_asked_for(tmp_path):
 
 def test_too_few_cases_are_refused(tmp_path):
     worms(tmp_path, counts=(3, 3))
-    with pytest.raises(ValueError, match="cases must be an integer of at least 7; got 6"):
+    parts = load_eigenworms(data_home=tmp_path, verify=False)
+    assert [len(data.y) for data in parts.values()] == [4, 1, 1]
+    worms(tmp_path, counts=(3, 2))
+    with pytest.raises(ValueError, match="cases must be an integer of at least 6; got 5"):
         load_eigenworms(data_home=tmp_path, verify=False)
 
 
@@ -121,6 +124,12 @@ def test_seeds_must_be_integers(tmp_path, random_state):
     for load in (load_eigenworms, load_heart_rate, load_google12):
         with pytest.raises(ValueError, match="random_state must be an integer of at least 0"):
             load(data_home=tmp_path, random_state=random_state)
+
+
+def test_seeds_that_the_split_cannot_take_are_refused(tmp_path):
+    worms(tmp_path)
+    with pytest.raises(ValueError, match="random_state.* 1099511627776"):
+        load_eigenworms(data_home=tmp_path, verify=False, random_state=2**40)
 
 
 def test_missing_files_are_named_with_where_they_are_published(tmp_path):
@@ -328,6 +337,10 @@ DAMAGE = {
     "8 bits": (lambda f: write_wav(f / CLIP, [0] * 8, width=1), ValueError, "of 8 bits"),
     "a long clip": (lambda f: write_wav(f / CLIP, [1] * 16_001), ValueError, "at most 16000"),
     "no noise": (remove_noise, ValueError, "WAV files of at least a second; got 0 files"),
+    "a list in another encoding": (
+        lambda f: (f / "testing_list.txt").write_bytes(b"yes/\xe9.wav\n"), ValueError,
+        r"testing_list\.txt must be a text in UTF-8",
+    ),
     "no list": (
         lambda f: (f / "testing_list.txt").unlink(), FileNotFoundError, "lacks testing_list"
     ),
@@ -340,6 +353,14 @@ def test_damaged_clips_are_refused(spoken, what):
     damage(spoken)
     with pytest.raises(error, match=message):
         load_google12(data_home=spoken, verify=False)
+
+
+def test_an_empty_list_gives_an_empty_part_of_the_same_types(spoken):
+    (spoken / "testing_list.txt").write_text("")
+    parts = load_google12(data_home=spoken, verify=False)
+    assert parts["test"].X.shape == (0, 126, 80)
+    assert parts["test"].y.shape == (0,)
+    assert parts["test"].y.dtype.kind == parts["train"].y.dtype.kind == "U"
 
 
 def test_other_numbers_of_clips_are_refused_unless_asked_for(spoken):
@@ -424,8 +445,12 @@ def test_silence_has_one_level():
 
 
 @pytest.mark.parametrize(
-    "samples", [[], [[1.0, 2.0]], [np.nan] * 4, [0.0, np.inf], np.zeros((0, 3))]
-)
+    "samples",
+    [
+        [], [[1.0, 2.0]], [np.nan] * 4, [0.0, np.inf], np.zeros((0, 3)), "abc", ["1", "2"], None,
+        [[1.0], [1.0, 2.0]],
+    ],
+)  # fmt: skip
 def test_features_of_anything_but_finite_samples_are_refused(samples):
     with pytest.raises(ValueError, match="samples must be finite numbers of shape"):
         speech_features(samples)
@@ -440,5 +465,6 @@ def test_unknown_features_are_refused(features, tmp_path):
 
 
 def test_examples():
-    module = importlib.import_module("tsrnn.datasets._long_sequences")
-    assert doctest.testmod(module).failed == 0
+    for name in ("_long_sequences", "_speech"):
+        module = importlib.import_module(f"tsrnn.datasets.{name}")
+        assert doctest.testmod(module).failed == 0

@@ -129,7 +129,10 @@ def test_damaged_files_of_other_kinds_are_refused(tmp_path):
         load_penn_treebank("char", data_home=tmp_path)
     (tmp_path / "ptb.char.test.txt").unlink()
     (tmp_path / "ptb.char.test.txt.gz").write_bytes(gzip.compress(b"a b\n" * 99)[:-8])
-    with pytest.raises(ValueError, match="cannot be read"):
+    with pytest.raises(ValueError, match="must be a complete gzip file"):
+        load_penn_treebank("char", data_home=tmp_path)
+    (tmp_path / "ptb.char.test.txt.gz").write_bytes(gzip.compress(b"a b\n" * (2**22 + 1)))
+    with pytest.raises(ValueError, match=r"ptb\.char\.test\.txt\.gz must hold at most 16777216"):
         load_penn_treebank("char", data_home=tmp_path)
 
 

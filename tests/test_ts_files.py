@@ -3,6 +3,7 @@
 import doctest
 import gzip
 import importlib
+import zipfile
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 
@@ -198,6 +199,22 @@ def test_a_damaged_archive_is_refused(damage, tmp_path):
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(ValueError, match="cannot be unzipped"):
         read_ts(path)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [(8, 1, "toy.zip cannot be unzipped .*encrypted"), (10, 99, "toy.zip cannot be unzipped")],
+)
+def test_a_member_that_cannot_be_opened_is_refused(place, value, message, tmp_path):
+    path = tmp_path / "toy.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("toy.ts", "\n".join([*TOY, "1:a"]))
+    content = bytearray(path.read_bytes())
+    # Flags and compression of the member in the directory at the end of the file.
+    content[content.find(b"PK\x01\x02") + place] = value
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        read_ts(path, member="toy.ts")
 
 
 def test_a_missing_file_is_said_to_be_missing(tmp_path):

@@ -21,7 +21,7 @@ import torch
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._cpu.compiler import cache_dir, write_file
 from tsrnn.kernels._dense.program import Product, Program, plan_of
-from tsrnn.kernels._derived import tangent
+from tsrnn.kernels._derived import newton_tangent
 from tsrnn.kernels._graph import Graph, Op, Operand
 from tsrnn.kernels._matrix_form import MatrixForm
 from tsrnn.kernels._trace import trace
@@ -70,7 +70,7 @@ def cell_source(cell: Cell, dtype: torch.dtype) -> str:
 
 def tangent_source(cell: Cell, dtype: torch.dtype) -> str:
     """Text of ``tangent``, a step with the product of the matrices of Newton's iteration."""
-    carried = tangent(cell, cell.has_newton_matrix)
+    carried = newton_tangent(cell)
     step = trace(carried)[0]
     return header(carried) + graph_function("tangent", carried, dtype, _STEP, step, (carried.n,))
 

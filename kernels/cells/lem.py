@@ -74,7 +74,7 @@ def lem(block_size: int = 1, dt: float = 1.0, min_step: float = 0.0) -> Cell:
     if not isinstance(dt, Real) or not 0 < dt < float("inf"):
         raise ValueError(f"dt must be a positive number; got {dt!r}")
     dt = float(dt)  # a fraction, too, is written as a decimal below
-    if not isinstance(min_step, Real) or not 0 <= min_step <= dt:
+    if not isinstance(min_step, Real) or isinstance(min_step, bool) or not 0 <= min_step <= dt:
         raise ValueError(f"min_step must lie between 0 and dt={dt:g}; got {min_step!r}")
     min_step = float(min_step)
     name = "lem" if dt == 1 else f"lem_dt{dt:g}".replace("+", "")

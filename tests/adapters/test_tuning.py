@@ -353,3 +353,15 @@ class TestPanelSplit:
 
     def test_is_shown_by_its_arguments(self):
         assert repr(PanelTimeSeriesSplit(2, h=3)).startswith("PanelTimeSeriesSplit(h=3")
+
+
+def test_time_steps_are_searched_above_the_least():
+    space = default_space(LEMForecaster(6, min_step=0.5))
+    assert (space["dt"].low, space["dt"].high) == (0.5, 1.0)
+    assert "dt" not in default_space(LEMForecaster(6, min_step=1.0))
+
+
+def test_blocks_of_several_sizes_have_widths_that_they_divide():
+    for sizes in ((2, 2, 4), np.array([2, 2, 4])):
+        space = default_space(ParaRNNForecaster(6, block_size=sizes))
+        assert all(width % 8 == 0 for width in space["hidden_size"].values)

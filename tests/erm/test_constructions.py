@@ -243,3 +243,17 @@ LINEAR = nn.Linear(4, 2)
 def test_what_is_refused(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("build", [as_para_rnn, as_modified_para_rnn])
+def test_a_length_at_which_rounding_has_eaten_the_answer_is_refused(build):
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(24, 4), nn.ReLU(), nn.Linear(4, 1)).double()
+    with pytest.raises(ValueError, match="length must be short enough .* got 24, with an error"):
+        build(network, 24)
+
+
+def test_maps_that_do_not_fit_each_other_are_refused():
+    network = nn.Sequential(nn.Linear(6, 4), nn.ReLU(), nn.Linear(5, 1))
+    with pytest.raises(ValueError, match="got 4 outputs and 5 inputs"):
+        as_para_rnn(network, 3)

@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
@@ -197,3 +198,15 @@ def test_refusals(small, wave, changes, message):
 def test_settings_know_the_size_of_an_own_cell(small, wave):
     options = small(cell=OWN, max_epochs=1).fit(wave).settings_.options
     assert (options["cell"], options["block_size"]) == (OWN, 1)
+
+
+def test_options_of_numpy_are_kept_in_a_file(wave, tmp_path):
+    options = {"recurrent_layer": np.int64(1)}
+    model = tsrnn.ParaRNNForecaster(
+        3, cell="attention", window=4, n_states=2, hidden_size=8, n_layers=1, max_epochs=1,
+        prior=None, layer_options=options,
+    ).fit(wave)  # fmt: skip
+    model.save(tmp_path / "model.tsrnn")
+    pd.testing.assert_series_equal(
+        tsrnn.load(tmp_path / "model.tsrnn").predict(3), model.predict(3)
+    )

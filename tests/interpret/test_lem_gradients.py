@@ -245,3 +245,16 @@ def test_arguments_are_checked():
             function(lem, [[1.0]])
     with pytest.raises(ValueError, match=r"dt of at most 1; this layer has dt=1\.5"):
         partial_gradients(layer(1, 2, dt=1.5), x)
+
+
+@pytest.mark.parametrize("function", [partial_gradients, gradient_growth])
+def test_inputs_that_are_not_finite_are_refused(function):
+    x = torch.ones(10, 1)
+    x[3] = torch.nan
+    with pytest.raises(ValueError, match="x must be finite"):
+        function(LEM(1, 4), x)
+
+
+def test_lengths_that_come_twice_count_once():
+    table = gradient_growth(LEM(1, 4), torch.ones(10, 1), exponents=[1.0], lengths=[10, 5, 5])
+    assert list(table["length"]) == [5, 10]

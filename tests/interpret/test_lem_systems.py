@@ -273,3 +273,11 @@ def test_arguments_are_checked():
 def test_weights_are_checked(weights, error, message):
     with pytest.raises(error, match=message):
         TanhMap(**({"output": normal(2, 3), "states": [normal(3, 2)]} | weights))
+
+
+def test_steps_too_small_for_a_number_and_a_map_alone_are_refused():
+    f, both = random_map(1, [1], 2), random_map(1, [1, 1], 2)
+    with pytest.raises(ValueError, match="micro_step must be large enough"):
+        lem_of_fast_slow_ode(f, both, 0.1, 1e-17, 2)
+    with pytest.raises(TypeError, match="maps must be a sequence of TanhMap"):
+        lem_of_multiscale_system(f, [0.1])

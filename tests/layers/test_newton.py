@@ -576,3 +576,16 @@ def test_a_limit_bounds_the_jacobian_of_a_gru(limit):
     bound = limit / 2 + z * limit * (1 + limit / 4)
     assert ((jacobian - (1 - z)).abs() <= bound).all()
     assert ((jacobian - (1 - z)).abs() > 0.5 * bound).any()
+
+
+@pytest.mark.parametrize("init", ["paper", "stable"])
+@pytest.mark.parametrize("layer", [NewtonGRU, NewtonLSTM])
+def test_parameters_are_drawn_within_their_bounds(layer, init):
+    drawn = layer(3, 16, init=init, max_recurrent=0.1)
+    assert drawn.weight_hh_l0.abs().max() <= 0.1
+    assert (drawn.weight_hh_l0.abs() == 0.1).any()
+
+
+def test_blocks_draw_parameters_within_their_bounds():
+    blocks = NewtonBlocks(3, 16, max_recurrent=0.1)
+    assert all(mixer.params.abs().max() <= 0.1 for mixer in blocks.mixers)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tsrnn import ParaRNNForecaster, load, recurrence_features
 from tsrnn.erm import ParaRNNClassifier, ParaRNNRegressor
+from tsrnn.interpret import block_shares
 from tsrnn.layers import (
     LRU,
     ParaRNN,
@@ -257,3 +258,22 @@ def test_what_is_refused(call, error, message):
     with pytest.raises(error) as caught:
         call()
     assert message in str(caught.value)
+
+
+def test_shares_of_blocks_of_several_sizes_add_up():
+    network = RecurrentNetwork(UnequalParaRNN(1, 16, (2, 2, 4)), output_size=2)
+    x = torch.randn(4, 50, 1, generator=torch.Generator().manual_seed(0))
+    (shares,) = block_shares(network, x)
+    assert shares.shape == (6,)
+    assert float(shares.sum()) == pytest.approx(1.0)
+    with torch.no_grad():
+        parts = network.contributions(network.rnn(x)[0]).flatten(0, 1).double()
+    centred = parts.sum(1) - parts.sum(1).mean(0)
+    for k in range(6):
+        part = parts[:, k] - parts[:, k].mean(0)
+        expected = (part * centred).sum() / centred.square().sum()
+        assert float(shares[k]) == pytest.approx(float(expected), abs=1e-6)
+
+
+def test_sizes_may_be_an_array():
+    assert UnequalParaRNN(3, 8, np.array([2, 2])).block_size == (2, 2)

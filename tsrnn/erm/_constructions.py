@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,8 @@ __all__ = [
     "as_modified_para_rnn",
     "as_para_rnn",
 ]
+
+LARGEST_ERROR = 1e-3  # of the largest output: more says that the numbers have cancelled
 
 
 class ModifiedLayer(NamedTuple):
@@ -130,7 +133,8 @@ def as_modified_para_rnn(
     Raises
     ------
     TypeError, ValueError
-        If the network is of another kind, or `step` is no step of it.
+        If the network is of another kind, `step` is no step of it, or rounding leaves errors above
+        a thousandth of the largest output (see Notes).
 
     Notes
     -----
@@ -189,9 +193,12 @@ def as_modified_para_rnn(
         for number, (weight, bias) in enumerate(inner)
     ]
     copies = np.tile(np.vstack([np.eye(d_in), np.zeros((1, d_in))]), (d, 1))
-    return ModifiedParaRNN(
+    modified = ModifiedParaRNN(
         copies, [*layers, *positions[:-1]], positions[-1], np.eye(len(maps[-1][1]), width)
     )
+    x = _sample(T, d_in)
+    _check_digits(modified(x)[:, t0 - 1], _feedforward(maps, x[:, :t0].reshape(len(x), -1)), T)
+    return modified
 
 
 def as_para_rnn(
@@ -232,7 +239,8 @@ def as_para_rnn(
     Raises
     ------
     TypeError, ValueError
-        If the network is of another kind, or a size does not fit.
+        If the network is of another kind, a size does not fit, or rounding leaves errors above a
+        thousandth of the largest output (see Notes).
 
     Notes
     -----
@@ -313,7 +321,17 @@ def as_para_rnn(
     output[:, :width] = modified.output_map
     output[:, width] = -modified.output_map @ raised
     first = np.vstack([modified.input_map, np.zeros((d_s, d_in))])
-    return _network(first, layers, (weight, bias), output, d_s)
+    recurrent = _network(first, layers, (weight, bias), output, d_s)
+    x = _sample(T, d_in)
+    with torch.no_grad():
+        outputs = recurrent(torch.from_numpy(x))[0].numpy()
+    if isinstance(network, ModifiedParaRNN):
+        _check_digits(outputs, network(x), T)
+    else:  # whose outputs are those of one step
+        t0 = T if step is None else step
+        expected = _feedforward(_affine_maps(network), x[:, :t0].reshape(len(x), -1))
+        _check_digits(outputs[:, t0 - 1], expected, T)
+    return recurrent
 
 
 def as_feedforward(network: RecurrentNetwork, step: int) -> nn.Sequential:
@@ -418,6 +436,31 @@ def as_feedforward(network: RecurrentNetwork, step: int) -> nn.Sequential:
     return _sequential(maps)
 
 
+def _sample(length: int, d_in: int) -> np.ndarray:
+    """Sequences (B, T, d_in) on which constructions are checked, the ends of [0, 1] among them."""
+    x = np.random.default_rng(0).uniform(size=(8, length, d_in))
+    x[0], x[1] = 0.0, 1.0
+    return x
+
+
+def _check_digits(outputs: np.ndarray, expected: np.ndarray, length: int) -> None:
+    """Raise where rounding has left fewer digits than `LARGEST_ERROR` asks for."""
+    error = np.abs(outputs - expected).max() / max(np.abs(expected).max(), np.finfo(float).tiny)
+    if not error <= LARGEST_ERROR:
+        raise ValueError(
+            "length must be short enough for the binomial coefficients of the construction not to "
+            f"cancel in float64; got {length}, with an error of {error:.1e} of the largest output. "
+            "Shorten the sequence, to about 12 steps"
+        )
+
+
+def _feedforward(maps: list[tuple[np.ndarray, np.ndarray]], x: np.ndarray) -> np.ndarray:
+    """Outputs of linear maps with ReLU between them."""
+    for weight, bias in maps[:-1]:
+        x = np.maximum(x @ weight.T + bias, 0.0)
+    return x @ maps[-1][0].T + maps[-1][1]
+
+
 def _affine_maps(network: Any) -> list[tuple[np.ndarray, np.ndarray]]:
     """Weights and biases of linear maps with ReLU between them, in float64."""
     parts = list(network) if isinstance(network, nn.Sequential) else []
@@ -429,6 +472,12 @@ def _affine_maps(network: Any) -> list[tuple[np.ndarray, np.ndarray]]:
             f"with Linear; got {network!r}"
         )
     linear: list[Any] = parts[::2]
+    for before, behind in pairwise(linear):
+        if before.out_features != behind.in_features:
+            raise ValueError(
+                "each Linear must take as many inputs as the one before has outputs; got "
+                f"{before.out_features} outputs and {behind.in_features} inputs"
+            )
     return [
         (_array(m.weight), np.zeros(m.out_features) if m.bias is None else _array(m.bias))
         for m in linear

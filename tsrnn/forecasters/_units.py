@@ -85,9 +85,9 @@ class Units:
         moved = {name: part.to(device, dtype) for name, part in self._of_rows().items()}
         return replace(self, **moved, indptr=self.indptr.to(device))
 
-    def _of_rows(self) -> dict[str, Tensor]:
+    def _of_rows(self) -> dict[str, Any]:
         """Tensors with an entry a row."""
-        parts = {"values": self.values, "level": self.level, "spread": self.spread}
+        parts: dict[str, Any] = {"values": self.values, "level": self.level, "spread": self.spread}
         return parts if self.strength is None else parts | {"strength": self.strength}
 
     def with_strength(self, seasons: Sequence[int]) -> Units:
@@ -111,7 +111,7 @@ class Units:
         """Units of several fits one below the other, of the same window and columns."""
         if len(parts) == 1:
             return parts[0]
-        of_rows = {
+        of_rows: dict[str, Any] = {
             name: torch.cat([getattr(part, name) for part in parts]) for name in parts[0]._of_rows()
         }
         lengths = torch.cat([part.lengths for part in parts])

@@ -304,5 +304,12 @@ def checked_inputs(network: ReadNetwork, model: Any, x: Tensor | None) -> Tensor
         raise ValueError(
             f"the propositions assume a time step dt of at most 1; this layer has dt={dt:g}"
         )
+    return finite_inputs(network, model, x)
+
+
+def finite_inputs(network: ReadNetwork, model: Any, x: Tensor | None) -> Tensor:
+    """Inputs (B, T, in) without missing values, of which bounds would say nothing."""
     inputs = inputs_for(model, x, network)
+    if not inputs.isfinite().all():
+        raise ValueError("x must be finite; got NaN or infinite values. Leave these steps out")
     return inputs[None] if inputs.ndim == 2 else inputs

@@ -12,13 +12,14 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from tsrnn.interpret._checks import as_floats
-from tsrnn.interpret._fitted import inputs_for, read_network
+from tsrnn.interpret._fitted import read_network
 from tsrnn.interpret._lem import layer_states
 from tsrnn.interpret._lem_bounds import (
     KINDS,
     GradientConstants,
     checked_inputs,
     checked_target,
+    finite_inputs,
     gradient_bound,
     gradient_constants,
 )
@@ -191,8 +192,7 @@ def gradient_growth(
     """
     network = read_network(layer, LEM, "gradient_growth")
     lem: LEM = network.layers
-    inputs = inputs_for(layer, x, network)
-    inputs = inputs[None] if inputs.ndim == 2 else inputs
+    inputs = finite_inputs(network, layer, x)
     target = checked_target(lem, inputs, target)
     most = inputs.shape[1]
     if lengths is None:
@@ -202,7 +202,7 @@ def gradient_growth(
         raise ValueError(f"lengths must be integers; got {lengths!r}")
     rows = []
     for s in _checked_numbers("exponents", exponents, 0, 1).tolist():
-        for n in steps.astype(int).tolist():
+        for n in np.unique(steps.astype(int)).tolist():
             scaled = _with_time_step(lem, float(n) ** -s)
             table = gradient_bound(scaled, inputs[:, :n], target)
             constants = GradientConstants(

@@ -408,7 +408,9 @@ def lem_of_multiscale_system(
     >>> bool((system.errors(torch.ones(50, 1).double())["error"] < 1e-7).all())
     True
     """
-    maps = list(maps)
+    if isinstance(maps, TanhMap):
+        raise TypeError("maps must be a sequence of TanhMap; got one. Give [map]")
+    maps, taus = list(maps), list(taus)
     _check_maps(maps)
     sizes = [f.size for f in maps]
     for reader in maps:
@@ -506,6 +508,10 @@ def lem_of_fast_slow_ode(
     if not isinstance(micro_steps, Integral) or isinstance(micro_steps, bool) or micro_steps < 1:
         raise ValueError(f"micro_steps must be a positive integer; got {micro_steps!r}")
     kept = (1 - micro_step) ** int(micro_steps)
+    if kept == 1:
+        raise ValueError(
+            f"micro_step must be large enough for 1 - micro_step to differ from 1; got {micro_step}"
+        )
     both = TanhMap(  # f as a map of both states, which does not read the first
         f.output, [f.output.new_zeros(f.width, f.size), *f.states], f.inputs, f.bias
     )

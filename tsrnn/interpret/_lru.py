@@ -404,6 +404,8 @@ def _first_state(layer: LRU, state: Tensor) -> np.ndarray:
             f"state must be of torch.float32 or torch.float64; got {state.dtype}. Convert it with "
             ".to()"
         )
+    if not state.isfinite().all():
+        raise ValueError("state must be finite; got NaN or infinite values")
     return state[0, ..., : 2 * layer.state_units].detach().cpu().numpy()
 
 

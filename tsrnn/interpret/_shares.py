@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tsrnn.layers import CellStack, RecurrentNetwork
+from tsrnn.layers import CellStack, RecurrentNetwork, UnequalParaRNN
 
 __all__ = ["block_shares"]
 
@@ -24,7 +24,7 @@ def block_shares(network: RecurrentNetwork, x: Tensor) -> list[Tensor]:
     Parameters
     ----------
     network : RecurrentNetwork
-        Its layers have blocks: a `CellStack` such as `ParaRNN`.
+        Its layers have blocks: a `CellStack` such as `ParaRNN`, or `UnequalParaRNN`.
     x : Tensor of shape (B, T, input_size)
         Inputs to judge by.
 
@@ -50,11 +50,15 @@ def block_shares(network: RecurrentNetwork, x: Tensor) -> list[Tensor]:
     (torch.Size([4]), 1.0)
     """
     rnn = network.rnn
-    if not isinstance(rnn, CellStack):
+    if not isinstance(rnn, CellStack | UnequalParaRNN):
         raise TypeError(
             "network must have layers of blocks, such as tsrnn.layers.ParaRNN; got "
             f"{type(rnn).__name__} layers, which have none"
         )
+    if isinstance(rnn, UnequalParaRNN):
+        units = [torch.as_tensor(block) for block in rnn.block_units()]
+    else:  # states are ordered field by field
+        units = list(torch.arange(rnn.hidden_size).view(-1, rnn.n_blocks).T)
     layers = [x if network.input is None else network.input(x)]
     for layer in range(rnn.num_layers):
         layers.append(rnn.run_layer(layer, layers[-1], None)[0])
@@ -65,10 +69,9 @@ def block_shares(network: RecurrentNetwork, x: Tensor) -> list[Tensor]:
     shares = []
     for layer in range(rnn.num_layers):
         share = x.new_empty(rnn.n_blocks, dtype=torch.float64)
-        for k in range(rnn.n_blocks):
+        for k, of_block in enumerate(units):
             states = layers[layer + 1].clone()
-            part = states[..., k :: rnn.n_blocks]  # states are ordered field by field
-            part[:] = part.mean((0, 1))
+            states[..., of_block] = states[..., of_block].mean((0, 1))
             for upper in range(layer + 1, rnn.num_layers):
                 states = rnn.run_layer(upper, states, None)[0]
             lost = output - network.head(states).flatten(0, 1).double()

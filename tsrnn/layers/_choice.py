@@ -182,7 +182,9 @@ def with_options(
                 f"layer_options of cell={cell!r} may hold {known}, see tsrnn.layers.{choice.name}; "
                 f"got {option!r}{also}"
             )
-    return choice._replace(options=choice.options | dict(options))
+    # Numbers of Python, which a file can hold.
+    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in options.items()}
+    return choice._replace(options=choice.options | plain)
 
 
 def with_engine(choice: LayerChoice, engine: str) -> LayerChoice:

@@ -80,7 +80,8 @@ class _NewtonStack(CellStack):
         uniform, which we take with the gain of a linear unit, uniform on
         (-sqrt(3 / in), sqrt(3 / in)); a and c are Xavier Gaussian, normal with variance
         1 / `hidden_size`; b is zero. With ``init="stable"`` recurrent matrices are contractions
-        of half-lives short to long, as in `ParaRNN`.
+        of half-lives short to long, as in `ParaRNN`. What lies beyond `max_recurrent` is moved to
+        it.
         """
         for layer in range(self.num_layers):
             weight_ih, weight_hh, bias = super().weights(layer)
@@ -89,6 +90,7 @@ class _NewtonStack(CellStack):
                 draw_stable(self.cell, weight_ih, params, bias, generator)
             else:
                 draw_newton(weight_ih, params, bias, weight_ih.shape[1], generator)
+            params.copy_(bounded(params, self.max_recurrent))  # training starts within the bounds
 
     def recurrent_parameters(self) -> list[nn.Parameter]:
         """Recurrent matrices, if they start as contractions; else they are small and must grow."""
@@ -151,9 +153,10 @@ class NewtonGRU(_NewtonStack):
     Danieli et al. "clip the norm of a and c", of language models to 0.5 (appendix C.1), of most
     synthetic tasks to 0.9 (C.2), which bounds the Jacobians. They do not say more; we take the
     norm of the matrix diag(a), its largest absolute value. The recurrence runs with a clamped to
-    +-`max_recurrent`, whatever optimiser trains it. Its gradient is that of a where a step
-    against it stays within the bounds, and zero where it would leave them, so that training
-    goes as if a were clipped after each step. Parity cannot be learned with such a bound.
+    +-`max_recurrent`. Its gradient is that of a where a step against it stays within the bounds,
+    and zero where it would leave them: steps along the gradient are those of clipping after each
+    step. An optimiser with momentum may carry a beyond the bound for some steps, in which the
+    recurrence stays at it. Parity cannot be learned with such a bound.
 
     References
     ----------

@@ -273,6 +273,7 @@ class Mixer(nn.Module):
         bound = self.conv.kernel_size[0] ** -0.5
         draw_uniform(self.conv.parameters(), bound, generator)
         draw_newton(self.weight, self.params, self.bias, self.weight.shape[-1], generator)
+        self.params.copy_(self.recurrent_params())  # training starts within the bounds
         for ones in (self.before.weight, self.skip, self.gated.weight):
             nn.init.ones_(ones)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -57,7 +58,8 @@ class UnequalParaRNN(LayeredRecurrent):
     Notes
     -----
     Outputs and states have the blocks of the smallest size first, within a size field by field as
-    in `ParaRNN`. The time of a step grows with the largest size, Theorem 2.
+    in `ParaRNN`. `contributions` number them all in this order, recurrence features from 1 within
+    each size. The time of a step grows with the largest size, Theorem 2.
 
     References
     ----------
@@ -96,7 +98,7 @@ class UnequalParaRNN(LayeredRecurrent):
         input_size, hidden_size, num_layers = check_sizes(
             input_size=input_size, hidden_size=hidden_size, num_layers=num_layers
         )
-        if isinstance(block_size, str) or not isinstance(block_size, Sequence) or not block_size:
+        if np.ndim(block_size) != 1 or not len(block_size):
             raise TypeError(
                 "block_size of UnequalParaRNN must be a sequence of sizes, one at least; got "
                 f"{block_size!r}. Blocks of one size are a ParaRNN"
@@ -138,9 +140,11 @@ class UnequalParaRNN(LayeredRecurrent):
             part.reset_parameters(generator)
 
     def run_layer(
-        self, layer: int, x: Tensor, initial: Tensor, lengths: Tensor | None = None
+        self, layer: int, x: Tensor, initial: Tensor | None, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """One layer: x (B, T, in) and initial (B, state) to outputs (B, T, hidden), last state."""
+        if initial is None:
+            initial = x.new_zeros(len(x), self.state_size)
         runs = [
             part.run_layer(0, x, start, lengths)
             for part, start in zip(self.parts(layer), self._by_size(initial), strict=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Protocol
 
+import numpy as np
 from sklearn.base import clone
 
 from tsrnn.contract import last_step
@@ -277,7 +278,7 @@ def default_space(forecaster: Any) -> Space:
     if names[0] == "ParaRNNForecaster":
         if _changed(forecaster).intersection(_OF_SOME_CELLS):
             space.pop("cell")
-        if isinstance(block, Sequence):  # of several sizes, whose sum divides the layer width
+        if np.ndim(block):  # of several sizes, whose sum divides the layer width
             block = sum(block)
         if cell not in _WITH_BLOCKS:
             space.pop("block_size")  # a user's cell is a block of as many units as it has outputs
@@ -292,6 +293,15 @@ def default_space(forecaster: Any) -> Space:
         step = math.lcm(*blocks, given.get("n_heads") or 1)
         widths = (-(-width // step) * step for width in space["hidden_size"].values)
         space["hidden_size"] = Choice(tuple(dict.fromkeys(widths)))
+    return _within_other_options(space, given)
+
+
+def _within_other_options(space: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Spaces whose ends another argument bounds: `dt` by the least step, `r_min` by `r_max`."""
+    if "dt" in space:
+        dt, least = space.pop("dt"), given["min_step"]
+        if least < dt.high:
+            space["dt"] = Real(max(dt.low, least), dt.high, log=True)
     if "r_min" in space:
         space["r_min"] = Real(0.0, min(space["r_min"].high, given["r_max"]))
     return space
