@@ -30,7 +30,7 @@ class UnequalParaRNN(LayeredRecurrent):
         Number of inputs per step.
     hidden_size : int
         Number of outputs d of a layer, a multiple of the sum of `block_size`.
-    block_size : sequence of int
+    block_size : sequence of int, default (2,)
         d_1, ..., d_K; repeated as often as `hidden_size` has room for.
     num_layers : int, default 1
     cell : {"rnn", "gru", "lstm"}
@@ -81,7 +81,7 @@ class UnequalParaRNN(LayeredRecurrent):
         self,
         input_size: int,
         hidden_size: int,
-        block_size: Sequence[int],
+        block_size: Sequence[int] = (2,),
         num_layers: int = 1,
         *,
         cell: str = "rnn",
