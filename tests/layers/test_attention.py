@@ -360,11 +360,11 @@ def test_an_echo_from_beyond_the_window_is_learned(block_size):
         x = torch.rand(32, 12, 1, generator=generator) * 2 - 1  # variance 1/3
         loss = (network(x)[0][:, 4:] - x[:, :-4]).square().mean()  # local attention sees 2 back
         if loss.item() < 0.1:
-            return
+            break
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-    pytest.fail(f"the error is still {loss.item():.3f}")
+    assert loss.item() < 0.1
 
 
 def test_para_attention_is_attention_with_block_diagonal_matrices_and_a_head_a_block():

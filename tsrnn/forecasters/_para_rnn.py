@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from tsrnn.forecasters._recurrent import RecurrentForecaster
 from tsrnn.forecasters._settings import resolve
 from tsrnn.kernels import Cell
 from tsrnn.layers import OPTIONS, LayerChoice, layer_choice, with_options
-
-if TYPE_CHECKING:
-    pass
 
 INITS = {"default": "stable", "paper": "uniform"}  # of ParaRNN by preset, where init is None
 

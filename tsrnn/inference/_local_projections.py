@@ -213,21 +213,8 @@ class LocalProjections(BaseEstimator):
         ]
         # Never below the pointwise one, which it is but for the error of simulation.
         sup_t = np.maximum(sup_t_values(joint, alpha), pointwise.max(axis=1))
-        wide = sup_t[:, None]
-        columns = {
-            "estimate": estimates, "se": errors,
-            "lower": estimates - pointwise * errors, "upper": estimates + pointwise * errors,
-            "lower_simultaneous": estimates - wide * errors,
-            "upper_simultaneous": estimates + wide * errors,
-        }  # fmt: skip
         steps = np.arange(horizons + 1)
-        self.irf_ = pd.DataFrame(
-            {
-                "horizon": np.tile(steps, len(estimates)),
-                "response": np.repeat(np.asarray(responses.columns), horizons + 1),
-                **{name: table_of.ravel() for name, table_of in columns.items()},
-            }
-        )
+        self.irf_ = _response_table(responses.columns, estimates, errors, pointwise, sup_t)
         self.nobs_ = pd.Series(
             len(frame) - n_lags - steps, pd.Index(steps, name="horizon"), name="nobs"
         )
@@ -322,3 +309,28 @@ def herbst_johannsen(controls: np.ndarray, before: np.ndarray) -> np.ndarray:
     inverse = np.linalg.pinv(centred.T @ centred / n)
     weights = [1 + np.trace(inverse @ (centred[j:].T @ centred[:-j]) / n) for j in range(1, h + 1)]
     return np.asarray(before[:, ::-1] @ np.array(weights) / n)
+
+
+def _response_table(
+    names: pd.Index,
+    estimates: np.ndarray,
+    errors: np.ndarray,
+    pointwise: np.ndarray,
+    sup_t: np.ndarray,
+) -> pd.DataFrame:
+    """Responses (series, horizons) with pointwise and simultaneous bands, a row each."""
+    wide = sup_t[:, None]
+    columns = {
+        "estimate": estimates, "se": errors,
+        "lower": estimates - pointwise * errors, "upper": estimates + pointwise * errors,
+        "lower_simultaneous": estimates - wide * errors,
+        "upper_simultaneous": estimates + wide * errors,
+    }  # fmt: skip
+    count = estimates.shape[1]
+    return pd.DataFrame(
+        {
+            "horizon": np.tile(np.arange(count), len(estimates)),
+            "response": np.repeat(np.asarray(names), count),
+            **{name: table_of.ravel() for name, table_of in columns.items()},
+        }
+    )

@@ -159,13 +159,7 @@ def gradient_bound(
     >>> bool((table["actual"] <= table["bound"]).all())
     True
     """
-    network = read_network(layer, LEM, "gradient_bound")
-    lem: LEM = network.layers
-    x = checked_inputs(network, layer, x)
-    target = checked_target(lem, x, target)
-    with torch.no_grad():
-        *_, (u, _) = layer_states(lem, x, lem.initial_state(len(x)))
-    constants, largest_input = gradient_constants(lem, u, target)
+    lem, u, target, constants, largest_input = read_last_layer(layer, x, target, "gradient_bound")
     bounds = {
         f"{name}_{kind}": constants.bound(largest_input if name == "V" else 1.0)
         for name in ("WVb" if lem.bias else "WV")
@@ -252,6 +246,19 @@ class GradientConstants(NamedTuple):
     def printed(self) -> float:
         """Equation (6), or NaN where its condition does not hold."""
         return self.right_hand_side() if self.small_enough() else float("nan")
+
+
+def read_last_layer(
+    model: Any, x: Tensor | None, target: Tensor | None, called: str
+) -> tuple[LEM, Tensor, Tensor, GradientConstants, float]:
+    """Layers of a model, inputs u and targets of the last, and `gradient_constants` of these."""
+    network = read_network(model, LEM, called)
+    lem: LEM = network.layers
+    x = checked_inputs(network, model, x)
+    target = checked_target(lem, x, target)
+    with torch.no_grad():
+        *_, (u, _) = layer_states(lem, x, lem.initial_state(len(x)))
+    return lem, u, target, *gradient_constants(lem, u, target)
 
 
 def gradient_constants(layer: LEM, u: Tensor, target: Tensor) -> tuple[GradientConstants, float]:

@@ -13,15 +13,13 @@ from torch.nn.functional import linear
 
 from tsrnn.interpret._checks import as_floats
 from tsrnn.interpret._fitted import read_network
-from tsrnn.interpret._lem import layer_states
 from tsrnn.interpret._lem_bounds import (
     KINDS,
     GradientConstants,
-    checked_inputs,
     checked_target,
     finite_inputs,
     gradient_bound,
-    gradient_constants,
+    read_last_layer,
 )
 from tsrnn.kernels import recurrence
 from tsrnn.layers import LEM
@@ -107,13 +105,9 @@ def partial_gradients(
     >>> bool(b_y.max() < 2 * b_y.min())  # early steps count as much as late ones
     True
     """
-    network = read_network(layer, LEM, "partial_gradients")
-    lem: LEM = network.layers
-    x = checked_inputs(network, layer, x)
-    target = checked_target(lem, x, target)
-    with torch.no_grad():
-        *_, (u, _) = layer_states(lem, x, lem.initial_state(len(x)))
-    constants, largest_input = gradient_constants(lem, u, target)
+    lem, u, target, constants, largest_input = read_last_layer(
+        layer, x, target, "partial_gradients"
+    )
     return pd.concat(
         [
             pd.DataFrame(

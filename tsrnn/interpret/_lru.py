@@ -267,8 +267,8 @@ def elapsed_steps(layer: Any, state: Tensor) -> np.ndarray:
     Notes
     -----
     As :math:`|\lambda_0|^k` falls to the rounding of the state, neighbouring k can no longer be
-    told apart, which is refused. With moduli from 0.99 to 1 that was after 600 steps or more in
-    float32, and after 2,600 or more in float64.
+    told apart, which is refused. With moduli from 0.99 to 1 that is after more than 500 steps, in
+    float32 too.
 
     References
     ----------

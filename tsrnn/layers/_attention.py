@@ -184,15 +184,7 @@ class BlockRecurrentAttention(Recurrent):
             )
         if recurrent_layer is None:
             recurrent_layer = max(num_layers - 1, 1)
-        recurrent = range(1, num_layers + 1)
-        counted = isinstance(recurrent_layer, int | np.integer) and recurrent_layer is not True
-        if counted and recurrent_layer in recurrent:
-            recurrent = range(int(recurrent_layer), int(recurrent_layer) + 1)
-        elif not isinstance(recurrent_layer, str) or recurrent_layer != "all":
-            raise ValueError(
-                f"recurrent_layer must be 'all' or one of the layers 1 to {num_layers}; got "
-                f"{recurrent_layer!r}"
-            )
+        recurrent = _recurrent_layers(recurrent_layer, num_layers)
         if not isinstance(engine, str) or engine != "auto":
             raise ValueError(
                 "engine must be 'auto' for cell='attention', which runs in torch, window by "
@@ -296,6 +288,20 @@ class BlockRecurrentAttention(Recurrent):
     @property
     def _memories(self) -> list[Memory]:
         return [self.layers[layer - 1].memory for layer in self.recurrent]  # type: ignore[misc]
+
+
+def _recurrent_layers(recurrent_layer: int | str, num_layers: int) -> range:
+    """Layers with state vectors, counted from 1."""
+    layers = range(1, num_layers + 1)
+    counted = isinstance(recurrent_layer, int | np.integer) and recurrent_layer is not True
+    if counted and recurrent_layer in layers:
+        return range(int(recurrent_layer), int(recurrent_layer) + 1)
+    if not isinstance(recurrent_layer, str) or recurrent_layer != "all":
+        raise ValueError(
+            f"recurrent_layer must be 'all' or one of the layers 1 to {num_layers}; got "
+            f"{recurrent_layer!r}"
+        )
+    return layers
 
 
 class TransformerLayer(nn.Module):
