@@ -88,15 +88,17 @@ def run(
 
 
 class _Rule(NamedTuple):
-    """Limits within which chunks of time pay: lanes at most, steps at least."""
+    """Limits within which chunks of time pay: lanes and state fields at most, steps at least."""
 
     lanes: int
     steps: int
+    fields: int
 
 
 # The CPU's is measured, for cells with gates: others are as fast in time order with a single lane
-# already. That of a GPU is a guess from the lanes that it takes to hide the time of a step.
-_RULES = {"cpu": _Rule(1, 65536), "cuda": _Rule(8192, 512)}
+# already. That of a GPU is a guess from the lanes that hide the time of a step; there matrices
+# of more than 4 x 4 do not stay in registers.
+_RULES = {"cpu": _Rule(1, 65536, 16), "cuda": _Rule(8192, 512, 4)}
 
 
 def best_engine(cell: Cell, inputs: Tensor, params: Tensor) -> str:
@@ -107,10 +109,8 @@ def best_engine(cell: Cell, inputs: Tensor, params: Tensor) -> str:
     device, (batch, steps), units = inputs.device, inputs.shape[:2], params.shape[1]
     if not is_small(cell):
         return "dense"
-    if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
-        return "sequential"  # whether Newton's method has converged cannot be read then
     rule = _RULES[device.type]
-    if batch * units > rule.lanes or steps < rule.steps:
+    if batch * units > rule.lanes or steps < rule.steps or cell.n > rule.fields:
         return "sequential"
     # Steps are costly where the backward pass computes gates anew, from the inputs.
     if device.type == "cpu" and not any(name.startswith("u") for name in trace(cell)[1].reads):

@@ -7,8 +7,8 @@ the boundaries alone (multiple shooting) is the short linear recurrence
 .. math:: \delta_{c+1} = M_c \delta_c + e_c - s_{c+1}, \qquad s_{c+1} \leftarrow e_c + M_c \delta_c.
 
 After k steps the first k chunks are exact whatever the cell; a linear cell is exact after one.
-On a CPU everything runs on the kernels in time order: chunks are only more lanes to them. On a
-GPU the same iteration is one kernel.
+On a CPU everything runs on the kernels in time order: chunks are only more lanes to them. A GPU has
+kernels of its own for the same iteration, which go on without the host.
 """
 
 from __future__ import annotations
@@ -35,23 +35,24 @@ LANES = 16  # with fewer units on a CPU, chunks fill the lanes of vector registe
 WANTED_LANES = 256  # units times chunks: several vectors of them overlap their steps
 WANTED_CHUNKS = 64  # as sequences: the scan over their boundaries stays short
 SHORTEST_CHUNK = 64  # steps: a chunk has to cost more than its part of that scan
-MOST_CHUNKS = 1024  # of a lane on a GPU: rows that a program can scan
+GPU_LANES = 2**15  # units times chunks: some eight warps for each of 132 multiprocessors
+MOST_CHUNKS = 1024  # of a unit on a GPU: rows that a program can scan
 
 
 def forward(problem: Problem) -> tuple[Tensor, Tensor, Convergence]:
     """States, final state and convergence."""
     cell, inputs, params, initial, lengths = problem
-    inputs = without_ends(inputs, lengths)
-    whole = Problem(cell, inputs, params, initial)
     backend = backend_of(inputs.device)
     fused = getattr(backend, "shooting", None)
     if fused is not None:
         steps = fused_chunk(inputs)
         states, final, passes, residual, converged = fused(
-            whole, steps, most_passes(cell), _allowed(cell, inputs, steps)
+            problem, steps, most_passes(cell), _allowed(cell, inputs, steps)
         )
-        convergence = Convergence(passes, residual, ~converged)
-    elif (chunks := chosen_chunks(inputs)).count > 1:
+        return states, final, Convergence(passes, residual, ~converged)
+    inputs = without_ends(inputs, lengths)
+    whole = Problem(cell, inputs, params, initial)
+    if (chunks := chosen_chunks(inputs)).count > 1:
         states, final, convergence = _shoot(whole, chunks)
     else:
         states, final = backend.forward(whole)
@@ -61,8 +62,10 @@ def forward(problem: Problem) -> tuple[Tensor, Tensor, Convergence]:
 
 
 def fused_chunk(inputs: Tensor) -> int:
-    """Steps of a chunk where one program of a GPU owns all chunks of a lane."""
-    return max(SHORTEST_CHUNK, -(-inputs.shape[1] // MOST_CHUNKS))
+    """Steps of a chunk on a GPU: enough chunks to fill it, as many as a program can scan."""
+    batch, steps, _, units = inputs.shape
+    wanted = max(1, min(GPU_LANES // max(1, batch * units), MOST_CHUNKS))
+    return max(SHORTEST_CHUNK, -(-steps // wanted))
 
 
 def boundary_steps(inputs: Tensor) -> int:
@@ -160,7 +163,10 @@ def solve_affine(matrices: Tensor, offsets: Tensor, first: Tensor) -> Tensor:
     fields = torch.cat([matrices.flatten(2, 3), offsets], 2)
     empty = fields.new_empty(0, fields.shape[3])
     problem = Problem(affine(first.shape[1]), fields, empty, first)
-    solution: Tensor = backend_of(fields.device).forward(problem)[0]
+    backend = backend_of(fields.device)
+    if hasattr(backend, "shooting"):  # which scans: the cell is linear
+        return forward(problem)[0]
+    solution: Tensor = backend.forward(problem)[0]
     return solution
 
 
@@ -187,18 +193,18 @@ def backward(
 ) -> tuple[Tensor | None, Tensor, Tensor]:
     """Gradients of inputs, parameters and initial state: linear, so one scan is exact."""
     cell, inputs, params, initial, lengths = problem
+    backend = backend_of(inputs.device)
+    fused = getattr(backend, "scan_backward", None)
+    if fused is not None:
+        gradients: tuple[Tensor | None, Tensor, Tensor]
+        gradients = fused(problem, states, g_states, g_final, fused_chunk(inputs))
+        return gradients
     # States are zero in the padding, where a root or a logarithm of them has no slope.
     inputs, states = without_ends(inputs, lengths), without_ends(states, lengths)
     whole = Problem(cell, inputs, params, initial)
     g_states, g_final, g_first = extend(g_states, g_final, lengths)
-    backend = backend_of(inputs.device)
-    fused = getattr(backend, "scan_backward", None)
-    if fused is not None:
-        gradients = fused(whole, states, g_states, g_final, fused_chunk(inputs))
-        if all(g.isfinite().all() for g in gradients):
-            return gradients[0], gradients[1], gradients[2] + g_first
     chunks = chosen_chunks(inputs)
-    if fused is not None or chunks.count < 2:
+    if chunks.count < 2:
         g_inputs, g_params, g_initial = backend.backward(whole, states, g_states, g_final)
         return g_inputs, g_params, g_initial + g_first
     at = chunks.total

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import llvmlite
 import llvmlite.binding as llvm
-import platformdirs
 
 _lock = threading.RLock()
 
@@ -91,10 +90,13 @@ def cache_dir() -> Path:
     The environment variable ``TSRNN_CACHE_DIR``, else the user's cache folder;
     where that cannot be written, a folder among the machine's temporary files.
     """
+    chosen = os.environ.get("TSRNN_CACHE_DIR")
+    if not chosen:
+        import platformdirs  # bare machines, where kernels are tested, name a folder
+
+        chosen = platformdirs.user_cache_dir("tsrnn")
     # Without HOME and an entry of the user, as in a container, "~" stays what it is.
-    chosen = os.path.expanduser(
-        os.environ.get("TSRNN_CACHE_DIR") or platformdirs.user_cache_dir("tsrnn")
-    )
+    chosen = os.path.expanduser(chosen)
     user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     shared = Path(tempfile.gettempdir()) / f"tsrnn-{user}"
     for folder in (Path(chosen), shared):

@@ -21,8 +21,8 @@ _REAL = {torch.float32: tl.float32, torch.float64: tl.float64, torch.bfloat16: t
 class Launch(NamedTuple):
     """Launch of a kernel: how it is spread over a GPU.
 
-    `block` lanes a program: units of sequences, times chunks where time is cut; `ahead` numbers
-    of each lane on their way from memory, `longest` steps at most.
+    `block` lanes a program: units of sequences, or of their chunks; `ahead` numbers of each lane on
+    their way from memory, `longest` steps at most.
     """
 
     block: int
@@ -35,13 +35,14 @@ class Launch(NamedTuple):
         return min(self.longest, 1 << max(0, (self.ahead // max(fields, 1)).bit_length() - 1))
 
 
-# First guesses, not yet timed on a device. In time order a program is one warp, so that few lanes
-# are spread over many processors; where time is cut, one has to hold all chunks of a lane.
+# First guesses, not yet timed on a device. A program is one warp, so that few lanes are spread over
+# many processors.
 FORWARD = Launch(block=32, warps=1, ahead=16, longest=8)
 BACKWARD = Launch(block=32, warps=1, ahead=24, longest=4)
-SHOOTING = Launch(block=256, warps=8, ahead=8, longest=4)
-SCAN = Launch(block=256, warps=8, ahead=12, longest=2)
-LARGEST_GROUP = 8  # units of a program: in float32 a sector, the least that memory reads
+SHOOTING = Launch(block=32, warps=1, ahead=16, longest=8)
+SCAN = Launch(block=32, warps=1, ahead=24, longest=4)
+LARGEST_GROUP = 8  # units that a program scans: in float32 a sector, the least that memory reads
+SCANNED = 4096  # chunks times units times fields: what 256 threads keep in registers
 # Products fuse with sums: said, since the default of Triton changes with its versions.
 FUSION = {"enable_fp_fusion": True}
 
@@ -72,9 +73,19 @@ def forward(problem: Problem, *, keep: bool = True) -> tuple[Tensor, Tensor]:
     batch, steps = inputs.shape[:2]
     states = inputs.new_empty(batch, steps if keep else 0, cell.n, initial.shape[2])
     final = torch.empty_like(initial, memory_format=torch.contiguous_format)
-    tensors = [*_contiguous(inputs, params, initial, problem.ends), states, final]
+    tensors = [*_contiguous(inputs, params, initial, problem.lengths), states, final]
     step = functions(cell, inputs.dtype).step
-    _launch(kernels.forward, FORWARD, cell, tensors, steps, cell.m, STEP=step, KEEP=keep)
+    _launch(
+        kernels.forward,
+        FORWARD,
+        cell,
+        tensors,
+        steps,
+        cell.m,
+        STEP=step,
+        SHARED=cell.shared,
+        KEEP=keep,
+    )
     return states, final
 
 
@@ -91,7 +102,7 @@ def backward(
     With ``only_initial=True`` the first two are None and nothing is written for them.
     """
     cell, inputs, params, initial, _ = problem
-    given = _contiguous(inputs, params, initial, problem.ends, states, g_states, g_final)
+    given = _contiguous(inputs, params, initial, problem.lengths, states, g_states, g_final)
     g_inputs = inputs.new_empty(0 if only_initial or cell.shared else inputs.shape)
     sums = params.new_empty(
         (0 if only_initial else len(initial), *params.shape), dtype=wide(params.dtype)
@@ -100,15 +111,16 @@ def backward(
     vjp = functions(cell, inputs.dtype).vjp
     _launch(
         kernels.backward, BACKWARD, cell, [*given, g_inputs, sums, g_initial],
-        inputs.shape[1], cell.m + 2 * cell.n, VJP=vjp, ONLY_INITIAL=only_initial,
+        inputs.shape[1], cell.m + 2 * cell.n, VJP=vjp, SHARED=cell.shared,
+        ONLY_INITIAL=only_initial,
     )  # fmt: skip
     if only_initial:
         return None, None, g_initial
     return None if cell.shared else g_inputs, sums.sum(0).to(params.dtype), g_initial
 
 
-def _contiguous(*tensors: Tensor) -> list[Tensor]:
-    return [t.detach().contiguous() for t in tensors]
+def _contiguous(*tensors: Tensor | None) -> list[Any]:
+    return [None if t is None else t.detach().contiguous() for t in tensors]
 
 
 def _launch(
@@ -118,19 +130,27 @@ def _launch(
     tensors: list[Tensor],
     steps: int,
     fields: int,
+    chunk: int | None = None,
     **options: Any,
 ) -> None:
-    """Run a kernel on the current stream of the tensors' device."""
-    final = tensors[-1]
-    lanes = final.shape[0] * final.shape[2]
+    """Run a kernel on the current stream of the tensors' device, a lane for every unit.
+
+    Where `chunk` is given, a lane for every chunk of so many steps. The third of the tensors is
+    the initial state; a step reads so many `fields`.
+    """
+    initial = tensors[2]
+    batch, _, units = initial.shape
+    chunks = 1 if chunk is None else -(-steps // chunk)
+    lanes = batch * chunks * units
+    sizes = (steps, lanes) if chunk is None else (steps, chunk, chunks, lanes)
     if not lanes:
         return
     # Triton launches on the current device, whatever the tensors' own.
-    with torch.cuda.device_of(final):
+    with torch.cuda.device_of(initial):
         kernel[(-(-lanes // launch.block),)](
-            *tensors, steps, final.shape[2], lanes, N=cell.n, M=cell.m, P=cell.p,
-            SHARED=cell.shared, REAL=_REAL[final.dtype], BLOCK=launch.block,
-            PREFETCH=launch.prefetch(fields), num_warps=launch.warps, **FUSION, **options,
+            *tensors, *sizes, N=cell.n, M=cell.m, P=cell.p, K=units, REAL=_REAL[initial.dtype],
+            BLOCK=launch.block, PREFETCH=launch.prefetch(fields), num_warps=launch.warps, **FUSION,
+            **options,
         )  # fmt: skip
 
 
@@ -150,10 +170,13 @@ def shooting(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """States of all chunks of time at once, by Newton's method on their boundaries.
 
+    What has not agreed after `max_passes` runs in time order. The host waits for nothing: launches
+    that have nothing left to do end at once.
+
     Parameters
     ----------
     problem : Problem
-        Every sequence runs all of T, with inputs of each unit's own.
+        With inputs of each unit's own.
     chunk : int
         Steps of a chunk.
     max_passes : int
@@ -168,24 +191,44 @@ def shooting(
     passes : Tensor of shape (B, K), int64
         Newton steps that a lane took.
     residual : Tensor of shape (B, K)
-        Largest mismatch left in the states; infinite where one is not a number.
+        Largest mismatch that the last of them left; infinite where one is not a number.
     converged : Tensor of shape (B, K), bool
-        Where it is False, the states are not those of the recurrence.
+        Where it is False, the lane was run in time order.
     """
     cell, inputs, params, initial, _ = problem
     batch, steps, _, units = inputs.shape
-    states = inputs.new_empty(batch, steps, cell.n, units)
+    chunks, n, dtype = -(-steps // chunk), cell.n, wide(inputs.dtype)
+    states = inputs.new_empty(batch, steps, n, units)
     final = torch.empty_like(initial, memory_format=torch.contiguous_format)
-    residual = torch.empty(batch, units, dtype=wide(inputs.dtype), device=inputs.device)
+    starts = initial.new_empty(batch, chunks, n, units, dtype=dtype)
+    ends = initial.new_empty(batch, chunks, n + n * n, units, dtype=dtype)
+    residual = initial.new_empty(batch, units, dtype=dtype)
+    moving = torch.empty_like(residual, dtype=torch.int32)
     passes = torch.empty_like(residual, dtype=torch.int64)
-    converged = torch.empty_like(residual, dtype=torch.bool)
-    tensors = [*_contiguous(inputs, params, initial), states, final, passes, residual, converged]
-    _launch_chunks(
-        chunked.shooting, SHOOTING, cell, [*tensors, tolerance], inputs, chunk, cell.m,
-        max_passes=max_passes, STEP=functions(cell, inputs.dtype).step,
-        TANGENT=_tangent(cell, inputs.dtype), LINEAR=takes_one_pass(cell),
-    )  # fmt: skip
-    return states, final, passes, residual, converged
+    given = _contiguous(inputs, params, initial, problem.lengths)
+    bits = residual.view(torch.int32 if dtype == torch.float32 else torch.int64)
+    tangent = _tangent(cell, inputs.dtype)
+
+    def march(*, first: bool = False, in_order: bool = False) -> None:
+        _launch(
+            chunked.march_chunks, SHOOTING, cell,
+            [*given, starts, ends, moving, bits, states, final], steps, cell.m, chunk,
+            in_order=int(in_order), TANGENT=tangent, FIRST=first,
+        )  # fmt: skip
+
+    def correct(done: int, *, in_order: bool = False) -> None:
+        _launch_scan(
+            chunked.correct, cell, [given[2], starts, ends, moving, residual, passes, tolerance],
+            final, chunks, done=done, in_order=int(in_order), FIRST=done == 1,
+        )  # fmt: skip
+
+    march(first=True)
+    for done in range(1, 1 + (1 if takes_one_pass(cell) else min(max_passes, chunks))):
+        correct(done)
+        march()
+    correct(0, in_order=True)
+    march(in_order=True)
+    return states, final, passes, residual, residual <= tolerance
 
 
 def scan_backward(
@@ -194,39 +237,43 @@ def scan_backward(
     """Gradients of inputs, parameters and initial state, all chunks of time at once.
 
     The backward pass is linear: one scan over the chunks is exact unless a product of Jacobians
-    overflows, and then gradients are not finite.
+    overflows, and what it has overflowed for runs in time order.
     """
     cell, inputs, params, initial, _ = problem
-    given = _contiguous(inputs, params, initial, states, g_states, g_final)
-    g_inputs = torch.empty_like(given[0])
-    sums = params.new_empty(len(initial), *params.shape, dtype=wide(params.dtype))
-    g_initial = torch.empty_like(given[2])
-    _launch_chunks(
-        chunked.backward, SCAN, cell, [*given, g_inputs, sums, g_initial], inputs, chunk,
-        cell.m + 2 * cell.n, VJP=functions(cell, inputs.dtype).vjp,
-    )  # fmt: skip
-    return g_inputs, sums.sum(0).to(params.dtype), g_initial
-
-
-def _launch_chunks(
-    kernel: Any,
-    launch: Launch,
-    cell: Cell,
-    arguments: list[Any],
-    inputs: Tensor,
-    chunk: int,
-    fields: int,
-    **options: Any,
-) -> None:
     batch, steps, _, units = inputs.shape
-    chunks = -(-steps // chunk)
+    chunks, n = -(-steps // chunk), cell.n
+    dtype = wide(inputs.dtype)
+    given = _contiguous(inputs, params, initial, problem.lengths, states, g_states, g_final)
+    adjoint = initial.new_empty(batch, chunks, n + n * n, units, dtype=dtype)
+    terminal = initial.new_empty(batch, chunks, n, units, dtype=dtype)
+    failed = initial.new_empty(batch, units, dtype=torch.int32)
+    g_inputs = torch.empty_like(given[0])
+    sums = params.new_empty(batch, chunks, *params.shape, dtype=dtype)
+    g_initial = torch.empty_like(given[2])
+    read = cell.m + 2 * n
+    vjp = functions(cell, inputs.dtype).vjp
+    _launch(chunked.adjoints, SCAN, cell, [*given, adjoint], steps, read, chunk, VJP=vjp)
+    _launch_scan(
+        chunked.gradients_at_ends, cell, [adjoint, given[-1], terminal, failed], given[-1], chunks
+    )
+    _launch(
+        chunked.backward, SCAN, cell, [*given, terminal, failed, g_inputs, sums, g_initial],
+        steps, read, chunk, VJP=vjp,
+    )  # fmt: skip
+    return g_inputs, sums.sum((0, 1)).to(params.dtype), g_initial
+
+
+def _launch_scan(
+    kernel: Any, cell: Cell, arguments: list[Any], state: Tensor, chunks: int, **options: Any
+) -> None:
+    """Run a kernel whose programs hold all chunks of some units; `state` is (B, n, K)."""
+    batch, n, units = state.shape
     rows = 1 << (chunks - 1).bit_length()
-    group = max(1, min(LARGEST_GROUP, launch.block // rows, 1 << (units - 1).bit_length()))
+    group = max(1, min(LARGEST_GROUP, SCANNED // (rows * (n + 1)), 1 << (units - 1).bit_length()))
     if not batch:
         return
-    with torch.cuda.device_of(inputs):
+    with torch.cuda.device_of(state):
         kernel[(batch * -(-units // group),)](
-            *arguments, steps, units, chunk, chunks, N=cell.n, M=cell.m, P=cell.p,
-            REAL=_REAL[inputs.dtype], SCAN=_scan(cell.n), CHUNKS=rows, UNITS=group,
-            PREFETCH=launch.prefetch(fields), num_warps=launch.warps, **FUSION, **options,
+            *arguments, chunks, N=n, K=units, REAL=_REAL[state.dtype], SCAN=_scan(n), CHUNKS=rows,
+            UNITS=group, num_warps=max(1, min(8, rows * group // 32)), **FUSION, **options,
         )  # fmt: skip

@@ -136,7 +136,7 @@ def forward(
         inputs_at += M * d
         states_at += N * d
     store(final + b * (N * d) + column, d, inside, h)
-    store_zeros(zeros_at, N * d, d, length, shortest, T, inside, h[0], N)
+    store_zeros(zeros_at, N * d, d, length, tl.where(inside, T, 0), shortest, T, h[0], N)
 
 
 @triton.jit(do_not_specialize=_SIZES, do_not_specialize_on_alignment=_BACKWARD)
@@ -206,7 +206,7 @@ def backward(
     store(g_initial + b * (N * d) + column, d, inside, g)
     store(g_vectors + b * (V * d) + column, d, inside, sums)
     at = b * T + shortest
-    given = (length, shortest, T, inside, g[0])
+    given = (length, tl.where(inside, T, 0), shortest, T, g[0])
     _zeros(g_inputs + at * (M * d) + column, d, given, M)
     _zeros(g_products + at * (PRODUCTS * d) + column, d, given, PRODUCTS)
     _zeros(operands + at * (OPERANDS * d) + column, d, given, OPERANDS)
@@ -215,5 +215,5 @@ def backward(
 @triton.jit
 def _zeros(at, d, given, FIELDS: tl.constexpr):
     """Zeros after the end of each sequence."""
-    length, shortest, T, inside, like = given
-    store_zeros(at, FIELDS * d, d, length, shortest, T, inside, like, FIELDS)
+    length, limit, shortest, T, like = given
+    store_zeros(at, FIELDS * d, d, length, limit, shortest, T, like, FIELDS)

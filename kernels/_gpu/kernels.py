@@ -9,28 +9,24 @@ march over time, on tuples of fields in registers.
 import triton
 import triton.language as tl
 
-# One compilation serves all sizes and alignments. No argument may be called `params`: Triton's
-# launcher has a variable of that name.
-_SIZES = ["T", "K", "lanes"]
-_FORWARD = ["inputs", "parameters", "initial", "lengths", "states", "final"]
-_BACKWARD = [
-    "inputs", "parameters", "initial", "lengths", "states", "g_states", "g_final", "g_inputs",
-    "g_params", "g_initial",
-]  # fmt: skip
+# One compilation serves all numbers of sequences and steps. That of units is a constant of it, so
+# that a step's addresses are those of the step before plus constants. No argument may be called
+# `params`: Triton's launcher has a variable of that name.
+_SIZES = ["T", "lanes"]
 
 
 @triton.jit
-def _lanes(lengths, T, K, lanes, BLOCK: tl.constexpr):
+def _lanes(lengths, T, lanes, K: tl.constexpr, BLOCK: tl.constexpr):
     """Sequence and unit of each lane, its length, where lanes exist, the shortest and longest."""
     lane = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = lane < lanes
     b = lane // K
-    length = tl.load(lengths + b, mask=inside, other=0).to(tl.int32)
+    length = lengths_of(lengths, b, T, inside)
     shortest = tl.min(tl.where(inside, length, T), 0)
-    return b, lane - b * K, length, inside, shortest, tl.max(length, 0)
+    return b, lane % K, length, inside, shortest, tl.max(length, 0)
 
 
-@triton.jit(do_not_specialize=_SIZES, do_not_specialize_on_alignment=_FORWARD)
+@triton.jit(do_not_specialize=_SIZES)
 def forward(
     inputs,
     parameters,
@@ -39,12 +35,12 @@ def forward(
     states,
     final,
     T,
-    K,
     lanes,
     STEP: tl.constexpr,
     N: tl.constexpr,
     M: tl.constexpr,
     P: tl.constexpr,
+    K: tl.constexpr,
     SHARED: tl.constexpr,
     REAL: tl.constexpr,
     KEEP: tl.constexpr,
@@ -52,7 +48,7 @@ def forward(
     PREFETCH: tl.constexpr,
 ):
     """States and final state: (B, T, m, K), (p, K), (B, n, K), (B,) to (B, T, n, K), (B, n, K)."""
-    b, k, length, inside, shortest, longest = _lanes(lengths, T, K, lanes, BLOCK)
+    b, k, length, inside, shortest, longest = _lanes(lengths, T, lanes, K, BLOCK)
     w = load(parameters + k, K, inside, P, REAL)
     h = load(initial + b * (N * K) + k, K, inside, N, REAL)
     input_row = M if SHARED else M * K
@@ -63,15 +59,16 @@ def forward(
     states_at = states + b * T * (N * K) + k
     h = march(
         STEP, h, w, inputs_at, input_row, input_field, states_at, N * K, K, length, longest,
-        M, REAL, KEEP, PREFETCH,
+        M, REAL, N if KEEP else 0, PREFETCH,
     )  # fmt: skip
     store(final + b * (N * K) + k, K, inside, h)
     if KEEP:
         states_at += shortest.to(tl.int64) * (N * K)
-        store_zeros(states_at, N * K, K, length, shortest, T, inside, h[0], N)
+        limit = tl.where(inside, T, 0)
+        store_zeros(states_at, N * K, K, length, limit, shortest, T, h[0], N)
 
 
-@triton.jit(do_not_specialize=_SIZES, do_not_specialize_on_alignment=_BACKWARD)
+@triton.jit(do_not_specialize=_SIZES)
 def backward(
     inputs,
     parameters,
@@ -84,12 +81,12 @@ def backward(
     g_params,
     g_initial,
     T,
-    K,
     lanes,
     VJP: tl.constexpr,
     N: tl.constexpr,
     M: tl.constexpr,
     P: tl.constexpr,
+    K: tl.constexpr,
     SHARED: tl.constexpr,
     REAL: tl.constexpr,
     ONLY_INITIAL: tl.constexpr,
@@ -97,7 +94,7 @@ def backward(
     PREFETCH: tl.constexpr,
 ):
     """Gradients of inputs, of params for each sequence (B, p, K), and of the initial state."""
-    b, k, length, inside, shortest, longest = _lanes(lengths, T, K, lanes, BLOCK)
+    b, k, length, inside, shortest, longest = _lanes(lengths, T, lanes, K, BLOCK)
     w = load(parameters + k, K, inside, P, REAL)
     g = load(g_final + b * (N * K) + k, K, inside, N, REAL)
     input_row = M if SHARED else M * K
@@ -117,7 +114,17 @@ def backward(
         store(g_params + b * (P * K) + k, K, inside, sums)
     if not SHARED and not ONLY_INITIAL:
         at = g_inputs + b * T * (M * K) + k + shortest.to(tl.int64) * (M * K)
-        store_zeros(at, M * K, K, length, shortest, T, inside, g[0], M)
+        store_zeros(at, M * K, K, length, tl.where(inside, T, 0), shortest, T, g[0], M)
+
+
+@triton.jit
+def lengths_of(lengths, b, T, inside):
+    """Steps of each lane's sequence, all of T where no lengths are given; none outside."""
+    if lengths is None:
+        length = tl.where(inside, T, 0)
+    else:
+        length = tl.load(lengths + b, mask=inside, other=0)
+    return length.to(tl.int32)
 
 
 @triton.jit
@@ -164,11 +171,11 @@ def constants(value: tl.constexpr, like, FIELDS: tl.constexpr):
 
 
 @triton.jit
-def store_zeros(at, row, field, length, begin, end, inside, like, FIELDS: tl.constexpr):
-    """Zeros from step `begin`, where `at` points, to `end`, after each lane's length."""
+def store_zeros(at, row, field, length, limit, begin, end, like, FIELDS: tl.constexpr):
+    """Zeros from each lane's length to its limit, of steps `begin`, where `at` is, to `end`."""
     zeros = constants(0.0, like, FIELDS)
     for t in range(begin, end):
-        store(at, field, inside & (t >= length), zeros)
+        store(at, field, (t >= length) & (t < limit), zeros)
         at += row
 
 
@@ -197,10 +204,10 @@ def march(
     stop,
     M: tl.constexpr,
     REAL: tl.constexpr,
-    KEEP: tl.constexpr,
+    KEPT: tl.constexpr,
     PREFETCH: tl.constexpr,
 ):
-    """State after `length` steps of each lane, at most `stop`; written at every one if KEEP."""
+    """State after `length` steps of each lane, at most `stop`; KEPT fields written at every one."""
     now = _inputs_ahead(inputs_at, input_row, input_field, 0, length, M, REAL, PREFETCH)
     for t in range(0, stop, PREFETCH):
         inputs_at += PREFETCH * input_row
@@ -210,8 +217,8 @@ def march(
         for i in tl.static_range(PREFETCH):
             alive = t + i < length
             state = choose(alive, STEP(state, now[i], params), state)
-            if KEEP:
-                store(states_at + i * state_row, state_field, alive, state)
+            if KEPT > 0:
+                store(states_at + i * state_row, state_field, alive, state[:KEPT])
         states_at += PREFETCH * state_row
         now = following
     return state

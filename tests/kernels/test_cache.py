@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import tempfile
 
+import platformdirs
 import pytest
 import torch
 
@@ -150,7 +151,7 @@ def test_a_folder_that_cannot_be_made_gives_way_to_a_temporary_one(tmp_path, mon
 def test_without_a_home_no_folder_is_named_after_it(variable, tmp_path, monkeypatch):
     monkeypatch.setenv("TSRNN_CACHE_DIR", variable)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # neither HOME nor a user
-    monkeypatch.setattr(compiler.platformdirs, "user_cache_dir", lambda name: f"~/.cache/{name}")
+    monkeypatch.setattr(platformdirs, "user_cache_dir", lambda name: f"~/.cache/{name}")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     assert compiler.cache_dir().is_absolute()

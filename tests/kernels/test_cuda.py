@@ -1,11 +1,23 @@
-"""The kernels on a CUDA device: what the interpreter of Triton cannot say."""
+"""The kernels on a CUDA device: what the interpreter of Triton cannot say.
 
-import itertools
+They need torch, numpy, pandas, llvmlite, pytest and Triton alone. On a machine with these, in a
+clone with links ``tsrnn/kernels`` to ``../kernels`` and ``tsrnn/datasets`` to ``../datasets``::
+
+    TSRNN_CACHE_DIR=/tmp/tsrnn PYTHONPATH=. python -m pytest tests/kernels/test_cuda.py
+
+and, for reads and writes outside of arrays, races and memory that is read before it is written::
+
+    compute-sanitizer --tool memcheck python -m pytest tests/kernels/test_cuda.py -k small
+
+with ``racecheck`` and ``initcheck`` in place of ``memcheck``.
+"""
 
 import pytest
 import torch
 
-from tsrnn.kernels import cells, recurrence
+from tsrnn.kernels import _time_parallel, cells, recurrence
+from tsrnn.kernels._autograd import best_engine
+from tsrnn.kernels._trace import is_linear
 
 DEVICE = "cuda"
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
@@ -37,40 +49,65 @@ def check(solve, agree):
     return check
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+DTYPES = [torch.float32, torch.float64, torch.bfloat16]
+MATRICES = [
+    make(size)
+    for make in (cells.para_rnn, cells.para_gru, cells.para_lstm, cells.newton_lstm, cells.lem)
+    for size in (3, 40)
+]
+
+
+def parallel_engine(cell):
+    """Engine in chunks of time."""
+    return "scan" if is_linear(cell) else "shooting"
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_every_cell_in_time_order(cell, dtype, on_device, check):
     for units, lengths in ((33, None), (5, [9, 0, 4])):
         check(cell, on_device(cell, 3, 9, units, dtype), "sequential", lengths)
 
 
-@pytest.mark.parametrize(
-    ("cell", "engine"),
-    [
-        *itertools.product([cells.para_rnn(2), cells.para_lstm(1)], ["shooting", "newton"]),
-        *itertools.product([cells.lru(), cells.linear(2)], ["scan", "newton"]),
-        *((make(size), "dense") for make in (cells.para_rnn, cells.para_gru, cells.newton_lstm)
-          for size in (3, 40)),
-    ],
-    ids=lambda value: getattr(value, "name", value),
-)  # fmt: skip
-def test_other_engines(cell, engine, on_device, check):
-    for lengths in (None, [200, 0, 70]):
-        problem = on_device(cell, 3, 200, 3, torch.float64)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_every_cell_in_chunks_of_time(cell, dtype, on_device, check):
+    for units, lengths in ((33, None), (5, [200, 0, 70])):
+        problem = on_device(cell, 3, 200, units, dtype)
         problem = problem._replace(params=0.5 * problem.params)
-        check(cell, problem, engine, lengths)
+        check(cell, problem, parallel_engine(cell), lengths)
 
 
-@pytest.mark.parametrize(
-    ("cell", "engine"),
-    [
-        (cells.para_rnn(2), "sequential"),
-        (cells.para_rnn(1), "shooting"),
-        (cells.para_gru(17), "dense"),
-    ],
-    ids=lambda value: getattr(value, "name", value),
-)
-def test_numbers_stored_in_half_precision(cell, engine, on_device, check):
-    check(cell, on_device(cell, 3, 5, 5, torch.bfloat16), engine, [5, 0, 2])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_newton_on_every_step(cell, dtype, on_device, check):
+    for lengths in (None, [200, 0, 70]):
+        problem = on_device(cell, 3, 200, 3, dtype)
+        check(cell, problem._replace(params=0.5 * problem.params), "newton", lengths)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("cell", MATRICES, ids=lambda cell: cell.name)
+def test_full_matrices(cell, dtype, on_device, check):
+    for batch, lengths in ((19, None), (3, [20, 0, 7])):
+        check(cell, on_device(cell, batch, 20, 2, dtype), "dense", lengths)
+
+
+@pytest.mark.parametrize("engine", ["sequential", "shooting", "scan"])
+def test_small_launches(engine, on_device, check):
+    """For the sanitizer, which is slow."""
+    cell = cells.lru() if engine == "scan" else cells.para_rnn(2)
+    check(cell, on_device(cell, 2, 130, 3, torch.float32), engine, [130, 67])
+
+
+def test_what_does_not_converge_is_run_in_time_order(on_device, check, monkeypatch):
+    monkeypatch.setattr(_time_parallel, "MAX_PASSES", 1)
+    cell = cells.para_rnn(2)
+    problem = on_device(cell, 2, 300, 40, torch.float64)
+    params = problem.params.clone()
+    params[:, ::2] *= 4.0
+    problem = problem._replace(params=params)
+    *_, convergence = recurrence(cell, *problem[:3], engine="shooting", full_output=True)
+    assert convergence.fell_back.any()
+    assert not convergence.fell_back.all()
+    check(cell, problem, "shooting")
 
 
 @pytest.mark.parametrize("engine", ["sequential", "shooting", "dense"])
@@ -113,31 +150,51 @@ def test_another_device_than_the_current_one(on_device, check):
     assert torch.cuda.current_device() == 0
 
 
-def test_work_is_done_in_the_current_stream(on_device):
+@pytest.mark.parametrize("engine", ["sequential", "shooting"])
+def test_work_is_done_in_the_current_stream(engine, on_device):
     cell = cells.para_rnn(2)
     inputs, params, initial, *_ = on_device(cell, 64, 200, 64, torch.float32)
-    expected, _ = recurrence(cell, inputs, params, initial, engine="sequential")
+    expected, _ = recurrence(cell, inputs, params, initial, engine=engine)
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         late = inputs.clone()
         torch.cuda._sleep(10**8)
         late.mul_(2.0).div_(2.0)
-        states, _ = recurrence(cell, late, params, initial, engine="sequential")
+        states, _ = recurrence(cell, late, params, initial, engine=engine)
     stream.synchronize()
     assert torch.equal(states, expected)
 
 
-def test_a_graph_captures_what_auto_takes(on_device):
+@pytest.mark.parametrize("engine", ["sequential", "shooting", "dense"])
+def test_runs_are_equal_bit_by_bit(engine, on_device, solve):
+    cell = cells.para_gru(2)
+    problem = on_device(cell, 5, 300, 7, torch.float32)
+    first = solve(cell, problem, engine, [300, 1, 0, 299, 128])
+    for _ in range(20):
+        for name, value in solve(cell, problem, engine, [300, 1, 0, 299, 128]).items():
+            assert torch.equal(value, first[name]), name
+
+
+@pytest.mark.parametrize(("batch", "engine"), [(2, "shooting"), (3000, "sequential")])
+def test_a_graph_captures_what_auto_takes(batch, engine, on_device):
     cell = cells.para_rnn(2)
-    inputs, params, initial, *_ = on_device(cell, 2, 600, 3, torch.float32)
-    recurrence(cell, inputs, params, initial, engine="sequential")  # compiled before
+    inputs, params, initial, g_states, _ = on_device(cell, batch, 600, 3, torch.float32)
+    assert best_engine(cell, inputs, params) == engine
+    leaves = [t.requires_grad_() for t in (inputs, params, initial)]
+
+    def run():
+        states, _ = recurrence(cell, *leaves)
+        return states.detach(), *torch.autograd.grad(states, leaves, g_states)
+
+    run()  # compiled before
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        states, _ = recurrence(cell, inputs, params, initial)
-    inputs.neg_()
+        captured = run()
+    with torch.no_grad():
+        inputs.neg_()
     graph.replay()
     torch.cuda.synchronize()
-    expected, _ = recurrence(cell, inputs, params, initial, engine="sequential")
-    assert torch.equal(states, expected)
+    for value, expected in zip(captured, run(), strict=True):
+        assert torch.equal(value, expected)

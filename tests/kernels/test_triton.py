@@ -85,9 +85,9 @@ def test_kernels_in_time_order_compile(dtype, capability, pretend, draw):
 
     pretend(kernels, ("forward", "backward"), capability)
     cell = cells.para_rnn(1)
-    for units in (1, 16):
-        inputs, params, initial, *cotangents = draw(cell, 2, 5, units, dtype)
-        problem = Problem(cell, inputs, params, initial, torch.tensor([5, 5]))
+    for batch, steps in ((2, 5), (1, 64)):
+        inputs, params, initial, *cotangents = draw(cell, batch, steps, 16, dtype)
+        problem = Problem(cell, inputs, params, initial, torch.full((batch,), 5))
         states, _ = _gpu.forward(problem)
         _gpu.backward(problem, states, *cotangents)
     for kernel in (kernels.forward, kernels.backward):
@@ -99,14 +99,19 @@ def test_kernels_parallel_in_time_compile(pretend, draw):
     from tsrnn.kernels import _gpu
     from tsrnn.kernels._gpu import chunked
 
-    pretend(chunked, ("shooting", "backward"), 90)
+    names = ("march_chunks", "correct", "adjoints", "gradients_at_ends", "backward")
+    pretend(chunked, names, 90)
     cell = cells.para_rnn(1)
     inputs, params, initial, *cotangents = draw(cell, 2, 9, 3, torch.float32)
     problem = Problem(cell, inputs, params, initial)
     states, *_ = _gpu.shooting(problem, 3, 5, 1e-6)
     _gpu.scan_backward(problem, states, *cotangents, 3)
-    assert chunked.shooting.made[0]
-    assert chunked.backward.made[0]
+    for name in names:
+        assert getattr(chunked, name).made[0]
+    # The first march, then one for every pass, the last of which runs in time order.
+    first, second, *more = chunked.march_chunks.made
+    assert first is not second
+    assert all(made is second for made in more)
 
 
 @pytest.mark.parametrize(
