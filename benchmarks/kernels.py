@@ -1,48 +1,22 @@
 """Recurrences by themselves beside their floors, the obvious loop, and each other.
 
-``python benchmarks/kernels.py`` measures the CPU, ``--device cuda`` a GPU. Every row compares
-results and gradients with the reference before it times anything. The floor is the time to copy
-the bytes that have to be moved: forward reads u and writes h, backward reads h and its gradient
-and writes that of u. Private modules say what a backward pass reads, and take launch parameters.
+Measures the CPU; `gpu.py` does a GPU. Every row compares results and gradients with the reference
+before it times anything. The floor is the time to copy the bytes that have to be moved: forward
+reads u and writes h, backward reads h and its gradient and writes that of u. A private module says
+what a backward pass reads.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
+from _recurrences import Problem, draw, needed_backward, results
 from _timing import copy_ms_a_byte, median_ms, peak_bytes, print_machine, print_table
 from torch import Tensor
 
 from tsrnn.kernels import Cell, cells, recurrence
-
-Problem = tuple[Tensor, Tensor, Tensor]
-
-
-def draw(cell: Cell, batch: int, steps: int, units: int, device: str = "cpu") -> Problem:
-    """Inputs, parameters of stable recurrences and the gradient of the states."""
-    generator = torch.Generator().manual_seed(0)
-    inputs = torch.randn(batch, steps, cell.m, units, generator=generator)
-    params = torch.randn(cell.p, units, generator=generator) * (0.3 / math.sqrt(cell.n))
-    if cell.name == "lru":
-        radius, phase = (
-            0.9 + 0.1 * torch.rand(2, units, generator=generator).unbind(0)[0],
-            params[0],
-        )
-        params = torch.stack([radius * phase.cos(), radius * phase.sin()])
-    grad = torch.randn(batch, steps, cell.n, units, generator=generator)
-    return inputs.to(device), params.to(device), grad.to(device)
-
-
-def results(cell: Cell, problem: Problem, engine: str) -> list[Tensor]:
-    """States and gradients."""
-    inputs, params, grad = problem
-    leaves = [inputs.detach().requires_grad_(), params.detach().requires_grad_()]
-    states, _ = recurrence(cell, *leaves, engine=engine)
-    return [states.detach(), *torch.autograd.grad(states, leaves, grad)]
 
 
 def check(cell: Cell, problem: Problem, engine: str, expected: Sequence[Tensor]) -> None:
@@ -88,13 +62,6 @@ def every_cell(a_byte: float) -> None:
         )
     print("(64, 784), 128 state fields a step, float32: ms (floor ms, ratio)\n")
     print_table(["cell", "forward", "backward"], rows)
-
-
-def needed_backward(cell: Cell) -> set[str]:
-    """Names that the backward pass reads."""
-    from tsrnn.kernels._trace import trace
-
-    return trace(cell)[1].reads
 
 
 def check_small(cell: Cell, units: int) -> None:
@@ -215,141 +182,9 @@ def on_cpu() -> None:
     memory()
 
 
-SHAPES = [(64, 512, 1024), (256, 128, 128), (8, 16384, 128), (1, 131072, 64)]
-
-
-def graph_ms(work: Callable[[], object], repeats: int = 20) -> float:
-    """Median milliseconds of a replayed CUDA graph."""
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            work()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        work()
-    return event_ms(graph.replay, repeats)
-
-
-def event_ms(work: Callable[[], object], repeats: int = 20) -> float:
-    """Median milliseconds between events on the GPU."""
-    times = []
-    for i in range(repeats + 3):
-        start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        work()
-        stop.record()
-        torch.cuda.synchronize()
-        if i >= 3:
-            times.append(start.elapsed_time(stop))
-    return sorted(times)[len(times) // 2]
-
-
-def cuda_shapes() -> None:
-    source = torch.empty(2**28, device="cuda")
-    target = torch.empty_like(source)
-    a_byte = graph_ms(lambda: target.copy_(source)) / (2 * 4 * 2**28)
-    print(f"{torch.cuda.get_device_name()}, copy {1e-9 / a_byte:.2f} TB/s read and written\n")
-    rows = []
-    cell = cells.para_rnn(2)
-    for batch, steps, width in SHAPES:
-        problem = draw(cell, batch, steps, width // 2, "cuda")
-        short = tuple(x[:, :64] if x.ndim == 4 else x for x in problem)
-        check(cell, short, "sequential", results(cell, short, "reference"))
-        floors = [n * batch * steps * width * a_byte for n in (8, 20)]
-        for engine in ("sequential", "shooting"):
-            check(cell, problem, engine, results(cell, problem, "sequential"))
-            leaves = [x.detach().requires_grad_() for x in problem[:2]]
-
-            def forward(leaves=leaves, engine=engine):
-                return recurrence(cell, *leaves, engine=engine)[0]
-
-            def both(leaves=leaves, grad=problem[2], forward=forward):
-                return torch.autograd.grad(forward(), leaves, grad)
-
-            timer = graph_ms if engine == "sequential" else event_ms
-            times = [1e3 * timer(work) for work in (forward, both)]
-            rows.append([(batch, steps, width), engine,
-                         *(f"{t:.0f} ({1e3 * f:.1f}, {t / (1e3 * f):.1f}x)"
-                           for t, f in zip(times, floors, strict=True))])  # fmt: skip
-    print("ParaRNN, block size 2, float32: us (floor us, ratio)\n")
-    print_table(["(B, T, d)", "engine", "forward", "forward + backward"], rows)
-
-
-def beside_torch_in_sequence() -> None:
-    """The setting of figure 5 of Danieli et al.: cells applied step by step in torch."""
-    rows = []
-    for cell in (cells.newton_gru(), cells.newton_lstm()):
-        for steps in (512, 2048, 8192):
-            problem = draw(cell, 8, steps, 1024, "cuda")
-            loop = event_ms(lambda c=cell, p=problem: recurrence(c, *p[:2], engine="reference"), 3)
-            ours = event_ms(lambda c=cell, p=problem: recurrence(c, *p[:2]))
-            rows.append([cell.name, (8, steps, 1024), f"{loop:.1f}", f"{ours:.3f}",
-                         f"{loop / ours:.0f}"])  # fmt: skip
-    print("\nForward beside the loop in torch\n")
-    print_table(["cell", "(B, T, K)", "loop ms", "tsrnn ms", "ratio"], rows)
-
-
-def full_matrices_on_cuda() -> None:
-    """LEM and the LSTM with full matrices beside the loop in torch and torch's LSTM."""
-    rows = []
-    for make, batch, steps, d in (
-        (cells.lem, 8, 17984, 32), (cells.lem, 50, 2000, 128), (cells.para_lstm, 64, 784, 128),
-    ):  # fmt: skip
-        cell = make(d)
-        problem = draw(cell, batch, steps, 1, "cuda")
-        short = draw(cell, batch, 50, 1, "cuda")
-        check(cell, short, "dense", results(cell, short, "reference"))
-        loop = event_ms(lambda c=cell, p=problem: results(c, p, "reference"), 1)
-        ours = event_ms(lambda c=cell, p=problem: results(c, p, "dense"), 5)
-        rows.append([cell.name, (batch, steps, d), f"{loop:.0f}", f"{ours:.1f}",
-                     f"{loop / ours:.0f}"])  # fmt: skip
-    print("\nFull matrices, forward and backward beside the loop in torch\n")
-    print_table(["cell", "(B, T, d)", "loop ms", "tsrnn ms", "ratio"], rows)
-
-
-def tuning() -> None:
-    """Launch parameters of the kernels in time order, and the chunk of those in chunks."""
-    from tsrnn.kernels import _gpu, _time_parallel
-
-    rows = []
-    cell = cells.para_rnn(2)
-    usual = _gpu.FORWARD
-    for batch, steps, width in SHAPES:
-        inputs, params, _ = draw(cell, batch, steps, width // 2, "cuda")
-        for block, warps, ahead in itertools.product((32, 64, 128), (1, 2, 4), (8, 16, 32)):
-            if block < 32 * warps:
-                continue
-            _gpu.FORWARD = usual._replace(block=block, warps=warps, ahead=ahead)
-            time = event_ms(lambda u=inputs, w=params: recurrence(cell, u, w, engine="sequential"))
-            rows.append([(batch, steps, width), block, warps, ahead, f"{1e3 * time:.0f}"])
-    _gpu.FORWARD = usual
-    print("\nForward in time order by launch parameters, us\n")
-    print_table(["(B, T, d)", "block", "warps", "ahead", "us"], rows)
-    rows = []
-    for batch, steps, width in SHAPES[2:]:
-        inputs, params, _ = draw(cell, batch, steps, width // 2, "cuda")
-        for most in (128, 256, 512, 1024, 2048):
-            _time_parallel.MOST_CHUNKS = most
-            time = event_ms(lambda u=inputs, w=params: recurrence(cell, u, w, engine="shooting"))
-            rows.append([(batch, steps, width), most, f"{1e3 * time:.0f}"])
-    print("\nForward in chunks by their number, us\n")
-    print_table(["(B, T, d)", "chunks", "us"], rows)
-
-
-def on_cuda() -> None:
-    if not torch.cuda.is_available():
-        raise SystemExit("no CUDA device is here")
-    cuda_shapes()
-    beside_torch_in_sequence()
-    full_matrices_on_cuda()
-    tuning()
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    on_cpu() if parser.parse_args().device == "cpu" else on_cuda()
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    on_cpu()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,187 @@
+"""What Triton's compiler makes of the kernels for a GPU: registers, spills, instructions a step.
+
+No GPU is needed: launches stop at the compiler, and the disassembler that comes with Triton reads
+the machine code. A step's instructions are those between the branch back of the longest loop and
+its target, by the steps that the loop unrolls; loads and stores are those of the loop, by the bits
+that a thread moves with one. A kernel spills where it keeps registers in memory. Kernels that scan
+chunks have no loop over steps. Seconds are those of a first compilation, Triton and ptxas.
+
+``--tree`` compiles the kernels of another clone, for a comparison.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+CELLS = ["para_rnn(1)", "para_rnn(2)", "para_gru(2)", "para_lstm(2)", "newton_gru()",
+         "newton_lstm()", "lem()", "lru()"]  # fmt: skip
+TIME_ORDER = ("forward", "backward")
+CHUNKED = ("march_chunks", "correct", "adjoints", "gradients_at_ends", "backward")
+
+
+class Pretended:
+    """Driver of a GPU that is not there."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+
+    def get_current_target(self) -> Any:
+        """Compile for this."""
+        return self._target
+
+    def get_current_device(self) -> int:
+        """Number of the only one."""
+        return 0
+
+    def get_current_stream(self, device: int) -> int:
+        """Number of the only one."""
+        return 0
+
+
+class Compiling:
+    """Kernel whose launches stop before the GPU; notes what was compiled."""
+
+    def __init__(self, kernel: Any, name: str, made: list[dict[str, Any]]) -> None:
+        self._kernel, self._name, self._made = kernel, name, made
+
+    def __getitem__(self, grid: Any) -> Any:
+        def compiled(*args: Any, **options: Any) -> None:
+            start = time.perf_counter()
+            binary = self._kernel.warmup(*args, grid=grid, **options)
+            seconds = time.perf_counter() - start
+            name = self._name + (", first" if options.get("FIRST") else "")
+            if name not in [made["kernel"] for made in self._made]:
+                steps = options.get("PREFETCH")
+                self._made.append({"kernel": name, "cubin": binary.asm["cubin"], "steps": steps,
+                                   "warps": options["num_warps"], "seconds": seconds})  # fmt: skip
+
+        return compiled
+
+
+def disassembled(cubin: bytes) -> tuple[str, str]:
+    """Resources and instructions of machine code."""
+    import triton
+
+    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        usage, code = (
+            subprocess.run([tool, option, file.name], capture_output=True, text=True, check=True)
+            for option in ("-res-usage", "-sass")
+        )
+    return usage.stdout, code.stdout
+
+
+def longest_loop(instructions: list[tuple[int, str]]) -> list[str]:
+    """Instructions between a branch back and its target, of the longest such."""
+    best: list[str] = []
+    for at, text in instructions:
+        found = re.search(r"\bBRA\S* (?:\S+ )?`?\(?(?:0x([0-9a-f]+)|\.L_x_\d+)", text)
+        if not found or found.group(1) is None or int(found.group(1), 16) > at:
+            continue
+        begin = int(found.group(1), 16)
+        loop = [text for address, text in instructions if begin <= address <= at]
+        if begin < at and len(loop) > len(best):
+            best = loop
+    return best
+
+
+def widths(loop: list[str], kind: str) -> str:
+    """Number of loads or stores in a loop by the bits that each moves."""
+    found = Counter[str]()
+    for text in loop:
+        match = re.search(rf"\b{kind}\.E(?:\.(64|128|U16|U8|S8|S16))?", text)
+        if match:
+            found[(match.group(1) or "32").lstrip("US")] += 1
+    return ", ".join(f"{count} x {bits}" for bits, count in found.items())
+
+
+def row_of(cell: str, made: dict[str, Any]) -> list[object]:
+    usage, code = disassembled(made["cubin"])
+    registers, stack, local = (
+        int(re.search(rf"{word}:(\d+)", usage).group(1))  # type: ignore[union-attr]
+        for word in ("REG", "STACK", "LOCAL")
+    )
+    instructions = [
+        (int(match.group(1), 16), match.group(2).strip())
+        for match in re.finditer(r"^\s+/\*([0-9a-f]{4,})\*/\s+([^;]*);", code, re.MULTILINE)
+    ]
+    loop = longest_loop(instructions) if made["steps"] else []
+    a_step = f"{len(loop) / made['steps']:.0f}" if loop else ""
+    return [cell, made["kernel"], made["warps"], registers, stack + local, len(instructions),
+            a_step, widths(loop, "LDG"), widths(loop, "STG"), f"{made['seconds']:.1f}"]  # fmt: skip
+
+
+def compile_all(names: list[str], units: int, capability: int) -> list[list[object]]:
+    import torch
+    from triton.backends.compiler import GPUTarget
+    from triton.runtime import driver
+
+    from tsrnn.kernels import _gpu, cells
+    from tsrnn.kernels._gpu import chunked, kernels
+    from tsrnn.kernels._problem import Problem
+
+    driver._active = Pretended(GPUTarget("cuda", capability, 32))
+    made: list[dict[str, Any]] = []
+    for module, kinds, words in (
+        (kernels, TIME_ORDER, "time order"),
+        (chunked, (*CHUNKED, "shooting"), "chunks"),
+    ):
+        for kind in kinds:
+            if hasattr(module, kind):
+                wrapped = Compiling(getattr(module, kind), f"{words}: {kind}", made)
+                setattr(module, kind, wrapped)
+    rows = []
+    for name in names:
+        made.clear()
+        maker, argument = re.fullmatch(r"(\w+)\((\d*)\)", name).groups()  # type: ignore[union-attr]
+        cell = getattr(cells, maker)(*map(int, filter(None, [argument])))
+        steps, chunk = 64 * 512, 64
+        inputs, params = torch.zeros(1, steps, cell.m, units), torch.zeros(cell.p, units)
+        initial = torch.zeros(1, cell.n, units)
+        problem = Problem(cell, inputs, params, initial)
+        states, _ = _gpu.forward(problem)
+        _gpu.backward(problem, states, states, initial)
+        _gpu.shooting(problem, chunk, 1, 1e-6)
+        _gpu.scan_backward(problem, states, states, initial, chunk)
+        rows += [row_of(name, one) for one in made]
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--cells", nargs="+", default=CELLS, help="such as para_gru(2)")
+    parser.add_argument("--units", type=int, default=64)
+    parser.add_argument("--capability", type=int, default=90)
+    parser.add_argument("--tree", type=Path, help="clone with links to kernels and datasets")
+    options = parser.parse_args()
+    if options.tree:
+        sys.path.insert(0, str(options.tree))
+    from _timing import print_table
+
+    with tempfile.TemporaryDirectory() as folder:  # nothing from earlier compilations
+        os.environ |= {"TRITON_CACHE_DIR": folder, "TSRNN_CACHE_DIR": folder}
+        import triton
+
+        print(f"Triton {triton.__version__}, sm_{options.capability}, float32, "
+              f"{options.units} units\n")  # fmt: skip
+        rows = compile_all(options.cells, options.units, options.capability)
+    header = ["cell", "kernel", "warps", "registers", "spilled bytes", "instructions",
+              "of a step", "loads", "stores", "seconds"]  # fmt: skip
+    print_table(header, rows)
+
+
+if __name__ == "__main__":
+    main()
