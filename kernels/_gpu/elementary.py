@@ -49,13 +49,20 @@ def exp(x):
 
 @triton.jit
 def _decay(x):
-    """exp(-|x|)."""
+    """exp(-|x|), zero below 2e-38."""
     x = -tl.abs(x)
     if x.dtype == tl.float64:
         result = tl.exp(x)
     else:
-        k, mantissa = _reduced(tl.where(x < -104.0, -104.0, x))
-        result = mantissa * tl.exp2(k)
+        # The last bits of the rounded sum are those of k, which is added to the exponent as they are.
+        rounded = x * LOG2_E + ROUNDER
+        k = rounded - ROUNDER
+        r = (x - k * LN2_HIGH) - k * LN2_LOW
+        bits = tl.exp2(r * LOG2_E).to(tl.int32, bitcast=True)
+        bits += rounded.to(tl.int32, bitcast=True) << 23
+        # Compared so that NaN passes.
+        result = tl.where(x < -86.9, 0.0, bits.to(tl.float32, bitcast=True))
+        result = tl.where(x == x, result, x)
     return result
 
 

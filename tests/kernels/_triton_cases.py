@@ -550,6 +550,36 @@ def test_gradients_whose_products_overflow_run_in_time_order(single, assert_clos
     agree([states, final, *gradients], [states, final, *expected], assert_close, 256.0)
 
 
+@pytest.mark.parametrize("chunk", [None, 5])
+def test_a_warp_moves_whole_sectors(chunk, draw, monkeypatch):
+    """What 32 lanes read or write at a time in memory of float32 is 128 bytes in 4 sectors."""
+    cell = cells.para_gru(2)
+    problem = draw(cell, 2, 12, 64, torch.float32)
+    problem = type(problem)(*[t.contiguous() for t in problem])
+    builder, moved = interpreter.InterpreterBuilder, []
+
+    def counted(move):
+        def counting(self, pointers, *rest):
+            at = pointers.data.astype(np.int64)
+            if at.shape == (32,):  # lanes; those of a scan have rows
+                moved.append(len(np.unique(at // 32)))
+            return move(self, pointers, *rest)
+
+        return counting
+
+    for name in ("create_masked_load", "create_masked_store"):
+        monkeypatch.setattr(builder, name, counted(getattr(builder, name)))
+    given = Problem(cell, *problem[:3])
+    if chunk is None:
+        results_of(cell, problem, None)
+    else:
+        # Lengths, which are of 8 bytes, are not given; flags and residuals are of 4.
+        states, *_ = backend.shooting(given, chunk, 2, TOLERANCE)
+        backend.scan_backward(given, states, *problem[3:], chunk)
+    assert len(moved) > 100
+    assert set(moved) == {4}
+
+
 @pytest.fixture
 def front_door(monkeypatch):
     """Let `recurrence` take these kernels for tensors of the CPU."""
