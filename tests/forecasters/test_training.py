@@ -12,6 +12,7 @@ import torch
 from lightning.pytorch.callbacks import Callback
 from sklearn.linear_model import Ridge
 
+from tsrnn.forecasters import _segments
 from tsrnn.forecasters._linear_path import PENALTIES, best_forms, fit_linear_paths
 from tsrnn.forecasters._model import empty_model
 from tsrnn.forecasters._units import full_origins, make_units
@@ -425,3 +426,41 @@ class TestManySeries:
         levels = frame.groupby("unique_id")["y"].mean()
         error = forecast.groupby("unique_id")["ParaRNN"].mean() - levels
         assert error.std() < 0.1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"loss": "mae"},
+        {"intervals": "quantile"},
+        {"intervals": "student-t", "network": True},
+        {"target": ["y", "z"], "multivariate": "joint", "network": True},
+        {"known_ahead": ["x"], "target": ["y", "z"], "network": True},
+        {"preset": "paper", "target": ["y", "z", "x"], "max_epochs": 2},
+    ],
+    ids=lambda settings: "-".join(map(str, settings)) or "default",
+)
+def test_loss_in_blocks_of_forecasts(settings, small, wave, monkeypatch):
+    """Forecasts and gradients of many rows, some rows at a time, are those of all at once."""
+    draw = np.random.default_rng(0)
+    data = pd.DataFrame({"y": np.ravel(wave)}, index=wave.index)
+    data["z"] = data["y"].shift(1).bfill() + 0.1 * draw.normal(size=len(data))
+    data["x"] = draw.normal(size=len(data))
+    ahead = pd.date_range(data.index[-1], periods=7, freq=data.index.freq)[1:]
+    future = pd.DataFrame({"x": draw.normal(size=6)}, index=ahead)
+    settings = {"target": "y"} | settings
+    forecasts, blocks = [], []
+    block_of = _segments.StepData._block
+    monkeypatch.setattr(
+        _segments.StepData, "_block", lambda self, part: blocks.append(part) or block_of(self, part)
+    )
+    for most, block in ((2**40, 2**40), (0, 50)):
+        assert not blocks
+        monkeypatch.setattr(_segments, "MANY_AT_ONCE", most)
+        monkeypatch.setattr(_segments, "AT_ONCE", block)
+        model = small(**settings).fit(data)
+        known = {"X_future": future} if "known_ahead" in settings else {}
+        forecasts.append(model.predict(6, **known).select_dtypes("number"))
+    assert len(blocks) > 40
+    pd.testing.assert_frame_equal(*forecasts, rtol=1e-4, atol=1e-4)

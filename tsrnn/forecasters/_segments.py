@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from tsrnn.forecasters._model import ForecastModel, Regressors
 from tsrnn.forecasters._units import Units, Windows
@@ -14,6 +15,8 @@ from tsrnn.training import Epoch
 
 LEAST_STEPS = 20  # optimiser steps an epoch, so that a short series is not an epoch of one
 MOST_STEPS = 200  # so that on many rows as well epochs are validated in good time
+AT_ONCE = 2**18  # forecasts: a megabyte each of them, of errors and of gradients
+MANY_AT_ONCE = 2**20  # more than the second cache holds
 
 
 class Batch(NamedTuple):
@@ -216,14 +219,68 @@ class StepData(NamedTuple):
 
     def loss(self, model: ForecastModel, loss: str) -> Tensor:
         """Mean loss over all known targets of the rows that forecast; of each stacked replicate."""
+        states, _ = model.network.run(self.x, lengths=self.lengths)
+        states, forecasts = states[:, self.first :], self.target.numel()
+        if self.total.ndim:
+            size = self._weighted(model, loss, states)
+            return size.view(len(self.total), -1).sum(1) / self.total
+        if forecasts <= MANY_AT_ONCE or not torch.is_grad_enabled():
+            return self._weighted(model, loss, states).sum() / self.total
+
+        def summed(states: Tensor, block: slice) -> Tensor:
+            return self._block(block)._weighted(model, loss, states).sum()
+
+        rows = max(1, AT_ONCE * len(states.flatten(0, -2)) // forecasts)
+        estimated = [part for part in model.parameters() if part.requires_grad]
+        total: Tensor = _SumInBlocks.apply(summed, rows, states, *estimated)
+        return total / self.total
+
+    def _weighted(self, model: ForecastModel, loss: str, states: Tensor) -> Tensor:
+        """Loss (..., h, C) of every forecast, zero where there is no target."""
         windows = Windows(self.level, self.spread, _no_lags)
         regressors = None if self.lags is None else Regressors(self.lags, self.strength)
         origins = Origins(windows, regressors, self.future, self.target, self.weight)
-        states, _ = model.network.run(self.x, lengths=self.lengths)
-        size = self.weight * losses(model, loss, origins, states[:, self.first :])
-        if self.total.ndim:
-            return size.view(len(self.total), -1).sum(1) / self.total
-        return size.sum() / self.total
+        return self.weight * losses(model, loss, origins, states)
+
+    def _block(self, block: slice) -> StepData:
+        """Some of the rows that forecast, without what the network reads."""
+        names = ("level", "spread", "lags", "strength", "future", "target", "weight")
+        parts = {name: getattr(self, name) for name in names}
+        return self._replace(
+            **{n: None if part is None else part.flatten(0, 1)[block] for n, part in parts.items()}
+        )
+
+
+class _SumInBlocks(torch.autograd.Function):
+    """Sum of a function of rows of states, some at a time, with its gradients.
+
+    A row of states is short and its forecasts are many: blocks of them are used up, their gradients
+    included, while they are in the cache.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, function: Any, rows: int, states: Tensor, *parameters: Tensor) -> Tensor:
+        flat = states.detach().flatten(0, -2)
+        total, g_states = flat.new_zeros(()), torch.empty_like(flat)
+        gradients: list[Tensor | None] = [None] * len(parameters)
+        for begin in range(0, len(flat), rows):
+            block = slice(begin, begin + rows)
+            with torch.enable_grad():
+                leaf = flat[block].requires_grad_()
+                value = function(leaf, block)
+                found = torch.autograd.grad(value, (leaf, *parameters), allow_unused=True)
+            total += value.detach()
+            g_states[block] = found[0]
+            for i, (sum_, more) in enumerate(zip(gradients, found[1:], strict=True)):
+                if more is not None:  # not in place: two parameters may have one gradient
+                    gradients[i] = more if sum_ is None else sum_ + more
+        ctx.save_for_backward(g_states.view(states.shape), *gradients)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        return None, None, *(None if part is None else g * part for part in ctx.saved_tensors)
 
 
 def _no_lags() -> Tensor:
