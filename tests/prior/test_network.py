@@ -19,8 +19,10 @@ from tsrnn.prior import (
     make_examples,
     structural_evidence,
     train_network,
+    trained_combiner,
     trained_prior,
 )
+from tsrnn.prior._file import _shipped
 
 SIZE = {"hidden_size": 4, "n_layers": 1, "width": 8}
 ROWS = SeriesPrior().sample(6, 25, 4, 1)
@@ -236,3 +238,11 @@ def test_a_copy_of_a_prior_forecasts_the_same():
     expected = prior.forecast(ROWS, LENGTHS, 4, 3).quantiles
     copied = copy.deepcopy(prior).forecast(ROWS, LENGTHS, 4, 3).quantiles
     np.testing.assert_array_equal(copied, expected)
+
+
+@pytest.mark.parametrize("read", [trained_prior, trained_combiner])
+def test_reading_what_was_trained_draws_nothing(read):
+    _shipped.cache_clear()  # as in a new process
+    before = torch.get_rng_state()
+    read()
+    assert torch.equal(torch.get_rng_state(), before)

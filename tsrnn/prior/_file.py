@@ -16,6 +16,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
 
+from tsrnn.layers import shapes_only
+
 
 @dataclass(frozen=True, eq=False)
 class TrainedNetwork:
@@ -103,8 +105,9 @@ class TrainedNetwork:
     def _with_weights(
         cls, size: dict[str, int], weights: dict[str, torch.Tensor], description: str
     ) -> Self:
-        network: Any = cls.network_class(**size)
-        network.load_state_dict(weights)
+        with shapes_only():  # a draw would move torch's global generator
+            network: Any = cls.network_class(**size)
+        network.load_state_dict(weights, assign=True)
         if getattr(network, "rnn", None) is not None:
             # A kernel would take a second in a new process, to be traced and loaded, and is no
             # faster than the loop in torch beside the structural models.
