@@ -54,7 +54,7 @@ def _decay(x):
     if x.dtype == tl.float64:
         result = tl.exp(x)
     else:
-        # The last bits of the rounded sum are those of k, which is added to the exponent as they are.
+        # The last bits of the rounded sum are those of k, which are added to the exponent.
         rounded = x * LOG2_E + ROUNDER
         k = rounded - ROUNDER
         r = (x - k * LN2_HIGH) - k * LN2_LOW

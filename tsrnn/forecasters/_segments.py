@@ -244,11 +244,11 @@ class StepData(NamedTuple):
 
     def _block(self, block: slice) -> StepData:
         """Some of the rows that forecast, without what the network reads."""
-        names = ("level", "spread", "lags", "strength", "future", "target", "weight")
-        parts = {name: getattr(self, name) for name in names}
-        return self._replace(
-            **{n: None if part is None else part.flatten(0, 1)[block] for n, part in parts.items()}
-        )
+        parts: dict[str, Any] = {}
+        for name in ("level", "spread", "lags", "strength", "future", "target", "weight"):
+            part = getattr(self, name)
+            parts[name] = None if part is None else part.flatten(0, 1)[block]
+        return self._replace(**parts)
 
 
 class _SumInBlocks(torch.autograd.Function):
