@@ -1,9 +1,9 @@
 """Kernels of a CUDA device beside their floors, torch's own layers, and the loop.
 
-``python benchmarks/gpu.py check speed layers loop tuning`` on a machine with torch, numpy, pandas,
-llvmlite and Triton, in a clone with links ``tsrnn/kernels`` to ``../kernels`` and
-``tsrnn/datasets`` to ``../datasets``, with ``PYTHONPATH`` the clone and ``TSRNN_CACHE_DIR`` a
-folder. Rows print as they come; one that fails prints what was wrong with it, and the next begins.
+It needs torch, numpy, pandas, llvmlite and Triton alone, a clone with links ``tsrnn/kernels`` to
+``../kernels`` and ``tsrnn/datasets`` to ``../datasets``, ``PYTHONPATH`` set to the clone and
+``TSRNN_CACHE_DIR`` to a folder. Rows print as they come; one that fails prints what was wrong with
+it, and the next begins. ``--sections`` chooses among
 
 - ``check``: states and gradients of every cell and engine beside the loop in float64, in units in
   the last place of the largest value.
@@ -323,7 +323,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("sections", nargs="*", choices=SECTIONS, help="check and speed by default")
+    parser.add_argument("--sections", nargs="+", choices=SECTIONS, default=SECTIONS)
     parser.add_argument("--rehearse", action="store_true")
     options = parser.parse_args()
     if not options.rehearse and not torch.cuda.is_available():
@@ -335,7 +335,7 @@ def main() -> None:
         _time_parallel.SHORTEST_CHUNK = 3
     torch.manual_seed(0)
     bench = Bench(options.rehearse)
-    for section in options.sections or ("check", "speed"):
+    for section in options.sections:
         {"check": check, "speed": speed, "layers": layers, "loop": loop, "tuning": tuning}[section](
             bench
         )
