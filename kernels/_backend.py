@@ -2,8 +2,8 @@
 
 A backend is a module with two functions on tensors, without autograd: ``forward(problem,
 keep=True)`` and ``backward(problem, states, g_states, g_final, only_initial=False)``, both in time
-order, lanes in parallel. One that has ``shooting`` and ``scan_backward`` runs all chunks of time in
-one launch.
+order, lanes in parallel. One that has ``shooting`` and ``scan_backward`` runs chunks of time by
+kernels of its own.
 """
 
 import importlib

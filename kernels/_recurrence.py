@@ -118,8 +118,8 @@ def recurrence(
     "auto" takes "dense" for blocks of more than 8 states and "reference" where there are no
     kernels for the device or dtype. Else it takes "sequential", unless lanes are so few and
     sequences so long that chunks of time pay: on the CPU a single lane of 65,536 steps, of a
-    cell with gates. "scan", "shooting" and "newton" read from the device whether they
-    have converged, so that a CUDA graph can capture "sequential" only, which "auto" takes then.
+    cell with gates. On a CUDA device "newton" reads from it whether it has converged, so that
+    a graph cannot capture it; the other engines wait for nothing.
 
     Results of more than a megabyte on the CPU are in memory that is used again, which torch cannot
     enlarge: as of a tensor `torch.from_numpy` gives, ``resize_`` to more than they hold raises
@@ -170,7 +170,7 @@ def recurrence(
         )
     if not full_output:
         return states, final
-    # Reading whether lanes fell back would end a capture, in which "auto" is "sequential".
+    # Reading whether lanes fell back would end a capture.
     is_readable = not (inputs.is_cuda and torch.cuda.is_current_stream_capturing())
     if chosen not in _IN_TIME_ORDER and not torch.compiler.is_compiling() and is_readable:
         problem = Problem(cell, inputs, params, initial, steps_of_each)

@@ -6,6 +6,7 @@ import functools
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import triton.language as tl
 from torch import Tensor
@@ -42,7 +43,7 @@ BACKWARD = Launch(block=32, warps=1, ahead=24, longest=4)
 SHOOTING = Launch(block=32, warps=1, ahead=16, longest=8)
 SCAN = Launch(block=32, warps=1, ahead=24, longest=4)
 LARGEST_GROUP = 8  # units that a program scans: in float32 a sector, the least that memory reads
-SCANNED = 4096  # chunks times units times fields: what 256 threads keep in registers
+SCANNED = 8192  # chunks times units times fields of a map: 32 numbers of each of 256 threads
 # Products fuse with sums: said, since the default of Triton changes with its versions.
 FUSION = {"enable_fp_fusion": True}
 
@@ -198,27 +199,33 @@ def shooting(
     cell, inputs, params, initial, _ = problem
     batch, steps, _, units = inputs.shape
     chunks, n, dtype = -(-steps // chunk), cell.n, wide(inputs.dtype)
+    if chunks == 1:
+        lanes = initial.new_zeros(batch, units, dtype=dtype)
+        return *forward(problem), lanes.to(torch.int64), lanes, lanes == 0
+    tolerance = float(np.float32(tolerance))  # as the kernels read it
     states = inputs.new_empty(batch, steps, n, units)
     final = torch.empty_like(initial, memory_format=torch.contiguous_format)
     starts = initial.new_empty(batch, chunks, n, units, dtype=dtype)
     ends = initial.new_empty(batch, chunks, n + n * n, units, dtype=dtype)
-    residual = initial.new_empty(batch, units, dtype=dtype)
-    moving = torch.empty_like(residual, dtype=torch.int32)
-    passes = torch.empty_like(residual, dtype=torch.int64)
+    # Of the march before, which a correction reads, and of the one that follows.
+    residuals = [initial.new_empty(batch, units, dtype=dtype) for _ in range(2)]
+    moving = torch.empty_like(residuals[0], dtype=torch.int32)
+    passes = torch.empty_like(residuals[0], dtype=torch.int64)
     given = _contiguous(inputs, params, initial, problem.lengths)
-    bits = residual.view(torch.int32 if dtype == torch.float32 else torch.int64)
+    integer = torch.int32 if dtype == torch.float32 else torch.int64
     tangent = _tangent(cell, inputs.dtype)
 
     def march(*, first: bool = False, in_order: bool = False) -> None:
         _launch(
             chunked.march_chunks, SHOOTING, cell,
-            [*given, starts, ends, moving, bits, states, final], steps, cell.m, chunk,
-            in_order=int(in_order), TANGENT=tangent, FIRST=first,
+            [*given, starts, ends, moving, residuals[1].view(integer), states, final], steps,
+            cell.m, chunk, in_order=int(in_order), TANGENT=tangent, FIRST=first,
         )  # fmt: skip
 
     def correct(done: int, *, in_order: bool = False) -> None:
+        residuals.reverse()
         _launch_scan(
-            chunked.correct, cell, [given[2], starts, ends, moving, residual, passes, tolerance],
+            chunked.correct, cell, [given[2], starts, ends, moving, *residuals, passes, tolerance],
             final, chunks, done=done, in_order=int(in_order), FIRST=done == 1,
         )  # fmt: skip
 
@@ -228,7 +235,7 @@ def shooting(
         march()
     correct(0, in_order=True)
     march(in_order=True)
-    return states, final, passes, residual, residual <= tolerance
+    return states, final, passes, residuals[1], residuals[1] <= tolerance
 
 
 def scan_backward(
@@ -242,6 +249,9 @@ def scan_backward(
     cell, inputs, params, initial, _ = problem
     batch, steps, _, units = inputs.shape
     chunks, n = -(-steps // chunk), cell.n
+    if chunks == 1:
+        gradients: Any = backward(problem, states, g_states, g_final)
+        return gradients
     dtype = wide(inputs.dtype)
     given = _contiguous(inputs, params, initial, problem.lengths, states, g_states, g_final)
     adjoint = initial.new_empty(batch, chunks, n + n * n, units, dtype=dtype)
@@ -269,7 +279,8 @@ def _launch_scan(
     """Run a kernel whose programs hold all chunks of some units; `state` is (B, n, K)."""
     batch, n, units = state.shape
     rows = 1 << (chunks - 1).bit_length()
-    group = max(1, min(LARGEST_GROUP, SCANNED // (rows * (n + 1)), 1 << (units - 1).bit_length()))
+    fit = max(1, SCANNED // (rows * n * (n + 1)))
+    group = min(LARGEST_GROUP, 1 << (fit.bit_length() - 1), 1 << (units - 1).bit_length())
     if not batch:
         return
     with torch.cuda.device_of(state):

@@ -116,7 +116,8 @@ def march_chunks(
         store(final + b * (N * K) + k, K, last, end)
         mismatch = _mismatch(end, load(starts + own + N * K, K, counted, N, REAL))
         bits = mismatch.to(residual.dtype.element_ty, bitcast=True)
-        tl.atomic_max(residual + unit, bits, mask=counted)
+        # The order of launches is enough: what is read of it is read by the next one.
+        tl.atomic_max(residual + unit, bits, mask=counted, sem="relaxed")
         shortest = tl.min(tl.where(length < limit, length, T), 0)
         zeros_at = states_at + shortest.to(tl.int64) * (N * K)
         store_zeros(zeros_at, N * K, K, length, limit, shortest, tl.max(limit, 0), state[0], N)
@@ -134,11 +135,15 @@ def _identity(like, N: tl.constexpr):
 
 @triton.jit
 def _mismatch(ends, starts):
-    """Largest difference, relative to 1 + |start|; infinite where one is not a number."""
+    """Largest difference, relative to 1 + |start|; infinite where one is not a number.
+
+    And where |start| is above 1e37: hardware divides by such numbers of single precision to zero.
+    """
     largest = tl.zeros_like(ends[0])
     for i in tl.static_range(len(ends)):
-        relative = tl.abs(ends[i] - starts[i]) / (1.0 + tl.abs(starts[i]))
-        relative = tl.where(relative == relative, relative, float("inf"))
+        size = 1.0 + tl.abs(starts[i])
+        relative = tl.abs(ends[i] - starts[i]) / size
+        relative = tl.where((relative == relative) & (size < 1e37), relative, float("inf"))
         largest = tl.maximum(largest, relative)
     return largest
 
@@ -169,6 +174,7 @@ def correct(
     ends,
     moving,
     residual,
+    next_residual,
     passes,
     tolerance,
     chunks,
@@ -184,20 +190,23 @@ def correct(
 ):
     """A Newton step on the boundaries of all units that have not agreed; they are `moving`.
 
-    With `in_order` they are only marked, for a march over the whole sequence.
+    With `in_order` they are only marked, for a march over the whole sequence. What the march that
+    follows does not measure anew keeps its residual.
     """
     b, chunk, k, unit = _program(K, CHUNKS, UNITS)
     at = b * K + unit
     goes = unit < K
     # Compared unit by unit, also where the interpreter has a plain number.
     ordered = tl.zeros_like(unit) + in_order > 0
+    left = tl.zeros((UNITS,), REAL)
     if not FIRST:
         left = tl.load(residual + at, mask=goes, other=0.0)
         # What is not finite will not become so by a Newton step: it is left to time order.
         goes = goes & (left > tolerance) & ((left < float("inf")) | ordered)
     tl.store(moving + at, goes.to(tl.int32), mask=unit < K)
     newton = goes & (ordered == 0)
-    tl.store(residual + at, tl.zeros((UNITS,), residual.dtype.element_ty), mask=newton)
+    # Into another array: a number has copies in several warps, of which one may be late to read.
+    tl.store(next_residual + at, tl.where(newton, 0.0, left), mask=unit < K)
     tl.store(passes + at, tl.zeros((UNITS,), tl.int64) + done, mask=newton)
     if tl.max(newton.to(tl.int32), 0) > 0:
         rows = tl.broadcast_to(newton[None, :], (CHUNKS, UNITS))

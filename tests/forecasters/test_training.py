@@ -434,6 +434,7 @@ class TestManySeries:
         {},
         {"loss": "mae"},
         {"intervals": "quantile"},
+        {"intervals": "quantile", "n_estimators": 2},
         {"intervals": "student-t", "network": True},
         {"target": ["y", "z"], "multivariate": "joint", "network": True},
         {"known_ahead": ["x"], "target": ["y", "z"], "network": True},
@@ -462,5 +463,5 @@ def test_loss_in_blocks_of_forecasts(settings, small, wave, monkeypatch):
         model = small(**settings).fit(data)
         known = {"X_future": future} if "known_ahead" in settings else {}
         forecasts.append(model.predict(6, **known).select_dtypes("number"))
-    assert len(blocks) > 40
+    assert len(blocks) > 40 or "n_estimators" in settings  # trained together, by torch.vmap
     pd.testing.assert_frame_equal(*forecasts, rtol=1e-4, atol=1e-4)

@@ -101,7 +101,9 @@ def poisoned(monkeypatch):
     def wrapped(make):
         def poison(*args, **kwargs):
             made = make(*args, **kwargs)
-            return made.fill_(NAN) if made.is_floating_point() else made.fill_(1)
+            if made.is_floating_point() or made.dtype == torch.bool:
+                return made.fill_(NAN if made.is_floating_point() else 1)
+            return made.fill_(torch.iinfo(made.dtype).min)
 
         return poison
 
@@ -421,7 +423,7 @@ def test_shooting_on_any_shape(steps, chunk, units, single, assert_close):
     states, final, passes, residual, converged = shoot(cell, problem, chunk)
     assert converged.all()
     assert (residual <= TOLERANCE).all()
-    assert passes.min() >= 1
+    assert passes.min() >= (steps > chunk)  # nothing is iterated on one chunk
     assert passes.max() <= -(-steps // chunk)
     assert_close(states, expected[0], 256.0)
     assert_close(final, expected[1], 256.0)

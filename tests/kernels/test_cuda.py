@@ -1,11 +1,13 @@
 """The kernels on a CUDA device: what the interpreter of Triton cannot say.
 
-They need torch, numpy, pandas, llvmlite, pytest and Triton alone. On a machine with these, in a
-clone with links ``tsrnn/kernels`` to ``../kernels`` and ``tsrnn/datasets`` to ``../datasets``::
+Of Python packages they need torch, numpy, pandas, llvmlite, pytest and Triton alone, which takes a
+C compiler and Python's headers to launch kernels. On a machine with these, in a clone with links
+``tsrnn/kernels`` to ``../kernels`` and ``tsrnn/datasets`` to ``../datasets``::
 
     TSRNN_CACHE_DIR=/tmp/tsrnn PYTHONPATH=. python -m pytest tests/kernels/test_cuda.py
 
-and, for reads and writes outside of arrays, races and memory that is read before it is written::
+and, for reads and writes outside of arrays, races in shared memory and memory that is read before
+it is written::
 
     compute-sanitizer --tool memcheck python -m pytest tests/kernels/test_cuda.py -k small
 
@@ -49,7 +51,10 @@ def check(solve, agree):
     return check
 
 
-DTYPES = [torch.float32, torch.float64, torch.bfloat16]
+# A kernel is compiled for its cell, dtype and number of units, and for given lengths or none.
+UNITS = 33
+SOME = [cells.para_rnn(2), cells.para_gru(2), cells.lru()]
+DTYPES = [torch.float64, torch.bfloat16]
 MATRICES = [
     make(size)
     for make in (cells.para_rnn, cells.para_gru, cells.para_lstm, cells.newton_lstm, cells.lem)
@@ -62,42 +67,58 @@ def parallel_engine(cell):
     return "scan" if is_linear(cell) else "shooting"
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_every_cell_in_time_order(cell, dtype, on_device, check):
-    for units, lengths in ((33, None), (5, [9, 0, 4])):
-        check(cell, on_device(cell, 3, 9, units, dtype), "sequential", lengths)
+def contracting(problem):
+    """The problem with weights at which Newton's method converges."""
+    return problem._replace(params=0.5 * problem.params)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_every_cell_in_chunks_of_time(cell, dtype, on_device, check):
-    for units, lengths in ((33, None), (5, [200, 0, 70])):
-        problem = on_device(cell, 3, 200, units, dtype)
-        problem = problem._replace(params=0.5 * problem.params)
+def test_every_cell_in_time_order(cell, on_device, check):
+    problem = on_device(cell, 3, 9, UNITS, torch.float32)
+    for lengths in ([9, 9, 9], [9, 0, 4]):
+        check(cell, problem, "sequential", lengths)
+
+
+def test_every_cell_in_chunks_of_time(cell, on_device, check):
+    problem = contracting(on_device(cell, 3, 200, UNITS, torch.float32))
+    for lengths in ([200, 200, 200], [200, 0, 70]):
         check(cell, problem, parallel_engine(cell), lengths)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_newton_on_every_step(cell, dtype, on_device, check):
-    for lengths in (None, [200, 0, 70]):
-        problem = on_device(cell, 3, 200, 3, dtype)
-        check(cell, problem._replace(params=0.5 * problem.params), "newton", lengths)
+def test_newton_on_every_step(cell, on_device, check):
+    problem = contracting(on_device(cell, 3, 200, UNITS, torch.float32))
+    for lengths in ([200, 200, 200], [200, 0, 70]):
+        check(cell, problem, "newton", lengths)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("cell", SOME, ids=lambda cell: cell.name)
+def test_other_precisions_and_no_lengths(cell, dtype, on_device, check):
+    problem = contracting(on_device(cell, 3, 200, UNITS, dtype))
+    for engine in ("sequential", parallel_engine(cell)):
+        check(cell, problem, engine)
+
+
+@pytest.mark.parametrize("steps", [8192, 16384])
+@pytest.mark.parametrize("cell", [cells.para_rnn(2), cells.lem()], ids=lambda cell: cell.name)
+def test_many_chunks(cell, steps, on_device, check):
+    """Programs of several warps scan them."""
+    check(cell, contracting(on_device(cell, 1, steps, 64, torch.float64)), "shooting")
+
+
 @pytest.mark.parametrize("cell", MATRICES, ids=lambda cell: cell.name)
-def test_full_matrices(cell, dtype, on_device, check):
-    for batch, lengths in ((19, None), (3, [20, 0, 7])):
-        check(cell, on_device(cell, batch, 20, 2, dtype), "dense", lengths)
+def test_full_matrices(cell, on_device, check):
+    for batch, lengths in ((19, [20] * 19), (3, [20, 0, 7])):
+        check(cell, on_device(cell, batch, 20, 2, torch.float32), "dense", lengths)
 
 
 @pytest.mark.parametrize("engine", ["sequential", "shooting", "scan"])
 def test_small_launches(engine, on_device, check):
     """For the sanitizer, which is slow."""
     cell = cells.lru() if engine == "scan" else cells.para_rnn(2)
-    check(cell, on_device(cell, 2, 130, 3, torch.float32), engine, [130, 67])
+    check(cell, contracting(on_device(cell, 2, 1000, 8, torch.float32)), engine, [1000, 67])
 
 
-def test_what_does_not_converge_is_run_in_time_order(on_device, check, monkeypatch):
+def test_what_does_not_converge_is_run_in_time_order(on_device, solve, agree, monkeypatch):
     monkeypatch.setattr(_time_parallel, "MAX_PASSES", 1)
     cell = cells.para_rnn(2)
     problem = on_device(cell, 2, 300, 40, torch.float64)
@@ -107,7 +128,8 @@ def test_what_does_not_converge_is_run_in_time_order(on_device, check, monkeypat
     *_, convergence = recurrence(cell, *problem[:3], engine="shooting", full_output=True)
     assert convergence.fell_back.any()
     assert not convergence.fell_back.all()
-    check(cell, problem, "shooting")
+    # Such a recurrence expands roundings: those of one engine beside another's.
+    agree(solve(cell, problem, "shooting"), solve(cell, problem, "sequential"), 2.0**24)
 
 
 @pytest.mark.parametrize("engine", ["sequential", "shooting", "dense"])
@@ -158,9 +180,9 @@ def test_work_is_done_in_the_current_stream(engine, on_device):
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
-        late = inputs.clone()
+        late = torch.zeros_like(inputs)
         torch.cuda._sleep(10**8)
-        late.mul_(2.0).div_(2.0)
+        late.copy_(inputs)
         states, _ = recurrence(cell, late, params, initial, engine=engine)
     stream.synchronize()
     assert torch.equal(states, expected)

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tsrnn.kernels import cells
+from tsrnn.kernels._derived import affine
 from tsrnn.kernels._problem import Problem
 
 pytest.importorskip("triton", reason="Triton is made for Linux only")
@@ -95,15 +96,26 @@ def test_kernels_in_time_order_compile(dtype, capability, pretend, draw):
         assert first is second  # not compiled again for other sizes
 
 
-def test_kernels_parallel_in_time_compile(pretend, draw):
+@pytest.mark.parametrize(
+    ("cell", "steps", "lengths"),
+    [
+        (cells.para_rnn(1), 9, None),
+        # So many chunks that a program scans them in several warps, of units that are no power of
+        # two in number; a cell without parameters, as Newton's method on every step has.
+        (cells.para_gru(2), 3 * 129, [200, 387]),
+        (affine(2), 3 * 129, None),
+    ],
+    ids=["few", "many", "affine"],
+)
+def test_kernels_parallel_in_time_compile(cell, steps, lengths, pretend, draw):
     from tsrnn.kernels import _gpu
     from tsrnn.kernels._gpu import chunked
 
     names = ("march_chunks", "correct", "adjoints", "gradients_at_ends", "backward")
     pretend(chunked, names, 90)
-    cell = cells.para_rnn(1)
-    inputs, params, initial, *cotangents = draw(cell, 2, 9, 3, torch.float32)
-    problem = Problem(cell, inputs, params, initial)
+    inputs, params, initial, *cotangents = draw(cell, 2, steps, 7, torch.float32)
+    lengths = None if lengths is None else torch.tensor(lengths)
+    problem = Problem(cell, inputs, params, initial, lengths)
     states, *_ = _gpu.shooting(problem, 3, 5, 1e-6)
     _gpu.scan_backward(problem, states, *cotangents, 3)
     for name in names:
@@ -111,6 +123,7 @@ def test_kernels_parallel_in_time_compile(pretend, draw):
     # The first march, then one for every pass, the last of which runs in time order.
     first, second, *more = chunked.march_chunks.made
     assert first is not second
+    assert len(more) >= 1
     assert all(made is second for made in more)
 
 

@@ -11,6 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from tsrnn.forecasters._model import ForecastModel, Regressors
 from tsrnn.forecasters._units import Units, Windows
+from tsrnn.kernels import over_replicates
 from tsrnn.training import Epoch
 
 LEAST_STEPS = 20  # optimiser steps an epoch, so that a short series is not an epoch of one
@@ -224,7 +225,8 @@ class StepData(NamedTuple):
         if self.total.ndim:
             size = self._weighted(model, loss, states)
             return size.view(len(self.total), -1).sum(1) / self.total
-        if forecasts <= MANY_AT_ONCE or not torch.is_grad_enabled():
+        plain = over_replicates(self.target) is self.target  # blocks have no rule for torch.vmap
+        if forecasts <= MANY_AT_ONCE or not (plain and torch.is_grad_enabled()):
             return self._weighted(model, loss, states).sum() / self.total
 
         def summed(states: Tensor, block: slice) -> Tensor:
@@ -261,7 +263,7 @@ class _SumInBlocks(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, function: Any, rows: int, states: Tensor, *parameters: Tensor) -> Tensor:
         flat = states.detach().flatten(0, -2)
-        total, g_states = flat.new_zeros(()), torch.empty_like(flat)
+        total, g_states = torch.zeros((), device=flat.device), torch.empty_like(flat)
         gradients: list[Tensor | None] = [None] * len(parameters)
         for begin in range(0, len(flat), rows):
             block = slice(begin, begin + rows)
@@ -269,7 +271,7 @@ class _SumInBlocks(torch.autograd.Function):
                 leaf = flat[block].requires_grad_()
                 value = function(leaf, block)
                 found = torch.autograd.grad(value, (leaf, *parameters), allow_unused=True)
-            total += value.detach()
+            total = total + value.detach()
             g_states[block] = found[0]
             for i, (sum_, more) in enumerate(zip(gradients, found[1:], strict=True)):
                 if more is not None:  # not in place: two parameters may have one gradient
