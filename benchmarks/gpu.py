@@ -1,7 +1,7 @@
 """Kernels of a CUDA device beside their floors, torch's own layers, and the loop.
 
-Of Python packages it needs torch, numpy, pandas, llvmlite and Triton alone, which takes a C compiler
-and Python's headers to launch kernels. It wants a clone with links ``tsrnn/kernels`` to
+Of Python packages it needs torch, numpy, pandas, llvmlite and Triton alone, which takes a C
+compiler and Python's headers to launch kernels. It wants a clone with links ``tsrnn/kernels`` to
 ``../kernels`` and ``tsrnn/datasets`` to ``../datasets``, ``PYTHONPATH`` set to the clone and
 ``TSRNN_CACHE_DIR`` to a folder. Rows print as they come; one that fails prints what was wrong with
 it, and the next begins, unless the device no longer answers. ``--sections`` chooses among
@@ -10,9 +10,10 @@ it, and the next begins, unless the device no longer answers. ``--sections`` cho
   the last place of the largest value.
 - ``speed``: ParaRNN, ParaGRU, ParaLSTM and the LRU at four shapes. "Kernels" are replayed as a
   graph of calls on as many inputs as together outgrow the second cache twice, whose results are
-  kept, timed by events; a "call" is timed from the host, as a user makes it. The floor is the time to copy the bytes that have to move at the
-  rate of this device: forward reads u and writes h, backward reads h and its gradient, and u where
-  gates are computed again, and writes the gradient of u.
+  kept, timed by events; a "call" is timed from the host, as a user makes it. The floor is the time
+  to copy the bytes that have to move at the rate of this device: forward reads u and writes h,
+  backward reads h and its gradient, and u where gates are computed again, and writes the gradient
+  of u.
 - ``layers``: layers of the package, their input projection included, beside torch.nn.RNN, GRU and
   LSTM, which have full matrices, forward and backward.
 - ``loop``: cells beside the same step in torch, called step by step, as it is and compiled.
@@ -135,7 +136,7 @@ def print_rows(
         seconds = time.perf_counter() - start
         print(f"| {' | '.join([name, *values])} | {seconds:.1f} s", flush=True)
         if torch.cuda.is_available():
-            torch.cuda.synchronize()  # raises after an illegal access, with which all rows would fail
+            torch.cuda.synchronize()  # raises after an illegal access: all later rows would fail
 
 
 def engines_of(cell: Cell) -> list[str]:

@@ -181,11 +181,10 @@ def run_lanes(
     b, k = lanes.nonzero(as_tuple=True)
     if not len(b):
         return
-    if (
-        lanes.is_cuda
-    ):  # kernels are compiled for a number of lanes: to powers of two, the last again
-        padded = torch.arange(1 << (len(b) - 1).bit_length(), device=b.device).clamp(max=len(b) - 1)
-        b, k = b[padded], k[padded]
+    if lanes.is_cuda:  # whose kernels are compiled for a number of units: for powers of two alone
+        count = len(b)
+        filled = torch.arange(1 << (count - 1).bit_length(), device=b.device).clamp(max=count - 1)
+        b, k = b[filled], k[filled]
     cell, inputs, params, initial, _ = problem
     u = inputs[b, :, :, k].permute(1, 2, 0)[None]
     exact, last = run(Problem(cell, u, params[:, k], initial[b, :, k].T[None]))
