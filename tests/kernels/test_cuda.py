@@ -150,17 +150,21 @@ def test_buffers_are_written_completely_and_strides_do_not_matter(poisoned, on_d
         assert torch.equal(value, expected[name]), name
 
 
-def test_arrays_of_more_than_two_to_the_31_numbers(on_device):
+@pytest.mark.parametrize(
+    ("batch", "steps", "engine"), [(2**10 + 1, 2**11, "sequential"), (2, 2**20 + 64, "scan")]
+)
+def test_arrays_of_more_than_two_to_the_31_numbers(batch, steps, engine):
     if torch.cuda.mem_get_info()[0] < 48 * 2**30:
         pytest.skip("needs 48 GB of the device's memory")
-    cell, steps, units = cells.linear(1), 2**11, 2**10
-    inputs = torch.ones(2**10 + 1, steps, 1, units, device=DEVICE)
+    cell, units = cells.linear(1), 2**10
+    inputs = torch.ones(batch, steps, 1, units, device=DEVICE)
     params = torch.full((1, units), 0.5, device=DEVICE)
-    states, final = recurrence(cell, inputs, params, engine="sequential")
-    for row in (0, len(inputs) - 1):
-        last, _ = recurrence(cell, inputs[row : row + 1], params, engine="sequential")
+    states, final = recurrence(cell, inputs, params, engine=engine)
+    for row in (0, batch - 1):
+        last, _ = recurrence(cell, inputs[row : row + 1], params, engine=engine)
         assert torch.equal(states[row : row + 1], last)
     assert torch.equal(final, states[:, -1])
+    assert (states[-1, 60:] == 2.0).all()  # the limit, to rounding
 
 
 def test_another_device_than_the_current_one(on_device, check):
