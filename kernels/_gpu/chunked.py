@@ -27,7 +27,7 @@ _SIZES = ["T", "steps", "chunks", "lanes"]
 
 @triton.jit
 def _chunks(lengths, T, steps, chunks, lanes, K: tl.constexpr, BLOCK: tl.constexpr):
-    """Of each lane sequence, chunk and unit, and whether it exists.
+    """Sequence, chunk and unit of each lane, and whether it exists.
 
     Then the first step of the chunk, the length of the sequence and the steps that the chunk has.
     """
@@ -85,7 +85,7 @@ def march_chunks(
     in time order, in the lanes of its first chunks.
     """
     b, chunk, k, inside, begin, whole, length = _chunks(lengths, T, steps, chunks, lanes, K, BLOCK)
-    own = (b * chunks + chunk) * (N * K) + k
+    boundary = (b * chunks + chunk) * (N * K) + k
     unit = b * K + k
     limit = length
     counted = inside & (chunk < chunks - 1)
@@ -99,7 +99,7 @@ def march_chunks(
         marked = moves & ordered
         length, limit = _in_time_order(marked, chunk, T, steps, begin, whole, length)
         length, limit = tl.where(moves, length, 0), tl.where(moves, limit, 0)
-        start = load(starts + own, K, moves, N, REAL)
+        start = load(starts + boundary, K, moves, N, REAL)
         counted = counted & moves & (ordered == 0)
         last = moves & tl.where(ordered, chunk == 0, last)
     w = load(parameters + k, K, inside, P, REAL)
@@ -114,7 +114,7 @@ def march_chunks(
     if not FIRST:
         end = reached[:N]
         store(final + b * (N * K) + k, K, last, end)
-        mismatch = _mismatch(end, load(starts + own + N * K, K, counted, N, REAL))
+        mismatch = _mismatch(end, load(starts + boundary + N * K, K, counted, N, REAL))
         bits = mismatch.to(residual.dtype.element_ty, bitcast=True)
         # The order of launches is enough: what is read of it is read by the next one.
         tl.atomic_max(residual + unit, bits, mask=counted, sem="relaxed")
@@ -150,7 +150,7 @@ def _mismatch(ends, starts):
 
 @triton.jit
 def _program(K: tl.constexpr, CHUNKS: tl.constexpr, UNITS: tl.constexpr):
-    """Of a program its sequence, rows and units (CHUNKS, UNITS), and units that exist (UNITS,)."""
+    """Sequence of a program, its rows and units (CHUNKS, UNITS), and its units (UNITS,)."""
     groups: tl.constexpr = (K + UNITS - 1) // UNITS
     b = (tl.program_id(0) // groups).to(tl.int64)
     unit = (tl.program_id(0) % groups) * UNITS + tl.arange(0, UNITS)
@@ -312,7 +312,7 @@ def adjoints(
 
 @triton.jit
 def _state_before(states, initial, b, chunk, T, begin, k, N: tl.constexpr, K: tl.constexpr):
-    """Where the state before the first step of each chunk stands."""
+    """Pointers to the state before the first step of each chunk."""
     before = states + (b * T + begin - 1) * (N * K) + k
     return tl.where(chunk == 0, initial + b * (N * K) + k, before)
 
@@ -391,8 +391,8 @@ def backward(
     length, limit = _in_time_order(marked, chunk, T, steps, begin, whole, length)
     limit = tl.where(inside, limit, 0)
     w = load(parameters + k, K, inside, P, REAL)
-    own = (b * chunks + chunk) * (N * K) + k
-    g = load(terminal + own, K, inside & (marked == 0), N, REAL)
+    boundary = (b * chunks + chunk) * (N * K) + k
+    g = load(terminal + boundary, K, inside & (marked == 0), N, REAL)
     g = choose(marked, load(g_final + b * (N * K) + k, K, marked, N, REAL), g)
     stop = tl.max(length, 0)
     end = b * T + begin + stop - 1

@@ -270,10 +270,12 @@ class _SumInBlocks(torch.autograd.Function):
             with torch.enable_grad():
                 leaf = flat[block].requires_grad_()
                 value = function(leaf, block)
-                found = torch.autograd.grad(value, (leaf, *parameters), allow_unused=True)
+                g_block, *more_of = torch.autograd.grad(
+                    value, (leaf, *parameters), allow_unused=True
+                )
             total = total + value.detach()
-            g_states[block] = found[0]
-            for i, (sum_, more) in enumerate(zip(gradients, found[1:], strict=True)):
+            g_states[block] = g_block
+            for i, (sum_, more) in enumerate(zip(gradients, more_of, strict=True)):
                 if more is not None:  # not in place: two parameters may have one gradient
                     gradients[i] = more if sum_ is None else sum_ + more
         ctx.save_for_backward(g_states.view(states.shape), *gradients)
