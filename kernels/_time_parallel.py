@@ -43,10 +43,10 @@ def forward(problem: Problem) -> tuple[Tensor, Tensor, Convergence]:
     """States, final state and convergence."""
     cell, inputs, params, initial, lengths = problem
     backend = backend_of(inputs.device)
-    fused = getattr(backend, "shooting", None)
-    if fused is not None:
-        steps = fused_chunk(inputs)
-        states, final, passes, residual, converged = fused(
+    on_gpu = getattr(backend, "shooting", None)
+    if on_gpu is not None:
+        steps = gpu_chunk(inputs)
+        states, final, passes, residual, converged = on_gpu(
             problem, steps, most_passes(cell), _allowed(cell, inputs, steps)
         )
         return states, final, Convergence(passes, residual, ~converged)
@@ -61,7 +61,7 @@ def forward(problem: Problem) -> tuple[Tensor, Tensor, Convergence]:
     return *cut(states, final, initial, lengths), convergence
 
 
-def fused_chunk(inputs: Tensor) -> int:
+def gpu_chunk(inputs: Tensor) -> int:
     """Steps of a chunk on a GPU: enough chunks to fill it, as many as a program can scan."""
     batch, steps, _, units = inputs.shape
     wanted = max(1, min(GPU_LANES // max(1, batch * units), MOST_CHUNKS))
@@ -71,7 +71,7 @@ def fused_chunk(inputs: Tensor) -> int:
 def boundary_steps(inputs: Tensor) -> int:
     """Steps between the boundaries at which states have to agree."""
     if getattr(backend_of(inputs.device), "shooting", None) is not None:
-        return fused_chunk(inputs)
+        return gpu_chunk(inputs)
     return chosen_chunks(inputs).steps
 
 
@@ -198,10 +198,10 @@ def backward(
     """Gradients of inputs, parameters and initial state: linear, so one scan is exact."""
     cell, inputs, params, initial, lengths = problem
     backend = backend_of(inputs.device)
-    fused = getattr(backend, "scan_backward", None)
-    if fused is not None:
+    on_gpu = getattr(backend, "scan_backward", None)
+    if on_gpu is not None:
         gradients: tuple[Tensor | None, Tensor, Tensor]
-        gradients = fused(problem, states, g_states, g_final, fused_chunk(inputs))
+        gradients = on_gpu(problem, states, g_states, g_final, gpu_chunk(inputs))
         return gradients
     # States are zero in the padding, where a root or a logarithm of them has no slope.
     inputs, states = without_ends(inputs, lengths), without_ends(states, lengths)

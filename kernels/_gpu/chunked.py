@@ -87,7 +87,6 @@ def march_chunks(
     b, chunk, k, inside, begin, whole, length = _chunks(lengths, T, steps, chunks, lanes, K, BLOCK)
     boundary = (b * chunks + chunk) * (N * K) + k
     unit = b * K + k
-    limit = length
     counted = inside & (chunk < chunks - 1)
     last = inside & (chunk == chunks - 1)
     if FIRST:

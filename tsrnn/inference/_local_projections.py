@@ -219,10 +219,18 @@ class LocalProjections(BaseEstimator):
             len(frame) - n_lags - steps, pd.Index(steps, name="horizon"), name="nobs"
         )
         self.sup_t_ = pd.Series(sup_t, pd.Index(responses.columns), name="sup_t")
+        self._describe(shock.columns[0], responses.shape[1], settings, alpha, covariance.bandwidth)
+        return self
+
+    def _describe(
+        self, shock: Any, n_responses: int, settings: dict[str, Any], alpha: float, bandwidth: float
+    ) -> None:
+        """Keep what the summary says beside the responses."""
+        n_lags, n_folds = settings["n_lags"], settings["n_folds"]
         self._page = {
-            "Shock": shock.columns[0],
-            "Responses": responses.shape[1],
-            "Nuisance": "linear" if ols else model_name(self.model),
+            "Shock": shock,
+            "Responses": n_responses,
+            "Nuisance": "linear" if isinstance(self.model, str) else model_name(self.model),
             "Lags": n_lags,
             "Blocks, gap": f"{n_folds}, {n_lags if self.gap is None else self.gap}"
             + (" + horizon" if self.gap is None else "") if n_folds > 1 else "none",
@@ -231,11 +239,10 @@ class LocalProjections(BaseEstimator):
             "Level": f"{100 * (1 - alpha):g}%",
         }  # fmt: skip
         self._notes = [
-            f"Covariance: {DESCRIPTIONS[settings['cov_type']].format(covariance.bandwidth)}.",
+            f"Covariance: {DESCRIPTIONS[settings['cov_type']].format(bandwidth)}.",
             "lower and upper are pointwise; sup-t bands contain the responses at all horizons "
             "together.",
         ]
-        return self
 
     def summary(self) -> InferenceSummary:
         """Page with the responses; print it.
