@@ -1,7 +1,8 @@
 """Engines under autograd: first derivatives by kernels, higher ones by the adjoint recurrence.
 
 An engine is a module with two functions, ``forward(problem)``, which gives states, final state and
-convergence, and ``backward(problem, states, g_states, g_final)``. The backward pass of a recurrence
+convergence (None where nothing is iterated), and ``backward(problem, states, g_states, g_final)``.
+The backward pass of a recurrence
 is itself a recurrence, in the gradient of the state and backwards in time. Where a derivative of it
 is asked for, it runs as one, so that derivatives of every order follow.
 """
@@ -55,20 +56,20 @@ def run(
     initial: Tensor,
     lengths: Tensor | None,
     fields: int,
-) -> tuple[Tensor, Tensor, Convergence]:
+) -> tuple[Tensor, Tensor, Convergence | None]:
     """States, final state and convergence of the cell of a key; autograd follows.
 
-    Of the states the first `fields` are returned: others need no gradient then.
+    Of the states the first `fields` are returned: others need no gradient then. The convergence is
+    None where nothing was iterated.
 
     Raises
     ------
     NotImplementedError
         Under a transform of `torch.func` but `vmap`.
     """
-    results: Results
+    given = (inputs, params, initial, lengths, cell, engine)
     if _is_vmap():
-        results = _OfReplicates.apply(inputs, params, initial, lengths, cell, engine, fields)
-        states, final, *rest = results
+        states, final, *rest = _OfReplicates.apply(*given, fields)
         return states, final, Convergence(*rest)
     _check_no_transform(inputs, params, initial)
     # An operator of torch's library costs tens of microseconds a call more than a function.
@@ -76,14 +77,12 @@ def run(
     # A function of autograd takes half as long again, but it refuses dual numbers, which no_grad
     # lets through.
     if plain and not torch.is_grad_enabled() and forward_ad._current_level < 0:
-        states, final, *rest = _forward(inputs, params, initial, lengths, cell, engine)
-        return states[:, :, :fields], final, Convergence(*rest)
+        states, final, convergence = _forward(*given)
+        return states[:, :, :fields], final, convergence
     if plain:
-        results = _Recurrence.apply(inputs, params, initial, lengths, cell, engine, fields)
-        states, final, *rest = results
-        return states, final, Convergence(*rest)
-    results = torch.ops.tsrnn.recurrence(inputs, params, initial, lengths, cell, engine)
-    states, final, *rest = results
+        results: tuple[Tensor, Tensor, Convergence | None] = _Recurrence.apply(*given, fields)
+        return results
+    states, final, *rest = torch.ops.tsrnn.recurrence(*given)
     return states[:, :, :fields], final, Convergence(*rest)
 
 
@@ -139,7 +138,7 @@ def _check_no_transform(*tensors: Tensor) -> None:
 
 def _forward(
     inputs: Tensor, params: Tensor, initial: Tensor, lengths: Tensor | None, cell: str, engine: str
-) -> Results:
+) -> tuple[Tensor, Tensor, Convergence | None]:
     if lengths is not None:
         check_range(lengths, inputs.shape[1])
     inputs, params, initial = (t.resolve_neg() for t in (inputs, params, initial))
@@ -148,13 +147,20 @@ def _forward(
         engine = best_engine(problem.cell, inputs, params)
     with in_given_dtypes(inputs.device):
         states, final, convergence = ENGINES[engine].forward(problem)
-    return (
-        states.contiguous(),
-        final.contiguous(),
-        convergence.passes,
-        convergence.residual.to(inputs.dtype),
-        convergence.fell_back,
-    )
+    return states.contiguous(), final.contiguous(), convergence
+
+
+def _operator(
+    inputs: Tensor, params: Tensor, initial: Tensor, lengths: Tensor | None, cell: str, engine: str
+) -> Results:
+    states, final, convergence = _forward(inputs, params, initial, lengths, cell, engine)
+    return states, final, *_parts(convergence, initial)
+
+
+def _parts(convergence: Convergence | None, initial: Tensor) -> Results:
+    """Tensors of a convergence, numbers in the dtype of the states."""
+    it = Convergence.exact(initial) if convergence is None else convergence
+    return it.passes, it.residual.to(initial.dtype), it.fell_back
 
 
 def _backward(
@@ -164,17 +170,24 @@ def _backward(
     lengths: Tensor | None,
     states: Tensor,
     g_states: Tensor,
-    g_final: Tensor,
+    g_final: Tensor | None,
     cell: str,
     engine: str,
 ) -> tuple[Tensor, Tensor, Tensor]:
     if engine == "auto":
         engine = best_engine(cell_of(cell), inputs, params)
-    inputs, params, initial, g_states, g_final = (
-        t.resolve_neg() for t in (inputs, params, initial, g_states, g_final)
-    )
-    if not (engine == "sequential" and inputs.device.type == "cpu"):
+    # Kernels take gradients of the first fields alone; those of a GPU, which wait for a kernel that
+    # writes zeros, no gradient of the final state where it has none.
+    on_gpu = inputs.device.type == "cuda" and engine != "newton"
+    if not (engine == "sequential" or on_gpu):
         g_states = _of_all_fields(g_states, states)
+    if g_final is not None:
+        g_final = g_final.resolve_neg()
+    elif not on_gpu:
+        g_final = torch.zeros_like(initial)
+    inputs, params, initial, g_states = (
+        t.resolve_neg() for t in (inputs, params, initial, g_states)
+    )
     problem = Problem(cell_of(cell), inputs, params, initial, lengths)
     with in_given_dtypes(inputs.device):
         gradients = ENGINES[engine].backward(problem, states, g_states, g_final)
@@ -228,9 +241,9 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: Results) -> None:
 
 
 def _differentiate(
-    ctx: Any, g_states: Tensor, g_final: Tensor, *_: object
+    ctx: Any, g_states: Tensor, g_final: Tensor | None, *_: object
 ) -> tuple[Tensor | None, ...]:
-    _check_no_transform(g_states, g_final)
+    _check_no_transform(g_states, *([] if g_final is None else [g_final]))
     inputs, params, initial, lengths, states = ctx.saved_tensors
     cell = cell_of(ctx.cell)
     if torch.is_grad_enabled():
@@ -242,6 +255,7 @@ def _differentiate(
         if not ctx.has_all_fields and is_small(cell):  # autograd has not seen these states
             states = run(ctx.engine, ctx.cell, inputs, params, initial, lengths, cell.n)[0]
         g_states = _of_all_fields(g_states, states)
+        g_final = torch.zeros_like(initial) if g_final is None else g_final
         problem = Problem(cell, inputs, params, initial, lengths)
         with in_given_dtypes(inputs.device):
             gradients = _differentiable_backward(problem, states, g_states, g_final)
@@ -256,22 +270,21 @@ def _differentiate(
 
 class _Recurrence(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, *args: Any) -> Results:
+    def forward(ctx: Any, *args: Any) -> tuple[Tensor, Tensor, Convergence | None]:
         *given, fields = args
-        states, final, *rest = _forward(*given)
-        _save(ctx, tuple(given), (states, final, *rest))
+        states, final, convergence = _forward(*given)
+        _save(ctx, tuple(given), (states, final))
         ctx.has_all_fields = fields == states.shape[2]
         ctx.set_materialize_grads(False)
-        return states if ctx.has_all_fields else states[:, :, :fields], final, *rest
+        return states if ctx.has_all_fields else states[:, :, :fields], final, convergence
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        *_, initial, _, states = ctx.saved_tensors
+        states = ctx.saved_tensors[-1]
         g_states, g_final = gradients[:2]
         # Where the last state alone is used, there is no gradient of states to write and to read.
         shape = (*states.shape[:2], 0, states.shape[3])
         g_states = states.new_empty(shape) if g_states is None else g_states
-        g_final = torch.zeros_like(initial) if g_final is None else g_final
         return *_differentiate(ctx, g_states, g_final), None
 
     @staticmethod
@@ -313,7 +326,7 @@ class _OfReplicates(torch.autograd.Function):
             states, final, rest = run(
                 engine, cell, inputs.flatten(0, 1), params, initial.flatten(0, 1), lengths, fields
             )
-            results = states, final, rest.passes, rest.residual, rest.fell_back
+            results = states, final, *_parts(rest, final)
             return tuple(t.unflatten(0, (count, batch)) for t in results), 0
 
         # As further units, whose lengths are those of their sequence: all run to the end.
@@ -324,7 +337,7 @@ class _OfReplicates(torch.autograd.Function):
         states, final, rest = run(engine, cell, u, w, h, None, original.n)
         states, final, *more = (
             t.unflatten(-1, (count, -1)).movedim(-2, 0)
-            for t in (states, final, rest.passes, rest.residual, rest.fell_back)
+            for t in (states, final, *_parts(rest, final))
         )
         if lengths is not None:
             flat = states.flatten(0, 1), final.flatten(0, 1), initial.flatten(0, 1)
@@ -342,7 +355,7 @@ _library.define(
     "str cell, str engine) -> (Tensor, Tensor, Tensor)"
 )
 for _name, _run, _fake in (
-    ("recurrence", _forward, _fake_forward),
+    ("recurrence", _operator, _fake_forward),
     ("recurrence_backward", _backward, _fake_backward),
 ):
     _library.impl(_name, _run, "CompositeExplicitAutograd")
@@ -421,5 +434,4 @@ def decomposed_recurrence(
     tensor([1.0000, 1.5000, 1.7500])
     """
     states, final = reference(Problem(cell_of(cell), inputs, params, initial, lengths))
-    exact = Convergence.exact(initial)
-    return states, final, exact.passes, exact.residual, exact.fell_back
+    return states, final, *_parts(None, initial)

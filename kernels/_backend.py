@@ -2,8 +2,9 @@
 
 A backend is a module with two functions on tensors, without autograd: ``forward(problem,
 keep=True)`` and ``backward(problem, states, g_states, g_final, only_initial=False)``, both in time
-order, lanes in parallel. One that has ``shooting`` and ``scan_backward`` runs chunks of time by
-kernels of its own.
+order, lanes in parallel. Of `g_states` the fields may be the first of the states' alone, which the
+others have no gradient beside. One that has ``shooting`` and ``scan_backward`` runs chunks of time
+by kernels of its own, and takes None for a `g_final` of zeros.
 """
 
 import importlib
@@ -13,7 +14,6 @@ import torch
 from torch import Tensor
 
 from tsrnn.kernels._cell import Cell
-from tsrnn.kernels._convergence import Convergence
 from tsrnn.kernels._problem import Problem
 
 _CPU = (torch.float32, torch.float64)
@@ -83,14 +83,14 @@ def source(cell: Cell, dtype: torch.dtype = torch.float32, device: str = "cpu") 
     return text
 
 
-def forward(problem: Problem) -> tuple[Tensor, Tensor, Convergence]:
-    """States, final state and convergence in time order: nothing is iterated."""
+def forward(problem: Problem) -> tuple[Tensor, Tensor, None]:
+    """States and final state in time order: nothing is iterated."""
     states, final = backend_of(problem.inputs.device).forward(problem)
-    return states, final, Convergence.exact(problem.initial)
+    return states, final, None
 
 
 def backward(
-    problem: Problem, states: Tensor, g_states: Tensor, g_final: Tensor
+    problem: Problem, states: Tensor, g_states: Tensor, g_final: Tensor | None
 ) -> tuple[Tensor | None, Tensor, Tensor]:
     """Gradients of inputs (None where units share them), parameters and initial state."""
     gradients: tuple[Tensor | None, Tensor, Tensor]

@@ -163,13 +163,15 @@ def recurrence(
             check_range(steps_of_each, steps)
         states, final = reference(Problem(cell, inputs, params, initial, steps_of_each))
         states = states[:, :, :fields]
-        convergence = Convergence.exact(initial)
+        convergence = None
     else:
         states, final, convergence = run(
             chosen, cell.key, inputs, params, initial, steps_of_each, fields
         )
     if not full_output:
         return states, final
+    if convergence is None:
+        return states, final, Convergence.exact(initial)
     # Reading whether lanes fell back would end a capture.
     is_readable = not (inputs.is_cuda and torch.cuda.is_current_stream_capturing())
     if chosen not in _IN_TIME_ORDER and not torch.compiler.is_compiling() and is_readable:

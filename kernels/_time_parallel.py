@@ -39,25 +39,24 @@ GPU_LANES = 2**15  # units times chunks: some eight warps for each of 132 multip
 MOST_CHUNKS = 1024  # of a unit on a GPU: rows that a program can scan
 
 
-def forward(problem: Problem) -> tuple[Tensor, Tensor, Convergence]:
-    """States, final state and convergence."""
+def forward(problem: Problem) -> tuple[Tensor, Tensor, Convergence | None]:
+    """States, final state and convergence, None where there is one chunk."""
     cell, inputs, params, initial, lengths = problem
     backend = backend_of(inputs.device)
     on_gpu = getattr(backend, "shooting", None)
     if on_gpu is not None:
         steps = gpu_chunk(inputs)
-        states, final, passes, residual, converged = on_gpu(
-            problem, steps, most_passes(cell), _allowed(cell, inputs, steps)
-        )
-        return states, final, Convergence(passes, residual, ~converged)
+        results: tuple[Tensor, Tensor, Convergence | None]
+        results = on_gpu(problem, steps, most_passes(cell), _allowed(cell, inputs, steps))
+        return results
     inputs = without_ends(inputs, lengths)
     whole = Problem(cell, inputs, params, initial)
+    convergence = None
     if (chunks := chosen_chunks(inputs)).count > 1:
         states, final, convergence = _shoot(whole, chunks)
+        run_lanes(backend.forward, whole, states, final, convergence.fell_back)
     else:
         states, final = backend.forward(whole)
-        convergence = Convergence.exact(initial)
-    run_lanes(backend.forward, whole, states, final, convergence.fell_back)
     return *cut(states, final, initial, lengths), convergence
 
 
@@ -193,9 +192,12 @@ def run_lanes(
 
 
 def backward(
-    problem: Problem, states: Tensor, g_states: Tensor, g_final: Tensor
+    problem: Problem, states: Tensor, g_states: Tensor, g_final: Tensor | None
 ) -> tuple[Tensor | None, Tensor, Tensor]:
-    """Gradients of inputs, parameters and initial state: linear, so one scan is exact."""
+    """Gradients of inputs, parameters and initial state: linear, so one scan is exact.
+
+    Kernels of a GPU take None for a `g_final` of zeros.
+    """
     cell, inputs, params, initial, lengths = problem
     backend = backend_of(inputs.device)
     on_gpu = getattr(backend, "scan_backward", None)
@@ -203,6 +205,7 @@ def backward(
         gradients: tuple[Tensor | None, Tensor, Tensor]
         gradients = on_gpu(problem, states, g_states, g_final, gpu_chunk(inputs))
         return gradients
+    assert g_final is not None  # which kernels of the CPU read
     # States are zero in the padding, where a root or a logarithm of them has no slope.
     inputs, states = without_ends(inputs, lengths), without_ends(states, lengths)
     whole = Problem(cell, inputs, params, initial)

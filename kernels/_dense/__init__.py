@@ -7,18 +7,17 @@ from torch import Tensor
 
 from tsrnn.kernels._backend import backend_of, check_compiled, is_compiled
 from tsrnn.kernels._cell import Cell
-from tsrnn.kernels._convergence import Convergence
 from tsrnn.kernels._dense import cpu
 from tsrnn.kernels._matrix_form import block_step
 from tsrnn.kernels._problem import Problem
 from tsrnn.kernels._reference import reference, reference_gradients
 
 
-def forward(problem: Problem) -> tuple[Tensor, Tensor, Convergence]:
+def forward(problem: Problem) -> tuple[Tensor, Tensor, None]:
     """States and final state of a block of a matrix form; nothing is iterated."""
     kernels = _kernels(problem)
     states, final = kernels.forward(problem) if kernels else reference(problem)
-    return states, final, Convergence.exact(problem.initial)
+    return states, final, None
 
 
 def backward(

@@ -12,6 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from tsrnn.kernels._cell import Cell
+from tsrnn.kernels._convergence import Convergence
 from tsrnn.kernels._gpu import chunked, emit, kernels
 from tsrnn.kernels._problem import Problem
 from tsrnn.kernels._trace import takes_one_pass
@@ -94,13 +95,14 @@ def backward(
     problem: Problem,
     states: Tensor,
     g_states: Tensor,
-    g_final: Tensor,
+    g_final: Tensor | None,
     *,
     only_initial: bool = False,
 ) -> tuple[Tensor | None, Tensor | None, Tensor]:
     """Gradients of inputs (None where units share them), parameters and initial state.
 
-    With ``only_initial=True`` the first two are None and nothing is written for them.
+    Of `g_states` the fields may be the first alone, and `g_final` None: others are zero. With
+    ``only_initial=True`` the first two are None and nothing is written for them.
     """
     cell, inputs, params, initial, _ = problem
     given = _contiguous(inputs, params, initial, problem.lengths, states, g_states, g_final)
@@ -112,7 +114,7 @@ def backward(
     vjp = functions(cell, inputs.dtype).vjp
     _launch(
         kernels.backward, BACKWARD, cell, [*given, g_inputs, sums, g_initial],
-        inputs.shape[1], cell.m + 2 * cell.n, VJP=vjp, SHARED=cell.shared,
+        inputs.shape[1], cell.m + 2 * cell.n, VJP=vjp, SHARED=cell.shared, GIVEN=g_states.shape[2],
         ONLY_INITIAL=only_initial,
     )  # fmt: skip
     if only_initial:
@@ -168,7 +170,7 @@ def _scan(n: int) -> Any:
 
 def shooting(
     problem: Problem, chunk: int, max_passes: int, tolerance: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Convergence | None]:
     """States of all chunks of time at once, by Newton's method on their boundaries.
 
     What has not agreed after `max_passes` runs in time order. The host waits for nothing: launches
@@ -189,19 +191,14 @@ def shooting(
     -------
     states : Tensor of shape (B, T, n, K)
     final : Tensor of shape (B, n, K)
-    passes : Tensor of shape (B, K), int64
-        Newton steps that a lane took.
-    residual : Tensor of shape (B, K)
-        Largest mismatch that the last of them left; infinite where one is not a number.
-    converged : Tensor of shape (B, K), bool
-        Where it is False, the lane was run in time order.
+    convergence : Convergence or None
+        None where there is one chunk, which nothing is iterated for.
     """
     cell, inputs, params, initial, _ = problem
     batch, steps, _, units = inputs.shape
     chunks, n, dtype = -(-steps // chunk), cell.n, wide(inputs.dtype)
     if chunks == 1:
-        lanes = initial.new_zeros(batch, units, dtype=dtype)
-        return *forward(problem), lanes.to(torch.int64), lanes, lanes == 0
+        return *forward(problem), None
     tolerance = float(np.float32(tolerance))  # as the kernels read it
     states = inputs.new_empty(batch, steps, n, units)
     final = torch.empty_like(initial, memory_format=torch.contiguous_format)
@@ -209,7 +206,7 @@ def shooting(
     ends = initial.new_empty(batch, chunks, n + n * n, units, dtype=dtype)
     # Of the march before, which a correction reads, and of the one that follows.
     residuals = [initial.new_empty(batch, units, dtype=dtype) for _ in range(2)]
-    moving = torch.empty_like(residuals[0], dtype=torch.int32)
+    moving = torch.empty_like(residuals[0], dtype=torch.bool)
     passes = torch.empty_like(residuals[0], dtype=torch.int64)
     given = _contiguous(inputs, params, initial, problem.lengths)
     integer = torch.int32 if dtype == torch.float32 else torch.int64
@@ -235,11 +232,12 @@ def shooting(
         march()
     correct(0, in_order=True)
     march(in_order=True)
-    return states, final, passes, residuals[1], residuals[1] <= tolerance
+    # What moved last is what ran in time order.
+    return states, final, Convergence(passes, residuals[1], moving)
 
 
 def scan_backward(
-    problem: Problem, states: Tensor, g_states: Tensor, g_final: Tensor, chunk: int
+    problem: Problem, states: Tensor, g_states: Tensor, g_final: Tensor | None, chunk: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of inputs, parameters and initial state, all chunks of time at once.
 
@@ -262,13 +260,14 @@ def scan_backward(
     g_initial = torch.empty_like(given[2])
     read = cell.m + 2 * n
     vjp = functions(cell, inputs.dtype).vjp
-    _launch(chunked.adjoints, SCAN, cell, [*given, adjoint], steps, read, chunk, VJP=vjp)
+    of_marches = {"VJP": vjp, "GIVEN": g_states.shape[2]}
+    _launch(chunked.adjoints, SCAN, cell, [*given, adjoint], steps, read, chunk, **of_marches)
     _launch_scan(
-        chunked.gradients_at_ends, cell, [adjoint, given[-1], terminal, failed], given[-1], chunks
+        chunked.gradients_at_ends, cell, [adjoint, given[-1], terminal, failed], initial, chunks
     )
     _launch(
         chunked.backward, SCAN, cell, [*given, terminal, failed, g_inputs, sums, g_initial],
-        steps, read, chunk, VJP=vjp,
+        steps, read, chunk, **of_marches,
     )  # fmt: skip
     return g_inputs, sums.sum((0, 1)).to(params.dtype), g_initial
 

@@ -16,6 +16,7 @@ from tsrnn.kernels._gpu.kernels import (
     history,
     lengths_of,
     load,
+    load_or_zeros,
     march,
     march_back,
     store,
@@ -93,7 +94,7 @@ def march_chunks(
         start = load(initial + b * (N * K) + k, K, inside & (chunk == 0), N, REAL)
         start = choose(chunk == 0, start, constants(0.0, start[0], N))
     else:
-        moves = tl.load(moving + unit, mask=inside, other=0) > 0
+        moves = tl.load(moving + unit, mask=inside, other=False)
         ordered = tl.zeros_like(length) + in_order > 0
         marked = moves & ordered
         length, limit = _in_time_order(marked, chunk, T, steps, begin, whole, length)
@@ -202,7 +203,7 @@ def correct(
         left = tl.load(residual + at, mask=goes, other=0.0)
         # What is not finite will not become so by a Newton step: it is left to time order.
         goes = goes & (left > tolerance) & ((left < float("inf")) | ordered)
-    tl.store(moving + at, goes.to(tl.int32), mask=unit < K)
+    tl.store(moving + at, goes, mask=unit < K)
     newton = goes & (ordered == 0)
     # Into another array: a number has copies in several warps, of which one may be late to read.
     tl.store(next_residual + at, tl.where(newton, 0.0, left), mask=unit < K)
@@ -262,6 +263,7 @@ def adjoints(
     M: tl.constexpr,
     P: tl.constexpr,
     K: tl.constexpr,
+    GIVEN: tl.constexpr,
     REAL: tl.constexpr,
     BLOCK: tl.constexpr,
     PREFETCH: tl.constexpr,
@@ -273,27 +275,26 @@ def adjoints(
     b, chunk, k, inside, begin, _, length = _chunks(lengths, T, steps, chunks, lanes, K, BLOCK)
     w = load(parameters + k, K, inside, P, REAL)
     last = inside & (chunk == chunks - 1)
-    g = load(g_final + b * (N * K) + k, K, last, N, REAL)
-    g = choose(last, g, constants(0.0, g[0], N))
+    g = load_or_zeros(g_final, b * (N * K) + k, K, last, N, REAL)
     columns = _identity(g[0], N)
     stop = tl.max(length, 0)
     end = b * T + begin + stop - 1
     inputs_at = inputs + end * (M * K) + k
-    states_at, g_states_at = states + end * (N * K) + k, g_states + end * (N * K) + k
+    states_at, g_states_at = states + end * (N * K) + k, g_states + end * (GIVEN * K) + k
     before = _state_before(states, initial, b, chunk, T, begin, k, N, K)
     new = load(states_at, K, (stop - 1 < length) & (length > 0), N, REAL)
     now = history(
-        inputs_at, M * K, K, states_at, g_states_at, N * K, K, before, stop - 1, length, N, M, REAL,
-        PREFETCH,
+        inputs_at, M * K, K, states_at, g_states_at, N * K, K, before, stop - 1, length, N, M,
+        GIVEN, REAL, PREFETCH,
     )  # fmt: skip
     for done in range(0, stop, PREFETCH):
         inputs_at -= PREFETCH * (M * K)
         states_at -= PREFETCH * (N * K)
-        g_states_at -= PREFETCH * (N * K)
+        g_states_at -= PREFETCH * (GIVEN * K)
         t = stop - 1 - done
         following = history(
             inputs_at, M * K, K, states_at, g_states_at, N * K, K, before, t - PREFETCH, length, N,
-            M, REAL, PREFETCH,
+            M, GIVEN, REAL, PREFETCH,
         )  # fmt: skip
         for i in tl.static_range(PREFETCH):
             old, u, incoming = now[i]
@@ -345,7 +346,7 @@ def gradients_at_ends(
             matrix += (fields[N + j * N + i],)
     # Rows that are no chunk come last and change nothing before them.
     g = SCAN(matrix + fields[:N])[N * N :]
-    last = load(g_final + b * (N * K) + k, K, inside & (row == 0), N, REAL)
+    last = load_or_zeros(g_final, b * (N * K) + k, K, inside & (row == 0), N, REAL)
     store(terminal + (b * chunks + chunk) * (N * K) + k, K, inside & (row == 0), last)
     before = inside & (chunk > 0)  # the gradient at its start is that at the end before
     store(terminal + (b * chunks + chunk - 1) * (N * K) + k, K, before, g)
@@ -376,6 +377,7 @@ def backward(
     M: tl.constexpr,
     P: tl.constexpr,
     K: tl.constexpr,
+    GIVEN: tl.constexpr,
     REAL: tl.constexpr,
     BLOCK: tl.constexpr,
     PREFETCH: tl.constexpr,
@@ -392,14 +394,15 @@ def backward(
     w = load(parameters + k, K, inside, P, REAL)
     boundary = (b * chunks + chunk) * (N * K) + k
     g = load(terminal + boundary, K, inside & (marked == 0), N, REAL)
-    g = choose(marked, load(g_final + b * (N * K) + k, K, marked, N, REAL), g)
+    g = choose(marked, load_or_zeros(g_final, b * (N * K) + k, K, marked, N, REAL), g)
     stop = tl.max(length, 0)
     end = b * T + begin + stop - 1
     input_at, state_at = end * (M * K) + k, end * (N * K) + k
+    g_states_at = g_states + end * (GIVEN * K) + k
     before = _state_before(states, initial, b, chunk, T, begin, k, N, K)
     g, sums = march_back(
         VJP, g, w, inputs + input_at, g_inputs + input_at, M * K, K, states + state_at,
-        g_states + state_at, N * K, K, before, length, stop, N, M, P, REAL, True, True, PREFETCH,
+        g_states_at, N * K, K, before, length, stop, N, M, P, GIVEN, REAL, True, True, PREFETCH,
     )  # fmt: skip
     store(g_initial + b * (N * K) + k, K, inside & (chunk == 0), g)
     store(g_params + (b * chunks + chunk) * (P * K) + k, K, inside, sums)

@@ -88,26 +88,31 @@ def backward(
     P: tl.constexpr,
     K: tl.constexpr,
     SHARED: tl.constexpr,
+    GIVEN: tl.constexpr,
     REAL: tl.constexpr,
     ONLY_INITIAL: tl.constexpr,
     BLOCK: tl.constexpr,
     PREFETCH: tl.constexpr,
 ):
-    """Gradients of inputs, of params for each sequence (B, p, K), and of the initial state."""
+    """Gradients of inputs, of params for each sequence (B, p, K), and of the initial state.
+
+    Of the states the first GIVEN fields have a gradient; the final state has one if it is given.
+    """
     b, k, length, inside, shortest, longest = _lanes(lengths, T, lanes, K, BLOCK)
     w = load(parameters + k, K, inside, P, REAL)
-    g = load(g_final + b * (N * K) + k, K, inside, N, REAL)
+    g = load_or_zeros(g_final, b * (N * K) + k, K, inside, N, REAL)
     input_row = M if SHARED else M * K
     input_field = 1 if SHARED else K
     last = (longest - 1).to(tl.int64)
     input_at = b * T * input_row + last * input_row
     if not SHARED:
         input_at += k
-    row_at = b * T * (N * K) + k + last * (N * K)
+    row = b * T + last
     g, sums = march_back(
         VJP, g, w, inputs + input_at, g_inputs + input_at, input_row, input_field,
-        states + row_at, g_states + row_at, N * K, K, initial + b * (N * K) + k, length, longest,
-        N, M, P, REAL, not SHARED and not ONLY_INITIAL, not ONLY_INITIAL, PREFETCH,
+        states + row * (N * K) + k, g_states + row * (GIVEN * K) + k, N * K, K,
+        initial + b * (N * K) + k, length, longest, N, M, P, GIVEN, REAL,
+        not SHARED and not ONLY_INITIAL, not ONLY_INITIAL, PREFETCH,
     )  # fmt: skip
     store(g_initial + b * (N * K) + k, K, inside, g)
     if not ONLY_INITIAL:
@@ -137,6 +142,17 @@ def load(at, stride, mask, FIELDS: tl.constexpr, REAL: tl.constexpr):
 
 
 @triton.jit
+def load_or_zeros(array, at, stride, mask, FIELDS: tl.constexpr, REAL: tl.constexpr):
+    """Fields of a row of an array; zeros where there is none, or the mask does not hold."""
+    if array is None:
+        values = constants(0.0, tl.zeros(mask.shape, REAL), FIELDS)
+    else:
+        read = load(array + at, stride, mask, FIELDS, REAL)
+        values = choose(mask, read, constants(0.0, read[0], FIELDS))
+    return values
+
+
+@triton.jit
 def store(at, stride, mask, values):
     """Write the fields of a row."""
     for i in tl.static_range(len(values)):
@@ -154,10 +170,10 @@ def choose(mask, a, b):
 
 @triton.jit
 def add(a, b):
-    """Sum of fields."""
+    """Sum of fields, of which b may have the first alone."""
     values = ()
     for i in tl.static_range(len(a)):
-        values += (a[i] + b[i],)
+        values += (a[i] + b[i] if i < len(b) else a[i],)
     return values
 
 
@@ -238,6 +254,7 @@ def history(
     length,
     N: tl.constexpr,
     M: tl.constexpr,
+    GIVEN: tl.constexpr,
     REAL: tl.constexpr,
     PREFETCH: tl.constexpr,
 ):
@@ -254,7 +271,7 @@ def history(
         before = tl.where(this > 0, states_at - (i + 1) * state_row, initial_at)
         old = load(before, state_field, (this >= 0) & (this <= length) & (length > 0), N, REAL)
         inputs = load(inputs_at - i * input_row, input_field, read, M, REAL)
-        incoming = load(g_states_at - i * state_row, state_field, read, N, REAL)
+        incoming = load(g_states_at - i * GIVEN * state_field, state_field, read, GIVEN, REAL)
         ahead += ((old, inputs, incoming),)
     return ahead
 
@@ -278,6 +295,7 @@ def march_back(
     N: tl.constexpr,
     M: tl.constexpr,
     P: tl.constexpr,
+    GIVEN: tl.constexpr,
     REAL: tl.constexpr,
     OF_INPUTS: tl.constexpr,
     OF_PARAMS: tl.constexpr,
@@ -292,16 +310,16 @@ def march_back(
     sums = constants(0.0, g[0], P)
     now = history(
         inputs_at, input_row, input_field, states_at, g_states_at, state_row, state_field,
-        initial_at, stop - 1, length, N, M, REAL, PREFETCH,
+        initial_at, stop - 1, length, N, M, GIVEN, REAL, PREFETCH,
     )  # fmt: skip
     for done in range(0, stop, PREFETCH):
         inputs_at -= PREFETCH * input_row
         states_at -= PREFETCH * state_row
-        g_states_at -= PREFETCH * state_row
+        g_states_at -= PREFETCH * GIVEN * state_field
         t = stop - 1 - done
         following = history(
             inputs_at, input_row, input_field, states_at, g_states_at, state_row, state_field,
-            initial_at, t - PREFETCH, length, N, M, REAL, PREFETCH,
+            initial_at, t - PREFETCH, length, N, M, GIVEN, REAL, PREFETCH,
         )  # fmt: skip
         for i in tl.static_range(PREFETCH):
             old, inputs, incoming = now[i]

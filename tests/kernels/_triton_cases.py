@@ -14,6 +14,7 @@ import triton.runtime.interpreter as interpreter
 
 from tsrnn.kernels import (
     Cell,
+    Convergence,
     MatrixForm,
     _backend,
     _dense,
@@ -405,7 +406,11 @@ def single(draw):
 
 
 def shoot(cell, problem, chunk, max_passes=20, tolerance=TOLERANCE):
-    return backend.shooting(Problem(cell, *problem[:3]), chunk, max_passes, tolerance)
+    """States, final state, passes, residual, and whether lanes converged."""
+    given = Problem(cell, *problem[:3])
+    states, final, it = backend.shooting(given, chunk, max_passes, tolerance)
+    it = Convergence.exact(problem.initial) if it is None else it
+    return states, final, it.passes, it.residual, ~it.fell_back
 
 
 def in_time_order(cell, problem):
@@ -531,9 +536,9 @@ def test_ends_of_sequences_in_chunks(max_passes, draw, assert_close):
     for i, length in enumerate(lengths):
         problem.inputs[i, length:] = NAN  # is not read
     given = Problem(cell, *problem[:3], lengths)
-    states, final, passes, *_ = backend.shooting(given, 2, max_passes, TOLERANCE)
+    states, final, convergence = backend.shooting(given, 2, max_passes, TOLERANCE)
     gradients = backend.scan_backward(given, states, *problem[3:], 2)
-    assert passes.min() == 1
+    assert convergence.passes.min() == 1
     agree([states, final, *gradients], expected, assert_close, 1024.0)
 
 
@@ -552,6 +557,23 @@ def test_gradients_whose_products_overflow_run_in_time_order(single, assert_clos
     agree([states, final, *gradients], [states, final, *expected], assert_close, 256.0)
 
 
+@pytest.mark.parametrize("fields", [0, 2])
+@pytest.mark.parametrize("chunk", [None, 2])
+def test_gradients_that_are_not_given_are_zero(fields, chunk, draw, assert_close):
+    """Of the first fields of the states alone, and none of the final state."""
+    cell, lengths = cells.para_lstm(2), torch.tensor([5, 3])
+    problem = draw(cell, 2, 5, 3, torch.float32)
+    problem.g_states[:, :, fields:] = 0.0
+    problem.g_final[:] = 0.0
+    states, final, *expected = expected_of(cell, problem, lengths)
+    given, g_states = Problem(cell, *problem[:3], lengths), problem.g_states[:, :, :fields]
+    if chunk is None:
+        gradients = backend.backward(given, states, g_states, None)
+    else:
+        gradients = backend.scan_backward(given, states, g_states, None, chunk)
+    agree([states, final, *gradients], [states, final, *expected], assert_close, 256.0)
+
+
 @pytest.mark.parametrize("chunk", [None, 5])
 def test_a_warp_moves_whole_sectors(chunk, draw, monkeypatch):
     """What 32 lanes read or write at a time in memory of float32 is 128 bytes in 4 sectors."""
@@ -563,7 +585,8 @@ def test_a_warp_moves_whole_sectors(chunk, draw, monkeypatch):
     def counted(move):
         def counting(self, pointers, *rest):
             at = pointers.data.astype(np.int64)
-            if at.shape == (32,):  # lanes; those of a scan have rows
+            size = pointers.dtype.element_ty.primitive_bitwidth
+            if at.shape == (32,) and size == 32:  # lanes; those of a scan have rows
                 moved.append(len(np.unique(at // 32)))
             return move(self, pointers, *rest)
 
@@ -575,7 +598,6 @@ def test_a_warp_moves_whole_sectors(chunk, draw, monkeypatch):
     if chunk is None:
         results_of(cell, problem, None)
     else:
-        # Lengths, which are of 8 bytes, are not given; flags and residuals are of 4.
         states, *_ = backend.shooting(given, chunk, 2, TOLERANCE)
         backend.scan_backward(given, states, *problem[3:], chunk)
     assert len(moved) > 100
