@@ -3,8 +3,10 @@
 No GPU is needed: launches stop at the compiler, and the disassembler that comes with Triton reads
 the machine code. A step's instructions are those between the branch back of the longest loop and
 its target, by the steps that the loop unrolls; loads and stores are those of the loop, by the bits
-that a thread moves with one. A kernel spills where it keeps registers in memory. Kernels that scan
-chunks have no loop over steps. Seconds are those of a first compilation, Triton and ptxas.
+that a thread moves with one, and barriers those between its warps. A kernel spills where it keeps
+registers in memory. Kernels that scan chunks have no loop over steps; where full matrices of more
+than 64 units are read a tile at a time, the longest loop may be that over the tiles. Seconds are
+those of a first compilation, Triton and ptxas.
 
 ``--tree`` compiles the kernels of another clone, for a comparison.
 """
@@ -22,8 +24,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+# Cells of more than 8 units a block have full matrices, those of a single block here.
 CELLS = ["para_rnn(1)", "para_rnn(2)", "para_gru(2)", "para_lstm(2)", "newton_gru()",
-         "newton_lstm()", "lem()", "lru()"]  # fmt: skip
+         "newton_lstm()", "lem()", "lru()", "para_rnn(64)", "para_gru(64)", "para_lstm(64)",
+         "para_rnn(128)", "para_gru(128)"]  # fmt: skip
 TIME_ORDER = ("forward", "backward")
 CHUNKED = ("march_chunks", "correct", "adjoints", "gradients_at_ends", "backward")
 
@@ -59,8 +63,10 @@ class Compiling:
             binary = self._kernel.warmup(*args, grid=grid, **options)
             seconds = time.perf_counter() - start
             name = self._name + (", first" if options.get("FIRST") else "")
+            if "D" in options:
+                name += f", {options['BLOCK']} sequences"
             if name not in [made["kernel"] for made in self._made]:
-                steps = options.get("PREFETCH")
+                steps = options.get("PREFETCH", 1 if "BLOCK" in options else None)
                 self._made.append({"kernel": name, "cubin": binary.asm["cubin"], "steps": steps,
                                    "warps": options["num_warps"], "seconds": seconds})  # fmt: skip
 
@@ -118,8 +124,10 @@ def row_of(cell: str, made: dict[str, Any]) -> list[object]:
     ]
     loop = longest_loop(instructions) if made["steps"] else []
     a_step = f"{len(loop) / made['steps']:.0f}" if loop else ""
+    barriers = sum("BAR.SYNC" in text for text in loop)
     return [cell, made["kernel"], made["warps"], registers, stack + local, len(instructions),
-            a_step, widths(loop, "LDG"), widths(loop, "STG"), f"{made['seconds']:.1f}"]  # fmt: skip
+            a_step, widths(loop, "LDG"), widths(loop, "STG"), barriers,
+            f"{made['seconds']:.1f}"]  # fmt: skip
 
 
 def compile_all(names: list[str], units: int, capability: int) -> list[list[object]]:
@@ -128,14 +136,16 @@ def compile_all(names: list[str], units: int, capability: int) -> list[list[obje
     from triton.runtime import driver
 
     from tsrnn.kernels import _gpu, cells
-    from tsrnn.kernels._gpu import chunked, kernels
+    from tsrnn.kernels._gpu import chunked, dense, dense_kernels, kernels
     from tsrnn.kernels._problem import Problem
+    from tsrnn.kernels._reference import is_small
 
     driver._active = Pretended(GPUTarget("cuda", capability, 32))
     made: list[dict[str, Any]] = []
     for module, kinds, words in (
         (kernels, TIME_ORDER, "time order"),
         (chunked, (*CHUNKED, "shooting"), "chunks"),
+        (dense_kernels, TIME_ORDER, "matrices"),
     ):
         for kind in kinds:
             if hasattr(module, kind):
@@ -146,14 +156,18 @@ def compile_all(names: list[str], units: int, capability: int) -> list[list[obje
         made.clear()
         maker, argument = re.fullmatch(r"(\w+)\((\d*)\)", name).groups()  # type: ignore[union-attr]
         cell = getattr(cells, maker)(*map(int, filter(None, [argument])))
-        steps, chunk = 64 * 512, 64
-        inputs, params = torch.zeros(1, steps, cell.m, units), torch.zeros(cell.p, units)
-        initial = torch.zeros(1, cell.n, units)
-        problem = Problem(cell, inputs, params, initial)
-        states, _ = _gpu.forward(problem)
-        _gpu.backward(problem, states, states, initial)
-        _gpu.shooting(problem, chunk, 1, 1e-6)
-        _gpu.scan_backward(problem, states, states, initial, chunk)
+        small = is_small(cell)
+        steps, chunk, width = (64 * 512, 64, units) if small else (2, 1, 1)
+        for batch in (1,) if small else (1, 4096):  # of many sequences, several share a program
+            inputs, params = torch.zeros(batch, steps, cell.m, width), torch.zeros(cell.p, width)
+            initial = torch.zeros(batch, cell.n, width)
+            problem = Problem(cell, inputs, params, initial)
+            engine: Any = _gpu if small else dense
+            states, _ = engine.forward(problem)
+            engine.backward(problem, states, states, initial)
+            if small:
+                _gpu.shooting(problem, chunk, 1, 1e-6)
+                _gpu.scan_backward(problem, states, states, initial, chunk)
         rows += [row_of(name, one) for one in made]
     return rows
 
@@ -179,7 +193,7 @@ def main() -> None:
               f"{options.units} units\n")  # fmt: skip
         rows = compile_all(options.cells, options.units, options.capability)
     header = ["cell", "kernel", "warps", "registers", "spilled bytes", "instructions",
-              "of a step", "loads", "stores", "seconds"]  # fmt: skip
+              "of a step", "loads", "stores", "barriers", "seconds"]  # fmt: skip
     print_table(header, rows)
 
 

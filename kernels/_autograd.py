@@ -26,6 +26,7 @@ from tsrnn.kernels._problem import (
     cut,
     in_given_dtypes,
     is_alive,
+    of_all_fields,
     without_ends,
 )
 from tsrnn.kernels._reference import is_small, local_gradients, reference, reference_gradients
@@ -180,7 +181,7 @@ def _backward(
     # writes zeros, no gradient of the final state where it has none.
     on_gpu = inputs.device.type == "cuda" and engine != "newton"
     if not (engine == "sequential" or on_gpu):
-        g_states = _of_all_fields(g_states, states)
+        g_states = of_all_fields(g_states, states)
     if g_final is not None:
         g_final = g_final.resolve_neg()
     elif not on_gpu:
@@ -193,15 +194,6 @@ def _backward(
         gradients = ENGINES[engine].backward(problem, states, g_states, g_final)
     g_inputs, g_params, g_initial = gradients
     return inputs.new_empty(0) if g_inputs is None else g_inputs, g_params, g_initial
-
-
-def _of_all_fields(g_states: Tensor, states: Tensor) -> Tensor:
-    """Gradient of all state fields from that of the first of them."""
-    missing = states.shape[2] - g_states.shape[2]
-    if not missing:
-        return g_states
-    shape = (*states.shape[:2], missing, states.shape[3])
-    return torch.cat([g_states, g_states.new_zeros(shape)], 2)
 
 
 def _fake_forward(
@@ -254,7 +246,7 @@ def _differentiate(
             )
         if not ctx.has_all_fields and is_small(cell):  # autograd has not seen these states
             states = run(ctx.engine, ctx.cell, inputs, params, initial, lengths, cell.n)[0]
-        g_states = _of_all_fields(g_states, states)
+        g_states = of_all_fields(g_states, states)
         g_final = torch.zeros_like(initial) if g_final is None else g_final
         problem = Problem(cell, inputs, params, initial, lengths)
         with in_given_dtypes(inputs.device):

@@ -204,6 +204,15 @@ def without_ends(x: Tensor, lengths: Tensor | None) -> Tensor:
     return torch.where(is_alive(lengths, x.shape[1]), x, x.new_ones(()))
 
 
+def of_all_fields(g_states: Tensor, states: Tensor) -> Tensor:
+    """Gradient of all state fields from that of the first of them."""
+    missing = states.shape[2] - g_states.shape[2]
+    if not missing:
+        return g_states
+    shape = (*states.shape[:2], missing, states.shape[3])
+    return torch.cat([g_states, g_states.new_zeros(shape)], 2)
+
+
 def cut(
     states: Tensor, final: Tensor, initial: Tensor, lengths: Tensor | None
 ) -> tuple[Tensor, Tensor]:

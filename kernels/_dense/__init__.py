@@ -9,7 +9,7 @@ from tsrnn.kernels._backend import backend_of, check_compiled, is_compiled
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._dense import cpu
 from tsrnn.kernels._matrix_form import block_step
-from tsrnn.kernels._problem import Problem
+from tsrnn.kernels._problem import Problem, of_all_fields
 from tsrnn.kernels._reference import reference, reference_gradients
 
 
@@ -21,14 +21,18 @@ def forward(problem: Problem) -> tuple[Tensor, Tensor, None]:
 
 
 def backward(
-    problem: Problem, states: Tensor, g_states: Tensor, g_final: Tensor
+    problem: Problem, states: Tensor, g_states: Tensor, g_final: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of inputs, parameters and initial state."""
+    """Gradients of inputs, parameters and initial state.
+
+    On a GPU `g_states` may have the first fields alone, and `g_final` be None: others are zero.
+    """
     if kernels := _kernels(problem):
         gradients: tuple[Tensor, Tensor, Tensor]
         gradients = kernels.backward(problem, states, g_states, g_final)
         return gradients
-    return reference_gradients(problem, g_states, g_final)
+    g_final = torch.zeros_like(problem.initial) if g_final is None else g_final
+    return reference_gradients(problem, of_all_fields(g_states, states), g_final)
 
 
 def prepare(cell: Cell, dtype: torch.dtype) -> None:

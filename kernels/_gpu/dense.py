@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -11,15 +12,23 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from tsrnn.kernels._dense.cpu import units_first, units_last, vector
-from tsrnn.kernels._dense.program import plan_of
+from tsrnn.kernels._dense.program import Product, Program, plan_of
 from tsrnn.kernels._gpu import _REAL, FUSION, emit, wide
 from tsrnn.kernels._gpu import dense_kernels as kernels
-from tsrnn.kernels._matrix_form import MatrixForm, block_step
+from tsrnn.kernels._matrix_form import BlockStep, MatrixForm, block_step
 from tsrnn.kernels._problem import Problem
 
-BLOCK = 16  # sequences of a program: the fewest that a matrix product takes
 LARGEST = 256  # units whose vectors a program keeps in registers
-PREFETCHED = 6  # matrices that shared memory has room for, there and back
+PREFETCHED = 6  # matrices whose tiles shared memory has room for, there and back
+# First guesses, not yet timed on a device. Numbers of matrices that stay in registers, of four
+# bytes: 192 KB of the 256 that a multiprocessor has forward, 96 backward, where more else is kept.
+RESIDENT = {"forward": 49152, "backward": 24576}
+RESIDENT_SEQUENCES = 1024  # beyond, several sequences share what a program reads of a matrix
+NUMBERS_OF_A_THREAD = 48  # of matrices in registers, if there are threads enough
+MOST_WARPS = 8
+# Sequences of a program that reads matrices at every step: as many as a matrix product of bfloat16
+# takes at least, and fewer where they would leave multiprocessors without any.
+BLOCK, SMALL_BLOCK, PROGRAMS = 16, 4, 132
 
 
 @functools.cache
@@ -34,32 +43,44 @@ def forward(problem: Problem) -> tuple[Tensor, Tensor]:
     states = problem.inputs.new_empty(*stacked.inputs.shape[:2], problem.cell.n)
     final = torch.empty_like(stacked.initial)
     step = functions(stacked.form, problem.inputs.dtype).step
-    stacked.launch(kernels.forward, [stacked.transposed()], [states, final], STEP=step)
+    stacked.launch(
+        "forward", [False], [states, final], plan_of(stacked.form).forward,
+        STEP=step, M=len(stacked.form.inputs),
+    )  # fmt: skip
     return stacked.units_last(states), stacked.units_last(final)
 
 
 def backward(
-    problem: Problem, states: Tensor, g_states: Tensor, g_final: Tensor
+    problem: Problem, states: Tensor, g_states: Tensor, g_final: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of inputs, parameters and initial state."""
+    """Gradients of inputs, parameters and initial state.
+
+    Of `g_states` the fields may be the first alone, and `g_final` None: others are zero.
+    """
     inputs, params, stacked = problem.inputs, problem.params, _Stacked.of(problem)
-    plan = plan_of(stacked.form)
-    given = [units_first(t) for t in (states, g_states, g_final)]
-    rows = stacked.inputs.shape[:2]
-    products = 0 if plan.one_gradient else len(plan.traced.factors)
-    kept = len(plan.traced.vjp.results["x"])
-    g_inputs, g_initial = torch.empty_like(stacked.inputs), torch.empty_like(stacked.initial)
-    g_products = inputs.new_empty(*rows, products * stacked.d)
-    operands = inputs.new_empty(*rows, kept * stacked.d)
+    back, d, m = emit.backward_of(stacked.form), stacked.d, problem.cell.m
+    states, g_states = units_first(states), units_first(g_states)
+    old = torch.cat([stacked.initial[:, None], states[:, :-1]], 1)
+    known = {"h": old, "s": states, "u": stacked.inputs}
+    if back.before:
+        products = [stacked.product(known, product) for product in back.before]
+        stacked = stacked._replace(inputs=torch.cat([stacked.inputs, *products], 2))
+    kept = [x for kind in back.kept for x in back.program.results[kind]]
+    g_rows = inputs.new_empty(*states.shape[:2], m + len(kept) * d)
     n_vectors = len(stacked.form.vectors)
-    g_vectors = inputs.new_empty(rows[0], n_vectors * stacked.d, dtype=wide(inputs.dtype))
+    g_vectors = inputs.new_empty(len(states), n_vectors * d, dtype=wide(inputs.dtype))
+    g_initial = torch.empty_like(stacked.initial)
     stacked.launch(
-        kernels.backward, [stacked.transposed(), stacked.matrices],
-        [*given, g_inputs, g_products, operands, g_vectors, g_initial],
-        VJP=functions(stacked.form, inputs.dtype).vjp, PRODUCTS=products, OPERANDS=kept,
+        "backward", [False, True],
+        [states, g_states, None if g_final is None else units_first(g_final), g_rows, g_vectors,
+         g_initial],
+        back.program, VJP=functions(stacked.form, inputs.dtype).vjp,
+        M=stacked.inputs.shape[2] // d, ROWS=g_rows.shape[2] // d, GIVEN=g_states.shape[2] // d,
     )  # fmt: skip
-    g_products = g_inputs if plan.one_gradient else g_products
-    g_matrices = _gradients_of_matrices(stacked, given[0], operands, g_products)
+    g_inputs = g_rows[..., :m]
+    g_products = g_rows[..., m:] if "g_p" in back.kept else g_inputs
+    known["x"] = g_rows[..., g_rows.shape[2] - d * len(back.program.results["x"]) :]
+    g_matrices = _gradients_of_matrices(stacked, known, g_products)
     g_vectors = g_vectors.unflatten(0, (stacked.units, stacked.batch)).sum(1)
     g_params = torch.cat([g_matrices.flatten(1), g_vectors], 1).T.to(params.dtype).contiguous()
     return stacked.units_last(g_inputs), g_params, stacked.units_last(g_initial)
@@ -73,76 +94,114 @@ class _Stacked(NamedTuple):
     units: int
     batch: int
     inputs: Tensor  # (K * B, T, m * d)
-    matrices: Tensor  # (K, matrices, D, D): d up to a power of two
-    vectors: Tensor  # (K, vectors, d)
+    params: Tensor  # (p, K)
     initial: Tensor  # (K * B, n * d)
-    lengths: Tensor  # (B,)
+    lengths: Tensor | None  # (B,)
 
     @classmethod
     def of(cls, problem: Problem) -> _Stacked:
         """Rearrange the arguments."""
         step = block_step(problem.cell)
-        matrices, vectors = step.split(problem.params.detach())
-        missing = max(16, 1 << (step.size - 1).bit_length()) - step.size
         return cls(
             step.form,
             step.size,
             problem.params.shape[1],
             len(problem.inputs),
             units_first(problem.inputs),
-            pad(matrices.transpose(0, 1), (0, missing, 0, missing)).contiguous(),
-            vectors[..., 0].transpose(0, 1).contiguous(),
+            problem.params.detach().contiguous(),
             units_first(problem.initial),
-            problem.ends.contiguous(),
+            None if problem.lengths is None else problem.lengths.contiguous(),
         )
-
-    def transposed(self) -> Tensor:
-        """Matrices whose rows are the units that they take."""
-        return self.matrices.mT.contiguous()
 
     def units_last(self, x: Tensor) -> Tensor:
         """(K * B, ...) to (B, ..., K)."""
         return units_last(x, self.units, self.batch)
 
+    def matrices(self, width: int, *, transposed: bool) -> Tensor:
+        """Matrices (K, matrices, D, D) whose rows are the units that they take, or give."""
+        matrices, _ = BlockStep(self.form, self.d).split(self.params)
+        matrices = matrices if transposed else matrices.mT
+        missing = width - self.d
+        return pad(matrices.transpose(0, 1), (0, missing, 0, missing)).contiguous()
+
+    def product(self, known: Mapping[str, Tensor], product: Product) -> Tensor:
+        """Products (K * B, T, matrices * d) of a stored vector of all steps with some matrices."""
+        matrices, _ = BlockStep(self.form, self.d).split(self.params)
+        name = str(product.operands[0])
+        x = self.by_units(vector(known[name[0]], int(name[1:]), self.d))
+        chosen = torch.cat([matrices[i] for i in product.matrices], 1)
+        return (x @ chosen.mT).view(*self.inputs.shape[:2], chosen.shape[1])
+
+    def by_units(self, x: Tensor) -> Tensor:
+        """Vectors of all sequences and steps, (K * B, T, d) to (K, B * T, d)."""
+        return x.unflatten(0, (self.units, self.batch)).flatten(1, 2)
+
     def launch(
-        self, kernel: Any, weights: list[Tensor], tensors: list[Tensor], **options: Any
+        self,
+        kind: str,
+        orders: Sequence[bool],
+        tensors: list[Tensor | None],
+        steps: Program,
+        **options: Any,
     ) -> None:
-        """Run a kernel on the current stream of the tensors' device."""
-        programs = -(-self.batch // BLOCK) * self.units
-        width, dtype = self.matrices.shape[-1], self.inputs.dtype
-        if not programs:
+        """Run a kernel of a program of steps, on the current stream of the tensors' device.
+
+        `orders` has for each set of matrices that it takes whether they are transposed.
+        """
+        dtype, count = self.inputs.dtype, len(self.form.matrices)
+        if not self.batch:
             return
-        scratch = self.matrices.new_empty(programs, BLOCK, width)
+        width = max(16, 1 << (self.d - 1).bit_length())
+        words = sum(len(used) for used in _used(steps))
+        words *= width * width * (2 if dtype == torch.float64 else 1)
+        sequences = self.batch * self.units
+        weights: list[Tensor | None] = [None] * (len(orders) + 1)
+        if words <= RESIDENT[kind] and sequences <= RESIDENT_SEQUENCES:
+            block, programs, stages = 1, sequences, 1
+            threads = max(2 * width, words // NUMBERS_OF_A_THREAD, 32)
+            warps = min(MOST_WARPS, 1 << (-(-threads // 32) - 1).bit_length())
+        else:
+            few = sequences < PROGRAMS * BLOCK and dtype != torch.bfloat16
+            block = SMALL_BLOCK if few else BLOCK
+            programs = -(-self.batch // block) * self.units
+            stages, warps = 2 if count <= PREFETCHED else 1, 4 if width <= 16 else 8
+            weights[:-1] = [self.matrices(width, transposed=order) for order in orders]
+            weights[-1] = self.inputs.new_empty(programs, block, width)
         # Triton launches on the current device, whatever the tensors' own.
         with torch.cuda.device_of(self.inputs):
-            kernel[(programs,)](
-                self.inputs, self.vectors, self.initial, self.lengths, *weights, scratch,
-                *tensors, self.inputs.shape[1], self.batch, self.d, N=len(self.form.states),
-                M=len(self.form.inputs), V=len(self.form.vectors),
-                MATRICES=len(self.form.matrices), REAL=_REAL[dtype], BLOCK=BLOCK, D=width,
-                num_warps=4 if width <= 16 else 8,
-                num_stages=2 if len(self.form.matrices) <= PREFETCHED else 1, **FUSION, **options,
+            getattr(kernels, kind)[(programs,)](
+                self.inputs, self.params, self.initial, self.lengths, *weights, *tensors,
+                self.inputs.shape[1], self.batch, self.d, self.units, N=len(self.form.states),
+                V=len(self.form.vectors), MATRICES=count,
+                REAL=_REAL[dtype], BLOCK=block, D=width, PREFETCH=1, num_warps=warps,
+                num_stages=stages, **FUSION, **options,
             )  # fmt: skip
 
 
+def _used(steps: Program) -> tuple[set[int], set[int]]:
+    """Matrices that a program multiplies by, and those whose transposes it does."""
+    used: tuple[set[int], set[int]] = (set(), set())
+    products: list[Product] = [product for phase in steps.phases for product in phase.products]
+    for product in products:
+        used[product.transposed].update(product.matrices)
+    return used
+
+
 def _gradients_of_matrices(
-    stacked: _Stacked, states: Tensor, operands: Tensor, g_products: Tensor
+    stacked: _Stacked, known: Mapping[str, Tensor], g_products: Tensor
 ) -> Tensor:
-    """Sums over sequences and steps of g x', (K, matrices, d, d)."""
+    """Sums over sequences and steps of g x', (K, matrices, d, d).
+
+    Vectors are `known` by letter and number, as "h" the old states; "x" are operands that no state
+    is.
+    """
     d, traced = stacked.d, plan_of(stacked.form).traced
-    old = torch.cat([stacked.initial[:, None], states[:, :-1]], 1)
-    known = {"h": old, "s": states}
     unstored = traced.vjp.results["x"]
     shape = (stacked.units, len(stacked.form.matrices), d, d)
-    total = states.new_zeros(shape, dtype=wide(states.dtype))
+    total = g_products.new_zeros(shape, dtype=wide(g_products.dtype))
     for i, (matrix, x) in enumerate(traced.factors):
-        if x in unstored:
-            operand = vector(operands, unstored.index(x), d)
-        else:
-            operand = vector(known[str(x)[0]], int(str(x)[1:]), d)
-        g, operand = (
-            t.unflatten(0, (stacked.units, stacked.batch)).flatten(1, 2)
-            for t in (vector(g_products, i, d), operand)
-        )
-        total[:, matrix] += g.mT @ operand
+        name = f"x{unstored.index(x)}" if x in unstored else str(x)
+        operand = vector(known[name[0]], int(name[1:]), d)
+        g = stacked.by_units(vector(g_products, i, d))
+        total[:, matrix] += g.mT @ stacked.by_units(operand)
     return total

@@ -2,20 +2,31 @@
 
 A program owns BLOCK sequences of one unit and carries their state as tensors (BLOCK, D): D is d
 up to a power of two. Arrays are (sequences, T, vector, d), sequences of all units one after the
-other; matrices are (K, matrices, D, D), zero outside of d x d.
+other. Matrices that fit stay in registers, as tensors (D, D) whose rows are what is summed over,
+for programs of one sequence; others are read again at every step, a tile at a time.
 """
 
 import triton
 import triton.language as tl
 
-from tsrnn.kernels._gpu.kernels import add, choose, constants, load, store, store_zeros
+from tsrnn.kernels._gpu.kernels import (
+    lengths_of,
+    load,
+    load_or_zeros,
+    march,
+    march_back,
+    store,
+    store_zeros,
+)
 
-# One compilation serves all sizes with the same D, and all alignments.
-_SIZES = ["T", "B", "d"]
-_FORWARD = ["inputs", "vectors", "initial", "lengths", "states", "final"]
+# One compilation serves all sizes with the same D, and all alignments. That the number of units is
+# not known keeps the compiler from spreading a sum over the threads of a warp, which a memory order
+# along it would suggest.
+_SIZES = ["T", "B", "d", "K"]
+_FORWARD = ["inputs", "parameters", "initial", "lengths", "states", "final"]
 _BACKWARD = [
-    "inputs", "vectors", "initial", "lengths", "states", "g_states", "g_final", "g_inputs",
-    "g_products", "operands", "g_vectors", "g_initial",
+    "inputs", "parameters", "initial", "lengths", "states", "g_states", "g_final", "g_rows",
+    "g_vectors", "g_initial",
 ]  # fmt: skip
 # Of a matrix, in shared memory at a time: all tiles on their way are 34 KB at most (d = 256 in
 # float64), where the smallest devices have 99.
@@ -23,7 +34,48 @@ TILE_BYTES = tl.constexpr(8192)
 
 
 @triton.jit
-def _kept(x, weights, kept, scratch, ROWS: tl.constexpr):
+def multiply(x, weights, numbers: tl.constexpr, kept, scratch):
+    """Products of one operand with some matrices."""
+    products = ()
+    if scratch is None:
+        operand = tl.where(kept, x, 0.0)[:, :, None]
+        for i in tl.static_range(len(numbers)):
+            products += (tl.sum(operand * weights[numbers[i]], 1),)
+    else:
+        D: tl.constexpr = x.shape[1]
+        FIT: tl.constexpr = 8 * TILE_BYTES // (D * weights.dtype.element_ty.primitive_bitwidth)
+        SOME: tl.constexpr = FIT if FIT > 16 else 16  # rows that a product takes at least
+        ROWS: tl.constexpr = SOME if SOME < D else D
+        operand = _stored(x, weights, kept, scratch, ROWS)
+        for i in tl.static_range(len(numbers)):
+            matrix = weights + numbers[i] * D * D
+            products += (_product(operand, matrix, scratch, ROWS, x.dtype),)
+    return products
+
+
+@triton.jit
+def multiply_loaded(x, weights, numbers: tl.constexpr, kept, scratch):
+    """Products of an operand that is made of what has been loaded alone.
+
+    It is gathered, unit by unit where it is: the compiler would not move it between threads, but
+    load and compute it in all that multiply by it.
+    """
+    if scratch is None:
+        x = tl.gather(x, tl.arange(0, x.shape[1])[None, :], 1)
+    return multiply(x, weights, numbers, kept, scratch)
+
+
+@triton.jit
+def multiply_back(x, weights, numbers: tl.constexpr, kept, scratch):
+    """Sum of the products of some operands, each with its own matrix."""
+    total = multiply(x[0], weights, (numbers[0],), kept, scratch)[0]
+    for i in tl.static_range(1, len(numbers)):
+        total += multiply(x[i], weights, (numbers[i],), kept, scratch)[0]
+    return total
+
+
+@triton.jit
+def _stored(x, weights, kept, scratch, ROWS: tl.constexpr):
     """Operand of a product as its matrix is stored, zero where there is no unit.
 
     One of more columns than a tile has rows goes through memory: registers cannot be sliced.
@@ -57,49 +109,53 @@ def _product(x, weights, scratch, ROWS: tl.constexpr, REAL: tl.constexpr):
 
 
 @triton.jit
-def multiply(x, weights, numbers: tl.constexpr, kept, scratch):
-    """Products of one operand with some matrices."""
-    D: tl.constexpr = x.shape[1]
-    FIT: tl.constexpr = 8 * TILE_BYTES // (D * weights.dtype.element_ty.primitive_bitwidth)
-    SOME: tl.constexpr = FIT if FIT > 16 else 16  # rows that a product takes at least
-    ROWS: tl.constexpr = SOME if SOME < D else D
-    operand = _kept(x, weights, kept, scratch, ROWS)
-    products = ()
-    for i in tl.static_range(len(numbers)):
-        products += (_product(operand, weights + numbers[i] * D * D, scratch, ROWS, x.dtype),)
-    return products
-
-
-@triton.jit
-def multiply_back(x, weights, numbers: tl.constexpr, kept, scratch):
-    """Sum of the products of some operands, each with its own matrix."""
-    total = multiply(x[0], weights, (numbers[0],), kept, scratch)[0]
-    for i in tl.static_range(1, len(numbers)):
-        total += multiply(x[i], weights, (numbers[i],), kept, scratch)[0]
-    return total
-
-
-@triton.jit
 def _block(lengths, T, B, d, BLOCK: tl.constexpr, D: tl.constexpr):
-    """Place of a program: its unit of K, sequences (BLOCK, 1), units (1, D) of d and lengths.
+    """Place of a program: its unit of K, sequences (BLOCK, 1), units (1, D) of d.
 
-    Then which of them exist, and the shortest and longest length.
+    Then the steps of each unit (BLOCK, D) and of its row, none outside, and which exist.
     """
     blocks = tl.cdiv(B, BLOCK)
     k = (tl.program_id(0) // blocks).to(tl.int64)
     row = (tl.program_id(0) % blocks) * BLOCK + tl.arange(0, BLOCK)[:, None]
-    exists = row < B
     column = tl.arange(0, D)[None, :]
-    b = k * B + row
-    length = tl.load(lengths + row, mask=exists, other=0).to(tl.int32)
-    shortest = tl.min(tl.min(tl.where(exists, length, T), 1), 0)
-    return k, b, column, length, exists & (column < d), shortest, tl.max(tl.max(length, 1), 0)
+    inside = (row < B) & (column < d)
+    length = tl.where(inside, lengths_of(lengths, row, T, row < B), 0)
+    return k, k * B + row, column, length, tl.where(inside, T, 0), inside
+
+
+@triton.jit
+def _extremes(length, limit, T):
+    """Shortest length of what exists, and the longest."""
+    shortest = tl.min(tl.min(tl.where(limit > 0, length, T), 1), 0)
+    return shortest, tl.max(tl.max(length, 1), 0)
+
+
+@triton.jit
+def _vectors(parameters, k, K, d, column, MATRICES: tl.constexpr, V: tl.constexpr, like, REAL):
+    """Parameters that are vectors, for every sequence."""
+    at = parameters + (MATRICES * d * d + column).to(tl.int64) * K + k
+    return load(tl.broadcast_to(at, like.shape), d.to(tl.int64) * K, like, V, REAL)
+
+
+@triton.jit
+def _matrices(
+    parameters, k, K, d, MATRICES: tl.constexpr, D: tl.constexpr, TRANSPOSED: tl.constexpr, REAL
+):
+    """Matrices of a unit in registers, zero outside of d x d; what is not used is not read."""
+    summed, column = tl.arange(0, D)[None, :, None].to(tl.int64), tl.arange(0, D)[None, None, :]
+    at = summed * d + column if TRANSPOSED else column * d + summed
+    inside = (summed < d) & (column < d)
+    matrices = ()
+    for i in tl.static_range(MATRICES):
+        values = tl.load(parameters + (i * d * d + at) * K + k, mask=inside, other=0.0)
+        matrices += (values.to(REAL),)
+    return matrices
 
 
 @triton.jit(do_not_specialize=_SIZES, do_not_specialize_on_alignment=_FORWARD)
 def forward(
     inputs,
-    vectors,
+    parameters,
     initial,
     lengths,
     weights,
@@ -109,6 +165,7 @@ def forward(
     T,
     B,
     d,
+    K,
     STEP: tl.constexpr,
     N: tl.constexpr,
     M: tl.constexpr,
@@ -117,32 +174,32 @@ def forward(
     REAL: tl.constexpr,
     BLOCK: tl.constexpr,
     D: tl.constexpr,
+    PREFETCH: tl.constexpr,
 ):
-    """States and final state."""
-    k, b, column, length, inside, shortest, longest = _block(lengths, T, B, d, BLOCK, D)
-    vectors_at = tl.broadcast_to(vectors + k * (V * d) + column, (BLOCK, D))
-    w = load(vectors_at, d, inside, V, REAL)
+    """States and final state; matrices are read into registers where no `weights` are given."""
+    k, b, column, length, limit, inside = _block(lengths, T, B, d, BLOCK, D)
+    shortest, longest = _extremes(length, limit, T)
+    w = _vectors(parameters, k, K, d, column, MATRICES, V, inside, REAL)
+    if weights is None:
+        matrices = _matrices(parameters, k, K, d, MATRICES, D, False, REAL)
+    else:
+        matrices = weights + k * (MATRICES * D * D)
+        scratch += tl.program_id(0).to(tl.int64) * (BLOCK * D)
     h = load(initial + b * (N * d) + column, d, inside, N, REAL)
-    weights += k * (MATRICES * D * D)
-    scratch += tl.program_id(0).to(tl.int64) * (BLOCK * D)
-    inputs_at = inputs + b * T * (M * d) + column
     states_at = states + b * T * (N * d) + column
-    zeros_at = states_at + shortest.to(tl.int64) * (N * d)
-    for t in range(0, longest):
-        alive = inside & (t < length)
-        u = load(inputs_at, d, alive, M, REAL)
-        h = choose(alive, STEP(h, u, w, weights, column < d, scratch), h)
-        store(states_at, d, alive, h)
-        inputs_at += M * d
-        states_at += N * d
+    h = march(
+        STEP, h, (w, matrices, column < d, scratch), inputs + b * T * (M * d) + column, M * d, d,
+        states_at, N * d, d, length, longest, M, REAL, N, PREFETCH,
+    )  # fmt: skip
     store(final + b * (N * d) + column, d, inside, h)
-    store_zeros(zeros_at, N * d, d, length, tl.where(inside, T, 0), shortest, T, h[0], N)
+    states_at += shortest.to(tl.int64) * (N * d)
+    store_zeros(states_at, N * d, d, length, limit, shortest, T, h[0], N)
 
 
 @triton.jit(do_not_specialize=_SIZES, do_not_specialize_on_alignment=_BACKWARD)
 def backward(
     inputs,
-    vectors,
+    parameters,
     initial,
     lengths,
     weights,
@@ -151,69 +208,49 @@ def backward(
     states,
     g_states,
     g_final,
-    g_inputs,
-    g_products,
-    operands,
+    g_rows,
     g_vectors,
     g_initial,
     T,
     B,
     d,
+    K,
     VJP: tl.constexpr,
     N: tl.constexpr,
     M: tl.constexpr,
     V: tl.constexpr,
     MATRICES: tl.constexpr,
-    PRODUCTS: tl.constexpr,
-    OPERANDS: tl.constexpr,
+    ROWS: tl.constexpr,
+    GIVEN: tl.constexpr,
     REAL: tl.constexpr,
     BLOCK: tl.constexpr,
     D: tl.constexpr,
+    PREFETCH: tl.constexpr,
 ):
-    """Gradients of inputs, products, vectors and initial state, and operands to be kept.
+    """Gradients of vectors and of the initial state, and at every step rows of ROWS vectors.
 
-    With PRODUCTS = 0 the gradients of products, being those of inputs, are not written.
+    They are the gradients of inputs, then of products where these are others, then operands to be
+    kept. Of the states the first GIVEN fields have a gradient.
     """
-    k, b, column, length, inside, shortest, longest = _block(lengths, T, B, d, BLOCK, D)
-    vectors_at = tl.broadcast_to(vectors + k * (V * d) + column, (BLOCK, D))
-    w = load(vectors_at, d, inside, V, REAL)
-    g = load(g_final + b * (N * d) + column, d, inside, N, REAL)
-    weights += k * (MATRICES * D * D)
-    transposed += k * (MATRICES * D * D)
-    scratch += tl.program_id(0).to(tl.int64) * (BLOCK * D)
-    initial_at = initial + b * (N * d) + column
-    zeros = constants(0.0, g[0], N)
-    sums = constants(0.0, g[0], V)
-    for done in range(0, longest):
-        t = longest - 1 - done
-        alive = inside & (t < length)
-        at = b * T + t
-        states_at = states + at * (N * d) + column
-        old = load(tl.where(t > 0, states_at - N * d, initial_at), d, alive, N, REAL)
-        new = load(states_at, d, alive, N, REAL)
-        incoming = load(g_states + at * (N * d) + column, d, alive, N, REAL)
-        u = load(inputs + at * (M * d) + column, d, alive, M, REAL)
-        total = choose(alive, add(g, incoming), zeros)
-        g_old, g_u, g_p, g_w, x = VJP(
-            total, old, u, new, w, weights, transposed, column < d, scratch
-        )
-        g = choose(alive, g_old, g)
-        store(g_inputs + at * (M * d) + column, d, alive, g_u)
-        if PRODUCTS > 0:
-            store(g_products + at * (PRODUCTS * d) + column, d, alive, g_p)
-        store(operands + at * (OPERANDS * d) + column, d, alive, x)
-        sums = add(sums, g_w)
+    k, b, column, length, limit, inside = _block(lengths, T, B, d, BLOCK, D)
+    shortest, longest = _extremes(length, limit, T)
+    w = _vectors(parameters, k, K, d, column, MATRICES, V, inside, REAL)
+    if weights is None:
+        matrices = _matrices(parameters, k, K, d, MATRICES, D, False, REAL)
+        back = _matrices(parameters, k, K, d, MATRICES, D, True, REAL)
+    else:
+        matrices = weights + k * (MATRICES * D * D)
+        back = transposed + k * (MATRICES * D * D)
+        scratch += tl.program_id(0).to(tl.int64) * (BLOCK * D)
+    g = load_or_zeros(g_final, b * (N * d) + column, d, inside, N, REAL)
+    last = b * T + (longest - 1).to(tl.int64)
+    g, sums = march_back(
+        VJP, g, (w, matrices, back, column < d, scratch), inputs + last * (M * d) + column,
+        g_rows + last * (ROWS * d) + column, M * d, ROWS * d, d, states + last * (N * d) + column,
+        g_states + last * (GIVEN * d) + column, N * d, d, initial + b * (N * d) + column, length,
+        longest, N, M, V, GIVEN, REAL, True, True, PREFETCH,
+    )  # fmt: skip
     store(g_initial + b * (N * d) + column, d, inside, g)
     store(g_vectors + b * (V * d) + column, d, inside, sums)
-    at = b * T + shortest
-    given = (length, tl.where(inside, T, 0), shortest, T, g[0])
-    _zeros(g_inputs + at * (M * d) + column, d, given, M)
-    _zeros(g_products + at * (PRODUCTS * d) + column, d, given, PRODUCTS)
-    _zeros(operands + at * (OPERANDS * d) + column, d, given, OPERANDS)
-
-
-@triton.jit
-def _zeros(at, d, given, FIELDS: tl.constexpr):
-    """Zeros after the end of each sequence."""
-    length, limit, shortest, T, like = given
-    store_zeros(at, FIELDS * d, d, length, limit, shortest, T, like, FIELDS)
+    rows_at = g_rows + (b * T + shortest) * (ROWS * d) + column
+    store_zeros(rows_at, ROWS * d, d, length, limit, shortest, T, g[0], ROWS)

@@ -12,17 +12,18 @@ import functools
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
+from typing import NamedTuple
 
 import torch
 
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._cpu.compiler import cache_dir, write_file
-from tsrnn.kernels._dense.program import Product, Program, plan_of
+from tsrnn.kernels._dense.program import Equations, Product, Program, plan_of, program
 from tsrnn.kernels._derived import newton_tangent
-from tsrnn.kernels._graph import Graph, Op, Operand
+from tsrnn.kernels._graph import Graph, Op, Operand, renamed
 from tsrnn.kernels._matrix_form import MatrixForm
 from tsrnn.kernels._trace import trace
 
@@ -110,13 +111,51 @@ def form_source(form: MatrixForm, dtype: torch.dtype) -> str:
     ValueError
         If the form uses an operation that has no compiled form.
     """
-    plan = plan_of(form)
+    plan, back = plan_of(form), backward_of(form)
+    products = tuple(out for product in back.before for out in product.outs)
     return (
         header(form.block(1))
-        + "from tsrnn.kernels._gpu.dense_kernels import multiply, multiply_back\n"
-        + _form_function("step", form, dtype, _STEP, plan.forward, "weights")
-        + _form_function("vjp", form, dtype, _VJP, plan.backward, "weights, transposed")
+        + f"from tsrnn.kernels._gpu.dense_kernels import {', '.join(_MULTIPLY)}\n"
+        + _form_function("step", form, dtype, _STEP, plan.forward, "weights", [["s"]])
+        + _form_function(
+            "vjp", form, dtype, _VJP, back.program, "weights, transposed",
+            [["g_h"], ["g_u", *back.kept], ["g_w"]], products,
+        )
+    )  # fmt: skip
+
+
+class Backward(NamedTuple):
+    """Backward pass of a form on a GPU: a program, and the products that come before it.
+
+    They are those of stored vectors, made at once for all steps; the program takes them as further
+    inputs. `kept` are the results that it writes beside the gradients of inputs.
+    """
+
+    program: Program
+    before: tuple[Product, ...]
+    kept: tuple[str, ...]
+
+
+@functools.cache
+def backward_of(form: MatrixForm) -> Backward:
+    """Divide a form's vector-Jacobian product."""
+    plan = plan_of(form)
+    needed = [product for phase in plan.backward.phases for product in phase.products]
+    before = tuple(p for p in needed if not p.transposed and str(p.operands[0])[0] in "hsu")
+    outs = [out for product in before for out in product.outs]
+    names: dict[str, Operand] = {out: f"u{len(form.inputs) + i}" for i, out in enumerate(outs)}
+    ops, products, results = plan.traced.vjp
+    rest = Equations(
+        {out: Op(out, op.name, renamed(op.args, names)) for out, op in ops.items()},
+        tuple(
+            product._replace(operands=renamed(product.operands, names))
+            for product in products
+            if product not in before
+        ),
+        {kind: renamed(values, names) for kind, values in results.items()},
     )
+    kept = ("x",) if plan.one_gradient else ("g_p", "x")
+    return Backward(program(rest, ()), before, kept)
 
 
 def header(cell: Cell) -> str:
@@ -148,7 +187,8 @@ def graph_function(
 
 
 # Arguments and functions beside those of a cell.
-_OF_FORMS = ("vectors", "weights", "transposed", "kept", "scratch", "multiply", "multiply_back")
+_MULTIPLY = ("multiply", "multiply_loaded", "multiply_back")
+_OF_FORMS = ("vectors", "weights", "transposed", "kept", "scratch", *_MULTIPLY)
 
 
 def _form_function(
@@ -156,25 +196,32 @@ def _form_function(
     form: MatrixForm,
     dtype: torch.dtype,
     signature: Signature,
-    program: Program,
+    steps: Program,
     matrices: str,
+    parts: Sequence[Sequence[str]],
+    more_inputs: tuple[str, ...] = (),
 ) -> str:
-    """Function of phases and products in order; each kind of results comes back as a tuple."""
-    function = _Function(form.block(1), dtype, signature + _VECTORS, _OF_FORMS, form.vectors)
-    for phase in program.phases:
+    """Function of phases and products in order; results come back in tuples of some kinds each.
+
+    Its parameters are the vectors, the matrices, and what `multiply` takes beside.
+    """
+    fields = {"u": form.inputs + more_inputs, "w": form.vectors}
+    function = _Function(form.block(1), dtype, signature + _VECTORS, _OF_FORMS, fields)
+    for phase in steps.phases:
         for op in phase.ops:
             function.operate(op)
         for product in phase.products:
-            function.multiply(product)
-    results = [tuple_of(map(function.tensor, values)) for values in program.results.values()]
-    return function.text(name, results, f", {matrices}, kept, scratch")
+            function.multiply(product, loaded=name == "vjp")
+    values = [[x for kind in part for x in steps.results[kind]] for part in parts]
+    results = [tuple_of(map(function.tensor, part)) for part in values]
+    return function.text(name, results, f"vectors, {matrices}, kept, scratch")
 
 
 class _Function:
     """A function that is being written, in one precision.
 
-    `taken` are words that its values must not have as names, `params` the names of the parameters
-    where they are not those of the cell.
+    `taken` are words that its values must not have as names, `others` the names of inputs and
+    parameters, by their letter, where they are not those of the cell.
     """
 
     def __init__(
@@ -183,15 +230,14 @@ class _Function:
         dtype: torch.dtype,
         signature: Signature,
         taken: Sequence[str] = (),
-        params: Sequence[str] | None = None,
+        others: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
-        state, inputs, own_params = cell.field_names
-        params = own_params if params is None else params
-        fields = {"h": state, "g": state, "s": state, "u": inputs, "w": params}
+        state, inputs, params = cell.field_names
+        fields = {"h": state, "g": state, "s": state, "u": inputs, "w": params, **others}
         self._double = dtype == torch.float64
         self._names = {word: word for word in taken}
         self._lines: list[str] = []
-        self._arguments = ", ".join(argument for _, argument, _ in signature)
+        self._arguments = [argument for _, argument, _ in signature]
         for letter, argument, prefix in signature:
             names = [self._distinct(prefix + name) for name in fields[letter]]
             self._names |= {f"{letter}{i}": name for i, name in enumerate(names)}
@@ -225,8 +271,8 @@ class _Function:
             return _FORMS[op.name](*args)
         return f"{_CALLS[op.name]}({', '.join(args)})"
 
-    def multiply(self, product: Product) -> None:
-        """Write a matrix product."""
+    def multiply(self, product: Product, *, loaded: bool) -> None:
+        """Write a matrix product; `loaded` says that operands are made of what is stored."""
         for out in product.outs:
             self._names[out] = self._distinct(out)
         outs = [self._names[out] for out in product.outs]
@@ -235,7 +281,8 @@ class _Function:
         if product.transposed:
             self._lines.append(f"{outs[0]} = multiply_back({operands}, transposed, {rest}")
         else:
-            self._lines.append(f"{tuple_of(outs)} = multiply({operands}[0], weights, {rest}")
+            multiply = "multiply_loaded" if loaded else "multiply"
+            self._lines.append(f"{tuple_of(outs)} = {multiply}({operands}[0], weights, {rest}")
 
     def _operand(self, value: Operand) -> str:
         if isinstance(value, str):
@@ -251,10 +298,13 @@ class _Function:
         text = self._operand(value)
         return text if isinstance(value, str) else f"constant({text}, {self._like})"
 
-    def text(self, name: str, results: Sequence[str], more_arguments: str = "") -> str:
-        """The whole function."""
-        body = "\n".join(f"    {line}" for line in (*self._lines, f"return {', '.join(results)}"))
-        return f"\n\n@triton.jit\ndef {name}({self._arguments}{more_arguments}):\n{body}\n"
+    def text(self, name: str, results: Sequence[str], packed: str = "") -> str:
+        """The whole function; `packed` names what its parameters are a tuple of, if they are."""
+        arguments, lines = self._arguments, [*self._lines, f"return {', '.join(results)}"]
+        if packed:
+            arguments, lines = [*arguments[:-1], "params"], [f"{packed} = params", *lines]
+        body = "\n".join(f"    {line}" for line in lines)
+        return f"\n\n@triton.jit\ndef {name}({', '.join(arguments)}):\n{body}\n"
 
 
 def tuple_of(values: Iterable[str]) -> str:

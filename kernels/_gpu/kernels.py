@@ -109,7 +109,7 @@ def backward(
         input_at += k
     row = b * T + last
     g, sums = march_back(
-        VJP, g, w, inputs + input_at, g_inputs + input_at, input_row, input_field,
+        VJP, g, w, inputs + input_at, g_inputs + input_at, input_row, input_row, input_field,
         states + row * (N * K) + k, g_states + row * (GIVEN * K) + k, N * K, K,
         initial + b * (N * K) + k, length, longest, N, M, P, GIVEN, REAL,
         not SHARED and not ONLY_INITIAL, not ONLY_INITIAL, PREFETCH,
@@ -284,6 +284,7 @@ def march_back(
     inputs_at,
     g_inputs_at,
     input_row,
+    g_input_row,
     input_field,
     states_at,
     g_states_at,
@@ -329,10 +330,10 @@ def march_back(
             g_old, g_inputs, g_params = VJP(total, old, inputs, new, params)
             g = choose(alive, g_old, g)
             if OF_INPUTS:
-                store(g_inputs_at - i * input_row, input_field, alive, g_inputs)
+                store(g_inputs_at - i * g_input_row, input_field, alive, g_inputs)
             if OF_PARAMS:
                 sums = add(sums, g_params)
             new = old
-        g_inputs_at -= PREFETCH * input_row
+        g_inputs_at -= PREFETCH * g_input_row
         now = following
     return g, sums

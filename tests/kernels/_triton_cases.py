@@ -661,9 +661,18 @@ def test_second_derivatives(draw, assert_close):
         assert_close(value, expected)
 
 
+@pytest.fixture(params=["registers", "memory"])
+def place(request, monkeypatch):
+    """Where matrices are kept from step to step."""
+    if request.param == "memory":
+        monkeypatch.setattr(dense, "RESIDENT_SEQUENCES", 0)
+    return request.param
+
+
 FORMS = [cells.para_rnn, cells.para_lstm, cells.para_gru, cells.newton_lstm, cells.lem]
 
 
+@pytest.mark.usefixtures("place")
 @pytest.mark.parametrize(
     ("size", "units", "lengths"), [(3, 2, [2, 0, 3]), (20, 1, [3, 3, 3])], ids=["ragged", "whole"]
 )
@@ -674,6 +683,7 @@ def test_full_matrices(form, size, units, lengths, draw, assert_close):
     check(cell, problem, lengths, assert_close, dense)
 
 
+@pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_full_matrices_in_other_precisions(dtype, draw, assert_close):
     cell = cells.newton_lstm(3)
@@ -682,17 +692,23 @@ def test_full_matrices_in_other_precisions(dtype, draw, assert_close):
 
 @pytest.mark.parametrize("form", [cells.para_gru, cells.lem], ids=lambda form: form.__name__)
 def test_full_matrices_in_tiles(form, monkeypatch, draw, assert_close):
+    monkeypatch.setattr(dense, "RESIDENT_SEQUENCES", 0)
     monkeypatch.setattr(dense_kernels, "TILE_BYTES", tl.constexpr(1024))
     problem = draw(form(40), steps=3, units=1, dtype=torch.float32)
     check(form(40), problem, [3, 1, 2], assert_close, dense)
 
 
-def test_full_matrices_of_many_sequences(draw, assert_close):
+@pytest.mark.parametrize("programs", [1, 132])
+def test_full_matrices_of_many_sequences(programs, monkeypatch, draw, assert_close):
+    """In programs of few and of many of them."""
+    monkeypatch.setattr(dense, "RESIDENT_SEQUENCES", 0)
+    monkeypatch.setattr(dense, "PROGRAMS", programs)
     cell = cells.para_gru(3)
     problem = draw(cell, batch=19, steps=3, units=2, dtype=torch.float32)
     check(cell, problem, [3] * 16 + [1, 0, 2], assert_close, dense)
 
 
+@pytest.mark.usefixtures("place")
 def test_full_matrices_without_sequences(draw):
     cell = cells.para_gru(3)
     results = results_of(cell, draw(cell, batch=0), torch.zeros(0, dtype=torch.int64), dense)
@@ -720,6 +736,7 @@ def _diagonal(states, inputs, matrices, vectors):
     return (torch.tanh(w * h + u),)
 
 
+@pytest.mark.usefixtures("place")
 @pytest.mark.parametrize(
     "form",
     [
@@ -741,6 +758,7 @@ def _overflow(states, inputs, matrices, vectors):
     return (torch.tanh(A @ (h + torch.exp(1e3 * u))),)
 
 
+@pytest.mark.usefixtures("place")
 def test_units_that_are_not_there_do_not_matter(draw, assert_close):
     cell = MatrixForm("overflow", ("h",), ("u",), ("A",), _overflow).block(3)
     problem = draw(cell, steps=4, units=2, dtype=torch.float32)
@@ -748,6 +766,7 @@ def test_units_that_are_not_there_do_not_matter(draw, assert_close):
     check(cell, problem, [4, 4, 4], assert_close, dense)
 
 
+@pytest.mark.usefixtures("place")
 def test_nan_stays_in_its_sequence_and_block(draw):
     cell, lengths = cells.para_lstm(5), torch.tensor([3, 3, 3])
     problem = draw(cell, steps=3, units=2, dtype=torch.float32)
@@ -763,6 +782,20 @@ def test_nan_stays_in_its_sequence_and_block(draw):
     assert torch.equal(results[3][:, 0], clean[3][:, 0])
 
 
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize("fields", [0, 3])
+def test_gradients_of_vectors_that_are_not_given_are_zero(fields, draw, assert_close):
+    cell, lengths = cells.para_lstm(3), torch.tensor([3, 1])
+    problem = draw(cell, 2, 3, 2, torch.float32)
+    problem.g_states[:, :, fields:] = 0.0
+    problem.g_final[:] = 0.0
+    states, final, *expected = expected_of(cell, problem, lengths)
+    given, g_states = Problem(cell, *problem[:3], lengths), problem.g_states[:, :, :fields]
+    gradients = dense.backward(given, states, g_states, None)
+    agree([states, final, *gradients], [states, final, *expected], assert_close, 256.0)
+
+
+@pytest.mark.usefixtures("place")
 def test_dense_takes_these_kernels(monkeypatch, draw, solve, assert_close):
     monkeypatch.setattr(_dense, "cpu", dense)
     cell = cells.para_rnn(9)

@@ -42,7 +42,7 @@ class Pretended:
 
 
 class Compiling:
-    """A kernel whose launches stop before the GPU; keeps the machine code."""
+    """A kernel whose launches stop before the GPU; keeps what the compiler made."""
 
     def __init__(self, kernel):
         self._kernel = kernel
@@ -50,7 +50,7 @@ class Compiling:
 
     def __getitem__(self, grid):
         return lambda *args, **options: self.made.append(
-            self._kernel.warmup(*args, grid=grid, **options).asm["cubin"]
+            self._kernel.warmup(*args, grid=grid, **options).asm
         )
 
 
@@ -136,9 +136,11 @@ def test_kernels_parallel_in_time_compile(cell, steps, lengths, pretend, draw):
     ],
     ids=lambda value: getattr(value, "name", str(value)),
 )
-def test_kernels_of_full_matrices_compile(cell, dtype, pretend, draw):
+@pytest.mark.parametrize("resident", [0, 1024])
+def test_kernels_of_full_matrices_compile(resident, cell, dtype, pretend, draw, monkeypatch):
     from tsrnn.kernels._gpu import dense, dense_kernels
 
+    monkeypatch.setattr(dense, "RESIDENT_SEQUENCES", resident)
     pretend(dense_kernels, ("forward", "backward"), 90)
     for units in (1, 16):
         inputs, params, initial, *cotangents = draw(cell, 2, 5, units, dtype)
@@ -148,3 +150,24 @@ def test_kernels_of_full_matrices_compile(cell, dtype, pretend, draw):
     for kernel in (dense_kernels.forward, dense_kernels.backward):
         first, second = kernel.made
         assert first is second  # not compiled again for other sizes
+
+
+@pytest.mark.parametrize("form", [cells.para_rnn, cells.para_gru, cells.para_lstm, cells.lem])
+def test_matrices_that_fit_are_read_once(form, pretend, draw):
+    from tsrnn.kernels._gpu import dense, dense_kernels
+
+    pretend(dense_kernels, ("forward", "backward"), 90)
+    cell = form(64)
+    inputs, params, initial, *cotangents = draw(cell, 2, 5, 1, torch.float32)
+    problem = Problem(cell, inputs, params, initial, torch.tensor([5, 5]))
+    states, _ = dense.forward(problem)
+    dense.backward(problem, states, *cotangents)
+    for kernel in (dense_kernels.forward, dense_kernels.backward):
+        before, *loops = kernel.made[0]["ttgir"].split("scf.for")
+        loads = [
+            [line for line in part.split("\n") if "tt.load" in line] for part in (before, *loops)
+        ]
+        assert any("64x64x" in line for line in loads[0])
+        assert not any("64x64x" in line for loop in loads[1:] for line in loop)
+        # Nor is anything else loaded that a thread has to have for all units.
+        assert not any("dim = 2" in line for loop in loads[1:] for line in loop)
