@@ -118,7 +118,7 @@ class _Stacked(NamedTuple):
         return units_last(x, self.units, self.batch)
 
     def matrices(self, width: int, *, transposed: bool) -> Tensor:
-        """Matrices (K, matrices, D, D) whose rows are the units that they take, or give."""
+        """Matrices (K, matrices, D, D), their rows the units that they take, or give."""
         matrices, _ = BlockStep(self.form, self.d).split(self.params)
         matrices = matrices if transposed else matrices.mT
         missing = width - self.d
@@ -155,7 +155,8 @@ class _Stacked(NamedTuple):
         words = sum(len(used) for used in _used(steps))
         words *= width * width * (2 if dtype == torch.float64 else 1)
         sequences = self.batch * self.units
-        weights: list[Tensor | None] = [None] * (len(orders) + 1)
+        weights = [self.matrices(width, transposed=order) for order in orders]
+        scratch = None
         if words <= RESIDENT[kind] and sequences <= RESIDENT_SEQUENCES:
             block, programs, stages = 1, sequences, 1
             threads = max(2 * width, words // NUMBERS_OF_A_THREAD, 32)
@@ -165,12 +166,11 @@ class _Stacked(NamedTuple):
             block = SMALL_BLOCK if few else BLOCK
             programs = -(-self.batch // block) * self.units
             stages, warps = 2 if count <= PREFETCHED else 1, 4 if width <= 16 else 8
-            weights[:-1] = [self.matrices(width, transposed=order) for order in orders]
-            weights[-1] = self.inputs.new_empty(programs, block, width)
+            scratch = self.inputs.new_empty(programs, block, width)
         # Triton launches on the current device, whatever the tensors' own.
         with torch.cuda.device_of(self.inputs):
             getattr(kernels, kind)[(programs,)](
-                self.inputs, self.params, self.initial, self.lengths, *weights, *tensors,
+                self.inputs, self.params, self.initial, self.lengths, *weights, scratch, *tensors,
                 self.inputs.shape[1], self.batch, self.d, self.units, N=len(self.form.states),
                 V=len(self.form.vectors), MATRICES=count,
                 REAL=_REAL[dtype], BLOCK=block, D=width, PREFETCH=1, num_warps=warps,

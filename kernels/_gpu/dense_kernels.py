@@ -2,8 +2,9 @@
 
 A program owns BLOCK sequences of one unit and carries their state as tensors (BLOCK, D): D is d
 up to a power of two. Arrays are (sequences, T, vector, d), sequences of all units one after the
-other. Matrices that fit stay in registers, as tensors (D, D) whose rows are what is summed over,
-for programs of one sequence; others are read again at every step, a tile at a time.
+other; matrices are (K, matrices, D, D), zero outside of d x d, their rows what is summed over.
+Those that fit stay in registers, for programs of one sequence; others are read again at every step,
+a tile at a time.
 """
 
 import triton
@@ -19,9 +20,7 @@ from tsrnn.kernels._gpu.kernels import (
     store_zeros,
 )
 
-# One compilation serves all sizes with the same D, and all alignments. That the number of units is
-# not known keeps the compiler from spreading a sum over the threads of a warp, which a memory order
-# along it would suggest.
+# One compilation serves all sizes with the same D, and all alignments.
 _SIZES = ["T", "B", "d", "K"]
 _FORWARD = ["inputs", "parameters", "initial", "lengths", "states", "final"]
 _BACKWARD = [
@@ -138,17 +137,15 @@ def _vectors(parameters, k, K, d, column, MATRICES: tl.constexpr, V: tl.constexp
 
 
 @triton.jit
-def _matrices(
-    parameters, k, K, d, MATRICES: tl.constexpr, D: tl.constexpr, TRANSPOSED: tl.constexpr, REAL
-):
-    """Matrices of a unit in registers, zero outside of d x d; what is not used is not read."""
-    summed, column = tl.arange(0, D)[None, :, None].to(tl.int64), tl.arange(0, D)[None, None, :]
-    at = summed * d + column if TRANSPOSED else column * d + summed
-    inside = (summed < d) & (column < d)
+def _matrices(weights, T, MATRICES: tl.constexpr, D: tl.constexpr, REAL: tl.constexpr):
+    """Matrices of a unit in registers, as (1, D, D); what is not used is not read."""
+    # Plus zero, which the compiler does not know: were they aligned to it, a thread would read four
+    # columns at once and keep them, and sums over rows would go through more threads.
+    at = weights + tl.minimum(T, 0)
+    at += tl.arange(0, D)[None, :, None] * D + tl.arange(0, D)[None, None, :]
     matrices = ()
     for i in tl.static_range(MATRICES):
-        values = tl.load(parameters + (i * d * d + at) * K + k, mask=inside, other=0.0)
-        matrices += (values.to(REAL),)
+        matrices += (tl.load(at + i * D * D).to(REAL),)
     return matrices
 
 
@@ -176,14 +173,14 @@ def forward(
     D: tl.constexpr,
     PREFETCH: tl.constexpr,
 ):
-    """States and final state; matrices are read into registers where no `weights` are given."""
+    """States and final state; matrices are read once where there is no `scratch`."""
     k, b, column, length, limit, inside = _block(lengths, T, B, d, BLOCK, D)
     shortest, longest = _extremes(length, limit, T)
     w = _vectors(parameters, k, K, d, column, MATRICES, V, inside, REAL)
-    if weights is None:
-        matrices = _matrices(parameters, k, K, d, MATRICES, D, False, REAL)
+    matrices = weights + k * (MATRICES * D * D)
+    if scratch is None:
+        matrices = _matrices(matrices, T, MATRICES, D, REAL)
     else:
-        matrices = weights + k * (MATRICES * D * D)
         scratch += tl.program_id(0).to(tl.int64) * (BLOCK * D)
     h = load(initial + b * (N * d) + column, d, inside, N, REAL)
     states_at = states + b * T * (N * d) + column
@@ -235,12 +232,12 @@ def backward(
     k, b, column, length, limit, inside = _block(lengths, T, B, d, BLOCK, D)
     shortest, longest = _extremes(length, limit, T)
     w = _vectors(parameters, k, K, d, column, MATRICES, V, inside, REAL)
-    if weights is None:
-        matrices = _matrices(parameters, k, K, d, MATRICES, D, False, REAL)
-        back = _matrices(parameters, k, K, d, MATRICES, D, True, REAL)
+    matrices = weights + k * (MATRICES * D * D)
+    back = transposed + k * (MATRICES * D * D)
+    if scratch is None:
+        matrices = _matrices(matrices, T, MATRICES, D, REAL)
+        back = _matrices(back, T, MATRICES, D, REAL)
     else:
-        matrices = weights + k * (MATRICES * D * D)
-        back = transposed + k * (MATRICES * D * D)
         scratch += tl.program_id(0).to(tl.int64) * (BLOCK * D)
     g = load_or_zeros(g_final, b * (N * d) + column, d, inside, N, REAL)
     last = b * T + (longest - 1).to(tl.int64)
