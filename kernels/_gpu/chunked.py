@@ -19,6 +19,7 @@ from tsrnn.kernels._gpu.kernels import (
     load_or_zeros,
     march,
     march_back,
+    places,
     store,
     store_zeros,
 )
@@ -32,15 +33,13 @@ def _chunks(lengths, T, steps, chunks, lanes, K: tl.constexpr, BLOCK: tl.constex
 
     Then the first step of the chunk, the length of the sequence and the steps that the chunk has.
     """
-    lane = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = lane < lanes
-    piece = lane // K
+    piece, k, inside = places(lanes, K, BLOCK)
     b = piece // chunks
     chunk = piece % chunks
     begin = chunk * steps
     whole = lengths_of(lengths, b, T, inside)
     length = tl.minimum(tl.maximum(whole - begin, 0), steps).to(tl.int32)
-    return b, chunk, lane % K, inside, begin, whole, length
+    return b, chunk, k, inside, begin, whole, length
 
 
 @triton.jit

@@ -16,14 +16,27 @@ _SIZES = ["T", "lanes"]
 
 
 @triton.jit
+def places(lanes, K: tl.constexpr, BLOCK: tl.constexpr):
+    """Row and unit of K of each lane of a program, and whether it exists."""
+    first, lane = tl.program_id(0).to(tl.int64) * BLOCK, tl.arange(0, BLOCK)
+    if K % BLOCK == 0:
+        # All of one row. The compiler has to see it, to move several lanes by one instruction.
+        unit = tl.max_contiguous(tl.multiple_of(first % K + lane, BLOCK), BLOCK)
+        row = tl.zeros_like(unit) + first // K
+        inside = tl.full((BLOCK,), True, tl.int1)
+    else:
+        inside = first + lane < lanes
+        row, unit = (first + lane) // K, (first + lane) % K
+    return row, unit, inside
+
+
+@triton.jit
 def _lanes(lengths, T, lanes, K: tl.constexpr, BLOCK: tl.constexpr):
     """Sequence and unit of each lane, its length, where lanes exist, the shortest and longest."""
-    lane = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = lane < lanes
-    b = lane // K
+    b, k, inside = places(lanes, K, BLOCK)
     length = lengths_of(lengths, b, T, inside)
     shortest = tl.min(tl.where(inside, length, T), 0)
-    return b, lane % K, length, inside, shortest, tl.max(length, 0)
+    return b, k, length, inside, shortest, tl.max(length, 0)
 
 
 @triton.jit(do_not_specialize=_SIZES)

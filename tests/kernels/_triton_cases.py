@@ -557,6 +557,21 @@ def test_gradients_whose_products_overflow_run_in_time_order(single, assert_clos
     agree([states, final, *gradients], [states, final, *expected], assert_close, 256.0)
 
 
+@pytest.mark.parametrize("block", [32, 64])
+def test_programs_of_one_sequence(block, draw, assert_close, monkeypatch):
+    """Whose lanes are units beside each other: units are a multiple of a program's."""
+    for name in ("FORWARD", "BACKWARD", "SHOOTING", "SCAN"):
+        monkeypatch.setattr(backend, name, getattr(backend, name)._replace(block=block))
+    cell, lengths = cells.lem(1), [5, 0, 3]
+    check(cell, draw(cell, 3, 5, 64, torch.float32), lengths, assert_close)
+    problem = draw(cell, 3, 5, 64, torch.float32)
+    given = Problem(cell, *problem[:3], torch.tensor(lengths))
+    expected = expected_of(cell, problem, given.lengths)
+    states, final, _ = backend.shooting(given, 2, 20, TOLERANCE)
+    gradients = backend.scan_backward(given, states, *problem[3:], 2)
+    agree([states, final, *gradients], expected, assert_close, 256.0)
+
+
 @pytest.mark.parametrize("fields", [0, 2])
 @pytest.mark.parametrize("chunk", [None, 2])
 def test_gradients_that_are_not_given_are_zero(fields, chunk, draw, assert_close):

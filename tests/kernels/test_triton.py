@@ -1,6 +1,7 @@
 """Triton kernels without a GPU: in the interpreter, and through the compiler to machine code."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -94,6 +95,24 @@ def test_kernels_in_time_order_compile(dtype, capability, pretend, draw):
     for kernel in (kernels.forward, kernels.backward):
         first, second = kernel.made
         assert first is second  # not compiled again for other sizes
+
+
+def test_two_lanes_a_thread_move_by_one_instruction(pretend, draw, monkeypatch):
+    from tsrnn.kernels import _gpu
+    from tsrnn.kernels._gpu import kernels
+
+    pretend(kernels, ("forward", "backward"), 90)
+    for name in ("FORWARD", "BACKWARD"):
+        monkeypatch.setattr(_gpu, name, getattr(_gpu, name)._replace(block=64, warps=1))
+    cell = cells.para_rnn(2)
+    inputs, params, initial, *cotangents = draw(cell, 2, 5, 64, torch.float32)
+    problem = Problem(cell, inputs, params, initial, torch.tensor([5, 3]))
+    states, _ = _gpu.forward(problem)
+    _gpu.backward(problem, states, *cotangents)
+    for kernel in (kernels.forward, kernels.backward):
+        moves = re.findall(r"(?:ld|st)\.global\.(v2\.)?b32", kernel.made[0]["ptx"])
+        assert moves
+        assert all(moves)
 
 
 @pytest.mark.parametrize(
