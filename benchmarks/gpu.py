@@ -16,7 +16,12 @@ it, and the next begins, unless the device no longer answers. ``--sections`` cho
   of u.
 - ``layers``: layers of the package, their input projection included, beside torch.nn.RNN, GRU and
   LSTM, which have full matrices, forward and backward.
+- ``matrices``: recurrences with full matrices beside torch.nn.RNN and GRU, which are the same:
+  matrices in registers, and read again at every step.
 - ``loop``: cells beside the same step in torch, called step by step, as it is and compiled.
+- ``training``: steps of Adam on a batch of pixels one by one, as of psMNIST, beside torch's layers,
+  in float32 and under autocast, with the most memory that was taken.
+- ``peers``: kernels of other packages, which lie in folders that ``--peers`` names.
 - ``tuning``: launch parameters of the kernels, and lanes of those in chunks.
 
 ``--rehearse`` runs the same rows with tiny shapes on the CPU; with ``TRITON_INTERPRET=1`` by
@@ -27,11 +32,13 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import _gpu_peers
 import torch
 from _recurrences import Problem, draw, needed_backward, results
 
@@ -41,7 +48,8 @@ SHAPES = [(64, 512, 1024), (256, 128, 128), (8, 16384, 128), (1, 131072, 64)]
 REPLAYS = 5  # between two events, so that the launch of a graph is hidden behind the one before
 DTYPES = (torch.float32, torch.float64, torch.bfloat16)
 SOME = ("para_rnn_tanh_2", "para_gru_2", "lru")  # checked in all of them: each is a compilation
-SECTIONS = ("check", "speed", "layers", "loop", "tuning")
+SECTIONS = ("check", "speed", "layers", "matrices", "loop", "training", "peers", "tuning")
+MATRICES = [(64, 512, 64), (64, 512, 128), (512, 512, 64), (2048, 128, 128)]  # (B, T, d)
 CATALOGUE = [
     cells.para_rnn(1), cells.para_rnn(2), cells.para_rnn(4), cells.para_gru(1), cells.para_gru(2),
     cells.para_lstm(1), cells.para_lstm(2), cells.newton_gru(), cells.newton_lstm(),
@@ -78,6 +86,20 @@ class Bench:
             if i >= 3 or self.rehearse:
                 times.append(1e3 * (time.perf_counter() - start))
         return sorted(times)[len(times) // 2]
+
+    def queue_ms(self, work: Callable[[], object], repeats: int = 20) -> float:
+        """Milliseconds of a call among many that wait on the device for each other."""
+        if self.rehearse:
+            return self.call_ms(work)
+        for _ in range(3):
+            work()
+        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        for _ in range(repeats):
+            work()
+        stop.record()
+        torch.cuda.synchronize()
+        return start.elapsed_time(stop) / repeats
 
     def graph_ms(self, works: list[Callable[[], object]]) -> float:
         """Milliseconds of a call among those that a graph replays one after the other."""
@@ -252,6 +274,104 @@ def layers(bench: Bench) -> None:
     ))  # fmt: skip
 
 
+def matrices(bench: Bench) -> None:
+    """The ordinary networks, beside torch's."""
+    from tsrnn.kernels._gpu import dense
+
+    def row(kind: str, shape: tuple[int, int, int], resident: int) -> list[str]:
+        batch, steps, d = bench.shape(*shape)
+        cell = cells.para_rnn(d) if kind == "rnn" else cells.para_gru(d, reset_after=True)
+        layer = {"rnn": torch.nn.RNN, "gru": torch.nn.GRU}[kind](1, d, bias=False, batch_first=True)
+        layer.to(bench.device)
+        x = torch.randn(batch, steps, 1, device=bench.device)
+        parameters = list(layer.parameters())
+        # Gates r, z, c of torch, whose z keeps the state; ours are z, r, c.
+        of_input, of_state = (p.detach().chunk(cell.m // d) for p in parameters)
+        if kind == "gru":
+            of_input, of_state = ((-p[1], p[0], p[2]) for p in (of_input, of_state))
+        u = torch.nn.functional.linear(x, torch.cat(of_input))[..., None].requires_grad_()
+        w = torch.cat([p.flatten() for p in of_state])[:, None].requires_grad_()
+        usual, dense.RESIDENT_SEQUENCES = dense.RESIDENT_SEQUENCES, resident
+
+        def ours() -> torch.Tensor:
+            return recurrence(cell, u, w)[0]
+
+        def theirs() -> torch.Tensor:
+            output: torch.Tensor = layer(x)[0]
+            return output
+
+        try:
+            difference = float((ours()[..., 0] - theirs()).detach().abs().max())
+            gradient = torch.randn(batch, steps, d, device=bench.device)
+            times = [
+                1e3 * bench.queue_ms(work)
+                for work in (
+                    ours,
+                    theirs,
+                    lambda: torch.autograd.grad(ours(), [u, w], gradient[..., None]),
+                    lambda: torch.autograd.grad(theirs(), parameters, gradient),
+                )
+            ]
+        finally:
+            dense.RESIDENT_SEQUENCES = usual
+        multiplied = 2e-6 * batch * steps * cell.p / times[0]
+        return [*(f"{t:.0f}" for t in times), f"{times[1] / times[0]:.1f}",
+                f"{times[3] / times[2]:.1f}", f"{multiplied:.2f}", f"{difference:.0e}"]  # fmt: skip
+
+    header = ["network, (B, T, d), matrices", "ours us", "torch.nn", "and backward", "torch.nn",
+              "ratio", "ratio", "Tflop/s forward", "largest difference"]  # fmt: skip
+    print_rows("Full matrices, microseconds of a call among many", header, (
+        (f"{kind}, {shape}, {'in registers' if resident else 'read at every step'}",
+         lambda k=kind, s=shape, r=resident: row(k, s, r))
+        for kind in ("rnn", "gru") for shape in MATRICES for resident in (2**20, 0)
+    ))  # fmt: skip
+
+
+def training(bench: Bench) -> None:
+    """Steps of training on 784 pixels in a row, 128 images at a time."""
+    from tsrnn.layers import ParaRNN
+
+    def row(kind: str, *, ours: bool, autocast: bool) -> list[str]:
+        batch, steps, width = bench.shape(128, 784, 128)
+        layer: Any = (
+            ParaRNN(1, width, cell=kind)
+            if ours
+            else {"rnn": torch.nn.RNN, "gru": torch.nn.GRU, "lstm": torch.nn.LSTM}[kind](
+                1, width, batch_first=True
+            )
+        )
+        head = torch.nn.Linear(width, 10)
+        model = torch.nn.ModuleList([layer, head]).to(bench.device)
+        optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+        x = torch.rand(batch, steps, 1, device=bench.device)
+        y = torch.randint(10, (batch,), device=bench.device)
+
+        def step() -> None:
+            with torch.autocast(bench.device, torch.bfloat16, enabled=autocast):
+                loss = torch.nn.functional.cross_entropy(head(layer(x)[0][:, -1]).float(), y)
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+
+        if not bench.rehearse:
+            torch.cuda.reset_peak_memory_stats()
+        ms = bench.queue_ms(step)
+        peak = 0 if bench.rehearse else torch.cuda.max_memory_allocated()
+        return [f"{ms:.2f}", f"{60e3 / ms / (60_000 / batch):.1f}", f"{1e-6 * peak:.0f}"]
+
+    header = ["layer", "ms a step", "epochs of 60,000 images a minute", "peak MB"]
+    print_rows("Training on (128, 784, 1), 128 units", header, (
+        (f"{'tsrnn' if ours else 'torch.nn'} {kind}, {'bfloat16' if autocast else 'float32'}",
+         lambda k=kind, o=ours, a=autocast: row(k, ours=o, autocast=a))
+        for kind in ("rnn", "gru", "lstm") for ours in (True, False) for autocast in (False, True)
+    ))  # fmt: skip
+
+
+def peers(bench: Bench) -> None:
+    """Other people's kernels."""
+    print_rows("Kernels of other packages", _gpu_peers.HEADER, _gpu_peers.rows(bench))
+
+
 def loop(bench: Bench) -> None:
     """Cells beside their step called in torch, the setting of figure 5 of Danieli et al."""
 
@@ -340,6 +460,7 @@ def main() -> None:
     )
     parser.add_argument("--sections", nargs="+", choices=SECTIONS, default=SECTIONS)
     parser.add_argument("--rehearse", action="store_true")
+    parser.add_argument("--peers", nargs="*", default=[], help="folders with other packages")
     options = parser.parse_args()
     if not options.rehearse and not torch.cuda.is_available():
         print("no CUDA device is here; --rehearse runs on the CPU")
@@ -348,12 +469,13 @@ def main() -> None:
         _backend._MODULES["cpu"] = "tsrnn.kernels._gpu"
         _backend.DTYPES["cpu"] = _backend.DTYPES["cuda"]
         _time_parallel.SHORTEST_CHUNK = 3
+    sys.path += options.peers
     torch.manual_seed(0)
     bench = Bench(options.rehearse)
     for section in options.sections:
-        {"check": check, "speed": speed, "layers": layers, "loop": loop, "tuning": tuning}[section](
-            bench
-        )
+        run = {"check": check, "speed": speed, "layers": layers, "matrices": matrices, "loop": loop,
+               "training": training, "peers": peers, "tuning": tuning}[section]  # fmt: skip
+        run(bench)
 
 
 if __name__ == "__main__":

@@ -6,13 +6,15 @@ C compiler and Python's headers to launch kernels. On a machine with these, in a
 
     TSRNN_CACHE_DIR=/tmp/tsrnn PYTHONPATH=. python -m pytest tests/kernels/test_cuda.py
 
-and, for reads and writes outside of arrays, races in shared memory and memory that is read before
-it is written::
-
-    compute-sanitizer --tool memcheck python -m pytest tests/kernels/test_cuda.py -k small
-
-with ``racecheck`` and ``initcheck`` in place of ``memcheck``.
+Where ``compute-sanitizer`` is on the path, as it is with the CUDA toolkit, small launches run under
+it as well: for reads and writes outside of arrays, races in shared memory, barriers that not all
+threads reach, and memory that is read before it is written.
 """
+
+import os
+import shutil
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -106,16 +108,73 @@ def test_many_chunks(cell, steps, on_device, check):
 
 
 @pytest.mark.parametrize("cell", MATRICES, ids=lambda cell: cell.name)
-def test_full_matrices(cell, on_device, check):
+@pytest.mark.parametrize("place", ["registers", "memory"])
+def test_full_matrices(place, cell, on_device, check, monkeypatch):
+    from tsrnn.kernels._gpu import dense
+
+    monkeypatch.setattr(dense, "RESIDENT_SEQUENCES", 2**20 if place == "registers" else 0)
     for batch, lengths in ((19, [20] * 19), (3, [20, 0, 7])):
         check(cell, on_device(cell, batch, 20, 2, torch.float32), "dense", lengths)
 
 
-@pytest.mark.parametrize("engine", ["sequential", "shooting", "scan"])
-def test_small_launches(engine, on_device, check):
+@pytest.mark.parametrize("size", [16, 64, 128, 200])
+@pytest.mark.parametrize("form", [cells.para_rnn, cells.para_gru, cells.lem])
+def test_full_matrices_of_any_width(form, size, on_device, check):
+    problem = on_device(form(size), 5, 12, 1, torch.float32)
+    check(
+        form(size), problem._replace(params=problem.params / size**0.5), "dense", [12, 3, 0, 9, 1]
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("cell", MATRICES[1::2], ids=lambda cell: cell.name)
+def test_full_matrices_in_other_precisions(cell, dtype, on_device, check):
+    problem = on_device(cell, 3, 12, 2, dtype)
+    check(cell, problem._replace(params=problem.params / 8), "dense", [12, 0, 7])
+
+
+@pytest.mark.parametrize("engine", ["sequential", "shooting", "scan", "dense"])
+def test_gradients_that_are_not_given_are_zero(engine, on_device, agree):
+    cell = cells.lru() if engine == "scan" else cells.para_lstm(2)
+    problem = contracting(on_device(cell, 3, 200, UNITS, torch.float64))
+
+    def solve(engine, **options):
+        leaves = [t.clone().requires_grad_() for t in problem[:3]]
+        states, final = recurrence(cell, *leaves, [200, 0, 70], engine, **options)
+        value = states.square().sum() if options else final.square().sum()
+        gradients = torch.autograd.grad(value, leaves)
+        return dict(zip(("inputs", "params", "initial"), gradients, strict=True))
+
+    agree(solve(engine), solve("reference"), 4096)
+    agree(solve(engine, outputs_only=True), solve("reference", outputs_only=True), 4096)
+
+
+@pytest.mark.parametrize("engine", ["sequential", "shooting", "scan", "dense", "resident"])
+def test_small_launches(engine, on_device, check, monkeypatch):
     """For the sanitizer, which is slow."""
+    if engine in ("dense", "resident"):
+        from tsrnn.kernels._gpu import dense
+
+        monkeypatch.setattr(dense, "RESIDENT_SEQUENCES", 2**20 if engine == "resident" else 0)
+        cell = cells.para_gru(40)
+        check(cell, on_device(cell, 2, 9, 1, torch.float32), "dense", [9, 4])
+        return
     cell = cells.lru() if engine == "scan" else cells.para_rnn(2)
     check(cell, contracting(on_device(cell, 2, 1000, 8, torch.float32)), engine, [1000, 67])
+
+
+@pytest.mark.parametrize("tool", ["memcheck", "racecheck", "synccheck", "initcheck"])
+def test_small_launches_under_the_sanitizer(tool):
+    sanitizer = shutil.which("compute-sanitizer")
+    if sanitizer is None:
+        pytest.skip("compute-sanitizer, of the CUDA toolkit, is not on the path")
+    command = [sanitizer, "--tool", tool, "--error-exitcode", "9", "--target-processes", "all",
+               sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__, "-k",
+               "test_small_launches and not sanitizer"]  # fmt: skip
+    # An array for itself, so that a neighbour does not stand in for what is outside of it.
+    environment = os.environ | {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]
 
 
 def test_what_does_not_converge_is_run_in_time_order(on_device, solve, agree, monkeypatch):
@@ -202,10 +261,12 @@ def test_runs_are_equal_bit_by_bit(engine, on_device, solve):
             assert torch.equal(value, first[name]), name
 
 
-@pytest.mark.parametrize(("batch", "engine"), [(2, "shooting"), (3000, "sequential")])
-def test_a_graph_captures_what_auto_takes(batch, engine, on_device):
+@pytest.mark.parametrize(
+    ("batch", "steps", "engine"), [(2, 4200, "shooting"), (3000, 600, "sequential")]
+)
+def test_a_graph_captures_what_auto_takes(batch, steps, engine, on_device):
     cell = cells.para_rnn(2)
-    inputs, params, initial, g_states, _ = on_device(cell, batch, 600, 3, torch.float32)
+    inputs, params, initial, g_states, _ = on_device(cell, batch, steps, 3, torch.float32)
     assert best_engine(cell, inputs, params) == engine
     leaves = [t.requires_grad_() for t in (inputs, params, initial)]
 
