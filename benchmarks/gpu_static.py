@@ -130,7 +130,9 @@ def row_of(cell: str, made: dict[str, Any]) -> list[object]:
             f"{made['seconds']:.1f}"]  # fmt: skip
 
 
-def compile_all(names: list[str], units: int, capability: int) -> list[list[object]]:
+def compile_all(
+    names: list[str], units: int, capability: int, block: int | None
+) -> list[list[object]]:
     import torch
     from triton.backends.compiler import GPUTarget
     from triton.runtime import driver
@@ -141,6 +143,8 @@ def compile_all(names: list[str], units: int, capability: int) -> list[list[obje
     from tsrnn.kernels._reference import is_small
 
     driver._active = Pretended(GPUTarget("cuda", capability, 32))
+    for launch in ("FORWARD", "BACKWARD", "SHOOTING", "SCAN") if block else ():
+        setattr(_gpu, launch, getattr(_gpu, launch)._replace(block=block))
     made: list[dict[str, Any]] = []
     for module, kinds, words in (
         (kernels, TIME_ORDER, "time order"),
@@ -178,6 +182,7 @@ def main() -> None:
     )
     parser.add_argument("--cells", nargs="+", default=CELLS, help="such as para_gru(2)")
     parser.add_argument("--units", type=int, default=64)
+    parser.add_argument("--block", type=int, help="lanes of a program, 32 by default")
     parser.add_argument("--capability", type=int, default=90)
     parser.add_argument("--tree", type=Path, help="clone with links to kernels and datasets")
     options = parser.parse_args()
@@ -191,7 +196,7 @@ def main() -> None:
 
         print(f"Triton {triton.__version__}, sm_{options.capability}, float32, "
               f"{options.units} units\n")  # fmt: skip
-        rows = compile_all(options.cells, options.units, options.capability)
+        rows = compile_all(options.cells, options.units, options.capability, options.block)
     header = ["cell", "kernel", "warps", "registers", "spilled bytes", "instructions",
               "of a step", "loads", "stores", "barriers", "seconds"]  # fmt: skip
     print_table(header, rows)

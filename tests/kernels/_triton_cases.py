@@ -11,6 +11,7 @@ import pytest
 import torch
 import triton.language as tl
 import triton.runtime.interpreter as interpreter
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tsrnn.kernels import (
     Cell,
@@ -617,6 +618,42 @@ def test_a_warp_moves_whole_sectors(chunk, draw, monkeypatch):
         backend.scan_backward(given, states, *problem[3:], chunk)
     assert len(moved) > 100
     assert set(moved) == {4}
+
+
+class Launched(TorchDispatchMode):
+    """Names of torch's operators that launch a kernel of a GPU."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **kwargs or {})
+        name = function._schema.name.removeprefix("aten::")
+        # What makes an array without writing to it, which the test poisons, or is a view.
+        nothing = ("empty", "empty_like", "new_empty", "fill_", "promote_types")
+        if not (function.is_view or name in nothing):
+            self.names.append(name)
+        return result
+
+
+@pytest.mark.parametrize("lengths", [None, [12, 7]])
+def test_a_call_launches_little_beside_its_kernels(lengths, draw, monkeypatch):
+    cell = cells.para_rnn(2)
+    problem = draw(cell, 2, 12, 3, torch.float32)
+    given = Problem(cell, *problem[:3], lengths and torch.tensor(lengths))
+    backend.shooting(given, 3, 2, TOLERANCE)  # which traces the cell
+    results_of(cell, problem, given.lengths)
+    monkeypatch.setattr(interpreter.GridExecutor, "__call__", lambda *args, **kwargs: None)
+    with Launched() as launched:
+        states, _ = backend.forward(given)
+        backend.shooting(given, 3, 2, TOLERANCE)
+    assert not launched.names
+    g_states = states[:, :, :1].clone()
+    with Launched() as launched:
+        backend.backward(given, states, g_states, None)
+        backend.scan_backward(given, states, states, None, 3)
+    assert launched.names == ["sum", "sum"]  # of the gradients of parameters
 
 
 @pytest.fixture
