@@ -22,6 +22,7 @@ it, and the next begins, unless the device no longer answers. ``--sections`` cho
 - ``training``: steps of Adam on a batch of pixels one by one, as of psMNIST, beside torch's layers,
   in float32 and under autocast, with the most memory that was taken.
 - ``peers``: kernels of other packages, which lie in folders that ``--peers`` names.
+- ``figures``: timings and memory of Danieli et al. by length and width.
 - ``tuning``: launch parameters of the kernels, and lanes of those in chunks.
 
 ``--rehearse`` runs the same rows with tiny shapes on the CPU; with ``TRITON_INTERPRET=1`` by
@@ -38,6 +39,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import _gpu_figures
 import _gpu_peers
 import torch
 from _recurrences import Problem, draw, needed_backward, results
@@ -48,7 +50,9 @@ SHAPES = [(64, 512, 1024), (256, 128, 128), (8, 16384, 128), (1, 131072, 64)]
 REPLAYS = 5  # between two events, so that the launch of a graph is hidden behind the one before
 DTYPES = (torch.float32, torch.float64, torch.bfloat16)
 SOME = ("para_rnn_tanh_2", "para_gru_2", "lru")  # checked in all of them: each is a compilation
-SECTIONS = ("check", "speed", "layers", "matrices", "loop", "training", "peers", "tuning")
+SECTIONS = (
+    "check", "speed", "layers", "matrices", "loop", "training", "peers", "figures", "tuning"
+)  # fmt: skip
 MATRICES = [(64, 512, 64), (64, 512, 128), (512, 512, 64), (2048, 128, 128)]  # (B, T, d)
 CATALOGUE = [
     cells.para_rnn(1), cells.para_rnn(2), cells.para_rnn(4), cells.para_gru(1), cells.para_gru(2),
@@ -100,6 +104,16 @@ class Bench:
         stop.record()
         torch.cuda.synchronize()
         return start.elapsed_time(stop) / repeats
+
+    def peak_mb(self, work: Callable[[], object]) -> float:
+        """Megabytes that a call takes at most beside what is there before it."""
+        if self.rehearse:
+            return 0.0
+        torch.cuda.synchronize()
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        work()
+        return 1e-6 * (torch.cuda.max_memory_allocated() - before)
 
     def graph_ms(self, works: list[Callable[[], object]]) -> float:
         """Milliseconds of a call among those that a graph replays one after the other."""
@@ -353,11 +367,8 @@ def training(bench: Bench) -> None:
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
 
-        if not bench.rehearse:
-            torch.cuda.reset_peak_memory_stats()
         ms = bench.queue_ms(step)
-        peak = 0 if bench.rehearse else torch.cuda.max_memory_allocated()
-        return [f"{ms:.2f}", f"{60e3 / ms / (60_000 / batch):.1f}", f"{1e-6 * peak:.0f}"]
+        return [f"{ms:.2f}", f"{60e3 / ms / (60_000 / batch):.1f}", f"{bench.peak_mb(step):.0f}"]
 
     header = ["layer", "ms a step", "epochs of 60,000 images a minute", "peak MB"]
     print_rows("Training on (128, 784, 1), 128 units", header, (
@@ -370,6 +381,11 @@ def training(bench: Bench) -> None:
 def peers(bench: Bench) -> None:
     """Other people's kernels."""
     print_rows("Kernels of other packages", _gpu_peers.HEADER, _gpu_peers.rows(bench))
+
+
+def figures(bench: Bench) -> None:
+    """Engines by length and width."""
+    print_rows("Figures 2, 5, 6 and 9", _gpu_figures.HEADER, _gpu_figures.rows(bench))
 
 
 def loop(bench: Bench) -> None:
@@ -474,7 +490,8 @@ def main() -> None:
     bench = Bench(options.rehearse)
     for section in options.sections:
         run = {"check": check, "speed": speed, "layers": layers, "matrices": matrices, "loop": loop,
-               "training": training, "peers": peers, "tuning": tuning}[section]  # fmt: skip
+               "training": training, "peers": peers, "figures": figures,
+               "tuning": tuning}[section]  # fmt: skip
         run(bench)
 
 

@@ -255,6 +255,8 @@ def _differentiate(
         g_inputs, g_params, g_initial = gradients
     else:
         plain = not torch.compiler.is_compiling() and type(g_states) is Tensor
+        if g_final is None and not plain:  # the operator takes tensors
+            g_final = torch.zeros_like(initial)
         g_inputs, g_params, g_initial = (
             _backward if plain else torch.ops.tsrnn.recurrence_backward
         )(inputs, params, initial, lengths, states, g_states, g_final, ctx.cell, ctx.engine)
