@@ -4,11 +4,14 @@ None is part of this project: a row whose package is not on the path says so. Th
 
 - accelerated-scan (MIT): x_t = a_t x_{t-1} + b_t, on (B, C, T);
 - fla-core (MIT): the same with a_t = exp(g_t), HGRN's, in time order and in chunks;
-- flashrnn (Apache 2.0): Elman networks, GRU and LSTM with full matrices, in bfloat16 or float32;
+- flashrnn (Apache 2.0): Elman networks and GRU with full matrices, a call with its changes of
+  layout; products of float32 are in TF32 there, ours are not; the GRU has no fused kernel;
 - pararnn, the code of Danieli et al. (2025): Newton's method for GRU with diagonal matrices, three
-  iterations in one kernel, compiled when it is installed.
+  iterations in one kernel, compiled when it is installed. Their kernel backward gives gradients of
+  the states alone, from which torch makes those of inputs and parameters: these are not in its
+  times, and are in ours.
 
-A row checks first that both sides compute the same.
+A row checks first that both sides compute the same states.
 """
 
 from __future__ import annotations
@@ -49,7 +52,7 @@ def compared(bench: Any, runs: Runs) -> list[str]:
     mine, other = ours(), theirs()
     difference = float((mine.detach().float() - other.detach().float()).abs().max())
     size = float(mine.detach().float().abs().max())
-    if not difference <= 0.05 * size:
+    if not difference <= 1e-2 * size:  # of products in TF32
         raise ValueError(f"states differ by {difference:.1e} of {size:.1e}")
     g_mine, g_other = torch.randn_like(mine), torch.randn_like(other)
     times = []
@@ -75,14 +78,9 @@ def _linear(device: str, batch: int, steps: int, width: int) -> tuple[Any, Tenso
     inputs = _leaf(torch.stack([decay.exp(), b], 2))
     empty = inputs.new_empty(0, width)
     return (
-        lambda: recurrence(affine(1), inputs, empty, engine=_engine(batch, steps, width))[0],
+        lambda: recurrence(affine(1), inputs, empty)[0],
         inputs, decay, b,
     )  # fmt: skip
-
-
-def _engine(batch: int, steps: int, width: int) -> str:
-    """In time order where there are lanes enough, as "auto" decides."""
-    return "sequential" if batch * width > 8192 or steps < 4096 else "scan"
 
 
 def accelerated_scan(device: str, *shape: int) -> Runs:
@@ -148,16 +146,17 @@ def flash_gru(device: str, *shape: int) -> Runs:
     bias = _leaf(u.new_zeros(4, 1, d))
     return (
         lambda: recurrence(cell, u, w)[0],
-        lambda: run(wx, matrices, bias, function="gru", **_flash(device))[0][0].transpose(2, 3),
+        lambda: run(wx, matrices, bias, function="gru", **_flash(device, "cuda"))[0][0].transpose(
+            2, 3
+        ),
         [u, w],
         [wx, matrices, bias],
     )
 
 
-def _flash(device: str) -> dict[str, str]:
+def _flash(device: str, backend: str = "cuda_fused") -> dict[str, str]:
     """Options of flashrnn: its own loop in torch where there is no device."""
-    backend = "vanilla" if device == "cpu" else "cuda_fused"
-    return {"backend": backend, "dtype": "float32"}
+    return {"backend": "vanilla" if device == "cpu" else backend, "dtype": "float32"}
 
 
 def pararnn_gru(device: str, *shape: int) -> Runs:

@@ -6,18 +6,18 @@ compiler and Python's headers to launch kernels. It wants a clone with links ``t
 ``TSRNN_CACHE_DIR`` to a folder. Rows print as they come; one that fails prints what was wrong with
 it, and the next begins, unless the device no longer answers. ``--sections`` chooses among
 
-- ``check``: states and gradients of every cell and engine beside the loop in float64, in units in
+- ``check``: states and gradients of cells and engines beside the loop in float64, in units in
   the last place of the largest value.
 - ``speed``: ParaRNN, ParaGRU, ParaLSTM and the LRU at four shapes. "Kernels" are replayed as a
   graph of calls on as many inputs as together outgrow the second cache twice, whose results are
   kept, timed by events; a "call" is timed from the host, as a user makes it. The floor is the time
   to copy the bytes that have to move at the rate of this device: forward reads u and writes h,
   backward reads h and its gradient, and u where gates are computed again, and writes the gradient
-  of u.
+  of u. States that are small enough may still be in the second cache when they are read.
 - ``layers``: layers of the package, their input projection included, beside torch.nn.RNN, GRU and
   LSTM, which have full matrices, forward and backward.
-- ``matrices``: recurrences with full matrices beside torch.nn.RNN and GRU, which are the same:
-  matrices in registers, and read again at every step.
+- ``matrices``: networks with full matrices beside torch.nn.RNN and GRU holding the same numbers:
+  matrices in registers where they fit, and read again at every step.
 - ``loop``: cells beside the same step in torch, called step by step, as it is and compiled.
 - ``training``: steps of Adam on a batch of pixels one by one, as of psMNIST, beside torch's layers,
   in float32 and under autocast, with the most memory that was taken.
@@ -45,8 +45,10 @@ import torch
 from _recurrences import Problem, draw, needed_backward, results
 
 from tsrnn.kernels import Cell, _autograd, _backend, _time_parallel, cells, recurrence
+from tsrnn.kernels._reference import is_small
 
 SHAPES = [(64, 512, 1024), (256, 128, 128), (8, 16384, 128), (1, 131072, 64)]
+TORCH: dict[str, Any] = {"rnn": torch.nn.RNN, "gru": torch.nn.GRU, "lstm": torch.nn.LSTM}
 REPLAYS = 5  # between two events, so that the launch of a graph is hidden behind the one before
 DTYPES = (torch.float32, torch.float64, torch.bfloat16)
 SOME = ("para_rnn_tanh_2", "para_gru_2", "lru")  # checked in all of them: each is a compilation
@@ -58,6 +60,7 @@ CATALOGUE = [
     cells.para_rnn(1), cells.para_rnn(2), cells.para_rnn(4), cells.para_gru(1), cells.para_gru(2),
     cells.para_lstm(1), cells.para_lstm(2), cells.newton_gru(), cells.newton_lstm(),
     cells.newton_lstm(2), cells.lem(), cells.lem(2), cells.linear(2), cells.lru(),
+    cells.para_rnn(64), cells.para_gru(64), cells.lem(40), cells.para_lstm(128),
 ]  # fmt: skip
 
 
@@ -176,6 +179,8 @@ def print_rows(
 
 
 def engines_of(cell: Cell) -> list[str]:
+    if not is_small(cell):
+        return ["dense"]
     parallel = "scan" if _autograd.is_linear(cell) else "shooting"
     return ["sequential", parallel] if cell.n <= 4 else ["sequential"]
 
@@ -184,7 +189,7 @@ def check(bench: Bench) -> None:
     """Errors of every cell and engine."""
 
     def row(cell: Cell, engine: str, dtype: torch.dtype) -> list[str]:
-        batch, steps, units = bench.shape(3, 300, 33)
+        batch, steps, units = bench.shape(3, 300, 33 if is_small(cell) else 1)
         problem = draw(cell, batch, steps, units)
         # Rounded first: the loop gets the numbers that the kernels get.
         rounded = tuple(t.to(dtype) for t in problem)
@@ -268,9 +273,7 @@ def layers(bench: Bench) -> None:
         times = []
         for layer in (
             ParaRNN(width, width, cell=kind),
-            {"rnn": torch.nn.RNN, "gru": torch.nn.GRU, "lstm": torch.nn.LSTM}[kind](
-                width, width, batch_first=True
-            ),
+            TORCH[kind](width, width, batch_first=True),
         ):
             layer.to(bench.device)
 
@@ -295,7 +298,7 @@ def matrices(bench: Bench) -> None:
     def row(kind: str, shape: tuple[int, int, int], resident: int) -> list[str]:
         batch, steps, d = bench.shape(*shape)
         cell = cells.para_rnn(d) if kind == "rnn" else cells.para_gru(d, reset_after=True)
-        layer = {"rnn": torch.nn.RNN, "gru": torch.nn.GRU}[kind](1, d, bias=False, batch_first=True)
+        layer = TORCH[kind](1, d, bias=False, batch_first=True)
         layer.to(bench.device)
         x = torch.randn(batch, steps, 1, device=bench.device)
         parameters = list(layer.parameters())
@@ -303,12 +306,12 @@ def matrices(bench: Bench) -> None:
         of_input, of_state = (p.detach().chunk(cell.m // d) for p in parameters)
         if kind == "gru":
             of_input, of_state = ((-p[1], p[0], p[2]) for p in (of_input, of_state))
-        u = torch.nn.functional.linear(x, torch.cat(of_input))[..., None].requires_grad_()
+        v = torch.cat(of_input).requires_grad_()
         w = torch.cat([p.flatten() for p in of_state])[:, None].requires_grad_()
         usual, dense.RESIDENT_SEQUENCES = dense.RESIDENT_SEQUENCES, resident
 
         def ours() -> torch.Tensor:
-            return recurrence(cell, u, w)[0]
+            return recurrence(cell, torch.nn.functional.linear(x, v)[..., None], w)[0]
 
         def theirs() -> torch.Tensor:
             output: torch.Tensor = layer(x)[0]
@@ -322,7 +325,7 @@ def matrices(bench: Bench) -> None:
                 for work in (
                     ours,
                     theirs,
-                    lambda: torch.autograd.grad(ours(), [u, w], gradient[..., None]),
+                    lambda: torch.autograd.grad(ours(), [v, w], gradient[..., None]),
                     lambda: torch.autograd.grad(theirs(), parameters, gradient),
                 )
             ]
@@ -335,7 +338,7 @@ def matrices(bench: Bench) -> None:
     header = ["network, (B, T, d), matrices", "ours us", "torch.nn", "and backward", "torch.nn",
               "ratio", "ratio", "Tflop/s forward", "largest difference"]  # fmt: skip
     print_rows("Full matrices, microseconds of a call among many", header, (
-        (f"{kind}, {shape}, {'in registers' if resident else 'read at every step'}",
+        (f"{kind}, {shape}, {'in registers if they fit' if resident else 'read at every step'}",
          lambda k=kind, s=shape, r=resident: row(k, s, r))
         for kind in ("rnn", "gru") for shape in MATRICES for resident in (2**20, 0)
     ))  # fmt: skip
@@ -348,11 +351,7 @@ def training(bench: Bench) -> None:
     def row(kind: str, *, ours: bool, autocast: bool) -> list[str]:
         batch, steps, width = bench.shape(128, 784, 128)
         layer: Any = (
-            ParaRNN(1, width, cell=kind)
-            if ours
-            else {"rnn": torch.nn.RNN, "gru": torch.nn.GRU, "lstm": torch.nn.LSTM}[kind](
-                1, width, batch_first=True
-            )
+            ParaRNN(1, width, cell=kind) if ours else TORCH[kind](1, width, batch_first=True)
         )
         head = torch.nn.Linear(width, 10)
         model = torch.nn.ModuleList([layer, head]).to(bench.device)
@@ -486,6 +485,7 @@ def main() -> None:
         _backend.DTYPES["cpu"] = _backend.DTYPES["cuda"]
         _time_parallel.SHORTEST_CHUNK = 3
     sys.path += options.peers
+    torch.backends.cudnn.allow_tf32 = False  # torch's layers are to compute in float32 as well
     torch.manual_seed(0)
     bench = Bench(options.rehearse)
     for section in options.sections:

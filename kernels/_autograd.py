@@ -10,6 +10,7 @@ is asked for, it runs as one, so that derivatives of every order follow.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -149,6 +150,9 @@ def _forward(
         engine = best_engine(problem.cell, inputs, params)
     with in_given_dtypes(inputs.device):
         states, final, convergence = ENGINES[engine].forward(problem)
+    if convergence is not None:
+        residual = convergence.residual.to(inputs.dtype)
+        convergence = replace(convergence, residual=residual)
     return states.contiguous(), final.contiguous(), convergence
 
 
@@ -160,9 +164,9 @@ def _operator(
 
 
 def _parts(convergence: Convergence | None, initial: Tensor) -> Results:
-    """Tensors of a convergence, numbers in the dtype of the states."""
+    """Tensors of a convergence."""
     it = Convergence.exact(initial) if convergence is None else convergence
-    return it.passes, it.residual.to(initial.dtype), it.fell_back
+    return it.passes, it.residual, it.fell_back
 
 
 def _backward(
@@ -178,8 +182,8 @@ def _backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     if engine == "auto":
         engine = best_engine(cell_of(cell), inputs, params)
-    # Kernels take gradients of the first fields alone; those of a GPU, which wait for a kernel that
-    # writes zeros, no gradient of the final state where it has none.
+    # Kernels in time order, and all of a GPU, take gradients of the first fields alone; those of a
+    # GPU also None for one of the final state that is zero, which saves a launch.
     on_gpu = inputs.device.type == "cuda" and engine != "newton"
     if not (engine == "sequential" or on_gpu):
         g_states = of_all_fields(g_states, states)
@@ -218,7 +222,7 @@ def _fake_backward(
     lengths: Tensor | None,
     states: Tensor,
     g_states: Tensor,
-    g_final: Tensor,
+    g_final: Tensor | None,
     cell: str,
     engine: str,
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -255,8 +259,6 @@ def _differentiate(
         g_inputs, g_params, g_initial = gradients
     else:
         plain = not torch.compiler.is_compiling() and type(g_states) is Tensor
-        if g_final is None and not plain:  # the operator takes tensors
-            g_final = torch.zeros_like(initial)
         g_inputs, g_params, g_initial = (
             _backward if plain else torch.ops.tsrnn.recurrence_backward
         )(inputs, params, initial, lengths, states, g_states, g_final, ctx.cell, ctx.engine)
@@ -346,7 +348,7 @@ _library.define(
     f"recurrence({_ARGUMENTS}, str cell, str engine) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
 )
 _library.define(
-    f"recurrence_backward({_ARGUMENTS}, Tensor states, Tensor g_states, Tensor g_final, "
+    f"recurrence_backward({_ARGUMENTS}, Tensor states, Tensor g_states, Tensor? g_final, "
     "str cell, str engine) -> (Tensor, Tensor, Tensor)"
 )
 for _name, _run, _fake in (

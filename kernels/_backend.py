@@ -2,8 +2,8 @@
 
 A backend is a module with two functions on tensors, without autograd: ``forward(problem,
 keep=True)`` and ``backward(problem, states, g_states, g_final, only_initial=False)``, both in time
-order, lanes in parallel. Of `g_states` the fields may be the first of the states' alone, which the
-others have no gradient beside. One that has ``shooting`` and ``scan_backward`` runs chunks of time
+order, lanes in parallel. `g_states` may have the first of the states' fields alone: the others have
+no gradient then. One that has ``shooting`` and ``scan_backward`` runs chunks of time
 by kernels of its own, and takes None for a `g_final` of zeros.
 """
 

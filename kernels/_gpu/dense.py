@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -19,11 +19,11 @@ from tsrnn.kernels._matrix_form import BlockStep, MatrixForm, block_step
 from tsrnn.kernels._problem import Problem
 
 LARGEST = 256  # units whose vectors a program keeps in registers
-PREFETCHED = 6  # matrices whose tiles shared memory has room for, there and back
+PREFETCHED = 6  # products whose tiles are on their way at a time: shared memory has room for them
 # First guesses, not yet timed on a device. Numbers of matrices that stay in registers, of four
 # bytes: 192 KB of the 256 that a multiprocessor has forward, 96 backward, where more else is kept.
 RESIDENT = {"forward": 49152, "backward": 24576}
-RESIDENT_SEQUENCES = 1024  # beyond, several sequences share what a program reads of a matrix
+RESIDENT_SEQUENCES = 1024  # beyond, those of a unit share what a program reads of a matrix
 NUMBERS_OF_A_THREAD = 48  # of matrices in registers, if there are threads enough
 MOST_WARPS = 8
 # Sequences of a program that reads matrices at every step: as many as a matrix product of bfloat16
@@ -44,7 +44,7 @@ def forward(problem: Problem) -> tuple[Tensor, Tensor]:
     final = torch.empty_like(stacked.initial)
     step = functions(stacked.form, problem.inputs.dtype).step
     stacked.launch(
-        "forward", [False], [states, final], plan_of(stacked.form).forward,
+        "forward", [states, final], plan_of(stacked.form).forward,
         STEP=step, M=len(stacked.form.inputs),
     )  # fmt: skip
     return stacked.units_last(states), stacked.units_last(final)
@@ -64,14 +64,15 @@ def backward(
     known = {"h": old, "s": states, "u": stacked.inputs}
     if back.before:
         products = [stacked.product(known, product) for product in back.before]
-        stacked = stacked._replace(inputs=torch.cat([stacked.inputs, *products], 2))
+        given = stacked.inputs.to(products[0].dtype)
+        stacked = stacked._replace(inputs=torch.cat([given, *products], 2))
     kept = [x for kind in back.kept for x in back.program.results[kind]]
     g_rows = inputs.new_empty(*states.shape[:2], m + len(kept) * d)
     n_vectors = len(stacked.form.vectors)
     g_vectors = inputs.new_empty(len(states), n_vectors * d, dtype=wide(inputs.dtype))
     g_initial = torch.empty_like(stacked.initial)
     stacked.launch(
-        "backward", [False, True],
+        "backward",
         [states, g_states, None if g_final is None else units_first(g_final), g_rows, g_vectors,
          g_initial],
         back.program, VJP=functions(stacked.form, inputs.dtype).vjp,
@@ -117,20 +118,24 @@ class _Stacked(NamedTuple):
         """(K * B, ...) to (B, ..., K)."""
         return units_last(x, self.units, self.batch)
 
-    def matrices(self, width: int, *, transposed: bool) -> Tensor:
-        """Matrices (K, matrices, D, D), their rows the units that they take, or give."""
+    def matrices(self, width: int, *, back: bool) -> Tensor:
+        """Matrices (K, matrices, D, D) whose rows are summed over: what they take, or give."""
         matrices, _ = BlockStep(self.form, self.d).split(self.params)
-        matrices = matrices if transposed else matrices.mT
+        matrices = matrices if back else matrices.mT
         missing = width - self.d
         return pad(matrices.transpose(0, 1), (0, missing, 0, missing)).contiguous()
 
     def product(self, known: Mapping[str, Tensor], product: Product) -> Tensor:
-        """Products (K * B, T, matrices * d) of a stored vector of all steps with some matrices."""
+        """Products (K * B, T, matrices * d) of a stored vector of all steps with some matrices.
+
+        In the precision of arithmetic, as they are forward.
+        """
         matrices, _ = BlockStep(self.form, self.d).split(self.params)
         name = str(product.operands[0])
         x = self.by_units(vector(known[name[0]], int(name[1:]), self.d))
         chosen = torch.cat([matrices[i] for i in product.matrices], 1)
-        return (x @ chosen.mT).view(*self.inputs.shape[:2], chosen.shape[1])
+        dtype = wide(x.dtype)
+        return (x.to(dtype) @ chosen.to(dtype).mT).view(*self.inputs.shape[:2], chosen.shape[1])
 
     def by_units(self, x: Tensor) -> Tensor:
         """Vectors of all sequences and steps, (K * B, T, d) to (K, B * T, d)."""
@@ -139,34 +144,35 @@ class _Stacked(NamedTuple):
     def launch(
         self,
         kind: str,
-        orders: Sequence[bool],
         tensors: list[Tensor | None],
         steps: Program,
         **options: Any,
     ) -> None:
-        """Run a kernel of a program of steps, on the current stream of the tensors' device.
-
-        `orders` has for each set of matrices that it takes whether they are transposed.
-        """
-        dtype, count = self.inputs.dtype, len(self.form.matrices)
+        """Run a kernel of a program of steps, on the current stream of the tensors' device."""
+        dtype, count = self.initial.dtype, len(self.form.matrices)
         if not self.batch:
             return
         width = max(16, 1 << (self.d - 1).bit_length())
-        words = sum(len(used) for used in _used(steps))
-        words *= width * width * (2 if dtype == torch.float64 else 1)
-        sequences = self.batch * self.units
-        weights = [self.matrices(width, transposed=order) for order in orders]
-        scratch = None
-        if words <= RESIDENT[kind] and sequences <= RESIDENT_SEQUENCES:
+        products = [product for phase in steps.phases for product in phase.products]
+        kept = {(number, p.transposed) for p in products for number in p.matrices}
+        words = len(kept) * width * width * (2 if dtype == torch.float64 else 1)
+        weights = [
+            self.matrices(width, back=back) if any(p.transposed == back for p in products) else None
+            for back in ((False,) if kind == "forward" else (False, True))
+        ]
+        scratch, sequences = None, self.batch * self.units
+        shared = self.batch >= BLOCK and sequences > RESIDENT_SEQUENCES
+        if words <= RESIDENT[kind] and not shared:
             block, programs, stages = 1, sequences, 1
             threads = max(2 * width, words // NUMBERS_OF_A_THREAD, 32)
             warps = min(MOST_WARPS, 1 << (-(-threads // 32) - 1).bit_length())
         else:
-            few = sequences < PROGRAMS * BLOCK and dtype != torch.bfloat16
-            block = SMALL_BLOCK if few else BLOCK
+            few = -(-self.batch // BLOCK) * self.units < PROGRAMS or self.batch <= SMALL_BLOCK
+            block = SMALL_BLOCK if few and dtype != torch.bfloat16 else BLOCK
             programs = -(-self.batch // block) * self.units
-            stages, warps = 2 if count <= PREFETCHED else 1, 4 if width <= 16 else 8
-            scratch = self.inputs.new_empty(programs, block, width)
+            multiplied = sum(len(product.matrices) for product in products)
+            stages, warps = 2 if multiplied <= PREFETCHED else 1, 4 if width <= 16 else 8
+            scratch = self.initial.new_empty(programs, block, width)
         # Triton launches on the current device, whatever the tensors' own.
         with torch.cuda.device_of(self.inputs):
             getattr(kernels, kind)[(programs,)](
@@ -176,15 +182,6 @@ class _Stacked(NamedTuple):
                 REAL=_REAL[dtype], BLOCK=block, D=width, PREFETCH=1, num_warps=warps,
                 num_stages=stages, **FUSION, **options,
             )  # fmt: skip
-
-
-def _used(steps: Program) -> tuple[set[int], set[int]]:
-    """Matrices that a program multiplies by, and those whose transposes it does."""
-    used: tuple[set[int], set[int]] = (set(), set())
-    products: list[Product] = [product for phase in steps.phases for product in phase.products]
-    for product in products:
-        used[product.transposed].update(product.matrices)
-    return used
 
 
 def _gradients_of_matrices(

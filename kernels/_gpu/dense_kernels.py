@@ -20,15 +20,15 @@ from tsrnn.kernels._gpu.kernels import (
     store_zeros,
 )
 
-# One compilation serves all sizes with the same D, and all alignments.
+# One compilation serves all sizes with the same D and the same launch, and all alignments.
 _SIZES = ["T", "B", "d", "K"]
 _FORWARD = ["inputs", "parameters", "initial", "lengths", "states", "final"]
 _BACKWARD = [
     "inputs", "parameters", "initial", "lengths", "states", "g_states", "g_final", "g_rows",
     "g_vectors", "g_initial",
 ]  # fmt: skip
-# Of a matrix, in shared memory at a time: all tiles on their way are 34 KB at most (d = 256 in
-# float64), where the smallest devices have 99.
+# Of a matrix, in shared memory at a time. Of up to six products, two tiles each are on their way,
+# 96 KB with what else there is, where the smallest devices have 99.
 TILE_BYTES = tl.constexpr(8192)
 
 
@@ -54,10 +54,10 @@ def multiply(x, weights, numbers: tl.constexpr, kept, scratch):
 
 @triton.jit
 def multiply_loaded(x, weights, numbers: tl.constexpr, kept, scratch):
-    """Products of an operand that is made of what has been loaded alone.
+    """Products of an operand that may be made of what has been loaded alone.
 
-    It is gathered, unit by unit where it is: the compiler would not move it between threads, but
-    load and compute it in all that multiply by it.
+    It is gathered, unit by unit where it is: the compiler would else not move it between threads,
+    but load and compute it in all that multiply by it.
     """
     if scratch is None:
         x = tl.gather(x, tl.arange(0, x.shape[1])[None, :], 1)
@@ -137,15 +137,26 @@ def _vectors(parameters, k, K, d, column, MATRICES: tl.constexpr, V: tl.constexp
 
 
 @triton.jit
-def _matrices(weights, T, MATRICES: tl.constexpr, D: tl.constexpr, REAL: tl.constexpr):
-    """Matrices of a unit in registers, as (1, D, D); what is not used is not read."""
-    # Plus zero, which the compiler does not know: were they aligned to it, a thread would read four
-    # columns at once and keep them, and sums over rows would go through more threads.
-    at = weights + tl.minimum(T, 0)
-    at += tl.arange(0, D)[None, :, None] * D + tl.arange(0, D)[None, None, :]
-    matrices = ()
-    for i in tl.static_range(MATRICES):
-        matrices += (tl.load(at + i * D * D).to(REAL),)
+def _matrices(
+    weights,
+    k,
+    T,
+    MATRICES: tl.constexpr,
+    D: tl.constexpr,
+    REAL: tl.constexpr,
+    RESIDENT: tl.constexpr,
+):
+    """Matrices of a unit: in registers, as (1, D, D), or where they are."""
+    if RESIDENT:
+        # Plus zero, which the compiler does not know: were they aligned to it, a thread would read
+        # four columns at once and keep them, and sums over rows would go through more threads.
+        at = weights + k * (MATRICES * D * D) + tl.minimum(T, 0)
+        at += tl.arange(0, D)[None, :, None] * D + tl.arange(0, D)[None, None, :]
+        matrices = ()
+        for i in tl.static_range(MATRICES):
+            matrices += (tl.load(at + i * D * D).to(REAL),)
+    else:
+        matrices = weights + k * (MATRICES * D * D)
     return matrices
 
 
@@ -177,10 +188,10 @@ def forward(
     k, b, column, length, limit, inside = _block(lengths, T, B, d, BLOCK, D)
     shortest, longest = _extremes(length, limit, T)
     w = _vectors(parameters, k, K, d, column, MATRICES, V, inside, REAL)
-    matrices = weights + k * (MATRICES * D * D)
-    if scratch is None:
-        matrices = _matrices(matrices, T, MATRICES, D, REAL)
-    else:
+    matrices = weights  # None where there is nothing to multiply
+    if weights is not None:
+        matrices = _matrices(weights, k, T, MATRICES, D, REAL, scratch is None)
+    if scratch is not None:
         scratch += tl.program_id(0).to(tl.int64) * (BLOCK * D)
     h = load(initial + b * (N * d) + column, d, inside, N, REAL)
     states_at = states + b * T * (N * d) + column
@@ -232,12 +243,12 @@ def backward(
     k, b, column, length, limit, inside = _block(lengths, T, B, d, BLOCK, D)
     shortest, longest = _extremes(length, limit, T)
     w = _vectors(parameters, k, K, d, column, MATRICES, V, inside, REAL)
-    matrices = weights + k * (MATRICES * D * D)
-    back = transposed + k * (MATRICES * D * D)
-    if scratch is None:
-        matrices = _matrices(matrices, T, MATRICES, D, REAL)
-        back = _matrices(back, T, MATRICES, D, REAL)
-    else:
+    matrices, back = weights, transposed  # None where there is nothing to multiply
+    if weights is not None:
+        matrices = _matrices(weights, k, T, MATRICES, D, REAL, scratch is None)
+    if transposed is not None:
+        back = _matrices(transposed, k, T, MATRICES, D, REAL, scratch is None)
+    if scratch is not None:
         scratch += tl.program_id(0).to(tl.int64) * (BLOCK * D)
     g = load_or_zeros(g_final, b * (N * d) + column, d, inside, N, REAL)
     last = b * T + (longest - 1).to(tl.int64)

@@ -2,9 +2,8 @@
 
 The functions take and give tuples of tensors of lanes. The kernels that call them over time
 are the same for all cells. Of a matrix form a vector is a tensor (sequences, units), and the
-functions alternate elementwise phases and matrix products, in the order that the engine of the CPU
-has. Triton reads a function's source from its file, and keeps the machine code it makes of it in a
-cache of its own.
+functions alternate elementwise phases and matrix products. Triton reads a function's source from
+its file, and keeps the machine code it makes of it in a cache of its own.
 """
 
 import ctypes
@@ -127,7 +126,8 @@ def form_source(form: MatrixForm, dtype: torch.dtype) -> str:
 class Backward(NamedTuple):
     """Backward pass of a form on a GPU: a program, and the products that come before it.
 
-    They are those of stored vectors, made at once for all steps; the program takes them as further
+    They are those of stored vectors, made at once for all steps, by torch: of float32 in the
+    precision that `torch.set_float32_matmul_precision` says. The program takes them as further
     inputs. `kept` are the results that it writes beside the gradients of inputs.
     """
 
@@ -272,7 +272,7 @@ class _Function:
         return f"{_CALLS[op.name]}({', '.join(args)})"
 
     def multiply(self, product: Product, *, loaded: bool) -> None:
-        """Write a matrix product; `loaded` says that operands are made of what is stored."""
+        """Write a matrix product; `loaded` says that its operand may be made of what is stored."""
         for out in product.outs:
             self._names[out] = self._distinct(out)
         outs = [self._names[out] for out in product.outs]

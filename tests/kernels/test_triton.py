@@ -169,6 +169,8 @@ def test_kernels_of_full_matrices_compile(resident, cell, dtype, pretend, draw, 
     for kernel in (dense_kernels.forward, dense_kernels.backward):
         first, second = kernel.made
         assert first is second  # not compiled again for other sizes
+    dense.backward(problem, states, states[:, :, :0], None)  # of nothing that is given
+    assert dense_kernels.backward.made[2] is not first
 
 
 @pytest.mark.parametrize("form", [cells.para_rnn, cells.para_gru, cells.para_lstm, cells.lem])
