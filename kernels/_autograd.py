@@ -2,9 +2,9 @@
 
 An engine is a module with two functions, ``forward(problem)``, which gives states, final state and
 convergence (None where nothing is iterated), and ``backward(problem, states, g_states, g_final)``.
-The backward pass of a recurrence
-is itself a recurrence, in the gradient of the state and backwards in time. Where a derivative of it
-is asked for, it runs as one, so that derivatives of every order follow.
+The backward pass of a recurrence is itself a recurrence, in the gradient of the state and backwards
+in time. Where a derivative of it is asked for, it runs as one, so that derivatives of every order
+follow.
 """
 
 from __future__ import annotations

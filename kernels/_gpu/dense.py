@@ -142,11 +142,7 @@ class _Stacked(NamedTuple):
         return x.unflatten(0, (self.units, self.batch)).flatten(1, 2)
 
     def launch(
-        self,
-        kind: str,
-        tensors: list[Tensor | None],
-        steps: Program,
-        **options: Any,
+        self, kind: str, tensors: list[Tensor | None], steps: Program, **options: Any
     ) -> None:
         """Run a kernel of a program of steps, on the current stream of the tensors' device."""
         dtype, count = self.initial.dtype, len(self.form.matrices)
@@ -178,9 +174,8 @@ class _Stacked(NamedTuple):
             getattr(kernels, kind)[(programs,)](
                 self.inputs, self.params, self.initial, self.lengths, *weights, scratch, *tensors,
                 self.inputs.shape[1], self.batch, self.d, self.units, N=len(self.form.states),
-                V=len(self.form.vectors), MATRICES=count,
-                REAL=_REAL[dtype], BLOCK=block, D=width, PREFETCH=1, num_warps=warps,
-                num_stages=stages, **FUSION, **options,
+                V=len(self.form.vectors), MATRICES=count, REAL=_REAL[dtype], BLOCK=block, D=width,
+                PREFETCH=1, num_warps=warps, num_stages=stages, **FUSION, **options,
             )  # fmt: skip
 
 
