@@ -93,11 +93,14 @@ def test_newton_on_every_step(cell, on_device, check):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_every_cell_in_other_precisions(cell, dtype, on_device, check):
+    check(cell, contracting(on_device(cell, 3, 9, UNITS, dtype)), "sequential")
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("cell", SOME, ids=lambda cell: cell.name)
-def test_other_precisions_and_no_lengths(cell, dtype, on_device, check):
-    problem = contracting(on_device(cell, 3, 200, UNITS, dtype))
-    for engine in ("sequential", parallel_engine(cell)):
-        check(cell, problem, engine)
+def test_chunks_of_time_in_other_precisions(cell, dtype, on_device, check):
+    check(cell, contracting(on_device(cell, 3, 200, UNITS, dtype)), parallel_engine(cell))
 
 
 @pytest.mark.parametrize("steps", [8192, 16384])
