@@ -118,7 +118,6 @@ TRIALS: dict[str, dict[str, Any]] = {  # what was tried on the defaults, and on 
     "one small layer": {"hidden_size": 16, "n_layers": 1},
     "no second training": {"refit": False},
     "no linear path": {"linear_path": False},
-    "joint": {"multivariate": "joint"},
     "ParaRNN, stable": PAPER | {"init": "stable"},
     "ParaRNN, standardised only": PAPER | {"local_level": False},
 }

@@ -175,7 +175,7 @@ class _Stacked(NamedTuple):
                 self.inputs, self.params, self.initial, self.lengths, *weights, scratch, *tensors,
                 self.inputs.shape[1], self.batch, self.d, self.units, N=len(self.form.states),
                 V=len(self.form.vectors), MATRICES=count, REAL=_REAL[dtype], BLOCK=block, D=width,
-                PREFETCH=1, num_warps=warps, num_stages=stages, **FUSION, **options,
+                num_warps=warps, num_stages=stages, **FUSION, **options,
             )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ Interpreted kernels stay so for a whole process: these tests have one of their o
 
 import dataclasses
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -573,21 +574,23 @@ def test_programs_of_one_sequence(block, draw, assert_close, monkeypatch):
     agree([states, final, *gradients], expected, assert_close, 256.0)
 
 
-@pytest.mark.parametrize("fields", [0, 2])
-@pytest.mark.parametrize("chunk", [None, 2])
-def test_gradients_that_are_not_given_are_zero(fields, chunk, draw, assert_close):
-    """Of the first fields of the states alone, and none of the final state."""
-    cell, lengths = cells.para_lstm(2), torch.tensor([5, 3])
-    problem = draw(cell, 2, 5, 3, torch.float32)
+def check_not_given(cell, problem, fields, backward, assert_close):
+    """Give gradients of the first fields of the states alone, and none of the final state."""
+    lengths = torch.tensor([5, 3])
     problem.g_states[:, :, fields:] = 0.0
     problem.g_final[:] = 0.0
     states, final, *expected = expected_of(cell, problem, lengths)
-    given, g_states = Problem(cell, *problem[:3], lengths), problem.g_states[:, :, :fields]
-    if chunk is None:
-        gradients = backend.backward(given, states, g_states, None)
-    else:
-        gradients = backend.scan_backward(given, states, g_states, None, chunk)
+    given = Problem(cell, *problem[:3], lengths)
+    gradients = backward(given, states, problem.g_states[:, :, :fields], None)
     agree([states, final, *gradients], [states, final, *expected], assert_close, 256.0)
+
+
+@pytest.mark.parametrize("fields", [0, 2])
+@pytest.mark.parametrize("chunk", [None, 2])
+def test_gradients_that_are_not_given_are_zero(fields, chunk, draw, assert_close):
+    backward = backend.backward if chunk is None else partial(backend.scan_backward, chunk=chunk)
+    cell = cells.para_lstm(2)
+    check_not_given(cell, draw(cell, 2, 5, 3, torch.float32), fields, backward, assert_close)
 
 
 @pytest.mark.parametrize("chunk", [None, 5])
@@ -837,14 +840,8 @@ def test_nan_stays_in_its_sequence_and_block(draw):
 @pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("fields", [0, 3])
 def test_gradients_of_vectors_that_are_not_given_are_zero(fields, draw, assert_close):
-    cell, lengths = cells.para_lstm(3), torch.tensor([3, 1])
-    problem = draw(cell, 2, 3, 2, torch.float32)
-    problem.g_states[:, :, fields:] = 0.0
-    problem.g_final[:] = 0.0
-    states, final, *expected = expected_of(cell, problem, lengths)
-    given, g_states = Problem(cell, *problem[:3], lengths), problem.g_states[:, :, :fields]
-    gradients = dense.backward(given, states, g_states, None)
-    agree([states, final, *gradients], [states, final, *expected], assert_close, 256.0)
+    cell = cells.para_lstm(3)
+    check_not_given(cell, draw(cell, 2, 5, 2, torch.float32), fields, dense.backward, assert_close)
 
 
 @pytest.mark.usefixtures("place")
