@@ -1,9 +1,11 @@
 # Every target sets up .venv by itself. Another interpreter: make PYTHON=python3.12 test
 # More options for pip (a package index, say): make PIP_OPTIONS='...' test
 # Tests one after the other, in one process: make WORKERS=0 test
+# Documentation without the output of the examples: make EXAMPLES=0 docs
 PYTHON ?= python3
 PIP_OPTIONS ?=
 WORKERS ?= 2
+EXAMPLES ?= 1
 
 BIN := .venv/bin
 PIP := python -m pip install -qq --disable-pip-version-check $(PIP_OPTIONS)
@@ -14,12 +16,13 @@ OTHER_PYTHONS ?= python3.11 python3.12 python3.13
 SOURCES := tsrnn kernels datasets tests examples benchmarks
 BENCHMARKS = $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 
-.PHONY: help demo test test-lowest bench docs lint bytecode dist smoke clean
+.PHONY: help demo test examples test-lowest bench docs lint bytecode dist smoke clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo    set up .venv and run examples/01_quickstart.py'
-	@echo 'make test    run the tests'
+	@echo 'make test    run the tests, but for the examples'
+	@echo 'make examples  run the examples and check what they print'
 	@echo 'make lint    check style, format and types'
 	@echo 'make bench   run the benchmarks one after the other; of long ones, print the kept results'
 	@echo 'make docs    build the documentation into docs/_build/html'
@@ -34,7 +37,10 @@ demo: .venv/.installed
 	$(BIN)/python examples/01_quickstart.py
 
 test: .venv/.installed
-	$(PYTEST)
+	$(PYTEST) -m 'not example'
+
+examples: .venv/.installed
+	$(PYTEST) -m example tests/test_examples.py
 
 test-lowest: .venv-lowest/.installed
 	OMP_NUM_THREADS=1 $(LOWEST)/pytest -q -n $(WORKERS) --dist worksteal -p no:cacheprovider -m 'not slow' $(ON_LOWEST)
@@ -54,7 +60,8 @@ bench: .venv/.installed
 
 # Examples run two at a time, a thread each.
 docs: .venv/.installed-docs
-	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -b html \
+		-D plot_gallery=$(EXAMPLES) docs docs/_build/html
 	@echo 'docs/_build/html/index.html'
 
 bytecode:

@@ -1,4 +1,4 @@
-"""The examples run and say what they promise; the first, which takes longer, compiles."""
+"""Every example runs and prints what it promises."""
 
 import os
 import re
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.example
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
@@ -32,12 +33,22 @@ def number(pattern, text):
     return float(match[1])
 
 
-def test_every_example_compiles():
-    for path in sorted(EXAMPLES.glob("*.py")):
-        compile(path.read_text(encoding="utf-8"), str(path), "exec")
+def rmse(model, text):
+    """The first root mean squared error that a table gives for a model."""
+    return number(rf"{model} +(\d\.\d+)", text)
 
 
-@pytest.mark.slow
+def test_forecasts_of_three_data_sets_beat_the_seasonal_naive(tmp_path):
+    said = output_of("01_quickstart.py", tmp_path)
+    for table in said.split("Errors in ")[1:]:
+        assert rmse("ParaRNN", table) < rmse("seasonal naive", table)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "contributions.png",
+        "forecasts.png",
+        "memory.png",
+    }
+
+
 def test_updates_equal_a_new_pass_and_the_calendar_helps(tmp_path):
     said = output_of("02_exogenous_and_updates.py", tmp_path)
     assert number(r"updates against one pass .* differ by (\S+)", said) < 1e-4
@@ -47,7 +58,6 @@ def test_updates_equal_a_new_pass_and_the_calendar_helps(tmp_path):
     assert (tmp_path / "volume.png").stat().st_size > 0
 
 
-@pytest.mark.slow
 def test_a_known_wave_is_read_and_the_parts_sum_to_the_forecast(tmp_path):
     said = output_of("03_reading_a_network.py", tmp_path)
     assert "C-1: half-life 8.0, period 40.0 quarters" in said
@@ -57,7 +67,6 @@ def test_a_known_wave_is_read_and_the_parts_sum_to_the_forecast(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == pictures
 
 
-@pytest.mark.slow
 def test_own_cells_are_their_loop_and_forecast(tmp_path):
     said = output_of("04_own_cell.py", tmp_path)
     for cell in ("min_gru", "unicornn"):
@@ -68,7 +77,6 @@ def test_own_cells_are_their_loop_and_forecast(tmp_path):
     assert "to be saved, cell must be one by name" in said
 
 
-@pytest.mark.slow
 def test_a_killed_service_ends_as_one_in_peace(tmp_path):
     said = output_of("09_stream.py", tmp_path)
     assert number(r"(\d+) rows, \d+ ms each", said) == 19 * 3 + 3
@@ -79,7 +87,6 @@ def test_a_killed_service_ends_as_one_in_peace(tmp_path):
     assert (tmp_path / "stream.png").stat().st_size > 0
 
 
-@pytest.mark.slow
 def test_mlflow_forecasts_the_same_and_leaves_nothing(tmp_path):
     pytest.importorskip("mlflow", reason="the example is about MLflow")
     said = output_of("10_mlflow.py", tmp_path)
@@ -91,7 +98,6 @@ def test_mlflow_forecasts_the_same_and_leaves_nothing(tmp_path):
         assert not {path.name for path in folder.iterdir()} & {"mlruns", "mlartifacts", "mlflow.db"}
 
 
-@pytest.mark.slow
 def test_levels_of_a_hierarchy_add_up(tmp_path):
     pytest.importorskip("hierarchicalforecast", reason="the example is about reconciliation")
     said = output_of("12_hierarchies.py", tmp_path)
@@ -104,10 +110,42 @@ def test_levels_of_a_hierarchy_add_up(tmp_path):
     assert (tmp_path / "country.png").stat().st_size > 0
 
 
-@pytest.mark.slow
 def test_the_median_of_classical_models_beats_the_seasonal_naive(tmp_path):
     said = output_of("11_classical.py", tmp_path)
     assert "Combination of 4 forecasters, median of ETS" in said
     assert re.search(r"El Niño +ETS\(., N, A\)", said)
     assert number(r"median +(\d\.\d+)", said) < 0.7  # MASE
     assert (tmp_path / "classical.png").stat().st_size > 0
+
+
+def test_arma_and_garch_are_printed_as_pages(tmp_path):
+    said = output_of("05_arma_and_garch.py", tmp_path)
+    assert "Standard errors: QMLE sandwich of Hessian and scores." in said
+
+
+def test_correlations_over_time_are_drawn(tmp_path):
+    said = output_of("06_correlations_over_time.py", tmp_path)
+    assert number(r"starts that agree: (\d+)", said) >= 2
+    drawn = {"correlations_bekk.png", "correlations_dcc.png"}
+    assert {path.name for path in tmp_path.iterdir()} == drawn
+
+
+def test_comparisons_end_in_a_set_of_models_and_a_page(tmp_path):
+    said = output_of("07_compare_with_arma.py", tmp_path)
+    assert re.search(r"The 95 percent model confidence set holds .* of 4 models", said)
+    assert "GJR-GARCH is better than ARCH(1) at 5 percent." in said
+    assert (tmp_path / "compare_variance.html").stat().st_size > 0
+
+
+def test_bad_news_moves_the_variance_more_than_good_news(tmp_path):
+    said = output_of("08_news_impact.py", tmp_path)
+    after_fall, after_rise = (
+        number(rf"after a {move} of 4 percent (\d\.\d+)", said) for move in ("fall", "rise")
+    )
+    assert after_fall > after_rise
+    assert (tmp_path / "news_impact.png").stat().st_size > 0
+
+
+def test_no_example_is_left_out():
+    tested = set(re.findall(r'output_of\("(\d\d_\w+\.py)"', Path(__file__).read_text("utf-8")))
+    assert tested == {path.name for path in EXAMPLES.glob("[0-9]*.py")}
