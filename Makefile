@@ -1,11 +1,9 @@
 # Every target sets up .venv by itself. Another interpreter: make PYTHON=python3.12 test
 # More options for pip (a package index, say): make PIP_OPTIONS='...' test
 # Tests one after the other, in one process: make WORKERS=0 test
-# Documentation without the output of the examples: make EXAMPLES=0 docs
 PYTHON ?= python3
 PIP_OPTIONS ?=
 WORKERS ?= 2
-EXAMPLES ?= 1
 
 BIN := .venv/bin
 PIP := python -m pip install -qq --disable-pip-version-check $(PIP_OPTIONS)
@@ -16,7 +14,7 @@ OTHER_PYTHONS ?= python3.11 python3.12 python3.13
 SOURCES := tsrnn kernels datasets tests examples benchmarks
 BENCHMARKS = $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 
-.PHONY: help demo test examples test-lowest bench docs lint bytecode dist smoke clean
+.PHONY: help demo test examples test-lowest bench docs docs-check lint bytecode dist smoke clean
 .DEFAULT_GOAL := help
 
 help:
@@ -25,7 +23,8 @@ help:
 	@echo 'make examples  run the examples and check what they print'
 	@echo 'make lint    check style, format and types'
 	@echo 'make bench   run the benchmarks one after the other; of long ones, print the kept results'
-	@echo 'make docs    build the documentation into docs/_build/html'
+	@echo 'make docs    build the documentation into docs/_build/html, with the output of the examples'
+	@echo 'make docs-check  check pages and references without building them'
 	@echo 'make clean   remove what was built, but keep .venv'
 	@echo
 	@echo 'make test-lowest  run a part of the tests on the lowest versions allowed (.venv-lowest)'
@@ -60,9 +59,12 @@ bench: .venv/.installed
 
 # Examples run two at a time, a thread each.
 docs: .venv/.installed-docs
-	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -b html \
-		-D plot_gallery=$(EXAMPLES) docs docs/_build/html
+	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo 'docs/_build/html/index.html'
+
+# Reads all pages and resolves all references, but runs no example and writes no page.
+docs-check: .venv/.installed-docs
+	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -b dummy -D plot_gallery=0 docs docs/_build/check
 
 bytecode:
 	@for python in $(OTHER_PYTHONS); do \
