@@ -57,7 +57,7 @@ class TestDieboldMariano:
     @pytest.mark.parametrize(("loss", "criterion"), [("squared", "mse"), ("absolute", "mae")])
     def test_single_series_by_step_is_the_direct_call(self, loss, criterion):
         error = errors(1, 60, 4)
-        table = compare(framed(error), loss=loss, n_boot=10).diebold_mariano
+        table = compare(framed(error), loss=loss, dm_variance="bartlett", n_boot=10).diebold_mariano
         y = np.full(60, 5.0)
         for step in range(1, 5):
             lags = 0 if step == 1 else max(step - 1, 4)  # the cubic root of 60 is 3.9
@@ -68,11 +68,11 @@ class TestDieboldMariano:
                 )  # fmt: skip
                 found = row(table, step, a, b)
                 assert_test(found, wanted)
-                assert (found["n"], found["lags"], found["over"]) == (60, lags, "time")
+                assert (found["n"], found["bandwidth"], found["over"]) == (60, lags, "time")
 
     def test_all_steps_compare_the_mean_losses_of_windows(self):
         error = errors(1, 60, 4)
-        result = compare(framed(error), n_boot=10)
+        result = compare(framed(error), dm_variance="bartlett", n_boot=10)
         loss = (error[:, 0] ** 2).mean(axis=2)
         for (i, a), (j, b) in combinations(enumerate(MODELS), 2):
             wanted = diebold_mariano_test(
@@ -106,14 +106,47 @@ class TestDieboldMariano:
                                    (4, [0, 0, 0, 0, 1, 1]), (6, [0] * 6), (9, [0] * 6)],
     )  # fmt: skip
     def test_lags_come_from_the_overlap_of_windows(self, step_size, overlap):
-        table = compare(framed(errors(1, 30, 6), step_size), n_boot=10).diebold_mariano
-        lags = [row(table, step, "A", "B")["lags"] for step in [1, 2, 3, 4, 5, 6, "all"]]
-        assert lags == [max(k, 4) if k else 0 for k in [*overlap, overlap[-1]]]  # 30^(1/3) < 4
+        frame = framed(errors(1, 30, 6), step_size)
+        steps = [1, 2, 3, 4, 5, 6, "all"]
+        for variance, fewest in (("rectangular", 0), ("bartlett", 4)):  # 30^(1/3) < 4
+            table = compare(frame, dm_variance=variance, n_boot=10).diebold_mariano
+            found = [row(table, step, "A", "B") for step in steps]
+            for test, k in zip(found, [*overlap, overlap[-1]], strict=True):
+                replaced = test["variance"] != variance
+                lags = max(k, 4 if replaced else fewest) if k else 0
+                assert test["bandwidth"] == lags
+
+    def test_the_default_variance_is_the_published_one_and_what_is_not_positive_is_said(self):
+        error = errors(1, 30, 10, seed=4)
+        result = compare(framed(error), n_boot=10)
+        replaced = 0
+        for step in range(1, 11):
+            found = row(result.diebold_mariano, step, "A", "B")
+            d = error[0, 0, :, step - 1] ** 2 - error[1, 0, :, step - 1] ** 2
+            u = d - d.mean()
+            variance = (u @ u + 2 * sum(u[k:] @ u[:-k] for k in range(1, step))) / 30**2
+            if variance <= 0:
+                assert found["variance"] == "bartlett"
+                replaced += 1
+                continue
+            factor = (30 + 1 - 2 * step + step * (step - 1) / 30) / 30
+            assert found["statistic"] == pytest.approx(d.mean() / np.sqrt(variance / factor))
+            assert found["variance"] == "rectangular"
+        (note,) = [note for note in result.notes if "is not positive" in note]
+        number = (result.diebold_mariano["variance"] == "bartlett").sum()
+        assert replaced
+        assert note.startswith(f"In {number} of 33 tests")
+        same = compare(framed(error), dm_variance="cosines", n_boot=10)
+        assert not any("is not positive" in note for note in same.notes)
+        assert set(same.diebold_mariano["variance"]) == {"cosines"}
+        with pytest.raises(ValueError, match=r"dm_variance must be one of \('rectangular'"):
+            compare(framed(error), dm_variance="hac")
 
     @pytest.mark.parametrize(("n", "steps", "lags"), [(27, 2, 3), (28, 2, 4), (30, 10, 9)])
     def test_lags_are_the_cube_root_of_the_windows_or_more(self, n, steps, lags):
-        table = compare(framed(errors(1, n, steps)), n_boot=10).diebold_mariano
-        assert row(table, steps, "A", "B")["lags"] == lags
+        frame = framed(errors(1, n, steps))
+        table = compare(frame, dm_variance="bartlett", n_boot=10).diebold_mariano
+        assert row(table, steps, "A", "B")["bandwidth"] == lags
 
     def test_over_time_tests_the_series_of_scaled_means(self):
         error = errors(4, 30, 2)
@@ -136,7 +169,7 @@ class TestDieboldMariano:
             means = values.mean(axis=(2, 3))
             found = row(result.diebold_mariano, step, "A", "C")
             assert_test(found, stats.ttest_1samp(means[0] - means[2], 0))
-            assert (found["n"], found["lags"], found["over"]) == (25, 0, "series")
+            assert (found["n"], found["bandwidth"], found["over"]) == (25, 0, "series")
         assert any("err independently" in note for note in result.notes)
 
     def test_holm_adjusts_over_the_pairs_for_all_steps(self):

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from statsmodels.tsa.stattools import diebold_mariano_test
+import torch
 
 import tsrnn
 from tsrnn import ParaRNNForecaster
@@ -18,23 +18,17 @@ def daily(y):
     return pd.Series(y, pd.date_range("2000", periods=len(y), freq="D"), name="y")
 
 
-@pytest.mark.parametrize("overlap", [0, 3, 11])
-def test_statistics_are_those_of_statsmodels(overlap):
-    rng = np.random.default_rng(overlap)
-    first, second = rng.normal(size=(2, 120)).cumsum(1) ** 2
-    statistic, p_value = _gain.diebold_mariano(first - second, overlap)
-    lags = max(overlap, int(np.ceil(120 ** (1 / 3)))) if overlap else 0
-    theirs = diebold_mariano_test(
-        np.zeros(120), first, second, criterion=lambda _, loss: loss, lags=lags,
-        horizon=overlap + 1, harvey_adj=True,
-    )  # fmt: skip
-    assert statistic == pytest.approx(float(theirs.statistic))
-    assert p_value == pytest.approx(float(theirs.pvalue))
-
-
 def test_too_few_origins_and_no_variation_have_no_test():
-    assert np.isnan(_gain.diebold_mariano(np.ones(50), 0)).all()
-    assert np.isnan(_gain.diebold_mariano(np.arange(7.0), 0)).all()
+    """With a network whose errors are those of the linear path, or seven origins."""
+    rng = np.random.default_rng(0)
+    for origins, gain in ((50, 0.0), (7, rng.normal(size=7)), (8, rng.normal(size=8))):
+        losses, place = _gain.PartLosses(origins, 1), torch.arange(origins)
+        errors = 3.0 + torch.zeros(origins, 1, 1)
+        known = torch.ones_like(errors, dtype=torch.bool)
+        losses.add("linear path", place, errors, known)
+        losses.add("model", place, errors + torch.tensor(gain * np.ones(origins))[:, None, None], known)
+        tested = losses.tests().loc[("all", "model")]
+        assert np.isfinite(tested["p_value"]) == (origins == 8)
 
 
 def test_the_table_has_the_gains_of_the_validation_errors():

@@ -8,7 +8,6 @@ from tsrnn.contract._calibration import (
     Calibration,
     conformal_quantile,
     effective_number,
-    newey_west_lags,
 )
 from tsrnn.contract._checks import (
     check_fits,
@@ -24,6 +23,12 @@ from tsrnn.contract._checks import (
 )
 from tsrnn.contract._classical import Classical
 from tsrnn.contract._conformal import ClassicalModel, ConformalIntervals
+from tsrnn.contract._diebold_mariano import (
+    DM_VARIANCES,
+    DieboldMariano,
+    diebold_mariano,
+    newey_west_lags,
+)
 from tsrnn.contract._estimator import (
     Arguments,
     CommonArguments,
@@ -63,6 +68,9 @@ from tsrnn.contract._together import fit_panels_together, fit_together, most_fit
 from tsrnn.contract._warnings import IntervalWarning, recorded, warn_user
 
 __all__ = [
+    "DM_VARIANCES",
+    "DieboldMariano",
+    "diebold_mariano",
     "MOST_ERRORS",
     "MOST_STEPS",
     "OWN_ERRORS",

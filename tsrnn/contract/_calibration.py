@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -337,30 +336,3 @@ def _warn_of_steps(level: float, reliable: np.ndarray) -> None:
             "them, or ask for a lower level",
             IntervalWarning,
         )
-
-
-def newey_west_lags(overlap: int, n: int) -> int:
-    r"""Lags of the Bartlett kernel for n observations whose errors overlap.
-
-    None where forecasts do not overlap, else :math:`\max(\text{overlap}, \lceil n^{1/3} \rceil)`,
-    as statsmodels takes: with the overlap alone, the weights of the kernel would leave out part
-    of the variance however many observations there are.
-
-    Parameters
-    ----------
-    overlap : int
-        Steps by which neighbouring errors overlap.
-    n : int
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
-    >>> from tsrnn.contract import newey_west_lags
-    >>> newey_west_lags(0, 1000), newey_west_lags(3, 1000), newey_west_lags(11, 1000)
-    (0, 10, 11)
-    """
-    # Less 1e-9, so that rounding of a cube root adds no lag.
-    return max(overlap, math.ceil(n ** (1 / 3) - 1e-9)) if overlap else 0

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract import choice, number, positive_integer, seed_of
+from tsrnn.contract import DM_VARIANCES, choice, number, positive_integer, seed_of
 from tsrnn.evaluation._comparison import Comparison
 from tsrnn.evaluation._forecasts import Forecasts, common_rows, lay_out
 from tsrnn.evaluation._linearity import nonlinearity_left
@@ -24,10 +24,11 @@ from tsrnn.evaluation._losses import (
 from tsrnn.evaluation._measures import measure
 from tsrnn.evaluation._scale import read_scale
 from tsrnn.evaluation._tests import (
+    ALL,
     Ranks,
     confidence_set,
-    diebold_mariano,
     encompassing,
+    pairwise_tests,
     rank_models,
     superior_predictive_ability,
 )
@@ -46,6 +47,7 @@ def compare(
     season_length: int | None = None,
     alpha: float = 0.05,
     over: str = "auto",
+    dm_variance: str = "rectangular",
     n_boot: int = 1000,
     random_state: int | np.random.Generator | None = 0,
     owa_benchmark: str = "Naive2",
@@ -91,6 +93,12 @@ def compare(
     over : {"auto", "time", "series"}
         Observations of the tests. "auto" takes time where there are 20 windows, else series where
         there are 20, else no tests; asked for, five are enough.
+    dm_variance : {"rectangular", "bartlett", "cosines"}
+        Variance of the tests of Diebold and Mariano where windows overlap: the autocovariances up
+        to the overlap, as Diebold and Mariano and Harvey, Leybourne and Newbold have it, and where
+        that is not positive the next one, which a note reports; Newey and West's with more lags;
+        or equally weighted cosines, with fewer degrees of freedom. See
+        `tsrnn.contract.diebold_mariano`.
     n_boot : int, default 1000
         Bootstrap samples.
     random_state : int, Generator or None, default 0
@@ -137,7 +145,7 @@ def compare(
     forecasts = lay_out(frame, models)
     attrs = frame.attrs.get("backtest")
     facts: dict[str, Any] = attrs if isinstance(attrs, dict) else {}
-    settings = _read_settings(facts, loss, alpha, over, n_boot, random_state)
+    settings = _read_settings(facts, loss, alpha, over, dm_variance, n_boot, random_state)
     kind, loss, alpha = settings.kind, settings.loss, settings.alpha
     _check_benchmarks(benchmark, owa_benchmark, forecasts.models)
     forecasts, notes = common_rows(forecasts, facts)
@@ -158,6 +166,8 @@ def compare(
         notes += _unscaled_notes(kind, loss)
         pooled = None if kind == "variance" else observations
     names, n_boot, seed = forecasts.models, settings.n_boot, settings.seed
+    tests = pairwise_tests(observations, names, settings.dm_variance)
+    notes += _variance_notes(tests, settings.dm_variance)
     best, reasons = confidence_set(observations, names, alpha, n_boot, seed)
     ability = superior_predictive_ability(observations, names, n_boot, seed)
     ranks = rank_models(mean_losses(forecasts, losses), names, alpha)
@@ -168,7 +178,7 @@ def compare(
         accuracy=tables.accuracy,
         by_step=tables.by_step,
         by_series=tables.by_series,
-        diebold_mariano=diebold_mariano(observations, names),
+        diebold_mariano=tests,
         confidence_set=best,
         superior_predictive_ability=ability,
         ranks=ranks.table,
@@ -207,12 +217,19 @@ class _Settings(NamedTuple):
     loss: str
     alpha: float
     over: str
+    dm_variance: str
     n_boot: int
     seed: int
 
 
 def _read_settings(
-    facts: dict[str, Any], loss: Any, alpha: Any, over: Any, n_boot: Any, random_state: Any
+    facts: dict[str, Any],
+    loss: Any,
+    alpha: Any,
+    over: Any,
+    dm_variance: Any,
+    n_boot: Any,
+    random_state: Any,
 ) -> _Settings:
     kind = choice("kind of a backtest", facts.get("kind", "mean"), ("mean", "variance"))
     if loss is None:
@@ -226,6 +243,7 @@ def _read_settings(
         loss=loss,
         alpha=alpha,
         over=choice("over", over, OVER),
+        dm_variance=choice("dm_variance", dm_variance, DM_VARIANCES),
         n_boot=positive_integer("n_boot", n_boot),
         seed=seed_of(random_state),
     )
@@ -254,6 +272,21 @@ def _unscaled_notes(kind: str, loss: str) -> list[str]:
             "series of large values decide the tests."
         )
     return notes
+
+
+def _variance_notes(tests: pd.DataFrame, variance: str) -> list[str]:
+    """Note on tests whose variance was not positive and is another."""
+    others = tests[tests["variance"] != variance]
+    if not len(others):
+        return []
+    first = others.iloc[0]
+    where = "all steps together" if first["step"] == ALL else f"step {first['step']}"
+    return [
+        f"In {len(others)} of {len(tests)} tests of Diebold and Mariano the variance of Harvey, "
+        "Leybourne and Newbold is not positive, and they rest on that of Newey and West, the first "
+        f"of {first['model_a']} and {first['model_b']} at {where}: see the column 'variance', and "
+        'dm_variance="cosines", which is always positive.'
+    ]
 
 
 def _scope(

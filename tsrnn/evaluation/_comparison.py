@@ -40,9 +40,10 @@ class Comparison:
         The same with rows (unique_id, model).
     diebold_mariano : DataFrame
         A row a pair of models and step, and "all" steps together: ``step, model_a, model_b, n,
-        mean_difference, statistic, p_value, p_adjusted, lags, over``. A negative difference is
-        that a has the smaller loss; ``n`` counts windows or series; ``p_adjusted`` is Holm's
-        over the pairs, for all steps together only.
+        mean_difference, statistic, p_value, p_adjusted, variance, bandwidth, over``. A negative
+        difference is that a has the smaller loss; ``n`` counts windows or series; ``p_adjusted``
+        is Holm's over the pairs, for all steps together only; ``variance`` is the estimator that
+        was used, ``bandwidth`` its lags or cosines.
     confidence_set : DataFrame
         A row a model: ``p_value`` and ``included`` in the set of level 1 - alpha.
     superior_predictive_ability : DataFrame

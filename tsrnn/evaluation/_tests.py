@@ -10,9 +10,8 @@ import pandas as pd
 from arch.bootstrap import MCS, SPA
 from scipy import stats
 from statsmodels.regression.linear_model import OLS
-from statsmodels.tsa.stattools import diebold_mariano_test
 
-from tsrnn.contract import newey_west_lags
+from tsrnn.contract import DieboldMariano, diebold_mariano, newey_west_lags
 from tsrnn.evaluation._forecasts import Forecasts
 from tsrnn.evaluation._losses import FEWEST, Observations
 from tsrnn.evaluation._scale import Scale
@@ -21,7 +20,7 @@ ALL = "all"  # steps together
 ROUNDING = 1e-12  # relative size of a difference below which it is that of sums of floats
 PAIRS = (
     "step", "model_a", "model_b", "n", "mean_difference", "statistic", "p_value", "p_adjusted",
-    "lags", "over",
+    "variance", "bandwidth", "over",
 )  # fmt: skip
 ORDERED_PAIRS = ("model_a", "model_b", "n", "lambda", "std_err", "p_value", "encompasses")
 P_VALUES = ("lower", "consistent", "upper")
@@ -31,27 +30,15 @@ _CONSTANT = (
 )
 
 
-def diebold_mariano(observations: Observations | None, models: list[str]) -> pd.DataFrame:
+def pairwise_tests(
+    observations: Observations | None, models: list[str], variance: str
+) -> pd.DataFrame:
     r"""Test each pair of models at each step, and over all steps together.
 
-    With :math:`d_t` the loss of a less that of b in observation t of n, and h - 1 the overlap of
-    observations,
-
-    .. math::
-        DM = \frac{\bar d}{\sqrt{\hat V(\bar d)}} \sqrt{\frac{n + 1 - 2h + h (h - 1) / n}{n}},
-
-    with the variance of Newey and West and p-values of Student's t with n - 1 degrees of freedom
-    (Harvey, Leybourne and Newbold). Without overlap that is the t-test of a mean. Statistics are
-    NaN where the difference does not vary or there are too few observations. ``p_adjusted``:
-    Holm's adjustment over the pairs, for all steps together.
-
-    References
-    ----------
-    Diebold, F. X. and Mariano, R. S. (1995). Comparing predictive accuracy. Journal of Business
-    & Economic Statistics 13(3), 253-263.
-
-    Harvey, D., Leybourne, S. and Newbold, P. (1997). Testing the equality of prediction mean
-    squared errors. International Journal of Forecasting 13(2), 281-291.
+    The test is `tsrnn.contract.diebold_mariano` of the differences of the losses, with the
+    estimator of the variance that is named there. Statistics are NaN where the difference does not
+    vary or there are too few observations. ``p_adjusted``: Holm's adjustment over the pairs, for
+    all steps together.
     """
     if observations is None:
         return pd.DataFrame(columns=list(PAIRS))
@@ -61,19 +48,15 @@ def diebold_mariano(observations: Observations | None, models: list[str]) -> pd.
             losses = observations.losses[:, [a, b], i]
             losses = losses[~np.isnan(losses).any(axis=1)]
             n, overlap = len(losses), int(observations.overlap[i])
-            lags = newey_west_lags(overlap, n)
             difference = losses[:, 0] - losses[:, 1]
-            mean, statistic, p_value = float(difference.mean()) if n else np.nan, np.nan, np.nan
+            mean = float(difference.mean()) if n else np.nan
+            test = DieboldMariano(np.nan, np.nan, variance, 0)
             # Harvey's factor is that of a horizon of overlap + 1, and needs more observations.
             if n >= max(FEWEST, overlap + 2) and _varies(difference, losses):
-                # The criterion takes forecasts to their losses, which they are already.
-                test = diebold_mariano_test(
-                    np.zeros(n), *losses.T, criterion=lambda _, loss: loss, lags=lags,
-                    horizon=overlap + 1, harvey_adj=True,
-                )  # fmt: skip
-                statistic, p_value = float(test.statistic), float(test.pvalue)
-            sizes = (n, mean, statistic, p_value, np.nan, lags)
-            rows.append((step, models[a], models[b], *sizes, observations.over))
+                test = diebold_mariano(difference, overlap, variance)
+            numbers = (n, mean, test.statistic, test.p_value, np.nan)
+            of_variance = (test.variance, test.bandwidth, observations.over)
+            rows.append((step, models[a], models[b], *numbers, *of_variance))
     table = pd.DataFrame(rows, columns=list(PAIRS))
     table["step"] = table["step"].astype(object)
     tested = table.index[(table["step"] == ALL) & table["p_value"].notna()]

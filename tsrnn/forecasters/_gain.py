@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from scipy import stats
 from torch import Tensor
 
-from tsrnn.contract import newey_west_lags
+from tsrnn.contract import diebold_mariano
 
 STEPS_TESTED = 6  # first, last and those between: tests of all steps say no more
 FEWEST_ORIGINS = 8  # below which a variance of their mean is no estimate
@@ -59,13 +57,8 @@ class PartLosses:
     def tests(self) -> pd.DataFrame:
         r"""Tests of each part against those before it, by step and over all steps.
 
-        With :math:`d_t` the difference of the mean squared errors from origin t,
-
-        .. math:: DM = \bar d \Big/ \sqrt{\hat V(\bar d)}
-
-        with the variance of Newey and West, where forecasts overlap, over as many lags as they do,
-        at least the cube root of the number of origins, the factor of Harvey, Leybourne and
-        Newbold, and p-values of Student's t.
+        Those of `tsrnn.contract.diebold_mariano`, of the difference of the mean squared errors from
+        each origin, with its default variance.
 
         Returns
         -------
@@ -86,7 +79,10 @@ class PartLosses:
                     (self._sums[name][whole, i] / counts[whole]).numpy() for name in (before, part)
                 )
                 step = self._horizon if label == ALL else label
-                statistic, p_value = diebold_mariano(least - most, overlap=step - 1)
+                difference, statistic, p_value = least - most, np.nan, np.nan
+                # The test needs more origins than steps, and a difference that varies.
+                if len(difference) >= max(FEWEST_ORIGINS, step + 1) and np.ptp(difference) > 0:
+                    statistic, p_value = diebold_mariano(difference, overlap=step - 1)[:2]
                 gain = 1 - most.mean() / least.mean() if least.mean() > 0 else 0.0
                 index.append((label, part))
                 rows.append((int(whole.sum()), gain, statistic, p_value))
@@ -97,35 +93,6 @@ class PartLosses:
                 columns=columns, index=pd.MultiIndex.from_arrays([[], []], names=names)
             )
         return pd.DataFrame(rows, pd.MultiIndex.from_tuples(index, names=names), columns)
-
-
-def diebold_mariano(difference: Sequence[float] | np.ndarray, overlap: int) -> tuple[float, float]:
-    """Statistic and two-sided p-value of a mean difference of losses whose errors overlap.
-
-    Parameters
-    ----------
-    difference : array_like of shape (n,)
-    overlap : int
-        Steps by which neighbouring errors overlap: the step ahead, less one.
-
-    Returns
-    -------
-    tuple of float
-        NaN where there are too few origins, or the difference does not vary.
-    """
-    d = np.asarray(difference, dtype=float)
-    n = len(d)
-    if n < max(FEWEST_ORIGINS, overlap + 2) or not np.ptp(d) > 0:
-        return np.nan, np.nan
-    lags = newey_west_lags(overlap, n)
-    centred = d - d.mean()
-    autocovariances = [centred[j:] @ centred[: n - j] / n for j in range(lags + 1)]
-    bartlett = 1 - np.arange(1, lags + 1) / (lags + 1)
-    variance = (autocovariances[0] + 2 * bartlett @ autocovariances[1:]) / n
-    h = overlap + 1
-    harvey = (n + 1 - 2 * h + h * (h - 1) / n) / n
-    statistic = d.mean() / np.sqrt(variance) * np.sqrt(harvey)
-    return float(statistic), float(2 * stats.t.sf(abs(statistic), n - 1))
 
 
 def network_test(tests: pd.DataFrame) -> dict[str, float] | None:

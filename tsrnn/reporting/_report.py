@@ -217,10 +217,20 @@ def _diebold_mariano(result: Comparison) -> Iterator[str]:
     observations = "windows" if result.over == "time" else "series"
     yield paragraph(
         f"Of the mean {result.loss} loss over {observations}; a negative difference is that the "
-        "first model errs less. Small samples: Harvey, Leybourne and Newbold (1997)."
-        f"{_left_out(result, _PAIRS)}",
+        f"first model errs less. {_variances(tests)}{_left_out(result, _PAIRS)}",
         small=True,
     )
+
+
+def _variances(tests: pd.DataFrame) -> str:
+    """Sentence on the variance that the tests rest on."""
+    names = {
+        "rectangular": "Harvey, Leybourne and Newbold (1997)",
+        "bartlett": "Newey and West (1987), corrected for small samples",
+        "cosines": "Lazarus, Lewis, Stock and Watson (2018)",
+    }
+    used = [words for name, words in names.items() if (tests["variance"] == name).any()]
+    return f"Variance: {'; where that is not positive, '.join(used)}."
 
 
 def _diebold_mariano_by_step(result: Comparison) -> Iterator[str]:

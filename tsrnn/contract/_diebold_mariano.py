@@ -1,0 +1,142 @@
+"""Test of Diebold and Mariano, with the estimators of the variance of a mean that it can rest on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+DM_VARIANCES = ("rectangular", "bartlett", "cosines")
+# Relative size below which a variance, a sum of positive and negative terms, is rounding.
+_ROUNDING = 1e-12
+
+
+class DieboldMariano(NamedTuple):
+    """Statistic and two-sided p-value of a test of Diebold and Mariano.
+
+    Parameters
+    ----------
+    statistic, p_value : float
+        NaN where the difference does not vary.
+    variance : {"rectangular", "bartlett", "cosines"}
+        Estimator that was used; "bartlett" in the place of a "rectangular" one that is not
+        positive.
+    bandwidth : int
+        Lags of the kernel, or number of cosines.
+    """
+
+    statistic: float
+    p_value: float
+    variance: str
+    bandwidth: int
+
+
+def diebold_mariano(
+    difference: Sequence[float] | np.ndarray, overlap: int, variance: str = "rectangular"
+) -> DieboldMariano:
+    r"""Test that the mean of a difference of losses is zero.
+
+    With the difference :math:`d_t` of n observations, its autocovariances :math:`\hat\gamma_k`
+    (divisor n), and :math:`h` - 1 the overlap,
+
+    .. math:: DM = \frac{\bar d}{\sqrt{\hat V}} c, \qquad
+        c^2 = \frac{n + 1 - 2h + h (h - 1) / n}{n},
+
+    is compared with Student's t of n - 1 degrees of freedom. :math:`\hat V` is
+
+    - "rectangular": :math:`(\hat\gamma_0 + 2 \sum_{k<h} \hat\gamma_k) / n`, of Diebold and Mariano,
+      whose bias :math:`c` takes away (Harvey, Leybourne and Newbold). It can be negative; then the
+      test is the next one.
+    - "bartlett": :math:`(\hat\gamma_0 + 2 \sum_{k \le L} (1 - k / (L + 1)) \hat\gamma_k) / n` of Newey
+      and West with L lags of `newey_west_lags`, as statsmodels has it. :math:`c` was not derived
+      for this estimator and stands for a correction of small samples.
+    - "cosines": :math:`\hat V = (n B)^{-1} \sum_{j=1}^B \Lambda_j^2` with :math:`\Lambda_j =
+      \sqrt{2/n} \sum_t d_t \cos(\pi j (t - 1/2) / n)` and :math:`B = \lfloor 0.41\, n^{2/3}
+      \rfloor` (Lazarus et al.), where c = 1 and the degrees of freedom are B.
+
+    Without overlap the first two are the t-test of a mean.
+
+    Parameters
+    ----------
+    difference : array_like of shape (n,)
+    overlap : int
+        Observations that follow one and share part of the future that was forecast, below n - 1.
+    variance : {"rectangular", "bartlett", "cosines"}
+
+    Returns
+    -------
+    DieboldMariano
+
+    References
+    ----------
+    Diebold, F. X. and Mariano, R. S. (1995). Comparing predictive accuracy. Journal of Business
+    & Economic Statistics 13(3), 253-263.
+
+    Harvey, D., Leybourne, S. and Newbold, P. (1997). Testing the equality of prediction mean
+    squared errors. International Journal of Forecasting 13(2), 281-291.
+
+    Lazarus, E., Lewis, D. J., Stock, J. H. and Watson, M. W. (2018). HAR inference: recommendations
+    for practice. Journal of Business & Economic Statistics 36(4), 541-559.
+
+    Examples
+    --------
+    >>> from tsrnn.contract import diebold_mariano
+    >>> test = diebold_mariano([0.3, -0.1, 0.4, 0.2, 0.6, 0.1, 0.5, 0.2], overlap=1)
+    >>> test.variance, test.bandwidth, round(test.statistic, 3)
+    ('rectangular', 1, 5.315)
+    """
+    d = np.asarray(difference, dtype=float)
+    n, h = len(d), overlap + 1
+    centred = d - d.mean()
+    lags = newey_west_lags(overlap, n)
+    gamma = np.array([centred[k:] @ centred[: n - k] / n for k in range(lags + 1)])
+    if not gamma[0] > 0:
+        return DieboldMariano(np.nan, np.nan, variance, 0)
+    bandwidth, df, correction = overlap, n - 1, (n + 1 - 2 * h + h * (h - 1) / n) / n
+    if variance == "rectangular":
+        estimate = (gamma[0] + 2 * gamma[1:h].sum()) / n
+        if estimate <= _ROUNDING * gamma[0]:
+            variance = "bartlett"
+    if variance == "bartlett":
+        bandwidth, weights = lags, 1 - np.arange(1, lags + 1) / (lags + 1)
+        estimate = (gamma[0] + 2 * weights @ gamma[1:]) / n
+    elif variance == "cosines":
+        # Factor and power by Lazarus et al. (2018), a bias that weighs as much as the variance.
+        bandwidth = df = max(1, int(0.41 * n ** (2 / 3)))
+        angles = np.pi * np.arange(1, bandwidth + 1)[:, None] * (np.arange(n) + 0.5) / n
+        estimate = (2 / n) * ((np.cos(angles) @ d) ** 2).mean() / n
+        correction = 1.0
+    statistic = d.mean() / math.sqrt(estimate) * math.sqrt(correction)
+    return DieboldMariano(
+        float(statistic), float(2 * stats.t.sf(abs(statistic), df)), variance, bandwidth
+    )
+
+
+def newey_west_lags(overlap: int, n: int) -> int:
+    r"""Lags of the Bartlett kernel for n observations whose errors overlap.
+
+    None where forecasts do not overlap, else :math:`\max(\text{overlap}, \lceil n^{1/3} \rceil)`,
+    as statsmodels takes: with the overlap alone, the weights of the kernel would leave out part
+    of the variance however many observations there are.
+
+    Parameters
+    ----------
+    overlap : int
+        Steps by which neighbouring errors overlap.
+    n : int
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from tsrnn.contract import newey_west_lags
+    >>> newey_west_lags(0, 1000), newey_west_lags(3, 1000), newey_west_lags(11, 1000)
+    (0, 10, 11)
+    """
+    # Less 1e-9, so that rounding of a cube root adds no lag.
+    return max(overlap, math.ceil(n ** (1 / 3) - 1e-9)) if overlap else 0
