@@ -6,8 +6,6 @@ Visitors to four states for two purposes are series, and so are their sums: a st
 country. Forecasts of all of them, made one by one, do not add up. `reconcile` fits a forecaster to
 every level in one batch and lets the levels learn from each other (Wickramasuriya, Athanasopoulos
 and Hyndman, 2019), intervals included.
-
-This example needs hierarchicalforecast: ``pip install 'tsrnn[hierarchy]'``.
 """
 
 import os
@@ -90,10 +88,10 @@ table = pd.DataFrame(
 print(table.div(table["bottom_up"], axis=0).round(2).to_string())
 
 # %%
-# Intervals of the country with the correlations of the series, and without:
+# Intervals of the country, which know how the errors of its parts are correlated:
 
-independent = hierarchy.reconcile(model, early, spec, h=8, level=80, method="bottom_up")
-for name, result in {"mint_shrink": forecasts, "bottom_up": independent}.items():
+lowest = hierarchy.reconcile(model, early, spec, h=8, level=80, method="bottom_up")
+for name, result in {"mint_shrink": forecasts, "bottom_up": lowest}.items():
     top = result[result["unique_id"] == "All"]
     print(f"{name}: width of 80 percent {(top['ETS-hi-80'] - top['ETS-lo-80']).mean():.1f}")
 

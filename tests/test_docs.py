@@ -84,7 +84,6 @@ API = "docs/api/index.md"
 NEEDS_NETWORK = {"load_ett"}
 APART = ("tsrnn.kernels", "tsrnn.datasets")  # their files are not in the folder tsrnn
 NEEDS_LIBRARY = {"tsrnn.sktime": "sktime"}  # rooms that cannot be read without it
-PAGE_NEEDS = {"docs/hierarchies.md": "hierarchicalforecast"}
 WITHOUT_PAGE = {"tsrnn.cli"}  # the command line documents itself
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 RELATIVE = 0.05  # of a printed number, for training on another machine
@@ -141,8 +140,6 @@ def run(page, namespace):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_the_code_of_a_page_prints_what_stands_there(page, tmp_path, monkeypatch):
-    if page in PAGE_NEEDS:
-        pytest.importorskip(PAGE_NEEDS[page], reason="what the page is about")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     with warnings.catch_warnings():

@@ -1,25 +1,26 @@
-"""Forecasts of hierarchies that add up: forecasters of tsrnn reconciled by hierarchicalforecast."""
+"""Forecasts of hierarchies that add up: forecasters of tsrnn, reconciled with their intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import copy
+from collections.abc import Hashable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from tsrnn.contract import Forecaster, check_levels, choice, level_name, seed_of
+from tsrnn.contract import Forecaster, check_levels, choice, level_name
 
 __all__ = ["reconcile"]
 
 METHODS = (
     "bottom_up", "top_down", "ols", "wls_struct", "wls_var", "mint_cov", "mint_shrink",
 )  # fmt: skip
-# Not "permbu": it orders samples that were not sorted, and so loses the dependence of series.
 INTERVALS = ("normality", "bootstrap")
-NEEDS_FITTED = ("wls_var", "mint_cov", "mint_shrink", "bootstrap")
-_SERIES = "__series__"  # while levels are named: a column of the levels may be called unique_id
+WEIGHTED = ("wls_var", "mint_cov", "mint_shrink")  # by errors of one step
+FEWEST_ERRORS = 3  # times with errors of all series, below which they have no correlations
 
 
 def reconcile(
@@ -31,7 +32,6 @@ def reconcile(
     level: Any = None,
     method: Any = "mint_shrink",
     intervals: str = "normality",
-    random_state: Any = 0,
 ) -> pd.DataFrame:
     r"""Forecast all levels of a hierarchy and reconcile: forecasts of parts add up to their sum's.
 
@@ -59,16 +59,13 @@ def reconcile(
     method : {"mint_shrink", "mint_cov", "wls_var", "wls_struct", "ols", "bottom_up", "top_down"}
         Minimum trace with the covariance of one-step errors, shrunk or not, or with their
         variances; with the number of lowest series as variance; unweighted; the sums of the lowest
-        forecasts; the highest ones shared as the forecasts below are. The first three need fitted
-        values, as the models of `tsrnn.linear` have them. A reconciler of
+        forecasts; the highest ones shared as the forecasts below are. A reconciler of
         ``hierarchicalforecast.methods`` is taken as well.
     intervals : {"normality", "bootstrap"}
-        Normal, with the spread of the forecaster's intervals and the correlations that the method
-        estimates: those of "mint_shrink" and "mint_cov", while the others take errors to be
-        uncorrelated, and so give sums of series that move together too little width. Or errors
-        of one step within the data, drawn together, at all steps; "top_down" needs these.
-    random_state : int or Generator
-        Of the draws.
+        Normal: the variances of :math:`S P W P' S'`, where W has the widths of the forecaster's
+        intervals and the correlations of its errors of one step. Or the quantiles of these errors
+        themselves, of all series at the same time, reconciled and as much wider at later steps as
+        the forecaster's intervals are; "top_down" needs these.
 
     Returns
     -------
@@ -79,146 +76,471 @@ def reconcile(
     Raises
     ------
     ImportError
-        If hierarchicalforecast is not installed: ``pip install 'tsrnn[hierarchy]'``.
+        If a reconciler is given and hierarchicalforecast cannot be imported.
     TypeError, ValueError
         If an argument or the data cannot be used, or a series could not be fitted.
+
+    Notes
+    -----
+    Errors of one step are those of ``fittedvalues()``, which the models of `tsrnn.linear` have.
+    Other forecasters are fitted a second time, to the first two thirds of the rows, and forecast
+    the last third one step ahead. A series without errors, a constant one, has no variance: methods
+    that weight by errors leave its forecast as it is.
+
+    Intervals need :math:`P S = I`: only then is the error of a reconciled forecast that of the
+    forecasts times :math:`S P`. Top-down with fixed shares, and reconcilers that constrain their
+    forecasts, leave out the error of the shares or the constraint, and are refused with `level`.
 
     References
     ----------
     Wickramasuriya, S. L., Athanasopoulos, G., Hyndman, R. J. (2019). Optimal forecast
     reconciliation for hierarchical and grouped time series through trace minimization. JASA.
 
+    Panagiotelis, A., Gamakumara, P., Athanasopoulos, G., Hyndman, R. J. (2023). Probabilistic
+    forecast reconciliation: properties, evaluation and score optimisation. EJOR.
+
     Examples
     --------
-    >>> import pandas as pd
+    >>> import numpy as np, pandas as pd
     >>> from tsrnn import ARMA, hierarchy
-    >>> visitors = pd.DataFrame({"country": "all", "region": ["N", "S"] * 20, "y": range(40)})
+    >>> visitors = pd.DataFrame({"country": "all", "region": ["N", "S"] * 20})
+    >>> visitors["y"] = np.random.default_rng(0).normal(size=40)
     >>> visitors["ds"] = visitors.index // 2
     >>> spec = [["country"], ["country", "region"]]
-    >>> forecasts = hierarchy.reconcile(ARMA(), visitors, spec, h=1)  # doctest: +SKIP
-    >>> forecasts["unique_id"].tolist()  # doctest: +SKIP
+    >>> forecasts = hierarchy.reconcile(ARMA(order=(1, 0)), visitors, spec, h=1)
+    >>> forecasts["unique_id"].tolist()
     ['all', 'all/N', 'all/S']
     """
-    try:
-        from hierarchicalforecast import core, methods, utils
-    except ImportError as error:
-        raise ImportError(
-            "tsrnn.hierarchy.reconcile needs hierarchicalforecast: pip install 'tsrnn[hierarchy]'"
-        ) from error
-    if not isinstance(method, str) and hasattr(method, "fit_predict"):
-        reconciler, needs_fitted = method, bool(getattr(method, "insample", False))
-    else:
-        name = choice("method", method, METHODS)
-        reconciler, needs_fitted = _reconciler(methods, name), name in NEEDS_FITTED
-    drawn = choice("intervals", intervals, INTERVALS) in NEEDS_FITTED or method == "top_down"
-    needs_fitted |= drawn and level is not None
-    levels, seed = check_levels(level), seed_of(random_state)
+    levels = _check_arguments(forecaster, method, intervals, level)
     params = forecaster.get_params()
     id_col, time_col, target = params["id_col"], params["time_col"], params["target"] or "y"
-    keys = [id_col, time_col]
-    data, sums, tags = _levels(utils, df, spec, time_col, target)
-    data, sums = (frame.rename(columns={_SERIES: id_col}) for frame in (data, sums))
-
+    tree = _read_hierarchy(df, spec, time_col, target)
+    n, n_times = tree.values.shape
+    data = pd.DataFrame(
+        {
+            id_col: np.repeat(np.array(tree.names, dtype=object), n_times),
+            time_col: tree.times.take(np.tile(np.arange(n_times), n)),
+            target: tree.values.ravel(),
+        }
+    )
     model = clone(forecaster).fit(data)
     column = model.column_name
-    if needs_fitted:
-        if not hasattr(model, "fittedvalues"):
-            raise ValueError(
-                f"method={method!r} with intervals={intervals!r} needs fitted values within the "
-                f"data, which {type(model).__name__} does not have. Take method='wls_struct', "
-                "'ols' or 'bottom_up' with intervals='normality', or a model of tsrnn.linear"
-            )
-        fitted = model.fittedvalues().rename(columns={"fitted": column})
-        data = data.merge(fitted[[*keys, column]], on=keys, how="left", validate="1:1")
-    base = model.predict(h=h, level=levels or None)
-    lost = base.loc[base[column].isna(), id_col].unique()
-    if len(lost):
-        raise ValueError(
-            f"every series must have a forecast to be reconciled; {lost[0]!r} has none, as "
-            f"{type(model).__name__} could not be fitted to it. Take another model, or leave the "
-            "series out"
+    base = _in_order(model.predict(h=h, level=levels or None), tree.names, id_col)
+    point = _complete(base[column], tree.names, type(model).__name__)
+    errors = None
+    if levels or method in WEIGHTED or getattr(method, "insample", False):
+        errors = _one_step_errors(forecaster, model, data, tree, [id_col, time_col])
+    linear = None  # S P of a method that has one
+    if not isinstance(method, str):
+        reconciled, linear = _reconcile_by(method, tree, point, errors, needs_linear=bool(levels))
+    elif method == "top_down":
+        reconciled = _share_down(tree, point)
+    else:
+        linear = _projection(method, tree, point, errors)
+        reconciled = linear @ point
+    written = base[[id_col, time_col]].reset_index(drop=True)
+    written[column] = reconciled.ravel()
+    for share in levels:
+        ends = [f"{column}-{end}-{level_name(share)}" for end in ("lo", "hi")]
+        lower, upper = (base[end].to_numpy(float).reshape(point.shape) for end in ends)
+        if intervals == "normality":
+            width = _reconciled_width(linear, (upper - lower) / 2, errors)
+            bounds = reconciled - width, reconciled + width
+        else:
+            bounds = _error_quantiles(tree, linear, point, upper - lower, errors, share)
+        for end, values in zip(ends, bounds, strict=True):
+            written[end] = values.ravel()
+    written.attrs = dict(base.attrs)
+    if levels:
+        written.attrs["guarantee"] = (
+            f"Reconciled, intervals by {intervals}. Asymptotic, as those of the forecaster, and if "
+            "errors ahead are correlated between series as those of one step were."
         )
-    result = core.HierarchicalReconciliation([reconciler]).reconcile(
-        Y_hat_df=base, S_df=sums, tags=tags, Y_df=data, level=list(levels) or None,
-        intervals_method=intervals, seed=seed, is_balanced=True, id_col=id_col,
-        time_col=time_col, target_col=target,
-    )  # fmt: skip
-    return _written(result, base, keys, column, levels, intervals)
+    return written
 
 
-def _reconciler(methods: Any, name: str) -> Any:
-    if name == "bottom_up":
-        return methods.BottomUp()
-    if name == "top_down":
-        return methods.TopDown(method="forecast_proportions")
-    return methods.MinTrace(method=name)
+def _check_arguments(forecaster: Any, method: Any, intervals: Any, level: Any) -> list[float]:
+    """Levels as a list; all are refused that do not go together."""
+    if not isinstance(forecaster, Forecaster):
+        raise TypeError(
+            f"forecaster must be a forecaster of tsrnn, such as ARMA(); got {forecaster!r}"
+        )
+    if isinstance(method, str) or not hasattr(method, "fit_predict"):
+        choice("method", method, METHODS)
+    choice("intervals", intervals, INTERVALS)
+    levels = list(check_levels(level))
+    if levels and method == "top_down" and intervals == "normality":
+        raise ValueError(
+            "method='top_down' has no normal intervals, as its shares are forecasts too. Pass "
+            "intervals='bootstrap', or another method"
+        )
+    return levels
 
 
-def _levels(
-    utils: Any, df: Any, spec: Sequence[Sequence[str]], time_col: str, target: Any
-) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, np.ndarray]]:
-    """Series of all levels, the summing matrix as a frame, and the names of series by level."""
+class _Hierarchy(NamedTuple):
+    """Series of all levels one below the other, the lowest last."""
+
+    names: list[str]
+    levels: dict[str, np.ndarray]  # of each level the row of the series with each lowest one in it
+    times: pd.Index
+    values: np.ndarray  # (n, T)
+    summing: np.ndarray  # (n, n_bottom)
+
+
+def _read_hierarchy(
+    df: Any, spec: Sequence[Sequence[str]], time_col: Any, target: Any
+) -> _Hierarchy:
+    """Series of all levels, added up from rows of the lowest."""
     if not isinstance(df, pd.DataFrame):
         raise TypeError(f"df must be a pandas frame in long form; got {type(df).__name__}")
-    if not isinstance(target, str):
+    if isinstance(target, list | tuple):
         raise ValueError(f"a hierarchy is of one target; got target={target!r}")
+    lists = _read_spec(spec)
+    bottom = lists[-1]
+    frame = _read_rows(df, [*bottom, time_col, target])
+    # Values of the columns as text: they are parts of names, and 1 and "1" would be one of them.
+    text = frame[bottom].astype(str)
+    series = text.groupby(bottom, observed=True).ngroup().to_numpy()
+    stamps, y = frame[time_col], frame[target].to_numpy(float)
+    counts = stamps.groupby(series).agg(["size", "nunique"])
+    n_times = stamps.nunique()
+    uneven = counts[(counts["size"] != n_times) | (counts["nunique"] != n_times)]
+    if len(uneven):
+        first = tuple(text.iloc[int((series == uneven.index[0]).argmax())])
+        raise ValueError(
+            f"every series must have one row at each of the {n_times} times, as a sum over fewer "
+            f"is another series; {first!r} has {uneven['size'].iloc[0]} rows. Write zeros where "
+            "there was nothing, or leave the series out"
+        )
+    try:
+        time, times = pd.factorize(stamps, sort=True)
+    except TypeError as error:
+        raise TypeError(
+            f"column {time_col!r} must have times of one type, which can be sorted; got "
+            f"{stamps.iloc[0]!r} among others. Convert them with pandas.to_datetime"
+        ) from error
+    lowest = np.empty((len(counts), n_times))
+    lowest[series, time] = y
+    # The first row of each lowest series, which has the values that name it.
+    keys = text.iloc[np.unique(series, return_index=True)[1]]
+    names: list[str] = []
+    levels: dict[str, np.ndarray] = {}
+    for columns in lists:
+        group = keys.groupby(columns, observed=True).ngroup().to_numpy()
+        first = keys.iloc[np.unique(group, return_index=True)[1]]
+        levels["/".join(map(str, columns))] = len(names) + group
+        names += ["/".join(values) for values in first[columns].to_numpy()]
+    doubled = pd.Index(names).duplicated()
+    if doubled.any():
+        raise ValueError(
+            "series are named by the values of their columns with a slash between, and two would "
+            f"be {names[int(doubled.argmax())]!r}. Rename values, so that each name is of one "
+            "series"
+        )
+    summing = np.zeros((len(names), len(keys)))
+    for rows in levels.values():
+        summing[rows, np.arange(len(keys))] = 1
+    return _Hierarchy(names, levels, pd.Index(times), summing @ lowest, summing)
+
+
+def _read_rows(df: pd.DataFrame, columns: list[Any]) -> pd.DataFrame:
+    """Columns of a frame, without missing values; the last one is the target."""
+    target = columns[-1]
+    lacking = [name for name in columns if name not in df.columns]
+    if lacking:
+        raise ValueError(f"df must have the columns {lacking}; it has {list(df.columns)}")
+    frame = df[columns]
+    if frame.shape[1] != len(columns) or len(set(columns)) != len(columns):
+        raise ValueError(
+            f"df must have each of the columns {columns} once, for levels, times and target; "
+            "rename what is there twice"
+        )
+    if not len(frame):
+        raise ValueError("df must have rows, one for each series of the lowest level and time")
+    y = frame[target]
+    if not pd.api.types.is_numeric_dtype(y) or y.dtype.kind in "bc":
+        raise TypeError(f"the target {target!r} must be numeric to be added up; it is {y.dtype}")
+    missing = frame.isna().any()
+    if missing.any():
+        raise ValueError(f"column {missing.idxmax()!r} must have no missing values: sums need all")
+    endless = np.isinf(y.to_numpy(float)).sum()
+    if endless:
+        raise ValueError(f"column {target!r} must be finite: sums need all; {endless} are not")
+    return frame
+
+
+def _read_spec(spec: Any) -> list[list[Any]]:
+    """Columns of each level, checked."""
     legal = isinstance(spec, Sequence) and not isinstance(spec, str) and len(spec) > 0
-    if not legal or any(isinstance(columns, str) or not columns for columns in spec):
+    if not legal or any(
+        isinstance(columns, str) or not isinstance(columns, Sequence) or not columns
+        or not all(isinstance(name, Hashable) for name in columns)
+        for columns in spec
+    ):  # fmt: skip
         raise ValueError(
             "spec must be lists of columns, a list a level, such as [['country'], ['country', "
             f"'region']]; got {spec!r}"
         )
     lists = [list(columns) for columns in spec]
-    bottom = max(lists, key=len)
+    bottom = lists[-1]
     absent = {name for columns in lists for name in columns} - set(bottom)
     if absent:
         raise ValueError(
-            f"the lowest level of spec, {bottom}, must have all columns; it lacks {sorted(absent)}"
+            f"the lowest level of spec, {bottom}, must be the last and have all columns; it lacks "
+            f"{sorted(absent, key=str)}"
         )
-    lacking = [name for name in (*bottom, time_col, target) if name not in df.columns]
-    if lacking:
-        raise ValueError(f"df must have the columns {lacking}; it has {list(df.columns)}")
-    frame = df[[*bottom, time_col, target]]
-    missing = frame.isna().any()
-    if missing.any():
-        raise ValueError(f"column {missing.idxmax()!r} must have no missing values: sums need all")
-    counts = frame.groupby(bottom, observed=True)[time_col].agg(["size", "nunique"])
-    times = frame[time_col].nunique()
-    uneven = counts[(counts["size"] != times) | (counts["nunique"] != times)]
-    if len(uneven):
+    sets = [frozenset(columns) for columns in lists]
+    if any(len(columns) != len(names) for columns, names in zip(sets, lists, strict=True)) or len(
+        set(sets)
+    ) != len(sets):
         raise ValueError(
-            f"every series must have one row at each of the {times} times, as a sum over fewer is "
-            f"another series; {uneven.index[0]!r} has {uneven['size'].iloc[0]} rows. Write zeros "
-            "where there was nothing, or leave the series out"
+            f"spec must name each column of a level, and each level, once; got {lists}"
         )
-    frame = frame.astype(dict.fromkeys(bottom, str))
-    parts = utils.aggregate(
-        frame, lists, id_col=_SERIES, time_col=time_col, target_cols=(target,)
-    )  # fmt: skip
-    return parts[0], parts[1], parts[2]
+    return lists
 
 
-def _written(
-    result: pd.DataFrame,
-    base: pd.DataFrame,
+def _check_tree(tree: _Hierarchy) -> None:
+    """Refuse levels that cross, of which shares are not defined."""
+    for upper, lower in pairwise(tree.levels.values()):
+        pairs = np.unique(np.stack([lower, upper]), axis=1)
+        crossing = np.flatnonzero(np.diff(pairs[0]) == 0)
+        if len(crossing):
+            child, first, second = *pairs[:, crossing[0]], pairs[1, crossing[0] + 1]
+            raise ValueError(
+                "method='top_down' shares each series among those of the next level of spec, which "
+                f"must lie in one each; {tree.names[child]!r} lies in {tree.names[first]!r} and in "
+                f"{tree.names[second]!r}. Order the levels as a tree, or take another method"
+            )
+
+
+def _in_order(frame: pd.DataFrame, names: list[str], id_col: str) -> pd.DataFrame:
+    """Rows of a frame by series, in the order of these names."""
+    return frame.iloc[np.argsort(pd.Index(names).get_indexer(frame[id_col]), kind="stable")]
+
+
+def _complete(column: pd.Series, names: list[str], model: str) -> np.ndarray:
+    """Forecasts (n, h) of all series, or an error that names one without."""
+    point = column.to_numpy(float).reshape(len(names), -1)
+    lost = np.isnan(point).any(axis=1)
+    if lost.any():
+        raise ValueError(
+            "every series must have a forecast to be reconciled; "
+            f"{names[int(lost.argmax())]!r} has none, as {model} could not be fitted to it. Take "
+            "another model, or leave the series out"
+        )
+    return point
+
+
+def _one_step_errors(
+    forecaster: Forecaster[Any],
+    model: Any,
+    data: pd.DataFrame,
+    tree: _Hierarchy,
     keys: list[str],
-    column: str,
-    levels: list[float],
-    intervals: str,
-) -> pd.DataFrame:
-    """Reconciled forecasts under the names of the forecaster's columns, and what they promise."""
-    mean = next(name for name in result.columns if name.startswith(f"{column}/"))
-    columns = {column: mean}
-    for share in levels:
-        for end in ("lo", "hi"):
-            columns[f"{column}-{end}-{level_name(share)}"] = f"{mean}-{end}-{share}"
-    written = result[keys].reset_index(drop=True)
-    for name, source in columns.items():
-        written[name] = result[source].to_numpy()
-    written.attrs = dict(base.attrs)
-    if levels:
-        written.attrs["guarantee"] = (
-            f"Reconciled, intervals by {intervals}. Asymptotic, as those of the forecaster, and if "
-            "errors ahead are correlated between series as the method takes them to be."
+) -> np.ndarray:
+    """Errors of one-step forecasts (n, T), NaN where there are none."""
+    if hasattr(model, "fittedvalues"):
+        fitted = model.fittedvalues().set_index(keys)["fitted"]
+    else:
+        # Two thirds to estimate and one to err: enough of either for a correlation.
+        early = data[keys[1]] < tree.times[2 * len(tree.times) // 3]
+        rolled = clone(forecaster).fit(data[early]).predict_rolling(data[~early], h=1)
+        fitted = rolled.set_index(keys)[model.column_name]
+    forecasts = fitted.reindex(pd.MultiIndex.from_frame(data[keys])).to_numpy(float)
+    errors = tree.values - forecasts.reshape(tree.values.shape)
+    count = int((~np.isnan(errors).any(axis=0)).sum())
+    if count < FEWEST_ERRORS:
+        raise ValueError(
+            f"at least {FEWEST_ERRORS} times must have one-step errors of all series; "
+            f"{type(model).__name__} has {count}, from {len(tree.times)} rows a series. Give more "
+            "rows, or take method='bottom_up', 'ols' or 'wls_struct' without level"
         )
-    return written
+    # What a sum of floats leaves of a forecast without error is no error.
+    rounding = 1e-10 * np.abs(tree.values).max(axis=1, keepdims=True)
+    return np.where(
+        np.nanmax(np.abs(errors), axis=1, keepdims=True) <= rounding, 0 * errors, errors
+    )
+
+
+def _projection(
+    method: str, tree: _Hierarchy, point: np.ndarray, errors: np.ndarray | None
+) -> np.ndarray:
+    r"""Matrix S P of a method that is linear: shape (n, n).
+
+    With the constraints C, of which C y = 0 where series add up, the minimum trace is
+
+    .. math:: S P = I - W C' (C W C')^+ C,
+
+    which needs no inverse of W: series without errors, and groups of one series, are no exception.
+    """
+    S = tree.summing
+    n, n_bottom = S.shape
+    n_sums = n - n_bottom
+    if method == "bottom_up":
+        return np.hstack([np.zeros((n, n_sums)), S])
+    if method == "ols":
+        W = np.eye(n)
+    elif method == "wls_struct":
+        W = np.diag(S.sum(axis=1))
+    else:
+        known = errors[:, ~np.isnan(errors).any(axis=0)]
+        if method == "wls_var":
+            W = np.diag((known**2).mean(axis=1))
+        else:
+            W = np.cov(known) if method == "mint_cov" else _shrunk_covariance(known)
+    C = np.hstack([np.eye(n_sums), -S[:n_sums]])
+    # Constraints in units of the errors in them, so that series of any size weigh alike.
+    size = np.sqrt(np.abs(C) @ np.diag(W))
+    scaled = C / np.where(size > 0, size, 1.0)[:, None]
+    # Where errors add up, as those of linear methods do, the constraints hold already and have no
+    # error but rounding, whose variance is below 1e-10 of the units above.
+    values, vectors = np.linalg.eigh(scaled @ W @ scaled.T)
+    vectors = vectors[:, values > 1e-10]
+    inverse = vectors / values[values > 1e-10] @ vectors.T
+    whole = np.eye(n) - W @ scaled.T @ inverse @ scaled
+    left = np.abs(C @ whole @ point)
+    allowed = 1e-3 * size[:, None] + 1e-6 * np.abs(C) @ np.abs(point)
+    if (left > allowed).any():
+        worst = int((left - allowed).max(axis=1).argmax())
+        raise ValueError(
+            f"method={method!r} cannot make the forecasts of {tree.names[worst]!r} add up: it "
+            f"needs errors at more times than there are sums, {n_sums}, and there are "
+            f"{known.shape[1]}. Give more rows, or take method='mint_shrink'"
+        )
+    return S @ whole[n_sums:]
+
+
+def _shrunk_covariance(errors: np.ndarray) -> np.ndarray:
+    r"""Covariance of errors (n, T) with correlations shrunk to zero.
+
+    By the share :math:`\sum_{i \ne j} \widehat{Var}(r_{ij}) / \sum_{i \ne j} r_{ij}^2` (Schäfer and
+    Strimmer, 2005), of series that have errors.
+    """
+    count = errors.shape[1]
+    deviation = errors.std(axis=1, ddof=1)
+    z = (errors - errors.mean(axis=1, keepdims=True)) / np.where(deviation > 0, deviation, 1)[
+        :, None
+    ]
+    mean = z @ z.T / count
+    variance = count / (count - 1) ** 3 * (z**2 @ (z**2).T - count * mean**2)
+    correlation = mean * count / (count - 1)
+    away = ~np.eye(len(z), dtype=bool)
+    total = (correlation[away] ** 2).sum()
+    share = min(1.0, variance[away].sum() / total) if total > 0 else 1.0
+    return np.where(away, 1 - share, 1.0) * correlation * np.outer(deviation, deviation)
+
+
+def _share_down(tree: _Hierarchy, values: np.ndarray) -> np.ndarray:
+    """Values (n, m) of the highest level, shared at each level as those below are."""
+    _check_tree(tree)
+    shared = values.copy()
+    for upper, lower in pairwise(tree.levels.values()):
+        children, first = np.unique(lower, return_index=True)
+        parents = upper[first]
+        sums, sizes = np.zeros_like(values), np.zeros_like(values)
+        np.add.at(sums, parents, values[children])
+        np.add.at(sizes, parents, np.abs(values[children]))
+        alike = 1 / np.bincount(parents, minlength=len(values))[parents, None]
+        # Parts that cancel out have no shares: alike, as hierarchicalforecast has it.
+        none = np.abs(sums) <= 1e-10 * sizes
+        share = values[children] / np.where(none, 1.0, sums)[parents]
+        shared[children] = np.where(none[parents], alike, share) * shared[parents]
+    return shared
+
+
+def _reconcile_by(
+    method: Any, tree: _Hierarchy, point: np.ndarray, errors: np.ndarray | None, needs_linear: bool
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Forecasts (n, h) by a reconciler of hierarchicalforecast, and its S P if it has one.
+
+    Series have numbers for names, as the library splits names at slashes.
+    """
+    try:
+        from hierarchicalforecast.core import HierarchicalReconciliation
+    except ImportError as error:
+        raise ImportError(
+            "a reconciler in the place of a name needs hierarchicalforecast: "
+            "pip install 'tsrnn[hierarchy]'"
+        ) from error
+    n, n_bottom = tree.summing.shape
+    ids = np.array([f"{i:09d}" for i in range(n)], dtype=object)
+
+    def long(**columns: np.ndarray) -> pd.DataFrame:
+        count = next(iter(columns.values())).shape[1]
+        keys = {"unique_id": np.repeat(ids, count), "ds": np.tile(np.arange(count), n)}
+        return pd.DataFrame(keys | {name: values.ravel() for name, values in columns.items()})
+
+    known = None if errors is None else long(y=tree.values, forecast=tree.values - errors)
+    sums = pd.DataFrame(tree.summing, columns=ids[n - n_bottom :])
+    sums.insert(0, "unique_id", ids)
+    reconciler, name = copy.deepcopy(method), type(method).__name__
+    try:
+        result = HierarchicalReconciliation([reconciler]).reconcile(
+            Y_hat_df=long(forecast=point), S_df=sums, Y_df=known, is_balanced=True,
+            tags={label: ids[np.unique(rows)] for label, rows in tree.levels.items()},
+        )  # fmt: skip
+    except Exception as error:
+        raise ValueError(
+            f"{name} could not reconcile these {n} series: {type(error).__name__}: {error}. Take "
+            f"another reconciler, or one of the methods {METHODS}"
+        ) from error
+    column = next(label for label in result.columns if label.startswith("forecast/"))
+    reconciled = result[column].to_numpy(float).reshape(n, -1)
+    if not np.isfinite(reconciled).all():
+        lost = tree.names[int((~np.isfinite(reconciled)).any(axis=1).argmax())]
+        raise ValueError(f"{name} has no finite forecast of {lost!r}. Take another reconciler")
+    P = getattr(reconciler, "P", None)
+    linear = None if P is None else tree.summing @ np.asarray(P @ np.eye(n))
+    exact = linear is not None and np.allclose(linear @ tree.summing, tree.summing, atol=1e-6)
+    if needs_linear and not (exact and np.allclose(linear @ point, reconciled)):
+        raise ValueError(
+            f"{name} has no intervals: they need forecasts S P y with P S = I, whose errors are "
+            "S P times those of y; errors of its shares, estimates or constraints would be left "
+            f"out. Leave out level, or take one of the methods {METHODS}"
+        )
+    return reconciled, linear
+
+
+def _reconciled_width(linear: np.ndarray, width: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    """Roots of the diagonal of S P W P' S', of widths (n, h) and the correlations of errors."""
+    known = errors[:, ~np.isnan(errors).any(axis=0)]
+    covariance = np.cov(known)
+    deviation = np.sqrt(np.diag(covariance))
+    scale = np.where(deviation > 0, deviation, 1.0)
+    correlation = covariance / np.outer(scale, scale)
+    np.fill_diagonal(correlation, 1.0)  # of series without errors, too
+    steps = [linear * w for w in width.T]
+    return np.sqrt([np.einsum("ij,jk,ik->i", A, correlation, A, optimize=True) for A in steps]).T
+
+
+def _error_quantiles(
+    tree: _Hierarchy,
+    linear: np.ndarray | None,
+    point: np.ndarray,
+    width: np.ndarray,
+    errors: np.ndarray,
+    level: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of intervals (n, h): quantiles of reconciled forecasts with the errors of each time.
+
+    Errors are as much wider at later steps as the intervals of the forecaster, `width`, are.
+    """
+    known = errors[:, ~np.isnan(errors).any(axis=0)]
+    count, tail = known.shape[1], (1 - level / 100) / 2
+    # A quantile below that of the smallest of the errors is not known; less 1e-9 for rounding.
+    needed = int(np.ceil(1 / tail - 1e-9)) - 1
+    if count < needed:
+        raise ValueError(
+            f"intervals='bootstrap' of level {level:g} need one-step errors at {needed} times at "
+            f"least; there are {count}. Give more rows, ask for a lower level, or take "
+            "intervals='normality'"
+        )
+    first = width[:, :1]
+    growth = np.where(first > 0, width / np.where(first > 0, first, 1.0), 1.0)
+    ends = np.empty((2, *point.shape))
+    for step in range(point.shape[1]):
+        ahead = point[:, [step]] + growth[:, [step]] * known
+        ahead = _share_down(tree, ahead) if linear is None else linear @ ahead
+        # Weibull's definition: a new error exceeds the quantile as often as it should.
+        ends[:, :, step] = np.quantile(ahead, [tail, 1 - tail], axis=1, method="weibull")
+    return ends[0], ends[1]

@@ -40,17 +40,29 @@ def test_the_adapter_says_what_to_install(line):
     assert said == "tsrnn.sktime.ParaRNNForecaster needs sktime: pip install 'tsrnn[sktime]'"
 
 
-def test_hierarchies_say_what_to_install():
+def test_hierarchies_need_the_library_for_its_reconcilers_alone():
     code = """
-from tsrnn import Croston, hierarchy
+import numpy as np, pandas as pd
+from tsrnn import hierarchy
+from tsrnn.baselines import Mean
+
+class Reconciler:
+    def fit_predict(self):
+        pass
+
+frame = pd.DataFrame({"all": "all", "store": [*"ab"] * 20, "ds": np.arange(40) // 2, "y": range(40)})
+spec = [["all"], ["all", "store"]]
+print(len(hierarchy.reconcile(Mean(), frame, spec, h=1)))
 try:
-    hierarchy.reconcile(Croston(), None, [])
+    hierarchy.reconcile(Mean(), frame, spec, h=1, method=Reconciler())
 except ImportError as error:
     print(error)
 """
-    assert run(code) == (
-        "tsrnn.hierarchy.reconcile needs hierarchicalforecast: pip install 'tsrnn[hierarchy]'"
-    )
+    assert run(code).splitlines() == [
+        "3",
+        "a reconciler in the place of a name needs hierarchicalforecast: "
+        "pip install 'tsrnn[hierarchy]'",
+    ]
 
 
 def test_nothing_is_loaded_unasked():
