@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Hashable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -475,10 +476,13 @@ def _reconcile_by(
     sums.insert(0, "unique_id", ids)
     reconciler, name = copy.deepcopy(method), type(method).__name__
     try:
-        result = HierarchicalReconciliation([reconciler]).reconcile(
-            Y_hat_df=long(forecast=point), S_df=sums, Y_df=known, is_balanced=True,
-            tags={label: ids[np.unique(rows)] for label, rows in tree.levels.items()},
-        )  # fmt: skip
+        # Warnings are of divisions and matrices inside; the forecasts are checked below.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = HierarchicalReconciliation([reconciler]).reconcile(
+                Y_hat_df=long(forecast=point), S_df=sums, Y_df=known, is_balanced=True,
+                tags={label: ids[np.unique(rows)] for label, rows in tree.levels.items()},
+            )  # fmt: skip
     except Exception as error:
         raise ValueError(
             f"{name} could not reconcile these {n} series: {type(error).__name__}: {error}. Take "

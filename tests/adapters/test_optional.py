@@ -50,7 +50,8 @@ class Reconciler:
     def fit_predict(self):
         pass
 
-frame = pd.DataFrame({"all": "all", "store": [*"ab"] * 20, "ds": np.arange(40) // 2, "y": range(40)})
+days = np.arange(40) // 2
+frame = pd.DataFrame({"all": "all", "store": [*"ab"] * 20, "ds": days, "y": range(40)})
 spec = [["all"], ["all", "store"]]
 print(len(hierarchy.reconcile(Mean(), frame, spec, h=1)))
 try:

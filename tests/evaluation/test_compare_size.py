@@ -39,7 +39,9 @@ def test_independent_series_have_their_size():
     assert LOWEST <= rejections(np.abs(errors), 0) <= HIGHEST
 
 
-@pytest.mark.parametrize(("variance", "highest"), [("rectangular", 2 * LEVEL), ("cosines", HIGHEST)])
+@pytest.mark.parametrize(
+    ("variance", "highest"), [("rectangular", 2 * LEVEL), ("cosines", HIGHEST)]
+)
 def test_overlapping_windows_reject_as_often_as_measured(variance, highest):
     """Of four steps every step: the excess that benchmarks/dm_size.py measures, and no more."""
     rng = np.random.default_rng(3)

@@ -26,7 +26,9 @@ def test_too_few_origins_and_no_variation_have_no_test():
         errors = 3.0 + torch.zeros(origins, 1, 1)
         known = torch.ones_like(errors, dtype=torch.bool)
         losses.add("linear path", place, errors, known)
-        losses.add("model", place, errors + torch.tensor(gain * np.ones(origins))[:, None, None], known)
+        losses.add(
+            "model", place, errors + torch.tensor(gain * np.ones(origins))[:, None, None], known
+        )
         tested = losses.tests().loc[("all", "model")]
         assert np.isfinite(tested["p_value"]) == (origins == 8)
 

@@ -161,7 +161,7 @@ def test_arma_of_many_series_or_with_regressors_is_refused(noise):
 
 def test_series_of_two_values_has_no_nonlinear_terms():
     y = np.random.default_rng(0).integers(0, 2, 100).astype(float)
-    with pytest.raises(ValueError, match="few values"):
+    with pytest.raises(ValueError, match="few values that differ"):
         terasvirta_test(y, lags=1)
 
 

@@ -69,8 +69,6 @@ from tsrnn.contract._warnings import IntervalWarning, recorded, warn_user
 
 __all__ = [
     "DM_VARIANCES",
-    "DieboldMariano",
-    "diebold_mariano",
     "MOST_ERRORS",
     "MOST_STEPS",
     "OWN_ERRORS",
@@ -81,6 +79,7 @@ __all__ = [
     "CommonArguments",
     "ConformalIntervals",
     "DamagedFileError",
+    "DieboldMariano",
     "FittedData",
     "FittedModel",
     "Forecaster",
@@ -105,6 +104,7 @@ __all__ = [
     "choice",
     "classes_with",
     "conformal_quantile",
+    "diebold_mariano",
     "effective_number",
     "file_place",
     "fit_panels_together",

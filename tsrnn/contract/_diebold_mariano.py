@@ -1,4 +1,4 @@
-"""Test of Diebold and Mariano, with the estimators of the variance of a mean that it can rest on."""
+"""Test of Diebold and Mariano, with several estimators of the variance of a mean."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DieboldMariano(NamedTuple):
     Parameters
     ----------
     statistic, p_value : float
-        NaN where the difference does not vary.
+        NaN where the difference does not vary, or the variance is zero.
     variance : {"rectangular", "bartlett", "cosines"}
         Estimator that was used; "bartlett" in the place of a "rectangular" one that is not
         positive.
@@ -50,9 +50,9 @@ def diebold_mariano(
     - "rectangular": :math:`(\hat\gamma_0 + 2 \sum_{k<h} \hat\gamma_k) / n`, of Diebold and Mariano,
       whose bias :math:`c` takes away (Harvey, Leybourne and Newbold). It can be negative; then the
       test is the next one.
-    - "bartlett": :math:`(\hat\gamma_0 + 2 \sum_{k \le L} (1 - k / (L + 1)) \hat\gamma_k) / n` of Newey
-      and West with L lags of `newey_west_lags`, as statsmodels has it. :math:`c` was not derived
-      for this estimator and stands for a correction of small samples.
+    - "bartlett": :math:`(\hat\gamma_0 + 2 \sum_{k \le L} (1 - k / (L + 1)) \hat\gamma_k) / n` of
+      Newey and West with L lags of `newey_west_lags`, as statsmodels has it. :math:`c` was not
+      derived for this estimator and stands for a correction of small samples.
     - "cosines": :math:`\hat V = (n B)^{-1} \sum_{j=1}^B \Lambda_j^2` with :math:`\Lambda_j =
       \sqrt{2/n} \sum_t d_t \cos(\pi j (t - 1/2) / n)` and :math:`B = \lfloor 0.41\, n^{2/3}
       \rfloor` (Lazarus et al.), where c = 1 and the degrees of freedom are B.
@@ -109,6 +109,8 @@ def diebold_mariano(
         angles = np.pi * np.arange(1, bandwidth + 1)[:, None] * (np.arange(n) + 0.5) / n
         estimate = (2 / n) * ((np.cos(angles) @ d) ** 2).mean() / n
         correction = 1.0
+    if not estimate > 0:  # of cosines to which a symmetric difference is orthogonal
+        return DieboldMariano(np.nan, np.nan, variance, bandwidth)
     statistic = d.mean() / math.sqrt(estimate) * math.sqrt(correction)
     return DieboldMariano(
         float(statistic), float(2 * stats.t.sf(abs(statistic), df)), variance, bandwidth

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from scipy.stats import chisquare
 from sklearn.utils.validation import check_is_fitted
 from statsmodels.stats.diagnostic import acorr_ljungbox, het_arch
 from statsmodels.stats.stattools import jarque_bera
+from statsmodels.tools.sm_exceptions import SingularMatrixWarning
 from statsmodels.tsa.stattools import acf
 
 from tsrnn.contract import Forecaster, positive_integer
@@ -324,14 +326,20 @@ def _tests(e: np.ndarray, lags: int) -> dict[str, float]:
     if n < _FEWEST or np.ptp(e) == 0:
         return sizes | {"lags": lags} | nothing
     box = acorr_ljungbox(e, [lags])
-    arch = het_arch(e, nlags=lags, result_object=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SingularMatrixWarning)
+        try:
+            arch = het_arch(e, nlags=lags, result_object=True)
+            arch_test = (arch.lm, arch.lmpval)
+        except SingularMatrixWarning:  # of errors whose squares hardly vary there is no regression
+            arch_test = (np.nan, np.nan)
     normal = jarque_bera(e)
     return sizes | {
         "lags": lags,
         "ljung_box": box["lb_stat"].iloc[0],
         "ljung_box_pvalue": box["lb_pvalue"].iloc[0],
-        "arch_lm": arch.lm,
-        "arch_lm_pvalue": arch.lmpval,
+        "arch_lm": arch_test[0],
+        "arch_lm_pvalue": arch_test[1],
         "jarque_bera": normal[0],
         "jarque_bera_pvalue": normal[1],
     }

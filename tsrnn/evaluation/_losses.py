@@ -165,8 +165,9 @@ def _notes(observations: Observations, forecasts: Forecasts, known: np.ndarray) 
     if observations.overlap[-1]:
         notes.append(
             f"Windows overlap ({forecasts.horizon} steps every {forecasts.step_size}): the tests "
-            "allow for the correlation of neighbours, but in simulations those at 5 percent still "
-            "reject 6 to 9 percent of true hypotheses."
+            "allow for the correlation of neighbours. In simulations those of Diebold and Mariano "
+            "at 5 percent reject 5 to 7 percent of true hypotheses with 200 windows, and up to 15 "
+            'percent with 50 that overlap by 11; those with dm_variance="cosines" 4 to 6 percent.'
         )
     return notes
 

@@ -58,10 +58,25 @@ def read_columns(
             f"{role} must have the rows of y; got {len(frame)} rows from {frame.index[0]} on, and "
             f"y has {len(index)} from {index[0]} on. Join them first"
         )
-    constant = [column for column in frame if np.ptp(frame[column].to_numpy()) == 0]
+    constant = constant_columns(role, frame)
     if constant and vary:
         raise ValueError(f"columns of {role} must vary; constant are {constant}. Leave them out")
     return frame
+
+
+def constant_columns(role: str, frame: pd.DataFrame) -> list[Any]:
+    """Names of the columns that do not vary; those whose squares are no floats are refused."""
+    size = np.abs(frame.to_numpy()).max(axis=0)
+    # What varies by less than 1e-12 of its size is constant but for rounding.
+    constant = frame.max().to_numpy() / 2 - frame.min().to_numpy() / 2 <= 5e-13 * size
+    # Squares, and products of squares, of sizes in between are within the range of floats.
+    far = list(frame.columns[~constant & ~((size > 1e-75) & (size < 1e75))])
+    if far:
+        raise ValueError(
+            f"columns of {role} must be between 1e-75 and 1e75 in size, for their squares; "
+            f"{far} are not. Multiply or divide them by a number"
+        )
+    return list(frame.columns[constant])
 
 
 def named_columns(role: str, values: Any, name: str, index: pd.Index | None) -> pd.DataFrame:

@@ -90,7 +90,10 @@ def bds_test(
     model = linear_model(y, lags, order, 1)
     e = model.residuals
     if len(e) < 10 * most:
-        raise ValueError(f"max_dim must be at most a tenth of {len(e)} residuals; got {most}")
+        raise ValueError(
+            f"max_dim must be at most a tenth of {len(e)} residuals; got {most}. Take a smaller "
+            "one, or give more rows"
+        )
     if len(e) > MOST_PAIRED:
         raise ValueError(
             f"the BDS test compares all pairs of at most {MOST_PAIRED:,} residuals; got "

@@ -102,6 +102,7 @@ def linear_model(
         model = _from_arma(y)
     else:
         series = read_series(y)
+        series = series / np.abs(series).max()  # so that no square overflows
         series = (series - series.mean()) / series.std(ddof=1)
         if order is not None:
             model = _fit_order(series, order, lags)
@@ -158,9 +159,11 @@ def read_series(y: Any) -> np.ndarray:
                 "missing or infinite. Fill them, or take the longest stretch without gaps"
             )
     if len(series) < FEWEST:
-        raise ValueError(f"y must have at least {FEWEST} values; got {len(series)}")
+        raise ValueError(
+            f"y must have at least {FEWEST} values to be tested; got {len(series)}. Give more rows"
+        )
     if np.ptp(series) <= CONSTANT * np.abs(series).max():
-        raise ValueError("y is constant: there is nothing to test")
+        raise ValueError("y must vary; it is constant, and there is nothing to test. Leave it out")
     return series
 
 
@@ -203,7 +206,10 @@ def autoregression(series: np.ndarray, p: int) -> LinearModel:
     beta = np.linalg.lstsq(X, y, rcond=None)[0]
     e = y - X @ beta
     if np.abs(e).max() <= CONSTANT * np.abs(series).max():
-        raise ValueError(f"an AR({p}) fits the series without error: there is nothing to test")
+        raise ValueError(
+            f"an AR({p}) must leave errors; it fits the series exactly, and there is nothing to "
+            "test. Take fewer lags, or leave the series out"
+        )
     return LinearModel(f"AR({p})", series, e, X, p, float(beta[0]), beta[1:], np.zeros(0))
 
 

@@ -75,7 +75,10 @@ def auxiliary_tests(
     e, basis, Z = project(model.residuals, model.scores, terms)
     (n, m), k = basis.shape, Z.shape[1]
     if not m:
-        raise ValueError("the nonlinear terms are linear in the lags: the series has few values")
+        raise ValueError(
+            "the nonlinear terms must not be linear in the lags; they are, as of a series with few "
+            "values that differ. Take fewer lags, or leave the series out"
+        )
     if n - k - m < max(m, 10):
         raise ValueError(
             f"{m} nonlinear terms of {model.lags} lags are too many for {n} observations. Take "

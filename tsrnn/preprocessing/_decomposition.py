@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from tsrnn.contract import choice
 from tsrnn.data import write_frame
-from tsrnn.preprocessing._series import Series, interpolated
+from tsrnn.preprocessing._series import Series, in_range, interpolated
 
 STRONG = 0.64  # strength of a season that is better differenced, by the forecasts of the M3 data
 _WINDOW = 11  # seasons over which STL smooths: what R's forecast takes
@@ -167,6 +167,7 @@ def measure_strength(values: np.ndarray, period: int) -> np.ndarray:
     for length, places, data in _by_length(values):
         if length <= 2 * period:
             continue
+        data = in_range(data)
         trend, season = stl(data, period)
         rest = data - trend
         total, left = rest.var(1), (rest - season).var(1)

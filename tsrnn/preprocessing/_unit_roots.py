@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pandas as pd
 
 from tsrnn.contract import choice, number, positive_integer
 from tsrnn.preprocessing._decomposition import STRONG, measure_strength
-from tsrnn.preprocessing._series import Series, packed
+from tsrnn.preprocessing._series import Series, in_range, packed
 
 # Kwiatkowski et al. (1992), table 1: significance levels and critical values.
 _LEVELS = np.array([0.1, 0.05, 0.025, 0.01])
@@ -79,7 +80,7 @@ def kpss(
     if lags is not None and lags != 0:
         lags = positive_integer("lags", lags)
     series = Series.of(df, frame)
-    values, counts = packed(series.values)
+    values, counts = packed(in_range(series.values))
     statistic, used = _kpss_statistic(values, counts, regression, lags)
     return _table(series, statistic, _p_values(statistic, regression), used, counts, alpha)
 
@@ -195,7 +196,7 @@ def ndiffs(
     series = Series.of(df, frame)
     if test == "kpss":
         return pd.Series(count_differences(series.values, alpha, max_d), series.labels, name="d")
-    values, counts = packed(series.values)
+    values, counts = packed(in_range(series.values))
     d = [_adf_differences(row[:n], alpha, max_d) for row, n in zip(values, counts, strict=True)]
     return pd.Series(d, series.labels, name="d")
 
@@ -277,7 +278,7 @@ def count_differences(values: np.ndarray, alpha: float = 0.05, max_d: int = 2) -
     >>> count_differences(noise).tolist()
     [0, 1, 2]
     """
-    (rows, counts), d = packed(values), np.zeros(len(values), np.int64)
+    (rows, counts), d = packed(in_range(values)), np.zeros(len(values), np.int64)
     left = np.arange(len(values))
     for _ in range(max_d):
         p_value = _p_values(_kpss_statistic(rows, counts, "c", None)[0], "c")
@@ -323,11 +324,16 @@ def _adf_test(y: np.ndarray, regression: str, lags: int | None) -> tuple[float, 
     """Statistic, p-value and lags of one series; NaN where it is constant or too short."""
     from statsmodels.tsa.stattools import adfuller
 
+    y = in_range(y)
     fewest = _FEWEST + 3 + (0 if lags is None else 2 * lags)
     if len(y) < fewest or np.ptp(y) <= _CONSTANT * np.abs(y).max():
         return math.nan, math.nan, math.nan
     autolag = "AIC" if lags is None else None
-    result = adfuller(y, lags, regression, autolag, result_object=True)
+    with warnings.catch_warnings():
+        # Of series without noise, whose regression is singular: only the sign of the statistic is
+        # left, which tells a line from a wave.
+        warnings.simplefilter("ignore")
+        result = adfuller(y, lags, regression, autolag, result_object=True)
     return float(result.statistic), float(result.pvalue), float(result.lags)
 
 
