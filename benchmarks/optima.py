@@ -101,7 +101,7 @@ def vech(case: str, frames: list[pd.DataFrame], kind: str, inner: tuple[str, ...
     """Structures of a vech model beside those nested in it; there is no other package."""
 
     def logliks(structure: str) -> np.ndarray:
-        fits = [VECMGARCH(structure=structure, random_state=0).fit(frame) for frame in frames]
+        fits = [VECMGARCH(structure=structure).fit(frame) for frame in frames]
         return np.array([fit.loglik_.iloc[0] for fit in fits])
 
     start = time.perf_counter()

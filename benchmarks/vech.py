@@ -77,11 +77,11 @@ def time_fits() -> None:
     table = []
     for structure, n in cases:
         frame = simulated(1000, n, seed=0)
-        model = VECMGARCH(structure=structure, mean="zero", random_state=0)
+        model = VECMGARCH(structure=structure, mean="zero")
         ms = median_ms(lambda model=model, frame=frame: model.fit(frame), 1)
         table.append((
             structure, f"{n} x 1000", model.params_.shape[1], f"{ms:.0f}",
-            int(model.estimates_.iterations[0]), f"{model.agreement_.iloc[0]} of 3",
+            int(model.estimates_.iterations[0]), f"{model.agreement_.iloc[0]} of {model.starts_.iloc[0]}",
             f"{model.loglik_.iloc[0]:.4f}", bool(model.converged_.iloc[0]),
         ))  # fmt: skip
     header = ("structure", "data", "parameters", "ms", "iterations", "agree", "loglik", "converged")
@@ -94,7 +94,7 @@ def print_optimum() -> None:
         return
     prices = pd.read_csv(SOURCE).iloc[:, :2]
     returns = 100 * prices.apply(np.log).diff().iloc[1:].reset_index(drop=True)
-    model = VECMGARCH(random_state=0, n_starts=6).fit(returns)
+    model = VECMGARCH().fit(returns)
     errors = [np.sqrt(np.diagonal(model._covariance(kind)[0])) for kind in KINDS]
     rows = [
         (name, f"{value:.8f}", *(f"{column[j]:.8f}" for column in errors))
@@ -102,7 +102,7 @@ def print_optimum() -> None:
     ]
     print(f"\nBEKK(1, 1), {SOURCE.name}, columns {list(prices.columns)}, {len(returns)} returns")
     print(f"log-likelihood {model.loglik_.iloc[0]:.8f}, starts that agree "
-          f"{model.agreement_.iloc[0]} of 6, largest gradient "
+          f"{model.agreement_.iloc[0]} of {model.starts_.iloc[0]}, largest gradient "
           f"{np.abs(model.estimates_.gradient).max():.1e}")  # fmt: skip
     print_table(("parameter", "estimate", *KINDS), rows)
 
@@ -118,7 +118,7 @@ def monte_carlo(structure: str, given: dict[str, float], replications: int, step
         frame = origin.simulate(steps, random_state=i)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = VECMGARCH(**settings, random_state=0, n_starts=1).fit(frame)
+            model = VECMGARCH(**settings, n_starts=1).fit(frame)
         if not model.converged_.iloc[0]:
             continue
         params = model.params_.to_numpy()[0]

@@ -11,7 +11,7 @@ from scipy import integrate, stats
 from tsrnn.contract import read_file
 from tsrnn.linear.garch import GARCH
 from tsrnn.linear.garch._density import DENSITIES, Student
-from tsrnn.linear.garch._filter import VarianceState, initial_state
+from tsrnn.linear.garch._filter import Past, VarianceState, initial_state
 from tsrnn.linear.garch._forecast import simulate_garch
 from tsrnn.linear.garch._inference import (
     half_life,
@@ -247,7 +247,6 @@ def test_wide_frames_give_a_unit_a_column(returns):
         ({"distribution": "ged"}, "distribution must be one of"),
         ({"initial_variance": "zero"}, "initial_variance must be one of"),
         ({"initial_variance": -1.0}, "initial_variance must be a number greater than 0"),
-        ({"initial_variance": "fcp", "mean": "arma"}, "regressions"),
         ({"cov_type": "hac"}, "cov_type must be one of"),
         ({"missing": "keep"}, "missing must be one of"),
     ],
@@ -303,7 +302,7 @@ def test_moments_of_a_second_order_model_are_those_of_simulations():
     model = Model(UnivariateMean(False), VOLATILITIES["garch"], DENSITIES["normal"], 2, 1)
     params = np.tile([0.2, 0.15, 0.1, 0.4], (20_000, 1))
     resting = np.full(20_000, 0.2 / 0.35)
-    begin = VarianceState(initial_state(model, params, resting), np.empty((20_000, 0)))
+    begin = VarianceState(initial_state(model, params, Past(resting)), np.empty((20_000, 0)))
     z = np.random.default_rng(0).standard_normal((20_000, 60, 1))
     found = simulate_garch(model, params, begin, z)
     np.testing.assert_allclose(

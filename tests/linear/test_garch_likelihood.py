@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tsrnn.kernels import Lanes, recurrence
 from tsrnn.linear.garch._density import DENSITIES, Normal, Student
-from tsrnn.linear.garch._filter import VarianceState, filter_garch, initial_state
+from tsrnn.linear.garch._filter import Past, VarianceState, filter_garch, initial_state
 from tsrnn.linear.garch._fit import garch_at
 from tsrnn.linear.garch._forecast import simulate_garch
 from tsrnn.linear.garch._likelihood import Likelihood
@@ -85,7 +85,7 @@ def test_likelihood_equals_that_of_arch(vol, density, mean, order):
     oracle = arch_model(y, model, mean).fix(params)
     np.testing.assert_allclose(loglik[0], oracle.loglikelihood, rtol=0, atol=1e-9)
     before = presample.fixed * sample.scale**2
-    e, h = filter_garch(model, params[None], before, y[None], lengths)
+    e, h = filter_garch(model, params[None], Past(before), y[None], lengths)
     np.testing.assert_allclose(e[0], oracle.resid, atol=1e-12)
     np.testing.assert_allclose(np.sqrt(h[0]), oracle.conditional_volatility, rtol=1e-12)
 
@@ -109,14 +109,16 @@ def loop(model, params, y, presample):
     omega, beta, shape = params[model.omega], params[model.beta], params[model.shape_part]
     coefficients = [params[model.shock_coefficients(s)] for s in range(len(model.vol.coefficients))]
     e, g, shocks, total = [], [], [], 0.0
+    presample, z = presample
     before = {0: torch.log(presample), 0.5: torch.sqrt(presample), 1: presample}[model.vol.power]
+    known = None if z is None else [z.abs() - math.sqrt(2 / math.pi), z]
     for t in range(model.mean.n_dropped, len(y)):
         mean = sum(c) + sum(a * y[t - lag] for a, lag in zip(phi, model.mean.lags, strict=True))
         mean = mean + sum(b * e[-j - 1] for j, b in enumerate(theta) if j < len(e))
         e.append(y[t] - mean)
         now = omega
         for i in range(model.p):
-            expected = [w * before for w in model.vol.expected]
+            expected = known or [w * before for w in model.vol.expected]
             past = shocks[-i - 1] if i < len(shocks) else expected
             now = now + sum(a[i] * s for a, s in zip(coefficients, past, strict=True))
         for j in range(model.q):
@@ -147,7 +149,7 @@ def mean_size(shape):
 
 
 def presample_loop(model, kind, params, y, fixed):
-    """Presample variance by its definition."""
+    """Presample variance, and the standardised residual of "tsp", by their definitions."""
     if kind == "unconditional":
         weights = np.zeros(len(model.names))
         for s, expected in enumerate(model.vol.expected):
@@ -157,14 +159,18 @@ def presample_loop(model, kind, params, y, fixed):
             weights = weights * mean_size(params[model.shape_part])
         weights[model.beta] = 1.0
         level = params[model.omega] / (1 - (params * weights).sum())
-        return {0: torch.exp(level), 0.5: level**2, 1: level}[model.vol.power]
-    if kind == "fcp":
-        first, part = model.mean.n_dropped, params[model.mean_part]
-        columns = [torch.ones_like(y[first:])] * model.mean.constant
-        columns += [y[first - lag : len(y) - lag] for lag in model.mean.lags]
-        e = y[first:] - sum(b * x for b, x in zip(part, columns, strict=True))
-        return (e**2).mean()
-    return torch.tensor(fixed)
+        return {0: torch.exp(level), 0.5: level**2, 1: level}[model.vol.power], None
+    if kind in ("fcp", "tsp"):
+        mean, part, e = model.mean, params[model.mean_part], []
+        slopes, theta = part[mean.constant :], part[len(part) - mean.n_ma :]
+        for t in range(mean.n_dropped, len(y)):
+            now = y[t] - sum(part[: mean.constant])
+            now = now - sum(a * y[t - lag] for a, lag in zip(slopes, mean.lags, strict=False))
+            e.append(now - sum(b * e[-j - 1] for j, b in enumerate(theta) if j < len(e)))
+        e = torch.stack(e)
+        square = (e**2).mean()
+        return square, e.mean() / torch.sqrt(square) if kind == "tsp" else None
+    return torch.tensor(fixed), None
 
 
 CASES = [
@@ -173,6 +179,9 @@ CASES = [
     *((vol, "t", "Constant", "unconditional") for vol in VOLATILITIES),
     ("garch", "normal", "Zero", "sample"),
     ("gjr", "t", "AR", "fcp"),
+    ("garch", "normal", "Zero", "fcp"),
+    ("egarch", "normal", "Zero", "tsp"),
+    ("egarch", "t", "AR", "tsp"),
     ("egarch", "normal", "AR", 2.0),
     ("tgarch", "t", "AR", 2.0),
 ]
@@ -190,11 +199,14 @@ def test_derivatives_equal_those_of_a_loop(vol, density, mean, kind):
 
 
 @pytest.mark.parametrize(
-    ("vol", "order"),
-    [("garch", (2, 1)), ("gjr", (1, 2)), ("gjr", (2, 0)), ("egarch", (2, 1)), ("tgarch", (2, 2))],
-)
-def test_derivatives_of_higher_orders_and_arma_means(vol, order):
-    check_derivatives(model_of(vol, "normal", ARMA, *order), series(20), "backcast")
+    ("vol", "order", "kind"),
+    [
+        ("garch", (2, 1), "backcast"), ("gjr", (1, 2), "fcp"), ("gjr", (2, 0), "backcast"),
+        ("egarch", (2, 1), "tsp"), ("egarch", (1, 2), "fcp"), ("tgarch", (2, 2), "fcp"),
+    ],
+)  # fmt: skip
+def test_derivatives_of_higher_orders_and_arma_means(vol, order, kind):
+    check_derivatives(model_of(vol, "normal", ARMA, *order), series(20), kind)
 
 
 def check_derivatives(model, y, kind):
@@ -307,7 +319,7 @@ def test_information_is_the_expected_outer_product_of_scores(vol, density):
     """Over many simulated series, both matrices have the same mean."""
     model = model_of(vol, density)
     params = np.tile(params_of(model), (4000, 1))
-    begin = initial_state(model, params, np.ones(4000))
+    begin = initial_state(model, params, Past(np.ones(4000)))
     z = model.density.draw(np.random.default_rng(1), (60, 1), params[:, model.shape_part])
     y = simulate_garch(model, params, VarianceState(begin, np.empty((4000, 0))), z).y[..., 0]
     found = garch_at(model, y, np.full(4000, 60), params, 1.0).estimates

@@ -50,7 +50,7 @@ def panel_of(series):
 
 def fit(spec, *series):
     """Return estimates and constants of some series."""
-    return estimate(VECHFamily(spec, 0), panel_of(series))
+    return estimate(VECHFamily(spec), panel_of(series))
 
 
 def evaluate(spec, series, params):
@@ -77,7 +77,7 @@ def structures(returns):
 def test_bekk_is_recovered(bekk):
     estimates, _ = bekk
     assert estimates.converged.all()
-    # Two, and the optimum of the scalar model.
+    # Two, and the optimum of the diagonal BEKK.
     assert estimates.starts == estimates.agreement == [3]
     errors = np.sqrt(np.diagonal(covariance(estimates, "hessian")[0]))
     assert np.all(np.abs(estimates.params[0] - TRUE) < 4 * errors)

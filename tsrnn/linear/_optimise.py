@@ -101,6 +101,7 @@ def maximise(
     tol: float = 1e-14,
     last_step: float = 0.0,
     max_iter: int = 100,
+    give_up: GiveUp | None = None,
     progress: str = "",
 ) -> Optimum:
     r"""Climb to a maximum of the log-likelihood of every unit.
@@ -130,6 +131,8 @@ def maximise(
     last_step : float, default 0
         The same before a step of Newton's method, which squares the error.
     max_iter : int, default 100
+    give_up : callable, optional
+        As of `maximise_together`.
     progress : str, optional
         What a bar of the evaluations says; there is none without it.
 
@@ -148,7 +151,7 @@ def maximise(
         objective = Objective(counted if progress else evaluate, start, lower, upper)
         return maximise_together(
             [objective], scoring=scoring, newton=newton, tol=tol, last_step=last_step,
-            max_iter=max_iter,
+            max_iter=max_iter, give_up=give_up,
         )[0]  # fmt: skip
 
 

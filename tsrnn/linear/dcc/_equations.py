@@ -13,7 +13,7 @@ from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._mean import Mean, Regression, regression
 from tsrnn.linear._multivariate import collinear, scaled_to_unit_diagonal, series_of, too_few
 from tsrnn.linear.dcc._specification import FirstStep, Specification, check_admissible
-from tsrnn.linear.garch._filter import filter_garch
+from tsrnn.linear.garch._filter import Past, filter_garch
 from tsrnn.linear.garch._fit import Fit, fit_garch, garch_at
 
 
@@ -174,7 +174,7 @@ def _equations_of(step: FirstStep, design: Design, fitted: Fit) -> Equations:
         coefficients, variance = params[:, :, :1], params[:, :, 1:]
     presample = fitted.presample.reshape(s, n)
     y, lengths = design.residuals(coefficients)
-    rows = variance.reshape(len(y), -1), presample.reshape(-1)
+    rows = variance.reshape(len(y), -1), Past(presample.reshape(-1))
     e, h = filter_garch(step.model(design.ragged), *rows, y, lengths)
     e, h = design.by_series(e, fill=0.0), design.by_series(h, fill=1.0)
     return Equations(coefficients, variance, presample, e, h, fitted.estimates)

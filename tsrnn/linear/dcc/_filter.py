@@ -14,6 +14,7 @@ from tsrnn.linear._multivariate import scaled_to_unit_diagonal
 from tsrnn.linear.dcc._likelihood import correlations_at
 from tsrnn.linear.dcc._specification import Parts, Specification, check_admissible
 from tsrnn.linear.garch._filter import (
+    Past,
     VarianceState,
     advance_garch,
     begin_garch,
@@ -61,7 +62,7 @@ def filter_dcc(
     units = e[:, :-1].swapaxes(1, 2).reshape(len(e) * n, longest)
     unit_lengths = np.repeat(lengths, n)
     model = spec.step.model(padded=len(np.unique(lengths)) > 1)
-    rows = parts.variance_rows, presample.reshape(-1)
+    rows = parts.variance_rows, Past(presample.reshape(-1))
     h = np.ones_like(e)
     if longest:
         variance = filter_garch(model, *rows, units, unit_lengths)[1]
@@ -156,7 +157,7 @@ def draw_dcc(
             "to simulate, the persistence of every variance must be below one; that of "
             f"{spec.targets[int(np.flatnonzero(~np.isfinite(start))[0]) % n]!r} is not"
         )
-    state = VarianceState(initial_state(model, variance, start), np.empty((s * n, 0)))
+    state = VarianceState(initial_state(model, variance, Past(start)), np.empty((s * n, 0)))
     by_unit = z.swapaxes(1, 2).reshape(s * n, steps, 1)
     drawn = simulate_garch(model, variance, state, by_unit)
     if not (np.isfinite(drawn.variance) & (drawn.variance > 0)).all():

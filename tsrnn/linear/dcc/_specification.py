@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -12,9 +12,7 @@ import numpy as np
 from tsrnn.contract import Arguments, FittedData, choice, flag, number
 from tsrnn.linear._arguments import order_of
 from tsrnn.linear._mean import Mean, level_form
-from tsrnn.linear.garch._density import Normal
-from tsrnn.linear.garch._specification import Model, UnivariateMean
-from tsrnn.linear.garch._volatility import VOLATILITIES
+from tsrnn.linear.garch._specification import Model, univariate_model
 
 COVARIANCES = ("robust", "hessian")
 INITIAL_VARIANCES = ("backcast", "sample")
@@ -156,12 +154,6 @@ class FirstStep:
                 *(f"{name}.{target}" for name in self.model().names),
             )
         )
-
-
-@lru_cache(maxsize=64)
-def univariate_model(vol: str, p: int, q: int, constant: bool, padded: bool) -> Model:
-    """Model of one variable: the same object for all rows of a stream, as its cell is made once."""
-    return Model(UnivariateMean(constant), VOLATILITIES[vol], Normal(), p, q, padded)
 
 
 class Order(NamedTuple):

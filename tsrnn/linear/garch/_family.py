@@ -15,7 +15,13 @@ from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._family import Ahead, Arrays, Family, Units
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._multivariate import check_long_enough
-from tsrnn.linear.garch._filter import VarianceState, advance_garch, begin_garch, filter_garch
+from tsrnn.linear.garch._filter import (
+    Past,
+    VarianceState,
+    advance_garch,
+    begin_garch,
+    filter_garch,
+)
 from tsrnn.linear.garch._fit import (
     Optima,
     Problem,
@@ -42,7 +48,6 @@ from tsrnn.linear.garch._specification import (
     model_of,
     persistence,
 )
-from tsrnn.linear.garch._volatility import EGARCH_TSP
 
 INTERVALS = ("simulated", "analytic", "conformal")
 LARGEST_NU = NU[1] * (1 - 1e-9)  # at the bound, which stands for the normal distribution
@@ -83,7 +88,8 @@ class GARCHFamily(Family):
 
     @property
     def constant_shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"presample": (self.n_targets,)}
+        names = ("presample", "presample_z") if self.initial_variance == "tsp" else ("presample",)
+        return dict.fromkeys(names, (self.n_targets,))
 
     @property
     def conventions(self) -> dict[str, str]:
@@ -114,14 +120,14 @@ class GARCHFamily(Family):
 
     def infer(self, sample: Problem, optimum: Optima) -> tuple[Estimates, Arrays]:
         fit = inferred(sample, optimum)
-        return fit.estimates, {"presample": fit.presample}
+        return fit.estimates, {"presample": fit.presample, "presample_z": fit.presample_z}
 
     def filter(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
         model, known = self._model_of(panel), np.unique(units.fitted // self.n_targets)
         check_long_enough(panel, known, model.mean.n_dropped)
-        presample = units.constants["presample"]
+        before = past_of(units)
         return _by_series(
-            panel.n_series, begin_garch(model, units.params, presample, *units_of(panel))
+            panel.n_series, begin_garch(model, units.params, before, *units_of(panel))
         )
 
     def advance(self, state: Arrays, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
@@ -183,8 +189,8 @@ class GARCHFamily(Family):
 
     def residuals_and_variances(self, panel: Panel, units: Units) -> tuple[np.ndarray, np.ndarray]:
         """Residuals and conditional variances, each (rows, C)."""
-        presample = units.constants["presample"]
-        e, h = filter_garch(self._model_of(panel), units.params, presample, *units_of(panel))
+        model, before = self._model_of(panel), past_of(units)
+        e, h = filter_garch(model, units.params, before, *units_of(panel))
         return rows_of(panel, e), rows_of(panel, h)
 
     def facts(self, params: np.ndarray, constants: Arrays) -> dict[str, object]:
@@ -285,9 +291,7 @@ def garch_family(arguments: Arguments, n_targets: int = 1) -> GARCHFamily:
     if intervals == "conformal":  # of errors over the widths of simulated ones
         intervals = INTERVALS[0]
     n_simulations = positive_integer("n_simulations", arguments.n_simulations)
-    initial = initial_variance_of(arguments.initial_variance, model.mean, model.vol.name)
-    if initial == "tsp":
-        model = replace(model, vol=EGARCH_TSP)
+    initial = initial_variance_of(arguments.initial_variance, model.vol.name)
     stationary, n_starts = flag("stationary", arguments.stationary), arguments.n_starts
     if n_starts is not None:
         n_starts = positive_integer("n_starts", n_starts)
@@ -295,6 +299,11 @@ def garch_family(arguments: Arguments, n_targets: int = 1) -> GARCHFamily:
         model, n_targets, initial, stationary, n_starts, intervals, n_simulations,
         arguments.random_state,
     )  # fmt: skip
+
+
+def past_of(units: Units) -> Past:
+    """What stands before the first observation of each unit."""
+    return Past(units.constants["presample"], units.constants.get("presample_z"))
 
 
 def check_variances(model: Model, params: np.ndarray, usable: np.ndarray) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,8 +21,15 @@ class VarianceState(NamedTuple):
     recent: np.ndarray  # (N, longest lag), the last values of y, the newest last
 
 
+class Past(NamedTuple):
+    """What stands before the first observation of N units."""
+
+    variance: np.ndarray  # (N,)
+    z: np.ndarray | None = None  # (N,) standardised residual; None where shocks are expectations
+
+
 def filter_garch(
-    model: Model, params: np.ndarray, presample: np.ndarray, y: np.ndarray, lengths: np.ndarray
+    model: Model, params: np.ndarray, past: Past, y: np.ndarray, lengths: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Residuals and variances, each (N, T), of series (N, T); NaN where there are none."""
     first, (n, steps) = model.mean.n_dropped, y.shape
@@ -33,7 +39,8 @@ def filter_garch(
         part = slice(start, start + chunk)
         inputs = design(model, np.nan_to_num(y[part]), lengths[part])
         initial = np.zeros((1, model.cell.n, len(inputs)))
-        initial[0, : model.n_state] = initial_state(model, params[part], presample[part]).T
+        before = Past(*(None if array is None else array[part] for array in past))
+        initial[0, : model.n_state] = initial_state(model, params[part], before).T
         states, _ = recurrence(
             model.cell,
             torch.from_numpy(np.ascontiguousarray(inputs.transpose(1, 2, 0)[None])),
@@ -47,27 +54,25 @@ def filter_garch(
     return e, h
 
 
-def initial_state(model: Model, params: np.ndarray, presample: np.ndarray) -> np.ndarray:
-    """State (N, n_state) that follows from presample variances (N,)."""
-    fixed = Presample(model, "fixed", presample, np.zeros((len(params), 1, 1)))
-    return fixed.state(params, 0).value
+def initial_state(model: Model, params: np.ndarray, past: Past) -> np.ndarray:
+    """State (N, n_state) that follows from what stands before the first observation."""
+    return Presample(model, "fixed", past.variance, z=past.z).state(params, 0).value
 
 
 def resting_state(model: Model, params: np.ndarray, variance: np.ndarray) -> VarianceState:
     """State of N units after variances (N,), shocks at their expectation and values of zero."""
-    at_rest = replace(model, vol=replace(model.vol, before=()))
-    memory = initial_state(at_rest, expected_params(model, params), variance)
+    memory = initial_state(model, expected_params(model, params), Past(variance))
     return VarianceState(memory, np.zeros((len(params), model.mean.n_dropped)))
 
 
 def begin_garch(
-    model: Model, params: np.ndarray, presample: np.ndarray, y: np.ndarray, lengths: np.ndarray
+    model: Model, params: np.ndarray, past: Past, y: np.ndarray, lengths: np.ndarray
 ) -> VarianceState:
     """State of N units after series (N, T) of at least the longest lag."""
     first, (n, steps) = model.mean.n_dropped, y.shape
     recent = np.full((n, first), np.nan)  # series without parameters may be shorter than the lags
     recent[:, :steps] = y[:, :first]
-    state = VarianceState(initial_state(model, params, presample), recent)
+    state = VarianceState(initial_state(model, params, past), recent)
     return advance_garch(model, params, state, y[:, first:], np.maximum(lengths - first, 0))
 
 

@@ -47,10 +47,11 @@ _ROUNDING = 1e-12  # by which a persistence held at one may exceed it
 
 
 class Fit(NamedTuple):
-    """Estimates of N units, and the presample variances (N,) at them, NaN where there are none."""
+    """Estimates of N units, and what stands before the first observation at them."""
 
     estimates: Estimates
-    presample: np.ndarray
+    presample: np.ndarray  # (N,) variances, NaN where there are none
+    presample_z: np.ndarray  # (N,) standardised residuals, NaN where shocks are expectations
 
 
 class Optima(NamedTuple):
@@ -173,7 +174,8 @@ def inferred(problem: Problem, optima: Optima) -> Fit:
     """Estimates of a problem's units, in the units of the data."""
     at = problem.likelihood(problem.model).curvatures(optima.params)
     estimates = estimates_of(problem.model, problem.sample, optima, at)
-    return Fit(estimates, problem.presample.level(optima.params) * problem.sample.scale**2)
+    variance, z = problem.presample.past(optima.params, problem.lanes)
+    return Fit(estimates, variance * problem.sample.scale**2, z)
 
 
 def fit_garch(
@@ -186,16 +188,17 @@ def fit_garch(
 ) -> Fit:
     """Fit to series (N, T), of which the first `lengths` (N,) values count."""
     reasons: dict[int, str] = {}
-    parts, units = [Fit(Estimates.empty(model.names), np.empty(0))], [np.empty(0, np.int64)]
+    nothing = Fit(Estimates.empty(model.names), np.empty(0), np.empty(0))
+    parts, units = [nothing], [np.empty(0, np.int64)]
     for problem, refused in problems(model, y, lengths, initial_variance, stationary, n_starts):
         reasons |= refused
         if problem is not None:
             parts.append(inferred(problem, highest_maxima(problem, model)))
             units.append(problem.units)
-    fitted, presample = np.concatenate(units), np.full(len(y), np.nan)
-    presample[fitted] = np.concatenate([part.presample for part in parts])
+    fitted, before = np.concatenate(units), np.full((2, len(y)), np.nan)
+    before[:, fitted] = np.hstack([[part.presample, part.presample_z] for part in parts])
     estimates = concatenated([part.estimates for part in parts])
-    return Fit(estimates.placed(len(y), fitted, reasons), presample)
+    return Fit(estimates.placed(len(y), fitted, reasons), *before)
 
 
 def garch_at(

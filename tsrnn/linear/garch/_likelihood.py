@@ -84,7 +84,7 @@ class Likelihood:
         terms: tuple[str, ...],
         products: tuple[tuple[str, str | None], ...] = (),
     ) -> Sums:
-        initial = self._presample.select(units).state(params, order)
+        initial = self._presample.select(units).state(params, order, lanes)
         return sums(
             self.model.cell,
             lanes,

@@ -9,6 +9,7 @@ import numpy as np
 
 from tsrnn.contract import SeriesArrays
 from tsrnn.data import Panel
+from tsrnn.kernels import Lanes, sums
 from tsrnn.linear.garch._specification import (
     MOVING,
     Model,
@@ -16,6 +17,7 @@ from tsrnn.linear.garch._specification import (
     persistence_with_derivatives,
     shock_weights,
 )
+from tsrnn.linear.garch._volatility import MEAN_SIZE
 
 _CACHED = 2**17  # numbers of a block of series: 1 MB, which a cache holds
 _ROUNDING = 1e-12  # deviation, relative to the mean, of a series that does not vary
@@ -197,60 +199,98 @@ class Presample(SeriesArrays):
     "fcp"                     mean of :math:`e_t^2` at the current mean (Fiorentini,
                               Calzolari and Panattoni, 1996)
     "unconditional"           the one that the current parameters imply
-    "tsp"                     as "fcp", after residuals of zero; for logarithms
+    "tsp"                     as "fcp", after a residual that is the mean of :math:`e_t`;
+                              for logarithms
     ========================= ========================================================
 
     A recursion of roots or logarithms starts from those of the first three, and from the
-    unconditional mean of :math:`\sigma` or :math:`\log h`.
+    unconditional mean of :math:`\sigma` or :math:`\log h`. But for "tsp", shocks before the first
+    observation are at their expectation.
     """
 
     model: Model
     kind: str
     fixed: np.ndarray  # (N,) the variance, for a kind that does not move with the parameters
-    moments: np.ndarray  # (N, 1 + k_mean, 1 + k_mean) of y and the regressors of the mean, for fcp
+    n_obs: np.ndarray | None = None  # (N,) observations, for one that moves with the mean
+    z: np.ndarray | None = None  # (N,) standardised residual that is given
 
-    def transformed(self, params: np.ndarray) -> Quantity:
-        """Presample g, the transform of h, at parameters (N, k)."""
-        if self.kind == "unconditional":
-            return _unconditional(self.model, params)
-        h = self._mean_square(params) if self.kind in MOVING else Quantity(self.fixed)
-        return _transformed(self.model, h)
+    def past(self, params: np.ndarray, lanes: Lanes) -> tuple[np.ndarray, np.ndarray]:
+        """Variances and standardised residuals, each (N,), before the first observation.
 
-    def level(self, params: np.ndarray) -> np.ndarray:
-        """Presample variances (N,) at parameters."""
-        return self.model.vol.restored(self.transformed(params).value)
+        The latter are NaN where shocks are at their expectation.
+        """
+        transformed, z = self._before(params, 0, lanes)
+        unknown = np.full(len(params), np.nan)
+        return self.model.vol.restored(transformed.value), unknown if z is None else z.value
 
-    def _mean_square(self, params: np.ndarray) -> Quantity:
-        """Mean squared residual, quadratic in the parameters of the mean."""
-        n, k = params.shape
-        part = self.model.mean_part
-        weights = np.concatenate([np.ones((n, 1)), -params[:, part]], 1)
-        product = np.einsum("nij,nj->ni", self.moments, weights)
-        slope, bend = np.zeros((n, k)), np.zeros((n, k, k))
-        slope[:, part] = -2 * product[:, 1:]
-        bend[:, part, part] = 2 * self.moments[:, 1:, 1:]
-        return Quantity((weights * product).sum(1), slope, bend)
+    def state(self, params: np.ndarray, order: int, lanes: Lanes | None = None) -> Initial:
+        """State before the first observation and its derivatives up to an order.
 
-    def state(self, params: np.ndarray, order: int) -> Initial:
-        """State before the first observation and its derivatives up to an order."""
-        model, before, moving = self.model, self.transformed(params), self._moving()
+        A variance that moves with the mean is that of the units in the `lanes`.
+        """
+        model, moving = self.model, self._moving()
+        before, z = self._before(params, order, lanes)
         value = np.zeros((len(params), model.n_state))
         first: dict[tuple[int, int], np.ndarray] = {}
         second: dict[tuple[int, int, int], np.ndarray] = {}
         for j in range(model.n_vol):
             field, weight = model.mean.n_ma + j, past_weights(model, j)
-            offset = shock_weights(model, j)
-            offset[model.omega] = j == 0
-            part = _product(params, weight, offset, before)
+            constant = np.zeros(len(model.names))
+            constant[model.omega] = j == 0
+            part = _product(params, weight, constant, before)
+            for s, shock in enumerate([] if z is None else _shocks_of(z)):
+                by_shock = shock_weights(model, s, j)
+                part = _sum(part, _product(params, by_shock, 0 * by_shock, shock))
+                weight = weight + by_shock
             value[:, field] = part.value
             if order > 0 and part.slope is not None:
-                touched = np.flatnonzero((weight != 0) | (offset != 0) | moving)
+                touched = np.flatnonzero((weight != 0) | (constant != 0) | moving)
                 first |= {(field, int(a)): part.slope[:, a] for a in touched}
             if order > 1 and part.bend is not None:
                 near = np.flatnonzero((weight != 0) | moving).tolist()
                 pairs = [(a, b) for a in near for b in near if a <= b and (moving[a] or moving[b])]
                 second |= {(field, a, b): part.bend[:, a, b] for a, b in pairs}
         return Initial(value, first, second)
+
+    def _before(
+        self, params: np.ndarray, order: int, lanes: Lanes | None
+    ) -> tuple[Quantity, Quantity | None]:
+        """Transform g of the variance, and the standardised residual if that is known."""
+        if self.kind == "unconditional":
+            return _unconditional(self.model, params), None
+        if self.kind in MOVING:
+            mean, square = self._moments(params, order, lanes)
+            z = None
+            if self.kind == "tsp":
+                root = _mapped(square, square.value**-0.5, -0.5 * square.value**-1.5,
+                               0.75 * square.value**-2.5)  # fmt: skip
+                z = _times(mean, root)
+            return _transformed(self.model, square), z
+        z = None if self.z is None else Quantity(self.z)
+        return _transformed(self.model, Quantity(self.fixed)), z
+
+    def _moments(
+        self, params: np.ndarray, order: int, lanes: Lanes | None
+    ) -> tuple[Quantity, Quantity]:
+        """Mean and mean square of the residuals at the parameters of the mean."""
+        assert lanes is not None  # of every likelihood
+        assert self.n_obs is not None
+        (n, k), part, mean = params.shape, self.model.mean_part, self.model.mean
+        totals = sums(
+            self.model.residual_cell, lanes, params[:, part], np.zeros((n, mean.n_ma)),
+            terms=("e", "e2"), order=2 if order else 0,
+        )  # fmt: skip
+        if totals.gradient is None or totals.hessian is None:
+            first, square = totals.value / self.n_obs
+            return Quantity(first), Quantity(square)
+        slope, bend = np.zeros((2, n, k)), np.zeros((2, n, k, k))
+        slope[:, :, part], bend[:, :, part, part] = totals.gradient, totals.hessian
+        slope /= self.n_obs[:, None]
+        bend /= self.n_obs[:, None, None]
+        first, square = (
+            Quantity(*parts) for parts in zip(totals.value / self.n_obs, slope, bend, strict=True)
+        )
+        return first, square
 
     def _moving(self) -> np.ndarray:
         """Whether the presample variance moves with each parameter, shape (k,)."""
@@ -263,6 +303,12 @@ class Presample(SeriesArrays):
             moving[model.omega] = True
             moving[model.shape_part] = model.vol.root  # by E|z|
         return moving
+
+
+def _shocks_of(z: Quantity) -> tuple[Quantity, Quantity]:
+    r"""Shocks of an EGARCH, :math:`|z| - \sqrt{2/\pi}` and z."""
+    sign = np.sign(z.value)
+    return _mapped(z, np.abs(z.value) - MEAN_SIZE, sign, 0 * sign), z
 
 
 def _product(
@@ -294,15 +340,36 @@ def _unconditional(model: Model, params: np.ndarray) -> Quantity:
 def _transformed(model: Model, h: Quantity) -> Quantity:
     """Transform of a variance, with derivatives."""
     value = model.vol.transformed(h.value)
-    if h.slope is None or h.bend is None:
-        return Quantity(value)
     if model.vol.power == 1:
         return h
-    # Slopes of log h and of its root, and the share of their squares in the second derivative.
-    per, share = (h.value, 1.0) if model.vol.log else (2 * value, 1 / value[:, None, None])
-    slope = h.slope / per[:, None]
-    square = slope[:, :, None] * slope[:, None, :]
-    return Quantity(value, slope, h.bend / per[:, None, None] - share * square)
+    if model.vol.log:
+        return _mapped(h, value, 1 / h.value, -1 / h.value**2)
+    return _mapped(h, value, 0.5 / value, -0.25 / value**3)
+
+
+def _mapped(x: Quantity, value: np.ndarray, first: np.ndarray, second: np.ndarray) -> Quantity:
+    """Function of a quantity, by its value and derivatives (N,) there."""
+    if x.slope is None or x.bend is None:
+        return Quantity(value)
+    square = x.slope[:, :, None] * x.slope[:, None, :]
+    bend = first[:, None, None] * x.bend + second[:, None, None] * square
+    return Quantity(value, first[:, None] * x.slope, bend)
+
+
+def _times(x: Quantity, y: Quantity) -> Quantity:
+    """Product of two quantities."""
+    if x.slope is None or x.bend is None or y.slope is None or y.bend is None:
+        return Quantity(x.value * y.value)
+    crossed = x.slope[:, :, None] * y.slope[:, None, :]
+    bend = y.value[:, None, None] * x.bend + x.value[:, None, None] * y.bend
+    slope = y.value[:, None] * x.slope + x.value[:, None] * y.slope
+    return Quantity(x.value * y.value, slope, bend + crossed + crossed.swapaxes(1, 2))
+
+
+def _sum(x: Quantity, y: Quantity) -> Quantity:
+    """Sum of two quantities that have the same derivatives."""
+    parts = zip(x, y, strict=True)
+    return Quantity(*(None if a is None or b is None else a + b for a, b in parts))  # type: ignore[arg-type]
 
 
 def presample_of(
@@ -321,8 +388,7 @@ def presample_of(
         weights = np.where(row < sample.n_obs[:, None], _DECAY**row, 0.0)
         fixed = (weights * sizes).sum(1) / weights.sum(1)
         fixed = fixed**2 if model.vol.root else fixed
-    moments = mean_moments(model, sample) if kind in MOVING else np.zeros((len(sample.n_obs), 1, 1))
-    return Presample(model, kind, fixed, moments)
+    return Presample(model, kind, fixed, sample.n_obs)
 
 
 def mean_moments(model: Model, sample: Sample) -> np.ndarray:

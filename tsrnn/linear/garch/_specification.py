@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -117,6 +117,24 @@ class Model:
             names=((*state, *AUXILIARY), inputs, tuple(f"p_{name}" for name in params)),
         )
 
+    @cached_property
+    def residual_cell(self) -> Cell:
+        """The recurrence of the mean alone, followed by its residual e and its square e2."""
+        mean = self.mean
+        inputs = ("y", *(f"y_{lag}" for lag in mean.lags), *(("observed",) * self.padded))
+        return Cell(
+            f"residual-{mean.kind}",
+            n=mean.n_ma + 2,
+            m=len(inputs),
+            p=len(mean.names),
+            step=ResidualStep(self),
+            names=(
+                (*(f"m{i + 1}" for i in range(mean.n_ma)), "e", "e2"),
+                inputs,
+                tuple(f"p_{i}" for i in range(len(mean.names))),
+            ),
+        )
+
 
 @dataclass(frozen=True)
 class Step:
@@ -155,6 +173,25 @@ class Step:
             *model.mean.advance(state[:n_ma], e, params[model.mean_part]),
             *model.vol.advance(state[n_ma:], shocks, params[model.vol_part], order),
         )
+
+
+@dataclass(frozen=True)
+class ResidualStep:
+    """One observation of the mean alone: its state, the residual and the square of it."""
+
+    model: Model
+
+    def __call__(self, fields: Fields, inputs: Fields, params: Fields) -> Fields:
+        """Return the new state, the residual and its square, zero where a series has ended."""
+        mean = self.model.mean
+        state, lagged = fields[: mean.n_ma], inputs[1 : 1 + len(mean.lags)]
+        e = inputs[0] - mean.predicted(state, lagged, params)
+        new = mean.advance(state, e, params)
+        if self.model.padded:
+            there = inputs[-1] > 0.5
+            e = torch.where(there, e, 0.0)
+            new = tuple(torch.where(there, a, b) for a, b in zip(new, state, strict=True))
+        return (*new, e, e * e)
 
 
 @dataclass(frozen=True)
@@ -222,11 +259,10 @@ def past_weights(model: Model, first: int = 0) -> np.ndarray:
     return weight
 
 
-def shock_weights(model: Model, first: int) -> np.ndarray:
-    """Weights (k,) of the parameters in the sum, from a lag on, of the presample's `before`."""
+def shock_weights(model: Model, s: int, first: int) -> np.ndarray:
+    """Weights (k,) of the parameters in the effect, from a lag on, of past shocks s of one."""
     weight = np.zeros(len(model.names))
-    for s, shock in enumerate(model.vol.before):
-        weight[model.shock_coefficients(s)][first:] = shock
+    weight[model.shock_coefficients(s)][first:] = 1.0
     return weight
 
 
@@ -272,6 +308,12 @@ def _mean_size(model: Model, params: np.ndarray) -> ByShape:
     return model.density.mean_size(params[:, model.shape_part])
 
 
+@lru_cache(maxsize=64)
+def univariate_model(vol: str, p: int, q: int, constant: bool, padded: bool) -> Model:
+    """Normal model of one variable of several, the same object each time: its cell is made once."""
+    return Model(UnivariateMean(constant), VOLATILITIES[vol], DENSITIES["normal"], p, q, padded)
+
+
 def model_of(order: Any, mean: Any, mean_order: Any, distribution: Any, vol: Any) -> Model:
     """Model of the arguments of the constructor, which are checked."""
     p, q = order_of(
@@ -305,21 +347,16 @@ def _mean_of(mean: str, mean_order: Any) -> UnivariateMean:
     return UnivariateMean(True, tuple(range(1, p + 1)), q)
 
 
-def initial_variance_of(initial_variance: Any, mean: UnivariateMean, vol: str) -> str | float:
+def initial_variance_of(initial_variance: Any, vol: str) -> str | float:
     """Presample variance, by name or as a number, checked."""
     if not isinstance(initial_variance, str):
         return number("initial_variance", initial_variance, lowest=0.0, open_=True)
     kind = choice("initial_variance", initial_variance, INITIAL_VARIANCES)
     if kind == "tsp" and vol != "egarch":
         raise ValueError(
-            "initial_variance='tsp' is for vol='egarch', in which TSP takes residuals of zero "
+            "initial_variance='tsp' is for vol='egarch', in which TSP takes the mean residual "
             f"before the first; with vol={vol!r} TSP's default is 'fcp', HINIT=OLS is 'sample' "
             "and HINIT=STEADY is 'unconditional'"
-        )
-    if kind in MOVING and mean.n_ma:
-        raise ValueError(
-            f"initial_variance={kind!r} is for means that are regressions; with mean='arma' take "
-            f"one of {tuple(k for k in INITIAL_VARIANCES if k not in MOVING)}"
         )
     return kind
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -40,8 +40,6 @@ class Volatility:
     power : {1, 0.5, 0}
         :math:`\lambda`: the recursion is of the variance, its root or its logarithm. With a
         power, coefficients are not negative, nor sums of the first and another one.
-    before : tuple of float
-        Shocks before the first observation, for a logarithm; their expectation if empty.
     even : bool
         Whether shocks are even functions of the residual. The expected information of mean and
         variance together is zero then, as densities are symmetric (Engle, 1982).
@@ -69,7 +67,6 @@ class Volatility:
     shocks: Callable[[Tensor, Tensor], Fields]
     expected: tuple[float, ...]
     power: float = 1.0
-    before: tuple[float, ...] = ()
     even: bool = False
     without_leverage: Volatility | None = None
 
@@ -195,8 +192,5 @@ TGARCH = Volatility(
 )  # fmt: skip
 r""":math:`\sigma_t = \omega + \sum_i (\alpha_i + \gamma_i 1[e_{t-i} < 0]) |e_{t-i}|
 + \sum_j \beta_j \sigma_{t-j}` (Zakoian, 1994)."""
-
-EGARCH_TSP = replace(EGARCH, before=(-MEAN_SIZE, 0.0))
-"""EGARCH after residuals of zero, as TSP has it."""
 
 VOLATILITIES = {volatility.name: volatility for volatility in (GARCH, GJR, EGARCH, AVGARCH, TGARCH)}

@@ -1,4 +1,4 @@
-"""Maximum likelihood of one series after the other, from a scalar model to the structure."""
+"""Maximum likelihood of one series after the other, from simple structures to the one wanted."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 
-from tsrnn.contract import seed_of
 from tsrnn.data import Panel
 from tsrnn.linear._estimates import Derivatives, Estimates
 from tsrnn.linear._family import Arrays, CannotFitError
-from tsrnn.linear._optimise import Evaluate, Optimum, agreement_of, maximise
+from tsrnn.linear._optimise import Evaluate, GiveUp, Optimum, agreement_of, maximise
+from tsrnn.linear.garch._fit import fit_garch
+from tsrnn.linear.garch._specification import univariate_model
 from tsrnn.linear.vech._inference import (
     at_limit,
     canonical,
@@ -22,27 +23,26 @@ from tsrnn.linear.vech._inference import (
     persistence_messages,
     ranks,
 )
-from tsrnn.linear.vech._likelihood import derivatives, evaluation
+from tsrnn.linear.vech._likelihood import derivatives, evaluation, logliks
 from tsrnn.linear.vech._prepare import Prepared, Sample, check_size, prepare
 from tsrnn.linear.vech._specification import Specification, nested_specifications
-from tsrnn.linear.vech._structure import Structure, factors, unvech
+from tsrnn.linear.vech._structure import Structure, unvech
 
 _ROUGH, _ROUGH_ITER = 1e-4, 100  # how far every start is followed; the best of them goes on
 _MAX_ITER = 300
-_SCALAR_START = 0.05, 0.90  # sums of Theta and of Phi, as of daily returns
-_NOISE = 0.15, 0.05  # size of perturbations of the factors of Theta, of Phi
-_FAINT = 0.5  # share of it in the first start, where elements must only leave zero
-_OFF_ZERO = 0.02  # size of what is put in place of zeros, from which no gradient leads away
+_BEHIND = 5  # decrements by which a start behind another may still pass it: ten foretold rises
+_SUMS = 0.05, 0.90  # of Theta and of Phi, as of daily returns
+_SLOW, _FAST = 0.98, 0.80  # decays of a candidate in which one direction forgets faster
+_ANGLE = 0.15  # by which H turns from step to step in a candidate
+_SMALL = 0.02  # size of what is put in place of zeros, from which no gradient leads away
 _MOST = 0.98  # share of the covariance that Theta and Phi may take at a start
-_SIMPLE = 1e-2  # decrement at which a simpler model is good enough to start from
 
 
 class PreparedSeries(NamedTuple):
-    """A series made ready, and the seed of its starting values."""
+    """A series made ready."""
 
     units: np.ndarray  # (1,) its number
     prepared: Prepared
-    seed: int
 
 
 class Search(NamedTuple):
@@ -55,15 +55,11 @@ class Search(NamedTuple):
 
 
 def samples(
-    spec: Specification, panel: Panel, given: np.ndarray | None, random_state: Any
+    spec: Specification, panel: Panel, given: np.ndarray | None
 ) -> Iterator[tuple[PreparedSeries | None, dict[int, str]]]:
     """Samples of one series each, and reasons not to fit the others."""
     reasons: dict[int, str] = {}
-    seeds = [0] * panel.n_series
-    if given is None:  # drawn before the first search, so that no series depends on another
-        rng = np.random.default_rng(seed_of(random_state))
-        seeds = rng.integers(2**32, size=panel.n_series).tolist()
-    for i, seed in enumerate(seeds):
+    for i in range(panel.n_series):
         try:
             beta = None if given is None else spec.apart(given[i])[1]
             prepared = prepare(spec, panel.series(i), beta)
@@ -73,37 +69,36 @@ def samples(
             reasons[i] = f"{error}."
             yield None, {i: reasons[i]}
         else:
-            yield PreparedSeries(np.array([i]), prepared, seed), {}
+            yield PreparedSeries(np.array([i]), prepared), {}
     # Refused here, as a Hessian of n^8 / 4 elements is not to be filled with NaN.
     if len(reasons) == panel.n_series:
         raise ValueError(f"no series could be fitted; {panel.ids.tolist()[0]!r}: {reasons[0]}")
 
 
 def highest_maximum(
-    spec: Specification,
-    data: Prepared,
-    seed: int,
-    optima: dict[Specification, Search],
-    verbose: int,
+    spec: Specification, data: Prepared, optima: dict[Specification, Search], verbose: int
 ) -> Search:
     """Highest maximum of one series, from several starts, optima of the nested models among them.
 
-    A search has its own generator of the same seed whether the model is the one wanted or nested
-    in it, so that both end at the same optimum. `optima` are those of the models searched so far.
+    Nothing is drawn: the maximum is a function of the data. `optima` are those of the models
+    searched so far.
     """
     if spec in optima:
         return optima[spec]
-    rng, sample = np.random.default_rng(seed), data.sample
-    begin = starts(spec, data, rng, verbose)
+    sample = data.sample
     nested = {
-        small: highest_maximum(small, data, seed, optima, verbose)
+        small: highest_maximum(small, data, optima, verbose)
         for small in nested_specifications(spec)
     }
     embedded = [embedded_factors(small, spec, best.params) for small, best in nested.items()]
-    near = [moved_off_zero(spec, sample, params, rng) for params in embedded]
-    evaluate, begin = evaluation(spec.factors, sample, spec.stationary), np.vstack([begin, *near])
+    near = [moved_off_zero(spec, sample, params) for params in embedded]
+    evaluate, begin = evaluation(spec.factors, sample, spec.stationary), candidates(spec, data)
+    likely = np.argsort(-logliks(spec.factors, sample, begin), kind="stable")
+    begin = np.vstack([begin[likely[: spec.n_starts]], *near])
     bar = f"{len(begin)} starts, {spec.n_params} parameters" if verbose else ""
-    tried = maximise(evaluate, begin, tol=_ROUGH, max_iter=_ROUGH_ITER, progress=bar)
+    tried = maximise(
+        evaluate, begin, tol=_ROUGH, max_iter=_ROUGH_ITER, give_up=_left_behind(), progress=bar
+    )
     best = int(np.argmax(tried.value))
     if not np.isfinite(tried.value[best]):
         raise CannotFitError("no starting value has covariances that are positive definite")
@@ -116,6 +111,18 @@ def highest_maximum(
     agreement = int(agreement_of(tried.value[:, None])[0])
     optima[spec] = Search(canonical(spec, lane.params[0]), lane, len(tried.value), agreement)
     return optima[spec]
+
+
+def _left_behind() -> GiveUp:
+    """Rule that gives up starts which no longer promise to pass the highest one."""
+    highest = -np.inf
+
+    def give_up(starts: np.ndarray, value: np.ndarray, decrement: np.ndarray) -> np.ndarray:
+        nonlocal highest
+        highest = max(highest, value.max())
+        return np.asarray(value + _BEHIND * decrement < highest)
+
+    return give_up
 
 
 def _finished(
@@ -179,67 +186,95 @@ def estimates_of(
     return estimates, {"factors": estimated[None], "presample": data.presample[None]}
 
 
-def starts(
-    spec: Specification, data: Prepared, rng: np.random.Generator, verbose: int
-) -> np.ndarray:
-    """Starting values (n_starts, k) of the factors, the mean's coefficients (n, r) in front.
+def candidates(spec: Specification, data: Prepared) -> np.ndarray:
+    r"""Starting values (c, k) of the factors that lie apart, the mean's of least squares in front.
 
-    The first comes from a diagonal BEKK; the others are that one perturbed.
+    They are BEKK models, :math:`H_t = C C' + A' e e' A + G' H G`: A and G multiples of the
+    identity; one direction with a faster decay; shocks that enter one direction with the other
+    sign; G that turns the covariance from step to step; variances of univariate GARCH models.
+    C C' is what they leave of the covariance, or has rank one, as at many of the highest maxima.
     """
-    kind, n, structure, sample = spec.kind, spec.n, spec.factors, data.sample
-    errors = sample.response - sample.regressors @ data.coefficients.T
-    without_mean = Sample(errors, sample.regressors[:, :0], sample.presample)
-    simple = _diagonal_bekk(spec, without_mean, verbose)
-    constants = 0 if spec.targeting else structure.blocks[0].size
-    base, sizes = np.zeros(structure.size), np.zeros(structure.size)
-    base[:constants] = simple[:constants]
-    diagonals = simple[constants:].reshape(-1, n)
-    # Places of the diagonal of the first A among the parameters of a lag.
-    places = np.arange(n) * (1 if kind == "diagonal" else n + 1)
-    places = np.zeros(1, dtype=np.int64) if kind == "scalar" else places
-    begin = constants
-    for lag, block in enumerate(structure.blocks[not spec.targeting :]):
-        diagonal = diagonals[lag]
-        base[begin + places] = diagonal.mean() if kind == "scalar" else diagonal
-        sizes[begin : begin + block.size] = _NOISE[lag >= spec.p] / np.sqrt(n)
-        begin += block.size
-    noise = rng.standard_normal((spec.n_starts, structure.size)) * sizes
-    # "full" and "diagonal" must leave the zeros of a diagonal BEKK, where no gradient leads away.
-    noise[0] *= 0.0 if kind in ("scalar", "bekk") else _FAINT * (base == 0)
-    begins = base + noise
-    for row in begins[0 if spec.targeting or noise[0].any() else 1 :]:
-        shrink(structure, sample, row[constants:])
-    return np.hstack([np.tile(data.coefficients.ravel(), (spec.n_starts, 1)), begins])
+    kind, n, p, q, sample = spec.kind, spec.n, spec.p, spec.q, data.sample
+    theta, phi = (np.sqrt(total) for total in _SUMS)
+    eye, whole = np.eye(n), kind in ("bekk", "full")
+    dynamics = [(theta * eye, phi * eye), (2 * theta * eye, phi / 2 * eye)]
+    if kind != "scalar":
+        couples = [(eye[i], eye[j]) for i in range(n) for j in range(i)] if whole else []
+        lines = [*eye, *((u + sign * v) / np.sqrt(2) for u, v in couples for sign in (1, -1))]
+        dynamics += [(theta * eye, _SLOW * eye - (_SLOW - _FAST) * np.outer(u, u)) for u in lines]
+        # With two variables, lines at right angles have the same reflection.
+        mirrored = lines[::2] if n == 2 else lines
+        dynamics += [(theta * (eye - 2 * np.outer(u, u)), phi * eye) for u in mirrored]
+        dynamics += [
+            (theta * eye, phi * scipy.linalg.expm(angle * (np.outer(u, v) - np.outer(v, u))))
+            for u, v in couples for angle in (_ANGLE, -_ANGLE)
+        ]  # fmt: skip
+    if whole:
+        # In coordinates in which the covariance is one. Its root is the symmetric one, so that
+        # another order of the variables has the same candidates.
+        values, vectors = np.linalg.eigh(unvech(sample.presample))
+        root, inverse = (vectors * values**power @ vectors.T for power in (0.5, -0.5))
+        dynamics = [(inverse @ A @ root, inverse @ G @ root) for A, G in dynamics]
+    if kind != "scalar":
+        dynamics.append(_univariate(sample, data.coefficients))
+    (block,) = set(spec.factors.theta)
+    step = {"scalar": n * n, "diagonal": n + 1, "diagonal bekk": n + 1}.get(kind, 1)
+    rows = []
+    for A, G in dynamics:
+        lags = np.zeros((p + q, block.size))
+        first = A.ravel()[::step], G.ravel()[::step]
+        lags[:p, : len(first[0])] = first[0] / np.sqrt(p)
+        lags[p:, : len(first[1])] = first[1] / np.sqrt(max(q, 1))
+        dynamic = lags.ravel()
+        if kind in ("full", "diagonal"):
+            _leave_zero(dynamic)
+        rest = _make_room(spec.factors, sample, dynamic)
+        constants = [np.empty(0)] if spec.targeting else [_root_of(rest), _root_of(rest, rank=1)]
+        rows += [np.r_[data.coefficients.ravel(), constant, dynamic] for constant in constants]
+    return np.array(rows)
 
 
-def _diagonal_bekk(spec: Specification, sample: Sample, verbose: int) -> np.ndarray:
-    """Parameters (k,) of a diagonal BEKK, from those of a scalar model with target."""
-    n, p, q = spec.n, spec.p, spec.q
-    scalar = factors("scalar", n, p, q, True)
-    theta, phi = _SCALAR_START
-    start = np.sqrt([theta / p] * p + [phi / max(q, 1)] * q)
-    evaluate = evaluation(scalar, sample, stationary=True)
-    bar = "scalar start" if verbose else ""
-    roots = np.abs(maximise(evaluate, start[None], tol=_SIMPLE, progress=bar).params[0])
-    parts = [np.repeat(roots, n)]
-    if not spec.targeting:
-        rest = max(1 - (roots**2).sum(), 0.01)  # the constant's share, so that CC' is definite
-        parts.insert(0, np.linalg.cholesky(unvech(sample.presample) * rest)[np.tril_indices(n)])
-    evaluate = evaluation(
-        factors("diagonal bekk", n, p, q, spec.targeting), sample, stationary=False
-    )
-    bar = "diagonal BEKK start" if verbose else ""
-    return maximise(evaluate, np.concatenate(parts)[None], tol=_SIMPLE, progress=bar).params[0]
+def _univariate(sample: Sample, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Diagonal A and G of univariate GARCH models, whose covariances follow the same recursion."""
+    errors = sample.response - sample.regressors @ coefficients.T
+    model = univariate_model("garch", 1, 1, constant=False, padded=False)
+    lengths = np.full(errors.shape[1], len(errors))
+    fit = fit_garch(model, np.ascontiguousarray(errors.T), lengths, "sample", stationary=True)
+    alpha, beta = fit.estimates.params.T[1:]
+    # An alpha of zero has no gradient.
+    return np.diag(np.sqrt(np.maximum(alpha, _SMALL**2))), np.diag(np.sqrt(beta))
 
 
-def shrink(structure: Structure, sample: Sample, params: np.ndarray) -> None:
-    """Make Theta and Phi smaller, in place, until they leave something to the constant."""
-    taken, begin, s = [], 0, sample.presample
+def _leave_zero(dynamic: np.ndarray) -> None:
+    """Put small numbers, always the same, in place of zeros of Theta and Phi."""
+    zero = dynamic == 0
+    dynamic[zero] = _SMALL * np.random.default_rng(0).standard_normal(zero.sum())
+
+
+def _root_of(matrix: np.ndarray, rank: int | None = None) -> np.ndarray:
+    """Lower triangle, by rows, of a C with C C' a semidefinite matrix, or nearly of a rank.
+
+    Not quite of that rank, as the likelihood has no slope by columns of C that are zero.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    floor = _SMALL**2 * values.sum()
+    if rank is not None:
+        values[:-rank] = 0.0
+        values *= (floor / _SMALL**2) / values.sum()
+    lower = np.linalg.cholesky(vectors * np.maximum(values, floor) @ vectors.T)
+    return lower[np.tril_indices(len(matrix))]
+
+
+def _make_room(structure: Structure, sample: Sample, dynamic: np.ndarray) -> np.ndarray:
+    """Make Theta and Phi smaller, in place, until they leave something to the constant: that."""
+    taken, begin, s = np.zeros_like(sample.presample), 0, sample.presample
     for block in (*structure.theta, *structure.phi):
-        taken.append(block.value(params[begin : begin + block.size]) @ s)
+        taken += block.value(dynamic[begin : begin + block.size]) @ s
         begin += block.size
-    share = scipy.linalg.eigh(unvech(np.sum(taken, 0)), unvech(s), eigvals_only=True)[-1]
-    params *= min(1.0, np.sqrt(_MOST / share))
+    share = scipy.linalg.eigh(unvech(taken), unvech(s), eigvals_only=True)[-1]
+    least = min(1.0, _MOST / share)
+    dynamic *= np.sqrt(least)
+    return unvech(s - least * taken)
 
 
 def embedded_factors(small: Specification, spec: Specification, params: np.ndarray) -> np.ndarray:
@@ -261,7 +296,7 @@ def _places_in(small: str, kind: str, n: int) -> np.ndarray:
     """Places of the elements of a factor in that of a larger structure; a scalar has several."""
     if small == kind:
         return np.arange(_factor_elements(kind, n)[0].size)
-    if small == "scalar":
+    if small in ("scalar", "diagonal bekk"):
         return np.arange(n) * (n + 1) if kind == "bekk" else np.arange(n)
     if small == "bekk":
         return np.arange(n * n)  # the first row of the factor is a whole BEKK term
@@ -274,17 +309,15 @@ def _factor_elements(kind: str, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of the elements of a lag's factor."""
     if kind in ("full", "diagonal"):
         return np.triu_indices(n * n if kind == "full" else n)
-    columns = np.arange(1 if kind == "scalar" else n * n)
+    columns = np.arange({"scalar": 1, "diagonal bekk": n}.get(kind, n * n))
     return np.zeros_like(columns), columns
 
 
-def moved_off_zero(
-    spec: Specification, sample: Sample, params: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
+def moved_off_zero(spec: Specification, sample: Sample, params: np.ndarray) -> np.ndarray:
     """The same factors with small numbers in place of zeros of Theta and Phi."""
     moved, structure = params.copy(), spec.factors
     constants = 0 if structure.intercept is None else structure.intercept.size
-    lags = moved[len(spec.mean_names) + constants :]
-    lags[lags == 0] = _OFF_ZERO * rng.standard_normal((lags == 0).sum())
-    shrink(structure, sample, lags)
+    dynamic = moved[len(spec.mean_names) + constants :]
+    _leave_zero(dynamic)
+    _make_room(structure, sample, dynamic)
     return moved

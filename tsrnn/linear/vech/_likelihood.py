@@ -68,6 +68,13 @@ def evaluation(
     return evaluate
 
 
+def logliks(structure: Structure, sample: Sample, params: np.ndarray) -> np.ndarray:
+    """Log-likelihoods (n,) at parameters (n, k); -inf where a covariance is not definite."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        densities = [forward(structure, sample, row).density() for row in params]
+    return np.array([-np.inf if dens is None else dens.value.sum() for dens in densities])
+
+
 def derivatives(structure: Structure, sample: Sample, params: np.ndarray) -> Derivatives | None:
     """Everything that inference needs; None where a covariance is not definite."""
     run = forward(structure, sample, params)

@@ -10,7 +10,12 @@ import numpy as np
 from tsrnn.linear._mean import Mean, level_form
 from tsrnn.linear.vech._structure import Structure, coefficients, factors, natural
 
-NESTED_KINDS = {"full": ("bekk", "diagonal"), "diagonal": ("scalar",), "bekk": ("scalar",)}
+NESTED_KINDS = {
+    "full": ("bekk", "diagonal"),
+    "diagonal": ("diagonal bekk",),
+    "bekk": ("diagonal bekk",),
+    "diagonal bekk": ("scalar",),  # a structure of starts alone
+}
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,10 @@ class Specification:
     def n_params(self) -> int:
         """Number of parameters, without building the structure, which grows with n^4."""
         pairs = self.n * (self.n + 1) // 2
-        lag = {"bekk": self.n**2, "full": pairs**2, "diagonal": pairs, "scalar": 1}[self.kind]
+        lag = {
+            "bekk": self.n**2, "full": pairs**2, "diagonal": pairs, "diagonal bekk": self.n,
+            "scalar": 1,
+        }[self.kind]  # fmt: skip
         constant = 0 if self.targeting else pairs
         means = len(self.mean_names) + len(self.relation_names)
         return means + constant + (self.p + self.q) * lag

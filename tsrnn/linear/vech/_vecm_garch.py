@@ -48,7 +48,6 @@ class VECHFamily(SerialFamily):
     """Vech model of one structure at given orders."""
 
     spec: Specification
-    random_state: Any = None  # source of the starting values
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -100,10 +99,10 @@ class VECHFamily(SerialFamily):
     def prepare(
         self, panel: Panel, given: np.ndarray | None
     ) -> Iterator[tuple[PreparedSeries | None, dict[int, str]]]:
-        return samples(self.spec, panel, given, self.random_state)
+        return samples(self.spec, panel, given)
 
     def search(self, sample: PreparedSeries, verbose: int) -> Search:
-        return highest_maximum(self.spec, sample.prepared, sample.seed, {}, verbose)
+        return highest_maximum(self.spec, sample.prepared, {}, verbose)
 
     def given(self, sample: PreparedSeries, params: np.ndarray) -> np.ndarray:
         estimated, _ = self.spec.apart(params[0])
@@ -228,8 +227,9 @@ class VECMGARCH(MatrixForecaster):
                  :math:`\Phi = D^+ (G' \otimes G') D`
     ============ ===============================================================================
 
-    Fitted by Gaussian quasi maximum likelihood: from a scalar model over a diagonal BEKK to the
-    structure wanted, several starts, scoring and then Newton's method with the exact Hessian.
+    Fitted by Gaussian quasi maximum likelihood, scoring and then Newton's method with the exact
+    Hessian, from the optima of the simpler structures (scalar, diagonal BEKK, those of a lag less)
+    and from a fixed set of starting values that lie apart. A fit is a function of the data alone.
     Mean and covariance are estimated jointly; cointegrating vectors of a "vecm" are Johansen's
     and held, as they converge faster. Before the first observation vech(e e') and h
     are the mean of vech(e e') of least squares.
@@ -250,12 +250,16 @@ class VECMGARCH(MatrixForecaster):
         not held positive semidefinite.
     stationary : bool, default False
         Keep the spectral radius of Theta + Phi below one.
-    n_starts : int, default 3
-        Starting values tried; `agreement_` says how many reached the best optimum.
+    n_starts : int, default 16
+        Starting values beside the optima of simpler structures: those of highest likelihood in a
+        fixed set, in which shocks, decays and the rank of the constant differ. `agreement_` says
+        how many of `starts_` reached the best optimum; one that stays far behind is given up.
     cov_type : str, default "robust"
         Standard errors: the sandwich of quasi maximum likelihood, "hessian", "opg",
         "information" or "bollerslev-wooldridge".
-    random_state, verbose
+    random_state : int, numpy random generator or None
+        For paths that are drawn. No fit depends on it.
+    verbose
         As in all forecasters.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
@@ -275,6 +279,9 @@ class VECMGARCH(MatrixForecaster):
 
     Notes
     -----
+    The likelihood of a BEKK has several maxima as a rule, the highest of them often with a singular
+    :math:`C C'`. No search knows that there is no higher one.
+
     Signs: first diagonal elements of A and G, and the diagonal of C, are positive.
 
     Coefficients of "full" and "diagonal" lie on the boundary of the positive semidefinite ones
@@ -322,7 +329,7 @@ class VECMGARCH(MatrixForecaster):
         coint_rank: int = 1,
         targeting: bool = False,
         stationary: bool = False,
-        n_starts: int = 3,
+        n_starts: int = 16,
         cov_type: str = "robust",
         **shared: Any,
     ) -> None:
@@ -442,7 +449,7 @@ class VECMGARCH(MatrixForecaster):
         return cast(VECHFamily, self.fitted_.family)
 
     def _fits_together(self) -> int:
-        return 1  # series are searched for one by one, from starts drawn by their number
+        return 1  # series are searched for one by one
 
     def _family(self, arguments: Arguments, data: FittedData) -> VECHFamily:
         p, q = order_of("order", arguments.order, "p lags of e e' and q lags of H")
@@ -456,7 +463,7 @@ class VECMGARCH(MatrixForecaster):
             stationary=flag("stationary", arguments.stationary),
             n_starts=positive_integer("n_starts", arguments.n_starts),
         )
-        return VECHFamily(spec, arguments.random_state)
+        return VECHFamily(spec)
 
 
 def _shock_of(shock: Any, n: int) -> np.ndarray:
