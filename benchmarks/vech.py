@@ -81,7 +81,8 @@ def time_fits() -> None:
         ms = median_ms(lambda model=model, frame=frame: model.fit(frame), 1)
         table.append((
             structure, f"{n} x 1000", model.params_.shape[1], f"{ms:.0f}",
-            int(model.estimates_.iterations[0]), f"{model.agreement_.iloc[0]} of {model.starts_.iloc[0]}",
+            int(model.estimates_.iterations[0]),
+            f"{model.agreement_.iloc[0]} of {model.starts_.iloc[0]}",
             f"{model.loglik_.iloc[0]:.4f}", bool(model.converged_.iloc[0]),
         ))  # fmt: skip
     header = ("structure", "data", "parameters", "ms", "iterations", "agree", "loglik", "converged")

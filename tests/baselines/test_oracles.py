@@ -197,6 +197,7 @@ class TestSimulatedIntervals:
         fixed = by_hand.fix(results.params)
         forecast = fixed.forecast(horizon=H, method="simulation", simulations=300)
         close(model.predict_variance(H), forecast.residual_variance.to_numpy()[0])
+        close(model.predict_variance(H, of="forecast"), forecast.variance.to_numpy()[0])
         close(model.predict(H), forecast.mean.to_numpy()[0])
         pd.testing.assert_series_equal(model.predict(H), model.predict(H, level=80)["y"])
 

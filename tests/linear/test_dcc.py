@@ -234,6 +234,8 @@ class TestForecasts:
         )
         expected = 1.959963984540054 * np.sqrt(np.diagonal(mse, axis1=1, axis2=2))
         np.testing.assert_allclose(width, expected, rtol=1e-9)
+        ours = fixed.predict_covariances(5, of="forecast")["covariance"].to_numpy().reshape(5, 6)
+        np.testing.assert_allclose(ours, mse[(slice(None), *np.triu_indices(3))], rtol=1e-9)
         mean, last = [], data.to_numpy()[-1]
         for _ in range(5):
             last = intercept + lag @ last

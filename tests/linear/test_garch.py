@@ -346,3 +346,44 @@ def test_no_persistence_is_shown_where_shocks_have_no_effect():
     page = str(GARCH().fit(noise).summary())
     assert "none: no effect of shocks" in page
     assert "Half-life" not in page
+
+
+@pytest.mark.parametrize(
+    ("mean", "vol", "method"),
+    [("zero", "garch", "auto"), ("constant", "gjr", "auto"), ("ar", "garch", "auto"),
+     ("ar", "tgarch", "auto"), ("ar", "egarch", "simulation")],
+)  # fmt: skip
+def test_variances_of_residuals_and_of_forecasts_are_those_of_arch(returns, mean, vol, method):
+    lags = {"mean_order": [1, 3]} if mean == "ar" else {}
+    theirs = arch.arch_model(
+        returns + 0.6 * returns.shift(fill_value=0), mean={"ar": "AR"}.get(mean, mean.title()),
+        lags=[1, 3] if lags else None, vol="EGARCH" if vol == "egarch" else "GARCH", p=1,
+        o=int(vol in ("gjr", "tgarch", "egarch")), q=1, power=1.0 if vol == "tgarch" else 2.0,
+        rescale=False,
+    )  # fmt: skip
+    shocks = [0.05, 0.08] if vol in ("gjr", "tgarch") else [0.1, -0.05][: 1 + (vol == "egarch")]
+    location = {"zero": [], "constant": [0.1], "ar": [0.1, 0.5, 0.2]}[mean]
+    params = [*location, 0.1, *shocks, 0.8]
+    model = GARCH(mean=mean, vol=vol, n_simulations=20_000, random_state=0, **lags)
+    model.filter(returns + 0.6 * returns.shift(fill_value=0), params)
+    # arch has no closed form for a power of one.
+    by = "analytic" if vol in ("garch", "gjr") else "simulation"
+    rng = np.random.RandomState(0)
+    ahead = theirs.fix(params).forecast(
+        horizon=4, method=by, simulations=20_000,
+        rng=(lambda size: rng.standard_normal(size)) if by == "simulation" else None,
+    )  # fmt: skip
+    close = {"rtol": 1e-10 if by == "analytic" else 0.05}
+    residual, forecast = (model.predict_variance(4, method=method, of=of)
+                          for of in ("residual", "forecast"))  # fmt: skip
+    np.testing.assert_allclose(residual, ahead.residual_variance.iloc[0], **close)
+    np.testing.assert_allclose(forecast, ahead.variance.iloc[0], **close)
+    assert (forecast.iloc[-1] > 1.2 * residual.iloc[-1]) == (mean == "ar")
+
+
+def test_the_variance_of_a_forecast_is_that_of_simulated_paths(returns):
+    model = GARCH(mean="arma", random_state=0).filter(returns, [0.1, 0.5, 0.3, 0.1, 0.1, 0.8])
+    paths = model.sample_paths(20_000, h=4).iloc[:, -1].to_numpy().reshape(20_000, 4)
+    np.testing.assert_allclose(model.predict_variance(4, of="forecast"), paths.var(0), rtol=0.05)
+    with pytest.raises(ValueError, match="of must be one of"):
+        model.predict_variance(2, of="level")

@@ -89,6 +89,9 @@ def test_forecasts_are_those_of_the_recursions(model, frame):
     h = vech(matrices(model.covariances(), "covariance")[-1])
     x, y, error = vech(np.outer(last_e, last_e)), frame.to_numpy()[-1], np.zeros((2, 2))
     found = model.predict(4, level=[80])
+    total = matrices(model.predict_covariances(4, of="forecast"), "covariance")
+    diagonal = np.diagonal(total, axis1=1, axis2=2)
+    np.testing.assert_allclose(model.predict_variance(4, of="forecast"), diagonal, rtol=1e-12)
     for k in range(4):
         h = parts["b"] + parts["theta"][0] @ x + parts["phi"][0] @ h
         x = h
@@ -96,6 +99,7 @@ def test_forecasts_are_those_of_the_recursions(model, frame):
         np.testing.assert_allclose(H[k], unvech(h), rtol=1e-10)
         np.testing.assert_allclose(found[["a", "b"]].to_numpy()[k], y, rtol=1e-9)
         error = lag @ error @ lag.T + unvech(h)
+        np.testing.assert_allclose(total[k], error, rtol=1e-9)
         half = ndtri(0.9) * np.sqrt(error[0, 0])
         np.testing.assert_allclose(found["a-hi-80"].iloc[k] - found["a"].iloc[k], half, rtol=1e-9)
 

@@ -105,10 +105,11 @@ class VolatilityModel(UnitModel):
             ends[level] = mean + low * error, mean + high * error
         return Ahead(mean, ends)
 
-    def variance(self, unit: Unit, h: int) -> np.ndarray:
-        """Forecasts (h,) of the variance of the residuals."""
+    def variance(self, unit: Unit, h: int, of: str) -> np.ndarray:
+        """Forecasts (h,) of the variance of the residuals, or of the errors of forecasts."""
         _, forecast = self.forecast(unit, h, simulated=True)
-        return forecast.residual_variance.to_numpy()[-1] / unit.fitted.spec["scale"] ** 2
+        variance = forecast.residual_variance if of == "residual" else forecast.variance
+        return variance.to_numpy()[-1] / unit.fitted.spec["scale"] ** 2
 
     def forecast(self, unit: Unit, h: int, simulated: bool) -> tuple[Any, Any]:
         """Arch's model and its forecasts.
@@ -159,7 +160,8 @@ class ArchModel(UnitForecaster):
         \sum_{i=1}^q \beta_i \sigma_{t-i}^2
 
     for the default volatility, with :math:`e_t` of mean 0 and variance 1. `predict` gives the mean,
-    `predict_variance` the variance of :math:`\epsilon_t`. Every series and target is fitted by
+    `predict_variance` the variance of :math:`\epsilon_t`, arch's ``residual_variance``, or with
+    ``of="forecast"`` that of the error of the forecast of y, arch's ``variance``. Every series and target is fitted by
     itself. `tsrnn.linear.GARCH` fits thousands of series in one batch.
 
     Parameters

@@ -117,12 +117,12 @@ class FittedUnits(FittedRows):
         paths = self.joined(drawn, n * h)
         return paths.reshape(len(state.ids), n, h, -1).swapaxes(0, 1)
 
-    def variances(self, state: RowsState, h: int) -> np.ndarray:
-        """Forecasts (S, h, C) of the variance of the residuals."""
+    def variances(self, state: RowsState, h: int, of: str = "residual") -> np.ndarray:
+        """Forecasts (S, h, C) of the variance of the residuals, or of the errors of forecasts."""
         n_exog = state.exog.shape[1]
         # Variances do not depend on regressors: zeros stand for those ahead.
         future = np.zeros((len(state.ids), h, n_exog)) if n_exog else None
-        return self.joined(self.ask("variance", state, future, h), h)
+        return self.joined(self.ask("variance", state, future, h, of), h)
 
     def ask(
         self,

@@ -40,7 +40,7 @@ from tsrnn.contract._fitted import FittedModel, SeriesArrays, SeriesState
 from tsrnn.contract._fitted_data import FittedData, target_scales, unit_index
 from tsrnn.contract._frequency import Habits, habits
 from tsrnn.contract._intervals import check_levels, level_name, with_intervals
-from tsrnn.contract._offered import classes_with
+from tsrnn.contract._offered import VARIANCES_OF, classes_with
 from tsrnn.contract._rolling import Origins
 from tsrnn.contract._saved import arguments_of, check_argument_names, saved_arguments
 from tsrnn.contract._schema import (
@@ -72,6 +72,7 @@ __all__ = [
     "MOST_ERRORS",
     "MOST_STEPS",
     "OWN_ERRORS",
+    "VARIANCES_OF",
     "Arguments",
     "Calibration",
     "Classical",

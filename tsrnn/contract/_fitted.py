@@ -116,7 +116,8 @@ class FittedModel(Protocol[S]):
 
     Some answer more. `simulate(state, h, n, future, rng)` gives paths (n, S, h, C), on which
     `Forecaster.sample_paths` rests, and `variances(state, h)` the conditional variances (S, h, C)
-    of `Forecaster.predict_variance`; the estimator's class then names these methods in `offers`.
+    of the residuals, with ``of="forecast"`` those of the errors of forecasts, for
+    `Forecaster.predict_variance`; the estimator's class then names these methods in `offers`.
 
     Attributes
     ----------

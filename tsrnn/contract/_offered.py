@@ -9,11 +9,12 @@ from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
-from tsrnn.contract._checks import check_steps_fit, positive_integer, seed_of
+from tsrnn.contract._checks import check_steps_fit, choice, positive_integer, seed_of
 from tsrnn.data import write_frame, write_paths
 from tsrnn.models import MODELS, model_class
 
 F = TypeVar("F", bound=Callable[..., Any])
+VARIANCES_OF = ("residual", "forecast")
 
 
 def offered_by_some(function: F) -> F:
@@ -166,8 +167,10 @@ class OfferedMethods:
         return write_paths(data.layout, state.ids, times, paths, model=self.column_name)
 
     @offered_by_some
-    def predict_variance(self, h: int | None = None, X: Any = None, *, ids: Any = None) -> Any:
-        """Forecasts of the conditional variance of the residuals.
+    def predict_variance(
+        self, h: int | None = None, X: Any = None, *, of: str = "residual", ids: Any = None
+    ) -> Any:
+        """Forecasts of the variance of the residuals, or of the errors of forecasts.
 
         Parameters
         ----------
@@ -175,6 +178,10 @@ class OfferedMethods:
             Number of steps; `horizon_` by default.
         X : frame, optional
             Data to forecast after; by default those seen so far.
+        of : {"residual", "forecast"}
+            Whose variance: that of the residual of the step given what is known; or that of the error
+            of the forecast of y, to which residuals of the steps before add through lags of the mean.
+            They are the same at the first step, and without such lags.
         ids : id or list of ids, optional
             Series of a long frame to forecast, as in `predict`.
 
@@ -196,11 +203,13 @@ class OfferedMethods:
         >>> CCC().fit(y).predict_variance(h=3).shape
         (3, 2)
         """
-        return self._variance_frame(h, X, ids)
+        return self._variance_frame(h, X, ids, of)
 
     @offered_by_some
-    def predict_covariances(self, h: int | None = None, X: Any = None) -> Any:
-        """Forecasts of conditional variances and covariances of the residuals.
+    def predict_covariances(
+        self, h: int | None = None, X: Any = None, *, of: str = "residual"
+    ) -> Any:
+        """Forecasts of variances and covariances of the residuals, or of the errors of forecasts.
 
         Parameters
         ----------
@@ -208,6 +217,8 @@ class OfferedMethods:
             Number of steps; `horizon_` by default.
         X : frame, optional
             Data to forecast after; by default those seen so far.
+        of : {"residual", "forecast"}
+            As in `predict_variance`.
 
         Returns
         -------
@@ -237,7 +248,9 @@ class OfferedMethods:
         """
         raise NotImplementedError
 
-    def _variance_frame(self, h: int | None, X: Any, ids: Any, **options: Any) -> Any:
+    def _variance_frame(self, h: int | None, X: Any, ids: Any, of: str, **options: Any) -> Any:
+        if choice("of", of, VARIANCES_OF) != VARIANCES_OF[0]:  # a model of one's own may have one
+            options["of"] = of
         fitted: Any = self._fitted_model()  # one that has `variances`
         h, data = fitted.steps("predict_variance", h), fitted.data
         state = self._state_after(X, ids)

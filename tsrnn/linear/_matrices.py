@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.contract import check_fits, positive_integer, seed_of
+from tsrnn.contract import VARIANCES_OF, check_fits, choice, positive_integer, seed_of
 from tsrnn.data import Panel
 from tsrnn.linear._arguments import burn_of
 from tsrnn.linear._base import LinearForecaster
@@ -41,6 +41,10 @@ class Forecast(NamedTuple):
     mean: np.ndarray
     covariance: np.ndarray
     total: np.ndarray
+
+    def of(self, name: str) -> np.ndarray:
+        """Covariances of the "residual" or of the "forecast"."""
+        return self.covariance if name == "residual" else self.total
 
 
 class MatrixFamily(Family):
@@ -87,9 +91,9 @@ class MatrixFamily(Family):
         mean = np.where(fitted, expected.mean, np.nan)
         return normal_forecasts(mean, np.diagonal(expected.total, axis1=2, axis2=3), levels)
 
-    def variances(self, state: Arrays, units: Units, h: int) -> np.ndarray:
+    def variances(self, state: Arrays, units: Units, h: int, of: str = "residual") -> np.ndarray:
         """Forecasts (S, h, n) of the diagonal of the covariance."""
-        return np.diagonal(self.forecasts(state, units, h).covariance, axis1=2, axis2=3)
+        return np.diagonal(self.forecasts(state, units, h).of(of), axis1=2, axis2=3)
 
     def simulate(
         self, state: Arrays, units: Units, ahead: Ahead, n: int, rng: np.random.Generator
@@ -178,8 +182,10 @@ class MatrixForecaster(LinearForecaster):
         """
         return self._within(df, "correlation")
 
-    def predict_covariances(self, h: int | None = None, X: Any = None) -> pd.DataFrame:
-        """Forecasts of variances and covariances of the residuals.
+    def predict_covariances(
+        self, h: int | None = None, X: Any = None, *, of: str = "residual"
+    ) -> pd.DataFrame:
+        r"""Forecasts of variances and covariances of the residuals, or of the errors of forecasts.
 
         Given the parameters variances are exact, and so are covariances of a vech model. In a
         DCC, covariances from the second step on are made of the correlations that
@@ -191,13 +197,18 @@ class MatrixForecaster(LinearForecaster):
             Number of steps; `horizon_` by default.
         X : frame, optional
             Data to forecast after; by default those seen so far.
+        of : {"residual", "forecast"}
+            Whose covariance: that of the residuals :math:`e_{T+k}` given what is known; or that of
+            the errors of the forecast of :math:`y_{T+k}`, :math:`\sum_{j<k} \Psi_j E[H_{T+k-j}]
+            \Psi_j'` with the impulse responses :math:`\Psi_j` of the mean. They are the same at the
+            first step, and where the mean has no lags.
 
         Returns
         -------
         DataFrame
             As of `covariances`.
         """
-        return self._ahead(h, X, "covariance")
+        return self._ahead(h, X, "covariance", choice("of", of, VARIANCES_OF))
 
     def predict_correlations(self, h: int | None = None, X: Any = None) -> pd.DataFrame:
         r"""Forecasts of correlations, those of the forecast covariances.
@@ -283,7 +294,7 @@ class MatrixForecaster(LinearForecaster):
             )
         return self._tidy(ids, times, matrices, name)
 
-    def _ahead(self, h: int | None, X: Any, name: str) -> pd.DataFrame:
+    def _ahead(self, h: int | None, X: Any, name: str, of: str = "residual") -> pd.DataFrame:
         check_is_fitted(self, "fitted_")
         fitted, data = self.fitted_, self.fitted_.data
         h = fitted.steps(f"predict_{name}s", h)
@@ -291,7 +302,7 @@ class MatrixForecaster(LinearForecaster):
         n_values = len(state.ids) * data.n_targets**2
         check_fits(f"h={h} steps of {n_values} covariances", 8.0 * h * n_values, "Take a smaller h")
         units = fitted.units_of(state.ids)
-        matrices = self._family_of_matrices.forecasts(state.arrays, units, h).covariance
+        matrices = self._family_of_matrices.forecasts(state.arrays, units, h).of(of)
         flat = matrices.reshape(-1, *matrices.shape[2:])
         return self._tidy(state.ids.repeat(h), data.times_ahead(state, h).ravel(), flat, name)
 

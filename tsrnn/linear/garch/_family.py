@@ -33,6 +33,7 @@ from tsrnn.linear.garch._fit import (
 )
 from tsrnn.linear.garch._forecast import (
     analytic_quantiles,
+    error_variance,
     expected_mean,
     expected_variance,
     simulate_garch,
@@ -168,6 +169,7 @@ class GARCHFamily(Family):
         h: int,
         method: str = "auto",
         residuals: np.ndarray | None = None,
+        of: str = "residual",
     ) -> np.ndarray:
         """Forecasts (S, h, C) of variances; a bootstrap draws from standardised residuals."""
         past, model, params = _by_unit(state), self.model, units.params
@@ -179,6 +181,8 @@ class GARCHFamily(Family):
         else:
             shape, seed = (h, self.n_simulations), seed_of(self.random_state)
             variance = simulated_variance(model, params, past, shape, seed, residuals)
+        if of == "forecast":
+            variance = error_variance(model, params, variance)
         return variance.reshape(len(variance) // self.n_targets, -1, h).swapaxes(1, 2)
 
     def in_sample(

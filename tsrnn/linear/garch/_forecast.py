@@ -82,20 +82,28 @@ def _expected_squares(model: Model, params: np.ndarray, first: np.ndarray, h: in
 def analytic_quantiles(
     model: Model, params: np.ndarray, state: VarianceState, h: int, probabilities: list[float]
 ) -> np.ndarray:
-    r"""Quantiles (probabilities, N, h) with the density's shape at every step.
+    """Quantiles (probabilities, N, h) with the density's shape at every step.
 
-    The variance of the error of step k is :math:`\sum_{j<k} \psi_j^2 E h_{T+k-j}`, which is
-    right; that the sum of errors has the density of one is right for the first step only.
+    The variance of the error is right; that the sum of errors has the density of one is right for
+    the first step only.
     """
     mean = expected_mean(model, params, state, h)
-    variance = expected_variance(model, params, state, h)
-    weights = impulse_responses(model, params, h) ** 2
-    spread = np.stack([(weights[:, : k + 1] * variance[:, k::-1]).sum(1) for k in range(h)], axis=1)
+    spread = error_variance(model, params, expected_variance(model, params, state, h))
     shape = params[:, model.shape_part]
     return np.stack([
         mean + model.density.quantile(probability, shape)[:, None] * np.sqrt(spread)
         for probability in probabilities
     ])  # fmt: skip
+
+
+def error_variance(model: Model, params: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    r"""Variance (N, h) of the error of forecasts of y, :math:`\sum_{j<k} \psi_j^2 E h_{T+k-j}`.
+
+    `variance` (N, h) are the expected variances of the residuals, which are uncorrelated.
+    """
+    h = variance.shape[1]
+    weights = impulse_responses(model, params, h) ** 2
+    return np.stack([(weights[:, : k + 1] * variance[:, k::-1]).sum(1) for k in range(h)], axis=1)
 
 
 def impulse_responses(model: Model, params: np.ndarray, h: int) -> np.ndarray:

@@ -91,8 +91,9 @@ class GARCH(LinearForecaster):
         0.94^t ("tgarch", "avgarch": the square of that mean of absolute residuals), as in
         arch; the mean of all of them; that mean at the current parameters of the mean
         (Fiorentini, Calzolari and Panattoni, 1996); what the current parameters imply, of sigma
-        or log h its mean; for "egarch", that of "fcp" after residuals of zero, as TSP has it,
-        where all others put :math:`|z| - \sqrt{2/\pi}` and z at their expectation; or a number.
+        or log h its mean; for "egarch", that of "fcp" after a residual that is the mean of all at the
+        current parameters, as TSP has it, where all others put :math:`|z| - \sqrt{2/\pi}` and z at
+        their expectation; or a number.
         TSP's GARCH has "fcp" by default, "sample" as HINIT=OLS and "unconditional" as
         HINIT=STEADY.
     stationary : bool, default True
@@ -231,9 +232,15 @@ class GARCH(LinearForecaster):
         return in_shape_of_data(panel, volatility, "volatility")
 
     def predict_variance(
-        self, h: int | None = None, X: Any = None, method: str = "auto", *, ids: Any = None
+        self,
+        h: int | None = None,
+        X: Any = None,
+        method: str = "auto",
+        *,
+        of: str = "residual",
+        ids: Any = None,
     ) -> Any:
-        """Forecasts of the variance of the residuals.
+        r"""Forecasts of the variance of the residuals, or of the errors of forecasts.
 
         Parameters
         ----------
@@ -245,6 +252,11 @@ class GARCH(LinearForecaster):
             Expectations in closed form, which "egarch" has for the first step only; means of
             simulated paths; or of paths with innovations drawn from the standardised
             residuals of the data fitted to. "auto" is "analytic" where that exists.
+        of : {"residual", "forecast"}
+            Whose variance: that of the residual :math:`e_{T+k}` given what is known; or that of
+            the error of the forecast of :math:`y_{T+k}`, :math:`\sum_{j<k} \psi_j^2 E h_{T+k-j}`
+            with the impulse responses :math:`\psi_j` of the mean. They are the same at the first
+            step, and where the mean is a constant or zero.
         ids : id or list of ids, optional
             Series of a long frame to forecast, as in `predict`.
 
@@ -267,7 +279,7 @@ class GARCH(LinearForecaster):
             series = fitted.data.series_of(drawn, fitted.arguments.class_name)
             by_series = scaled.reshape(len(panel.ids), -1, scaled.shape[1])
             options["residuals"] = by_series[series].reshape(-1, scaled.shape[1])
-        return self._variance_frame(h, X, ids, **options)
+        return self._variance_frame(h, X, ids, of, **options)
 
     def news_impact(self, z: Any = None) -> pd.DataFrame:
         r"""Variance after a shock, all before it being at rest (Engle and Ng, 1993).
