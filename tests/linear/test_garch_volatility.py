@@ -3,6 +3,7 @@
 import inspect
 import math
 from dataclasses import replace
+from typing import ClassVar
 
 import arch
 import numpy as np
@@ -39,6 +40,34 @@ def returns():
     """Return 3000 values of a TGARCH."""
     drawn = GARCH(mean="zero", vol="tgarch", random_state=1).simulate(3000, TRUE)
     return drawn["y"].rename("r")
+
+
+@pytest.mark.parametrize("vol", ["egarch", "tgarch"])
+class TestKinks:
+    """Absolute residuals have a kink in the mean, whose second derivative is no function.
+
+    What it adds to the Hessian is zero in expectation, as it multiplies scores of the variance.
+    """
+
+    params: ClassVar[dict[str, list[float]]] = {
+        "egarch": [0.05, 0.0, 0.3, -0.1, 0.9], "tgarch": [0.05, 0.05, 0.1, 0.1, 0.85],
+    }  # fmt: skip
+
+    def test_the_hessian_without_them_is_the_curvature_of_the_likelihood(self, vol):
+        model, truth = GARCH(vol=vol, random_state=0), self.params[vol]
+        y = model.simulate(30_000, truth)["y"]
+        step = 0.1  # of many residuals, so that kinks make a smooth sum
+        moved = [truth, [truth[0] - step, *truth[1:]], [truth[0] + step, *truth[1:]]]
+        at, below, above = (model.filter(y, params).estimates_ for params in moved)
+        bend = (below.loglik + above.loglik - 2 * at.loglik) / step**2
+        np.testing.assert_allclose(at.hessian[:, 0, 0], bend, rtol=0.05)
+
+    def test_errors_of_the_mean_are_those_of_replications(self, vol):
+        noise = pd.DataFrame(np.random.default_rng(0).standard_normal((30, 300)))
+        model = GARCH(vol=vol).filter(noise, self.params[vol])
+        fits = model.fit(model.simulate(400, random_state=1))
+        errors = fits.bse_["mu"]
+        assert errors.median() == pytest.approx(fits.params_["mu"].std(), rel=0.12)
 
 
 def arch_model(y, model):

@@ -76,6 +76,24 @@ class TestGARCH:
             theirs = oracle.fit(disp="off", show_warning=False, tol=1e-10).loglikelihood
             assert ours[name] > theirs - 1e-3
 
+    def test_an_arma_mean_is_not_below_simpler_ones_nor_a_maximum_where_its_parts_nearly_cancel(
+        self, draws
+    ):
+        """Of noise, beside other starts on the line where a root of each part is the same."""
+        rng = np.random.default_rng(3)
+        noise = pd.DataFrame(rng.standard_normal((400, 6)) * rng.uniform(0.5, 2, (400, 1)))
+        model = GARCH(mean="arma").fit(noise)
+        simpler = GARCH(mean="ar").fit(noise)
+        assert (model.loglik_ >= simpler.loglik_ - ROUNDING).all()
+        assert (model.params_["ma.L1"].abs() <= 1).all()
+        for phi in (-0.9, -0.6, 0.6, 0.9):
+            for left in (-0.05, 0.05):
+                at = simpler.params_.copy()
+                at.insert(2, "ma.L1", left - phi)
+                at["y[1]"], at["Const"] = phi, 0.0
+                other = GARCH(mean="arma").filter(noise, at)
+                assert (model.loglik_ >= other.loglik_ - ROUNDING).all(), (phi, left)
+
     def test_kinks_of_a_mean_are_looked_beyond(self):
         bills = load_macrodata()["tbilrate"].diff().dropna()
         ours = GARCH(vol="egarch").fit(bills).loglik_.iloc[0]
@@ -85,11 +103,13 @@ class TestGARCH:
 
     def test_starts_are_counted(self, stocks):
         model = GARCH(order=(1, 2)).fit(stocks)
-        assert (model.starts_ == 5).all()  # four of the grid, and the optimum of GARCH(1, 1)
-        assert model.agreement_.between(1, 5).all()
+        assert (model.starts_ == 11).all()  # ten of the grid, and the optimum of GARCH(1, 1)
+        assert model.agreement_.between(1, 11).all()
         assert "Starts that agree" in str(model.summary("oil 3000"))
         simple = GARCH().fit(stocks)
-        assert simple.starts_.tolist() == simple.agreement_.tolist() == [1, 1, 1]
+        assert simple.starts_["index 1500"] == simple.agreement_["index 1500"] == 1
+        # A variance that soon forgets may have another maximum, that of one with a long memory.
+        assert (simple.starts_[simple.persistence_ < 0.9] == 7).all()
         more = GARCH(order=(1, 2), n_starts=20).fit(stocks)
         assert (more.starts_ == 21).all()
         assert (more.loglik_ >= model.loglik_ - ROUNDING).all()

@@ -161,8 +161,8 @@ class ArchModel(UnitForecaster):
 
     for the default volatility, with :math:`e_t` of mean 0 and variance 1. `predict` gives the mean,
     `predict_variance` the variance of :math:`\epsilon_t`, arch's ``residual_variance``, or with
-    ``of="forecast"`` that of the error of the forecast of y, arch's ``variance``. Every series and target is fitted by
-    itself. `tsrnn.linear.GARCH` fits thousands of series in one batch.
+    ``of="forecast"`` that of the error of the forecast of y, arch's ``variance``. Every series and
+    target is fitted by itself. `tsrnn.linear.GARCH` fits thousands of series in one batch.
 
     Parameters
     ----------

@@ -179,9 +179,9 @@ class OfferedMethods:
         X : frame, optional
             Data to forecast after; by default those seen so far.
         of : {"residual", "forecast"}
-            Whose variance: that of the residual of the step given what is known; or that of the error
-            of the forecast of y, to which residuals of the steps before add through lags of the mean.
-            They are the same at the first step, and without such lags.
+            Whose variance: that of the residual of the step given what is known; or that of the
+            error of the forecast of y, to which residuals of the steps before add through lags of
+            the mean. They are the same at the first step, and without such lags.
         ids : id or list of ids, optional
             Series of a long frame to forecast, as in `predict`.
 

@@ -33,13 +33,22 @@ from tsrnn.linear.garch._specification import (
     past_weights,
     persistence,
 )
-from tsrnn.linear.garch._start import MeanStart, drawn_starts, grid_starts, mean_start
+from tsrnn.linear.garch._start import (
+    MeanStart,
+    drawn_starts,
+    grid_starts,
+    mean_grid_starts,
+    mean_start,
+)
 
 _NUMBERS = 2**25  # of the series that are fitted together: 256 MB
 _MOST_STARTS = 8  # that several lags have by default
 _MOST, _MOST_KINKED = 100, 50  # iterations
 _CLOSE = 0.1  # decrement below which second derivatives are worth twice the time of first ones
 _KINK = 1e-2  # decrement below which a search that does not converge has ended on a kink
+_LASTING = 0.9  # persistence below which a longer one may have a maximum of its own
+_RIVAL = 4.0  # log-likelihood by which a start of another persistence may be below the optimum
+_MEANS = 4  # starts of an ARMA mean besides that of least squares
 _STRONG = 30.0  # gain over a constant variance, twice the log-likelihood, that needs one start
 _AWAY = (-10, -3, -1, 1, 3, 10)  # intervals between kinks, from that of the optimum
 _NEAR_FACE = 1e-3  # persistence below one from which a search goes on with it held at one
@@ -111,6 +120,12 @@ class Problem:
             presample=self.presample.select(units),
             optima={},
         )
+
+    def mean_of(self, model: Model) -> MeanStart:
+        """Starting values of the mean of a model, at the residuals of this problem's."""
+        if model.mean == self.model.mean:
+            return self.mean
+        return self.mean._replace(params=mean_start(model, self.sample).params)
 
     @cached_property
     def lanes(self) -> Lanes:
@@ -216,23 +231,28 @@ def garch_at(
 def highest_maxima(problem: Problem, model: Model) -> Optima:
     """Highest maximum from several starts, optima of the nested models among them.
 
-    Models of one lag begin with one start. Others are tried where the variance hardly moves,
-    where the likelihood has kinks, where the search failed and where a model without leverage
-    is better. Models of more lags have maxima side by side as a rule.
+    Models of one lag begin with one start. Others are tried where the variance hardly moves or
+    soon forgets, where a start of another persistence is nearly as good as the optimum, where the
+    likelihood has kinks, the mean moving averages or the density a shape, where the search failed
+    and where a model without leverage is better. Models of more lags have maxima side by side as a
+    rule.
     """
     if model in problem.optima:
         return problem.optima[model]
     likelihood, n = problem.likelihood(model), len(problem.sample.n_obs)
     optima, doubtful = None, np.arange(n)
     if problem.n_starts is None and max(model.p, model.q) == 1:
-        start = grid_starts(model, likelihood, problem.mean, whole=False)[:1]
-        optima = _highest_of(problem, model, likelihood, start)
+        start, second = grid_starts(model, likelihood, problem.mean_of(model), whole=False)[:2]
+        optima = _highest_of(problem, model, likelihood, start[None])
         # Beside a constant variance of one, that of standardised series.
         constant = optima.params.copy()
         constant[:, model.vol_part] = 0.0
         constant[:, model.omega] = 0.0 if model.vol.log else 1.0
         gain = 2 * (optima.value - likelihood.values(constant, np.arange(n)))
-        doubt = ~(gain > _STRONG) | model.vol.kinked | ~optima.converged
+        doubt = ~(gain > _STRONG) | ~optima.converged
+        doubt |= model.vol.kinked or model.mean.n_ma > 0 or bool(model.density.names)
+        doubt |= persistence(model, optima.params) < _LASTING
+        doubt |= likelihood.values(second, np.arange(n)) > optima.value - _RIVAL
         if model.vol.without_leverage is not None:
             smaller = highest_maxima(problem, replace(model, vol=model.vol.without_leverage))
             doubt |= smaller.value > optima.value
@@ -249,22 +269,28 @@ def highest_maxima(problem: Problem, model: Model) -> Optima:
 def _from_all_starts(problem: Problem, model: Model) -> Optima:
     """Climb from the grid, or from as many starts as are asked for, and from nested optima."""
     likelihood = problem.likelihood(model)
-    # Nested are models with one lag less on a side, or without leverage.
+    # Nested are models with one lag less on a side, without leverage, or with a simpler mean.
     smaller = [replace(model, p=model.p - 1)] * (model.p > 1)
     smaller += [replace(model, q=model.q - 1)] * (model.q > 0)
     if model.vol.without_leverage is not None:
         smaller.append(replace(model, vol=model.vol.without_leverage))
+    if model.mean.n_ma:
+        smaller.append(replace(model, mean=replace(model.mean, n_ma=model.mean.n_ma - 1)))
     nested = [(small, highest_maxima(problem, small)) for small in smaller]
-    start = grid_starts(model, likelihood, problem.mean, whole=True)[: problem.n_starts]
+    mean = problem.mean_of(model)
+    start = grid_starts(model, likelihood, mean, whole=True)[: problem.n_starts]
     lacking = (problem.n_starts or 0) - len(start)
     if lacking > 0:
-        start = np.concatenate([start, drawn_starts(model, problem.mean, lacking)])
+        start = np.concatenate([start, drawn_starts(model, mean, lacking)])
     embedded = []
     for small, optima in nested:  # the parameters that only the larger model has are zero
         params = np.zeros((len(optima.params), len(model.names)))
         params[:, [model.names.index(name) for name in small.names]] = optima.params
         embedded.append(params)
     starts = np.concatenate([start, *(params[None] for params in embedded)])
+    if model.mean.n_ma and problem.n_starts is None:  # the variance as with the simpler mean
+        means = mean_grid_starts(model, likelihood, embedded[-1], _MEANS)
+        starts = np.concatenate([starts, means])
     best = _highest_of(problem, model, likelihood, starts)
     if _has_kinks(model) and model.mean.constant and problem.n_starts != 1:
         moved = _between_kinks(problem.sample, best.params)

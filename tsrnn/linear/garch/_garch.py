@@ -91,9 +91,9 @@ class GARCH(LinearForecaster):
         0.94^t ("tgarch", "avgarch": the square of that mean of absolute residuals), as in
         arch; the mean of all of them; that mean at the current parameters of the mean
         (Fiorentini, Calzolari and Panattoni, 1996); what the current parameters imply, of sigma
-        or log h its mean; for "egarch", that of "fcp" after a residual that is the mean of all at the
-        current parameters, as TSP has it, where all others put :math:`|z| - \sqrt{2/\pi}` and z at
-        their expectation; or a number.
+        or log h its mean; for "egarch", that of "fcp" after a residual that is the mean of all at
+        the current parameters, as TSP has it, where all others put :math:`|z| - \sqrt{2/\pi}` and
+        z at their expectation; or a number.
         TSP's GARCH has "fcp" by default, "sample" as HINIT=OLS and "unconditional" as
         HINIT=STEADY.
     stationary : bool, default True
@@ -119,10 +119,16 @@ class GARCH(LinearForecaster):
 
     Notes
     -----
-    The likelihood of more than one lag has several maxima as a rule. The search begins from the
-    optima of the models with a lag less and, for "gjr" and "tgarch", of the one without leverage,
-    each found in the same way, so that none of them is ever higher; and from others. No search
-    knows that there is no higher maximum.
+    The likelihood of more than one lag has several maxima as a rule, and so has that of an "arma"
+    mean, of moving averages that are invertible, where its two parts nearly cancel. The search
+    begins from the optima of the models with a lag less, for "gjr" and "tgarch" of the one without
+    leverage, for "arma" of the one with a moving average less, each found in the same way, so that
+    none of them is ever higher; and from others. No search knows that there is no higher maximum.
+
+    Absolute residuals, of "egarch", "tgarch" and "avgarch", give the likelihood kinks in the
+    parameters of the mean. What they add to its curvature has expectation zero, and standard errors
+    leave it out: of 4000 simulated "egarch" of 1000 rows, the median one of mu is 1.00 times the
+    standard deviation of mu, and intervals of 95 percent cover it in 94.9 percent.
 
     Intervals take the parameters as known; their coverage is the nominal one if the model is
     right, up to that and to the error of simulation. Forecasts of variances of "egarch" beyond
@@ -136,7 +142,8 @@ class GARCH(LinearForecaster):
 
     Bounds: omega at least 1e-8 of the variance of the series, of its root for "tgarch"; alpha,
     alpha + gamma and beta not negative, beta at most one ("egarch": below one in absolute value),
-    nu from 2.05 to 500. A parameter on its bound has no standard error.
+    a single moving average of the mean between -1 and 1, nu from 2.05 to 500. A parameter on its
+    bound has no standard error.
 
     References
     ----------

@@ -454,6 +454,9 @@ def box(model: Model) -> Coordinates:
         alpha = model.shock_coefficients(0)
         for s in range(1, len(model.vol.coefficients)):  # gamma = (alpha + gamma) - alpha
             matrix[model.shock_coefficients(s), alpha] = -np.eye(model.p)
+    if model.mean.n_ma == 1:  # of more lags the roots decide, as above
+        ma = model.omega - 1
+        lower[ma], upper[ma] = -1.0, 1.0
     shape = model.shape_part
     lower[shape], upper[shape] = 1 / NU[1], 1 / NU[0]
     return Coordinates(model, matrix, np.zeros(k), lower, upper, np.arange(k))
@@ -480,11 +483,15 @@ def face(model: Model, whole: Coordinates, dropped: int) -> Coordinates:
 
 def admissible(model: Model, coordinates: Coordinates, values: np.ndarray) -> np.ndarray:
     """Whether coordinates (n, d) satisfy the constraints beyond the box."""
+    legal = np.ones(len(values), dtype=bool)
     if coordinates.implied is not None:
-        return coordinates.implied[0] + values @ coordinates.implied[1:] >= 0
-    if model.vol.log and model.q > 1:
-        return spectral_radius(coordinates.natural(values)[:, model.beta]) < 1
-    return np.ones(len(values), dtype=bool)
+        legal &= coordinates.implied[0] + values @ coordinates.implied[1:] >= 0
+    elif model.vol.log and model.q > 1:
+        legal &= spectral_radius(coordinates.natural(values)[:, model.beta]) < 1
+    if model.mean.n_ma > 1:
+        moving_average = slice(model.omega - model.mean.n_ma, model.omega)
+        legal &= spectral_radius(-coordinates.natural(values)[:, moving_average]) < 1
+    return legal
 
 
 def spectral_radius(coefficients: np.ndarray) -> np.ndarray:

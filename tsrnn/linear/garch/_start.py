@@ -21,11 +21,19 @@ class Grid(NamedTuple):
     alphas: tuple[float, ...]
     gammas: tuple[float, ...]
     log_gammas: tuple[float, ...]  # of logarithms
+    log_levels: tuple[float, ...] = ()  # further levels of logarithms, whose beta may be negative
 
 
 # Around what daily returns have: a persistence near one, and small effects of shocks.
 _COARSE = Grid((0.98, 0.9, 0.6), (0.05, 0.15), (0.05,), (-0.05,))
-_FINE = Grid((0.98, 0.9, 0.7, 0.5), (0.02, 0.05, 0.1, 0.2), (0.0, 0.1), (-0.1, 0.0, 0.1))
+_FINE = Grid(
+    (0.995, 0.98, 0.9, 0.7, 0.5), (0.004, 0.02, 0.05, 0.1, 0.2), (0.0, 0.1), (-0.1, 0.0, 0.1),
+    (-0.9,),
+)  # fmt: skip
+# First autoregressive coefficient of an ARMA mean, and what is left of it beside the moving
+# average: where the two nearly cancel, maxima lie side by side.
+_PHI = (-0.99, -0.97, -0.9, -0.75, -0.5, -0.2, 0.0, 0.2, 0.5, 0.75, 0.9, 0.97, 0.99)
+_LEFT = (-0.5, -0.2, -0.08, -0.03, -0.01, 0.01, 0.03, 0.08, 0.2, 0.5)
 
 
 class MeanStart(NamedTuple):
@@ -113,20 +121,21 @@ def grid_starts(model: Model, likelihood: Likelihood, mean: MeanStart, whole: bo
 def _candidates(model: Model, whole: bool) -> tuple[int, np.ndarray]:
     """Kinds of candidates, and parameters from omega on, one kind after the other.
 
-    A kind is a level of the persistence; with several lags of the variance, whether it is high
-    and whether they share beta or the last has it all, between which there are maxima of their
-    own. Omega is for a transformed variance of one.
+    A kind is a level of the persistence; with several lags of the variance, a level and whether
+    they share beta or the last has it all, between which there are maxima of their own. Omega is
+    for a transformed variance of one.
     """
     p, q, vol = model.p, model.q, model.vol
     expected = _expected_shocks(model)
     grid = _FINE if whole else _COARSE
+    levels = (*grid.levels, *(grid.log_levels if vol.log and q else ()))
     leverages = [grid.log_gammas if vol.log else grid.gammas] * (len(vol.coefficients) - 1)
     shapes = [np.full(q, 1 / q)] if q else [np.empty(0)]
     if q > 1 and whole:
         shapes.append(np.arange(q) == q - 1)
     rows = []
     for shape, level, alpha, *leverage in itertools.product(
-        shapes, grid.levels, grid.alphas, *leverages
+        shapes, levels, grid.alphas, *leverages
     ):
         shocks = [alpha, *leverage]
         share_of_shocks = float(np.dot(expected, shocks))
@@ -138,7 +147,39 @@ def _candidates(model: Model, whole: bool) -> tuple[int, np.ndarray]:
         row += [shock / p for shock in shocks for _ in range(p)]
         row += list(beta * shape)
         rows.append(row + [_NU] * len(model.density.names))
-    return len(grid.levels), np.array(rows)
+    return len(shapes) * len(levels), np.array(rows)
+
+
+def mean_grid_starts(
+    model: Model, likelihood: Likelihood, params: np.ndarray, count: int
+) -> np.ndarray:
+    """Highest maxima (count, N, k) of the likelihood on a grid of an ARMA mean.
+
+    The grid is of the first coefficients, with the others at zero and the variance as at
+    parameters (N, k). Where it has fewer maxima, the highest one comes again.
+    """
+    n, mean = len(params), model.mean
+    first, theta = int(mean.constant), len(mean.names) - mean.n_ma
+    values = np.full((n, len(_PHI), len(_LEFT)), -np.inf)
+    points = np.tile(params[:, None, None], (1, len(_PHI), len(_LEFT), 1))
+    points[..., model.mean_part] = 0.0
+    for i, j in np.ndindex(len(_PHI), len(_LEFT)):
+        row, rest = points[:, i, j], _LEFT[j] - _PHI[i]
+        if abs(rest) > 1:  # one itself is a bound on which maxima are
+            continue
+        if mean.lags:
+            row[:, first] = _PHI[i]
+        row[:, theta] = rest
+        values[:, i, j] = likelihood.values(row, np.arange(n))
+    values = np.where(np.isfinite(values), values, -np.inf)
+    best = values.argmax(2)
+    along = np.take_along_axis(values, best[..., None], 2)[..., 0]
+    padded = np.pad(along, ((0, 0), (1, 1)), constant_values=-np.inf)
+    peak = (along >= padded[:, :-2]) & (along >= padded[:, 2:])
+    order = np.argsort(-np.where(peak, along, -np.inf), axis=1, kind="stable")[:, :count]
+    order = np.where(np.take_along_axis(peak, order, 1), order, order[:, :1])
+    units = np.arange(n)[:, None]
+    return points[units, order, best[units, order]].swapaxes(0, 1)
 
 
 def drawn_starts(model: Model, mean: MeanStart, count: int) -> np.ndarray:
