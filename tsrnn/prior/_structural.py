@@ -11,12 +11,15 @@ from scipy.special import gammaln
 VAGUE = 1e4  # variance of the first level over that of the noise
 DEGREES = 1.0  # of freedom of the variance before the first row: it hardly counts
 FIRST_SCALE = 0.1  # of the noise before the first row, in mean absolute changes of the series
-LEAST_CHANGE = 1e-9  # mean absolute change over the largest value: below it are rounding errors
+LEAST_CHANGE = 1e-13  # mean absolute change over the largest value: below it are rounding errors
 AT_ONCE = 2**19  # numbers of the states of series filtered together: they stay in the cache
 TEMPERED = 0.5  # power of the likelihoods in the weights that the network sees
 MOST_AWAY = (10.0, 5.0)  # a forecast is cut so many mean changes away, and so many more a step
 MOST_SCORE = 100.0  # standard errors the network sees: the first change of a constant is more
-LARGEST_LOG = 60.0  # of a forecast of logarithms
+LARGEST_LOG = 60.0  # of the change of a logarithm that is forecast
+# Mean over the mean absolute change, as the network sees it. Three series in a thousand of the
+# training have more: beyond it the network would extrapolate, to widths that grow with the level.
+LARGEST_LEVEL = 1000.0
 TINY = 1e-100  # of which the square is far from zero
 
 
@@ -276,11 +279,15 @@ def _evidence(
     alive = np.arange(longest) < lengths[:, None]
     # Up to each row: after a value that is not positive the logarithms have no weight.
     positive = np.minimum.accumulate(np.where(alive, values, 1.0), 1) > 0
-    logarithms = np.log(np.where(alive & positive, values, 1.0))
-    rows = np.stack([values, logarithms], 1)[..., None, :]  # (S, 2, 1, T)
-    changes, season_changes = running_changes(values, season_length)
+    # Both scales less their first row: a large level would cost the changes their digits.
+    beginning = np.where(values[:, :1] > 0, values[:, :1], 1.0)
+    centred = values - values[:, :1]
+    logarithms = log_ratios(np.where(alive & positive, values, beginning), beginning)
+    rows = np.stack([centred, logarithms], 1)[..., None, :]  # (S, 2, 1, T)
+    rounding = LEAST_CHANGE * np.maximum.accumulate(np.abs(values), 1) + TINY
+    changes, season_changes = running_changes(centred, season_length, rounding)
     # Prior of the noise: a small part of the mean absolute change so far, of each scale.
-    of_logarithms = running_changes(logarithms, 1)[0]
+    of_logarithms = running_changes(logarithms, 1, np.full_like(values, LEAST_CHANGE))[0]
     first_squares = DEGREES * (FIRST_SCALE * np.stack([changes, of_logarithms], 1)) ** 2
 
     state = np.zeros((n_series, 2, n_models, 3 + season_length))
@@ -303,7 +310,7 @@ def _evidence(
             relative, degrees = error**2 / square, DEGREES + t - 1
             density = _log_density(relative, square, degrees)
             # A density of logarithms, times the Jacobian 1 / y, is one of the data.
-            density[:, 1] -= rows[:, 1, :, t]
+            density[:, 1] -= rows[:, 1, :, t] + np.log(beginning)
             likelihood += np.where(live, density, 0.0)
             score = np.minimum(np.sqrt(relative * degrees), MOST_SCORE) * np.sign(error)
             features[:, t, :_N_ERRORS] = _seen(score, models)
@@ -315,7 +322,7 @@ def _evidence(
         features[:, t, _N_ERRORS : _N_ERRORS + _N_SHARES] = _shares(ranked, models)
         here = np.flatnonzero(origins[:, t])
         if len(here):
-            forecast = _forecasts(models, state[here], t, h)
+            forecast = _forecasts(models, state[here], t, h) - rows[here, :, :, t, None]
             noise = (squares[here] + first_squares[here, :, t, None])[..., None] / (DEGREES + t)
             spread = np.sqrt(noise * _variances(models, covariance, t, h))
             last, change = values[here, t], changes[here, t]
@@ -336,14 +343,25 @@ _N_ERRORS = len(SCALES) * len(SEEN_TRENDS) * len(SEEN_SEASONS)
 _N_SHARES = len(SCALES) + len(TRENDS) + len(SEASONS)
 
 
-def running_changes(values: np.ndarray, season_length: int) -> tuple[np.ndarray, np.ndarray]:
+def log_ratios(values: np.ndarray, beginning: np.ndarray) -> np.ndarray:
+    """Logarithms (S, T) of positive values over those of the first row (S, 1)."""
+    change = values - beginning
+    near = np.abs(change) < beginning / 2
+    # Close to 1 a ratio has fewer digits than the change; far away it may overflow.
+    small = np.log1p(np.where(near, change, 0.0) / beginning)
+    return np.where(near, small, np.log(values) - np.log(beginning))
+
+
+def running_changes(
+    values: np.ndarray, season_length: int, floor: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Mean absolute changes (S, T) up to each row, of neighbours and of rows a season apart.
 
-    Of neighbours in both where less than two changes a season apart are known. Never zero.
+    Of neighbours in both where less than two changes a season apart are known. At least `floor`
+    (S, T), the rounding errors.
     """
     n_series, longest = values.shape
     count = np.arange(1, longest + 1)
-    floor = LEAST_CHANGE * np.maximum.accumulate(np.abs(values), 1) + TINY
 
     def mean_change(lag: int) -> np.ndarray:
         changes = np.zeros((n_series, longest))
@@ -436,20 +454,22 @@ def _on_one_scale(
     forecast: np.ndarray, spread: np.ndarray, positive: np.ndarray, last: np.ndarray,
     change: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Forecasts and deviations (O, 2 J, h) of both scales on that of `Evidence`."""
+    """Forecasts and deviations (O, 2 J, h) of both scales on that of `Evidence`.
+
+    `forecast` is the change from the last row, of the data and of their logarithms.
+    """
     h = forecast.shape[-1]
     # The median of a lognormal distribution, and its deviation to first order.
-    median = np.exp(np.clip(forecast[:, 1], -LARGEST_LOG, LARGEST_LOG))
-    wide = median * np.minimum(spread[:, 1], 2.0)
-    known = positive[:, None, None]
-    means = np.stack([forecast[:, 0], np.where(known, median, last[:, None, None])], 1)
+    growth = np.expm1(np.clip(forecast[:, 1], -LARGEST_LOG, LARGEST_LOG))
+    known, level = positive[:, None, None], last[:, None, None]
+    wide = level * (1 + growth) * np.minimum(spread[:, 1], 2.0)
+    changes = np.stack([forecast[:, 0], np.where(known, level * growth, 0.0)], 1)
     deviations = np.stack([spread[:, 0], np.where(known, wide, 0.0)], 1)
     shape = len(last), -1, h
     unit = change[:, None, None]
     farthest = MOST_AWAY[0] + MOST_AWAY[1] * np.arange(1, h + 1)
-    moved = (means.reshape(shape) - last[:, None, None]) / unit
     return (
-        np.clip(moved, -farthest, farthest),
+        np.clip(changes.reshape(shape) / unit, -farthest, farthest),
         np.clip(deviations.reshape(shape) / unit, 1e-3, 200.0),
     )
 
@@ -482,6 +502,7 @@ def _circumstances(
 ) -> np.ndarray:  # fmt: skip
     """Features (S, T, 9) of what surrounds the series: rows, season, sign, zeros, level."""
     count = np.arange(1.0, values.shape[1] + 1)
+    level = np.minimum(np.abs(values.cumsum(1) / count) / changes, LARGEST_LEVEL)
     columns = [
         np.log(count) / 3,
         np.minimum(count / season_length / 10, 3.0),
@@ -490,7 +511,7 @@ def _circumstances(
         positive.astype(float),
         np.clip(np.log(season_changes / changes), -5.0, 5.0) / 2,
         (values == 0).cumsum(1) / count,
-        np.log1p(np.abs(values.cumsum(1) / count) / changes) / 3,
+        np.log1p(level) / 3,
         ((season_length > 1) & (count < 2 * season_length)).astype(float),
     ]
     return np.stack([np.broadcast_to(column, values.shape) for column in columns], -1)
