@@ -24,7 +24,7 @@ LEAST_SPREAD = 0.05  # of forecasts in standard deviations: below it they agree
 FARTHEST = 50.0  # of a forecast from the prior's median, in standard deviations, as input
 INNER = (PROBABILITIES.searchsorted(0.1 - 1e-9), PROBABILITIES.searchsorted(0.9 - 1e-9))
 INNER_WIDTH = 2.5631  # of an interval of 80 percent, in standard deviations of a normal variable
-LEAST_DEVIATION = 1e-9  # over the largest forecast: smaller ones are rounding errors
+LEAST_DEVIATION = 1e-13  # over the largest forecast: smaller ones are rounding errors
 
 
 class CombinerInputs(NamedTuple):
