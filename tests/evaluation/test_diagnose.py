@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import chisquare
 from sklearn.exceptions import NotFittedError
-from statsmodels.stats.diagnostic import acorr_ljungbox, het_arch
+from statsmodels.stats.diagnostic import acorr_ljungbox, acorr_lm, het_arch
 from statsmodels.stats.stattools import jarque_bera
 from statsmodels.tsa.stattools import acf
 
@@ -104,6 +104,26 @@ class TestForecaster:
         wide = pd.DataFrame({"u": later, "v": later.shift(-1).bfill().ffill() + 0.1 * later**2})
         found = diagnose(VARMA(order=(1, 0)).fit(wide[:300]), wide[300:])
         assert list(found.tests.index) == [("VARMA", "u"), ("VARMA", "v")]
+
+
+@pytest.mark.parametrize(
+    ("factor", "level"), [(1e-9, 0), (1e9, 0), (1, 1e8), (-1, 1e11), (1e100, 0)]
+)
+def test_statistics_do_not_depend_on_the_unit_and_have_their_digits_at_any_level(factor, level):
+    x = np.random.default_rng(0).normal(size=200)
+    e = factor * x + level
+    days = pd.date_range("2024-01-01", periods=200)
+    frame = pd.DataFrame({"unique_id": "a", "ds": days, "cutoff": days, "y": e, "zero": 0.0})
+    row = diagnose(frame, lags=4).tests.iloc[0]
+    # The squares of errors with a mean, but for a constant and a factor.
+    squares = x**2 if not level else 2 * x + factor * x**2 / level
+    expected = (
+        acorr_ljungbox(x, [4])["lb_stat"].iloc[0],
+        acorr_lm(squares, nlags=4, result_object=True).lm,
+        jarque_bera(x)[0],
+    )
+    got = row[["ljung_box", "arch_lm", "jarque_bera"]].astype(float)
+    np.testing.assert_allclose(got, expected, rtol=1e-8 + 1e-14 * level)
 
 
 class TestVerdicts:

@@ -34,6 +34,14 @@ def test_the_scale_of_the_data_does_not_matter():
         np.testing.assert_allclose(powers, powers[1], atol=1e-4)
 
 
+@pytest.mark.parametrize("method", ["guerrero", "loglik"])
+def test_far_away_the_power_goes_on_to_its_bound(method):
+    """Values that are skewed to the right at a level that grows need an ever lower power."""
+    skewed = np.exp(np.random.default_rng(0).normal(size=120) / 3)
+    powers = [boxcox_lambda(pd.Series(skewed + c), 4, method).item() for c in (1e2, 1e5, 1e8)]
+    np.testing.assert_allclose(powers, -1, atol=1e-3)
+
+
 def test_a_row_a_series_and_nothing_of_constant_or_short_ones():
     frame = pd.DataFrame({"y": growing(), "constant": 3.0, "short": growing()})
     frame.loc[frame.index[10:], "short"] = np.nan

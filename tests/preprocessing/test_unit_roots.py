@@ -8,7 +8,7 @@ import pytest
 from statsmodels.tsa.stattools import adfuller
 from statsmodels.tsa.stattools import kpss as kpss_of_statsmodels
 
-from tsrnn.preprocessing import adf, count_differences, kpss, ndiffs, nsdiffs
+from tsrnn.preprocessing import adf, count_differences, kpss, ndiffs, nsdiffs, seasonal_strength
 
 
 def series(n=120, seed=0):
@@ -56,8 +56,8 @@ def test_adf_is_that_of_statsmodels(lags):
     for name in frame:
         autolag = None if lags else "AIC"
         expected = adfuller(frame[name], lags, "ct", autolag, result_object=True)
-        assert table.loc[name, "statistic"] == expected.statistic
-        assert table.loc[name, "p_value"] == expected.pvalue
+        np.testing.assert_allclose(table.loc[name, "statistic"], expected.statistic, rtol=1e-10)
+        np.testing.assert_allclose(table.loc[name, "p_value"], expected.pvalue, rtol=1e-8)
         assert table.loc[name, "lags"] == expected.lags
     assert table.conclusion["noise"] == "stationary"
     assert table.conclusion["walk"] == "unit root"
@@ -101,6 +101,77 @@ def test_constant_and_short_series_are_not_tested():
         assert table.p_value.isna().all()
     assert ndiffs(frame).tolist() == [0, 0]
     assert ndiffs(frame, test="adf").tolist() == [0, 0]
+
+
+# White noise, a walk, a season of four rows and a line with noise, 120 rows each.
+NOISE = np.random.default_rng(0).normal(size=(2, 120))
+SHAPES = {
+    "noise": NOISE[0],
+    "walk": NOISE[1].cumsum(),
+    "season": NOISE[0] + np.tile([3.0, 0.0, -1.0, -2.0], 30),
+    "line": NOISE[0] + 0.3 * np.arange(120),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("factor", "level"), [(1, 1e8), (1, -1e11), (1e-9, 0), (1e9, -20), (1e100, 0)]
+)
+def test_nothing_depends_on_level_and_unit(shape, factor, level):
+    y = SHAPES[shape]
+    moved = pd.Series(factor * y + level)
+    digits = {"rtol": 1e-8 + 1e-15 * abs(level) / factor}
+    for regression in ("c", "ct", "ctt"):
+        expected = adfuller(y, regression=regression, result_object=True)
+        row = adf(moved, regression).iloc[0]
+        np.testing.assert_allclose(row["statistic"], expected.statistic, **digits)
+        assert row["lags"] == expected.lags
+    for regression in ("c", "ct"):
+        expected = oracle(y, regression, 2)[0]
+        np.testing.assert_allclose(kpss(moved, regression).iloc[0]["statistic"], expected, **digits)
+    for test in ("kpss", "adf"):
+        assert ndiffs(moved, test).item() == ndiffs(pd.Series(y), test).item()
+    strength = seasonal_strength(pd.Series(y), 4).item()
+    np.testing.assert_allclose(seasonal_strength(moved, 4).item(), strength, **digits)
+    assert nsdiffs(moved, 4).item() == (shape == "season")
+
+
+TIME = np.arange(100.0)
+EXACT = {
+    "line": TIME,
+    "line far away": 1e6 + 0.1 * TIME,
+    "parabola": TIME**2,
+    "sine": np.sin(TIME / 3),
+    "growth": 1.1**TIME,
+    "alternating": (-1.0) ** TIME,
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("shape", EXACT)
+def test_a_series_without_noise_is_told_in_words(shape):
+    y = pd.Series(EXACT[shape])
+    for regression in ("n", "c", "ct", "ctt"):
+        for lags in (None, 2):
+            row = adf(y, regression, lags).iloc[0]
+            assert (row["conclusion"], np.isnan(row["p_value"])) == ("without noise", True)
+    assert ndiffs(y, "adf").item() == ndiffs(y).item()
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_line_is_itself_what_it_is_tested_around_and_has_one_difference():
+    for line in (EXACT["line"], EXACT["line far away"]):
+        assert kpss(pd.Series(line), "ct").conclusion.tolist() == ["without noise"]
+        assert kpss(pd.Series(line)).conclusion.tolist() == ["unit root"]
+        assert ndiffs(pd.Series(line)).tolist() == ndiffs(pd.Series(line), "adf").tolist() == [1]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("regression", ["n", "c", "ct", "ctt"])
+def test_short_series_leave_the_regression_an_observation(regression):
+    for n in range(8, 22):
+        row = adf(pd.Series(NOISE[0, :n]), regression).iloc[0]
+        assert np.isfinite(row["statistic"]), n
 
 
 def test_seasonal_differences():

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chisquare
 from sklearn.utils.validation import check_is_fitted
-from statsmodels.stats.diagnostic import acorr_ljungbox, het_arch
+from statsmodels.stats.diagnostic import acorr_ljungbox, acorr_lm
 from statsmodels.stats.stattools import jarque_bera
 from statsmodels.tools.sm_exceptions import SingularMatrixWarning
 from statsmodels.tsa.stattools import acf
@@ -325,11 +325,12 @@ def _tests(e: np.ndarray, lags: int) -> dict[str, float]:
     nothing = {key: np.nan for name in names for key in (name, f"{name}_pvalue")}
     if n < _FEWEST or np.ptp(e) == 0:
         return sizes | {"lags": lags} | nothing
+    e = e / np.abs(e).max()  # fourth powers of large errors overflow
     box = acorr_ljungbox(e, [lags])
     with warnings.catch_warnings():
         warnings.simplefilter("error", SingularMatrixWarning)
         try:
-            arch = het_arch(e, nlags=lags, result_object=True)
+            arch = acorr_lm(_varying_squares(e), nlags=lags, result_object=True)
             arch_test = (arch.lm, arch.lmpval)
         except SingularMatrixWarning:  # of errors whose squares hardly vary there is no regression
             arch_test = (np.nan, np.nan)
@@ -343,6 +344,17 @@ def _tests(e: np.ndarray, lags: int) -> dict[str, float]:
         "jarque_bera": normal[0],
         "jarque_bera_pvalue": normal[1],
     }
+
+
+def _varying_squares(e: np.ndarray) -> np.ndarray:
+    """Squares (n,) of errors less the square of their mean, at most one in size.
+
+    The regression of squares on their lags does not see the difference, but in the rounding: a
+    constant beside squares that are tiny, or as good as constant, makes it singular.
+    """
+    deviation = e - e.mean()
+    squares: np.ndarray = deviation * (deviation + 2 * e.mean())
+    return squares / np.abs(squares).max()
 
 
 def _autocorrelations(e: np.ndarray, lags: int) -> dict[str, np.ndarray]:

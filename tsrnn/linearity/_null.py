@@ -16,7 +16,8 @@ from tsrnn.linear import ARMA
 
 MOST_LAGS = 12  # of an AR whose order is chosen: a year of months
 FEWEST = 30  # observations, below which no test of this room holds its size
-CONSTANT = 1e-10  # range over largest value, below which differences are rounding
+CONSTANT = 1e-13  # range over largest value, below which differences are rounding
+EXACT = 1e-10  # error of an AR over the largest value, below which it is rounding
 TERMS_SHARE = 10  # observations a term of the third-order expansion, as a rule for regressions
 MOST_TERMS = 120  # of a robust test, whose memory grows with their square
 
@@ -205,7 +206,7 @@ def autoregression(series: np.ndarray, p: int) -> LinearModel:
     y = series[p:]
     beta = np.linalg.lstsq(X, y, rcond=None)[0]
     e = y - X @ beta
-    if np.abs(e).max() <= CONSTANT * np.abs(series).max():
+    if np.abs(e).max() <= EXACT * np.abs(series).max():
         raise ValueError(
             f"an AR({p}) must leave errors; it fits the series exactly, and there is nothing to "
             "test. Take fewer lags, or leave the series out"

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.optimize import minimize_scalar
-from scipy.stats import boxcox_llf
 
 from tsrnn.contract import choice, number
 from tsrnn.preprocessing._series import Series
@@ -88,15 +87,32 @@ def _power(y: np.ndarray, period: int, method: str, bounds: tuple[float, float])
     if len(y) < 2 * period or np.ptp(y) == 0:
         return np.nan
     if method == "loglik":
-        # Of values of size one: a power of large ones overflows.
-        y = y / np.exp(np.log(y).mean())
-        return float(minimize_scalar(lambda p: -boxcox_llf(p, y), bounds, bounds=bounds).x)
+        logs = _centred_logs(y)
+
+        def log_variance(power: float) -> float:
+            # Of values whose geometric mean is one the likelihood falls with the variance alone.
+            with np.errstate(over="ignore", invalid="ignore"):
+                variance = np.var(np.expm1(power * logs) / power if power else logs)
+            return float(np.log(variance)) if np.isfinite(variance) else np.inf
+
+        return float(minimize_scalar(log_variance, bounds=bounds, method="bounded").x)
     groups = y[len(y) % period :].reshape(-1, period)  # the first rows go: the last ones matter
-    log_mean, spread = np.log(groups.mean(1)), groups.std(1, ddof=1)
-    log_mean -= log_mean.mean()
+    log_mean, spread = _centred_logs(groups.mean(1)), groups.std(1, ddof=1)
 
     def variation(power: float) -> float:
         ratio = spread * np.exp((power - 1) * log_mean)
         return float(ratio.std(ddof=1) / ratio.mean())
 
     return float(minimize_scalar(variation, bounds=bounds, method="bounded").x)
+
+
+def _centred_logs(values: np.ndarray) -> np.ndarray:
+    """Logarithms of positive values less their mean."""
+    middle = np.median(values)
+    change = values - middle
+    near = np.abs(change) < middle / 2
+    # The logarithm of a large level has few digits left for changes that are small beside it.
+    small = np.log1p(np.where(near, change, 0.0) / middle)
+    logs = np.where(near, small, np.log(values) - np.log(middle))
+    centred: np.ndarray = logs - logs.mean()
+    return centred

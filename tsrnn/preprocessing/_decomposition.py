@@ -172,7 +172,7 @@ def measure_strength(values: np.ndarray, period: int) -> np.ndarray:
         rest = data - trend
         total, left = rest.var(1), (rest - season).var(1)
         # What rounding leaves of a series without a season is none.
-        size = 1e-20 * (data**2).mean(1)
+        size = (1e-13 * np.abs(data).max(1)) ** 2
         known = total > size
         strength[places] = np.where(known, 1 - left / np.where(known, total, 1.0), 0.0)
     return np.clip(strength, 0.0, 1.0)
@@ -211,12 +211,13 @@ def stl(values: np.ndarray, period: int, seasonal: int = _WINDOW) -> tuple[np.nd
     """
     n = values.shape[1]
     to_season, to_trend = _operators(n, period, seasonal)
-    y = np.ascontiguousarray(values.T)
+    # Local regressions keep a constant; sums of large levels would cost the season its digits.
+    y = np.ascontiguousarray((values - values[:, :1]).T)
     trend = np.zeros_like(y)
     for _ in range(_ITERATIONS):
         season = to_season(y - trend)
         trend = to_trend @ (y - season)
-    return trend.T, season.T
+    return trend.T + values[:, :1], season.T
 
 
 class _Season(NamedTuple):

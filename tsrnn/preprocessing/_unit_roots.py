@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,10 @@ _CRITICAL = {
     "c": np.array([0.347, 0.463, 0.574, 0.739]),
     "ct": np.array([0.119, 0.146, 0.176, 0.216]),
 }
-_CONSTANT = 1e-12  # spread, relative to the size, of a series that rounding alone lets vary
+_ROUNDING = 1e-13  # spread, relative to the size, of a series that rounding alone lets vary
+_NO_NOISE = 1e-10  # of the spread of a series: errors of a regression that are rounding
+_TREND_TERMS = {"n": 0, "c": 1, "ct": 2, "ctt": 3}
+_UNTESTED, _EXACT = "constant or too short", "without noise"
 _FEWEST = 5  # observations of a test
 
 
@@ -50,7 +52,8 @@ def kpss(
     DataFrame
         A row a series: ``statistic``, ``p_value``, ``lags``, ``n`` and ``conclusion``. The table
         of the distribution reaches from 0.01 to 0.1: p-values beyond are its ends. NaN where a
-        series is constant or shorter than five observations.
+        series is constant or shorter than five observations, or is itself the line that it is
+        tested around: the conclusion is then "without noise".
 
     Other Parameters
     ----------------
@@ -81,8 +84,11 @@ def kpss(
         lags = positive_integer("lags", lags)
     series = Series.of(df, frame)
     values, counts = packed(in_range(series.values))
-    statistic, used = _kpss_statistic(values, counts, regression, lags)
-    return _table(series, statistic, _p_values(statistic, regression), used, counts, alpha)
+    statistic, used = _kpss_statistic(values, counts, regression, lags, _rounding(values))
+    p_value = _p_values(statistic, regression)
+    moves = (counts >= _FEWEST) & (np.ptp(_centred(values, counts), axis=1) > _rounding(values))
+    reasons = np.where(moves, _EXACT, _UNTESTED)
+    return _table(series, statistic, p_value, used, counts, alpha, reasons)
 
 
 def adf(
@@ -107,7 +113,8 @@ def adf(
     Returns
     -------
     DataFrame
-        As `kpss` returns it; p-values by MacKinnon's response surfaces.
+        As `kpss` returns it; p-values by MacKinnon's response surfaces. NaN also where a series
+        follows from its past without error, as a line does: the conclusion is "without noise".
 
     Other Parameters
     ----------------
@@ -138,14 +145,13 @@ def adf(
         lags = positive_integer("lags", lags)
     series = Series.of(df, frame)
     values, counts = packed(series.values)
-    results = np.array(
-        [
-            _adf_test(row[:count], regression, lags)
-            for row, count in zip(values, counts, strict=True)
-        ]
-    )
-    statistic, p_value, used = results.T
-    return _table(series, statistic, p_value, used, counts, alpha, unit_root_is_null=True)
+    tests = [
+        _adf_test(row[:count], regression, lags, rounding)
+        for row, count, rounding in zip(values, counts, _rounding(values), strict=True)
+    ]
+    statistic, p_value, used = np.array([test[:3] for test in tests]).T
+    reasons = np.array([test.reason for test in tests])
+    return _table(series, statistic, p_value, used, counts, alpha, reasons, unit_root_is_null=True)
 
 
 def ndiffs(
@@ -279,11 +285,12 @@ def count_differences(values: np.ndarray, alpha: float = 0.05, max_d: int = 2) -
     [0, 1, 2]
     """
     (rows, counts), d = packed(in_range(values)), np.zeros(len(values), np.int64)
-    left = np.arange(len(values))
+    left, rounding = np.arange(len(values)), _rounding(rows)
     for _ in range(max_d):
-        p_value = _p_values(_kpss_statistic(rows, counts, "c", None)[0], "c")
-        go_on = p_value < alpha  # not of a constant series, whose p-value is NaN
-        left, rows, counts = left[go_on], rows[go_on], counts[go_on]
+        # Differences keep the rounding errors of the levels that they are of.
+        statistic, _ = _kpss_statistic(rows, counts, "c", None, rounding)
+        go_on = _p_values(statistic, "c") < alpha  # not of a constant series, whose p-value is NaN
+        left, rows, counts, rounding = (part[go_on] for part in (left, rows, counts, rounding))
         if not len(left):
             break
         d[left] += 1
@@ -292,19 +299,39 @@ def count_differences(values: np.ndarray, alpha: float = 0.05, max_d: int = 2) -
     return d
 
 
-def _kpss_statistic(
-    values: np.ndarray, counts: np.ndarray, regression: str, lags: int | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Statistics and lags, (N,), of rows (N, T) with zeros behind their observations."""
+def _rounding(values: np.ndarray) -> np.ndarray:
+    """Rounding errors (N,) of rows (N, T)."""
+    rounding: np.ndarray = _ROUNDING * np.abs(values).max(1, initial=0.0)
+    return rounding
+
+
+def _centred(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Rows (N, T) less their mean, zeros behind their observations."""
     within = np.arange(values.shape[1]) < counts[:, None]
-    n = np.maximum(counts, 1)
-    e = np.where(within, values - (values.sum(1) / n)[:, None], 0.0)
+    # Less the first value before sums are taken, in which a large level would leave few digits.
+    e = np.where(within, values - values[:, :1], 0.0)
+    return np.where(within, e - (e.sum(1) / np.maximum(counts, 1))[:, None], 0.0)
+
+
+def _kpss_statistic(
+    values: np.ndarray,
+    counts: np.ndarray,
+    regression: str,
+    lags: int | None,
+    rounding: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Statistics and lags, (N,), of rows (N, T) with zeros behind their observations.
+
+    NaN where a row varies about its regression by `rounding` (N,) alone.
+    """
+    within = np.arange(values.shape[1]) < counts[:, None]
+    n, e = np.maximum(counts, 1), _centred(values, counts)
     if regression == "ct":
         time = np.where(within, np.arange(values.shape[1]) - (n[:, None] - 1) / 2, 0.0)
         e = e - ((e * time).sum(1) / np.maximum((time**2).sum(1), 1))[:, None] * time
     used = np.floor(3 * np.sqrt(n) / 13) if lags is None else np.minimum(lags, n - 1.0)
     spread = (e**2).sum(1)
-    constant = spread <= n * (_CONSTANT * np.abs(values).max(1, initial=0.0)) ** 2
+    constant = spread <= n * rounding**2
     long_run = spread.copy()
     for lag in range(1, int(used.max(initial=0)) + 1):
         weight = np.maximum(1 - lag / (used + 1), 0.0)
@@ -320,28 +347,63 @@ def _p_values(statistic: np.ndarray, regression: str) -> np.ndarray:
     return np.interp(statistic, _CRITICAL[regression], _LEVELS)
 
 
-def _adf_test(y: np.ndarray, regression: str, lags: int | None) -> tuple[float, float, float]:
-    """Statistic, p-value and lags of one series; NaN where it is constant or too short."""
+class _AdfTest(NamedTuple):
+    """Statistic, p-value and lags of one series; NaN for a reason."""
+
+    statistic: float
+    p_value: float
+    lags: float
+    reason: str = ""
+
+
+def _adf_test(y: np.ndarray, regression: str, lags: int | None, rounding: float) -> _AdfTest:
+    """Test of one series (n,) with errors of `rounding`, by statsmodels."""
     from statsmodels.tsa.stattools import adfuller
 
-    y = in_range(y)
+    n, terms = len(y), _TREND_TERMS[regression]
     fewest = _FEWEST + 3 + (0 if lags is None else 2 * lags)
-    if len(y) < fewest or np.ptp(y) <= _CONSTANT * np.abs(y).max():
-        return math.nan, math.nan, math.nan
+    if n < fewest or np.ptp(y) <= rounding:
+        return _AdfTest(math.nan, math.nan, math.nan, _UNTESTED)
+    # The statistic does not change by what the terms of the trend explain, nor by the unit: left
+    # in, a large level makes the regression as good as singular.
+    if terms:
+        y = y - y[0]
+        powers = np.vander(np.linspace(-1, 1, n), terms)
+        y = y - powers @ np.linalg.lstsq(powers, y, rcond=None)[0]
+    size = np.abs(y).max()
+    if size <= rounding:
+        return _AdfTest(math.nan, math.nan, math.nan, _EXACT)
+    y = y / size
+    # Schwert's rule, as statsmodels has it, with an observation more than coefficients.
+    most = min(math.ceil(12 * (n / 100) ** 0.25), n // 2 - terms - 1, (n - 3 - terms) // 2)
+    most = most if lags is None else lags
+    if _regression_error(y, terms, most) <= _NO_NOISE + rounding / size:
+        return _AdfTest(math.nan, math.nan, math.nan, _EXACT)
     autolag = "AIC" if lags is None else None
-    with warnings.catch_warnings():
-        # Of series without noise, whose regression is singular: only the sign of the statistic is
-        # left, which tells a line from a wave.
-        warnings.simplefilter("ignore")
-        result = adfuller(y, lags, regression, autolag, result_object=True)
-    return float(result.statistic), float(result.pvalue), float(result.lags)
+    result = adfuller(y, most, regression, autolag, result_object=True)
+    return _AdfTest(float(result.statistic), float(result.pvalue), float(result.lags))
+
+
+def _regression_error(y: np.ndarray, terms: int, lags: int) -> float:
+    """Root mean square that the regression of the test leaves with all lags."""
+    change = np.diff(y)
+    past = [change[lags - lag : len(change) - lag] for lag in range(1, lags + 1)]
+    trend = np.vander(np.linspace(-1, 1, len(change) - lags), terms)
+    columns = np.column_stack([y[lags:-1], trend, *past])
+    left = change[lags:] - columns @ np.linalg.lstsq(columns, change[lags:], rcond=None)[0]
+    return float(np.sqrt(np.mean(left**2)))
 
 
 def _adf_differences(y: np.ndarray, alpha: float, max_d: int) -> int:
-    d = 0
-    while d < max_d and _adf_test(np.diff(y, d), "c", None)[1] > alpha:
-        d += 1
-    return d
+    """Differences until the test rejects; of a series without noise, those of the KPSS test."""
+    rounding = float(_rounding(y[None])[0])
+    for d in range(max_d):
+        test = _adf_test(np.diff(y, d), "c", None, rounding)
+        if test.reason == _EXACT:
+            return int(count_differences(y[None], alpha, max_d)[0])
+        if not test.p_value > alpha:  # nor where it is NaN
+            return d
+    return max_d
 
 
 def _table(
@@ -351,12 +413,13 @@ def _table(
     lags: np.ndarray,
     counts: np.ndarray,
     alpha: float,
+    reasons: np.ndarray,
     unit_root_is_null: bool = False,
 ) -> pd.DataFrame:
-    """Results by series, and in words what they say at a level."""
+    """Results by series, and in words what they say at a level, or why they are NaN."""
     stationary = (p_value < alpha) == unit_root_is_null
-    conclusion = np.where(stationary, "stationary", "unit root").astype(object)
-    conclusion[~np.isfinite(p_value)] = "constant or too short"
+    tested = np.where(stationary, "stationary", "unit root")
+    conclusion = np.where(np.isfinite(p_value), tested, reasons).astype(object)
     columns = {
         "statistic": statistic,
         "p_value": p_value,
