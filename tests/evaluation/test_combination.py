@@ -12,6 +12,7 @@ from sklearn.base import clone
 import tsrnn
 from tsrnn import ARMA, Combination, ParaRNNForecaster, backtest
 from tsrnn.baselines import Drift, Mean, Naive, SeasonalNaive, StatsmodelsETS
+from tsrnn.batch import forecast_frame
 from tsrnn.evaluation import akaike_weights, inverse_error_weights, stacked_weights
 from tsrnn.linear import ETS
 
@@ -419,6 +420,166 @@ class TestForecasts:
         assert model.get_params() == before
         assert not hasattr(own["AR"], "state_")
         assert repr(clone(model)) == repr(model)
+
+
+class Refusing(Naive):
+    """Member that can be fitted to nothing."""
+
+    column_name = "Refusing"
+
+    def _fit_panel(self, arguments, data, panel):
+        raise RuntimeError("no fit today")
+
+
+def two_series(values):
+    """One series as a long frame, and a panel that begins with it."""
+    alone = pd.DataFrame({"unique_id": "x", "ds": np.arange(len(values)), "y": values})
+    other = monthly(60).to_numpy()
+    beside = pd.DataFrame({"unique_id": "y", "ds": np.arange(60), "y": other})
+    return alone, pd.concat([alone, beside])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+class TestMembersLeftOut:
+    """One series is forecast by the members that can be fitted to it, as it is in a panel."""
+
+    @pytest.mark.parametrize(
+        "values", [np.arange(1.0, 101.0), np.array([3.0, 5, 4, 6, 5, 7]), monthly(9).to_numpy()]
+    )
+    @pytest.mark.parametrize("make", [Combination.classical, Combination.recurrent])
+    def test_one_series_is_forecast_as_in_a_panel(self, make, values):
+        made = []
+        for frame in two_series(values):
+            model = make(horizon=3)
+            for name, member in model.forecasters.items():
+                if name != "prior":
+                    member.set_params(random_state=0)  # of paths
+            made.append(model.fit(frame).predict(level=80)[:3])
+        assert made[0].notna().all(axis=None)
+        np.testing.assert_allclose(made[0].iloc[:, 2:], made[1].iloc[:, 2:], rtol=1e-5)
+
+    @pytest.mark.parametrize(
+        ("arguments", "left"),
+        [
+            ({"combine": "median"}, [0.5, 0.5]),
+            ({}, [0.5, 0.5]),
+            ({"weights": [0.2, 0.6, 0.2]}, [0.5, 0.5]),
+            ({"weights": {"drift": 0.6, "bad": 0.2, "mean": 0.2}}, [0.75, 0.25]),
+            ({"weights": "inverse-error", "by_series": True, "n_windows": 2}, None),
+        ],
+    )
+    @pytest.mark.parametrize("bad", [Refusing(), ARMA((5, 0))])
+    def test_whichever_member_fails(self, bad, arguments, left, tmp_path):
+        three = {"drift": Drift(), "bad": bad, "mean": Mean()}
+        alone, panel = two_series(monthly(9).to_numpy())
+        model = Combination(three, horizon=2, **arguments)
+        with pytest.warns(UserWarning, match=r"leaves out 'bad', .* other members\. .*Error: no"):
+            made = model.fit(alone).predict(level=80)
+        assert list(model.forecasters_) == ["drift", "mean"]
+        weights = model.weights_ if left is not None else model.weights_.loc["x"]
+        assert weights.sum() == pytest.approx(1)
+        if left is not None:
+            np.testing.assert_allclose(weights, left)
+        among = clone(model).fit(panel).predict(level=80)[:2]
+        np.testing.assert_allclose(made.iloc[:, 2:], among.iloc[:, 2:], rtol=1e-9)
+        (texts,) = model.messages_
+        assert texts[0].startswith("'bad': ")
+        # Its file holds what was fitted, and goes on.
+        model.save(tmp_path / "model")
+        loaded = tsrnn.load(tmp_path / "model")
+        later = pd.DataFrame({"unique_id": "x", "ds": [9], "y": [11.0]})
+        for each in (model, loaded):
+            each.update(later)
+        pd.testing.assert_frame_equal(loaded.predict(level=80), model.predict(level=80))
+        assert loaded.fit(alone).predict()["Combination"].tolist() == pytest.approx(
+            made["Combination"].tolist()
+        )
+
+    def test_a_member_that_cannot_forecast(self, monkeypatch):
+        both = {"drift": Drift(), "AR": ARMA((1, 0))}
+        alone, _ = two_series(monthly(30).to_numpy())
+        model = Combination(both, horizon=2).fit(alone)
+        expected = model.forecasters_["drift"].predict(level=80).iloc[:, 2:]
+
+        def broken(self, *given):
+            raise RuntimeError("no forecast today")
+
+        monkeypatch.setattr(type(model.forecasters_["AR"].fitted_), "forecast", broken)
+        with pytest.warns(UserWarning, match="cannot forecast. 'AR': no forecast today"):
+            np.testing.assert_allclose(model.predict(level=80).iloc[:, 2:], expected)
+        monkeypatch.setattr(type(model.forecasters_["drift"].fitted_), "forecast", broken)
+        with pytest.raises(ValueError, match="no member of the combination can forecast. 'drift'"):
+            model.predict()
+
+    def test_of_weights_from_earlier_rows_that_are_too_few_for_a_member(self):
+        both = {"walk": Naive(), "mean": Mean(), "AR": ARMA((5, 0))}
+        model = Combination(both, weights="inverse-error", horizon=4, n_windows=3)
+        model.fit(monthly(20))
+        assert model.weights_["AR"] == 0
+        assert model.weights_.sum() == pytest.approx(1)
+        assert model.validation_.isna().tolist() == [False, False, True, False]
+
+    def test_refused_where_no_member_can_be_fitted(self):
+        alone, panel = two_series(np.array([3.0, 5.0]))
+        both = {"bad": Refusing(), "AR": ARMA((1, 0))}
+        match = "no member .* 'bad': RuntimeError: no fit today; 'AR': ValueError: no series could"
+        with pytest.raises(ValueError, match=match):
+            Combination(both, horizon=2).fit(alone)
+        with pytest.warns(UserWarning, match="'x', are forecast by no member: .* NaN"):
+            made = Combination(both, horizon=2).fit(panel).predict()
+        assert made["Combination"].isna().tolist() == [True, True, False, False]
+
+    def test_refused_where_the_others_have_no_weight(self):
+        both = {"bad": Refusing(), "walk": Naive()}
+        with pytest.raises(ValueError, match=r"'walk', have no weight; got weights=\[1, 0\]"):
+            Combination(both, weights=[1, 0], horizon=2).fit(monthly())
+
+    @pytest.mark.parametrize(
+        ("bad", "error"),
+        [
+            (ARMA(order=(1, -1)), ValueError),
+            (StatsmodelsETS(trend="sub"), ValueError),
+            (SeasonalNaive(season_length=0), ValueError),
+            (ParaRNNForecaster(hidden_size=-1), ValueError),
+            (ETS(season_length="a"), TypeError),
+        ],
+    )
+    def test_arguments_are_refused_and_not_left_out(self, bad, error):
+        with pytest.raises(error) as caught:
+            Combination({"walk": Naive(), "bad": bad}, horizon=2).fit(monthly())
+        assert "member 'bad'" in caught.value.__notes__[0]
+
+    def test_a_network_of_many_series_is_not_left_out_for_one(self):
+        alone, panel = two_series(np.array([3.0, 5.0]))
+        both = {"walk": Naive(), "prior": ParaRNNForecaster(prior="only")}
+        with pytest.raises(ValueError, match="'x'.*needs at least 3 rows"):
+            Combination(both, horizon=2).fit(panel)
+        assert Combination(both, horizon=2).fit(alone).predict()["Combination"].tolist() == [5, 5]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_members_reasons_reach_the_problems_of_a_batch_and_of_a_backtest():
+    _, panel = two_series(np.array([3.0, 5.0, 4.0, 6.0]))
+    inner = Combination({"larger": ARMA((5, 0))})
+    model = Combination({"AR": ARMA((2, 0)), "inner": inner}, horizon=2)
+    wanted = ["'AR': ", "need at least 7 observations; the series has", "'inner': ", "'larger': "]
+    (problem,) = forecast_frame(panel, model).problems
+    assert (problem.unique_id, problem.kind) == ("x", "error")
+    assert all(words in problem.message for words in wanted)
+    alone = panel[panel["unique_id"] == "x"]
+    (problem,) = forecast_frame(alone, model).problems
+    assert all(words in problem.message for words in wanted)
+    frame = backtest({"all": model, "naive": Naive()}, panel, h=1, n_windows=1)
+    (failure,) = frame.attrs["backtest"]["failures"]
+    assert failure["unique_id"] == "x"
+    assert all(words in failure["error"] for words in wanted)
+
+
+def test_a_naive_method_says_which_series_is_too_short():
+    _, panel = two_series(np.array([3.0]))
+    for alone in (Naive(horizon=2), Combination({"naive": Naive()}, horizon=2)):
+        (problem,) = forecast_frame(panel, alone).problems
+        assert problem.message.endswith("needs at least 2 rows; there are 1.")
 
 
 def test_files(tmp_path):

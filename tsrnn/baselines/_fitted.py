@@ -272,6 +272,10 @@ class UnitForecaster(Classical[RowsState]):
     def _model(self, arguments: Arguments, data: FittedData) -> UnitModel:
         """Model with the arguments, checked against the columns of the data."""
 
+    def _check(self, arguments: Arguments, panel: Panel) -> None:
+        super()._check(arguments, panel)
+        self._model(arguments, FittedData.of(panel, arguments))
+
     def _fitted_model(self) -> FittedUnits:
         super()._fitted_model()
         return self.fitted_

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from scipy.special import stdtrit
 
 from tsrnn.baselines._rows import (
@@ -26,6 +27,7 @@ from tsrnn.contract import (
     integer,
     record,
     refuse,
+    unit_index,
     warn_user,
     with_intervals,
     with_shared_arguments,
@@ -158,6 +160,10 @@ class NaiveMethod(Classical[RowsState]):
     _rule: ClassVar[type[Rule]]
     fitted_: FittedNaive
 
+    def _check(self, arguments: Arguments, panel: Panel) -> None:
+        super()._check(arguments, panel)
+        self._chosen_rule(arguments, FittedData.of(panel, arguments))
+
     def _fit_panel(
         self, arguments: Arguments, data: FittedData, panel: Panel
     ) -> tuple[FittedNaive, RowsState]:
@@ -171,6 +177,18 @@ class NaiveMethod(Classical[RowsState]):
     def _fitted_model(self) -> FittedNaive:
         super()._fitted_model()
         return self.fitted_
+
+    @property
+    def messages_(self) -> pd.Series:
+        """Reason why a unit has no forecast, where it is too short: a tuple of texts."""
+        data, fewest = self._fitted_model().data, self.fitted_.rule.fewest
+        lengths = self.state_.lengths.repeat(data.n_targets)
+        texts = [
+            (f"needs at least {fewest} rows; there are {n}.",) if n < fewest else ()
+            for n in lengths.tolist()
+        ]
+        labels = unit_index(data.layout, self.state_.ids, multivariate=False)
+        return pd.Series(texts, labels, object, "messages")
 
     @property
     def season_(self) -> int:

@@ -177,8 +177,8 @@ def _messages(model: Any) -> tuple[dict[Any, str], list[Any]]:
     by_series: dict[Any, list[str]] = {}
     for label, texts in zip(labels, messages, strict=True):
         by_series.setdefault(label, []).extend(texts)
-    unmet = ~np.asarray(model.converged_, bool)
-    loose = dict.fromkeys(np.asarray(labels, dtype=object)[unmet].tolist())
+    converged = getattr(model, "converged_", np.ones(len(labels), bool))
+    loose = dict.fromkeys(np.asarray(labels, dtype=object)[~np.asarray(converged, bool)].tolist())
     return {label: " ".join(texts) for label, texts in by_series.items() if texts}, list(loose)
 
 

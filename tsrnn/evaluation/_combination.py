@@ -38,9 +38,10 @@ from tsrnn.evaluation._models import fit_member, known_ahead, named_models, pane
 from tsrnn.evaluation._recurrent import (
     NETWORK,
     PRIOR,
+    check_members,
     combiner_from_file,
     combiner_shapes,
-    member_order,
+    network_places,
     shipped_combiner,
 )
 from tsrnn.evaluation._weights import (
@@ -79,7 +80,9 @@ class Combination(Classical[CombinedState]):
 
     The end of an interval is the mean or the median of the members' ends: quantiles of one
     probability are combined (Vincentization), not widths. Where a member has no forecast of a
-    series, the others stand in, with a warning that names it.
+    series, the others stand in, with a warning that names it; one that can be fitted to no series
+    is left out of the fitted combination. Series that no member can be fitted to have no forecast,
+    and where there are no others the fit is refused.
 
     Parameters
     ----------
@@ -109,6 +112,8 @@ class Combination(Classical[CombinedState]):
     forecasters_ : dict
         The fitted members, copies: what is done to them does not reach the combination.
     weights_ : Series, or DataFrame with a row a series
+    messages_ : Series
+        Reasons why members could not be fitted to a series, and their warnings.
     validation_ : Series or None
         Root mean squared scaled error of each member, and of the combination with these weights
         on the same errors, which flatters it.
@@ -259,6 +264,14 @@ class Combination(Classical[CombinedState]):
         names = [*self.fitted_.members, "Combination"]
         return None if rmse is None else pd.Series(rmse.copy(), names)
 
+    @property
+    def messages_(self) -> pd.Series:
+        """Reasons and warnings of the members of each target of each series: a tuple of texts."""
+        check_is_fitted(self, "fitted_")
+        data = self.fitted_.data
+        labels = unit_index(data.layout, data.ids, multivariate=False)
+        return pd.Series(self.fitted_.messages, labels, object, "messages")
+
     def summary(self) -> str:
         """Members and their weights, and their errors where weights were estimated from them."""
         weights, validation, arguments = self.weights_, self.validation_, self.arguments_
@@ -299,10 +312,11 @@ class Combination(Classical[CombinedState]):
         arguments, data, _ = fits[0]
         horizon, panels = self._horizon(arguments, data.layout), [panel for _, _, panel in fits]
         unfitted = members_of(arguments, horizon)
-        given = given_weights(arguments, list(unfitted))
+        names = list(unfitted)
+        given = given_weights(arguments, names)
         combiner: TrainedCombiner | None = None
         if isinstance(arguments.weights, str) and arguments.weights == NETWORK:
-            member_order(unfitted)
+            check_members(unfitted)
             combiner = shipped_combiner()
         errors: list[RollingErrors | None] = [None] * len(fits)
         if given is None and arguments.weights == AICC:
@@ -312,9 +326,14 @@ class Combination(Classical[CombinedState]):
         fitted = {name: fit_member(name, member, panels) for name, member in unfitted.items()}
         results = []
         for i, ((arguments, data, panel), rolled) in enumerate(zip(fits, errors, strict=True)):
-            members = {name: of_panels[i] for name, of_panels in fitted.items()}
-            weights, validation = given, None
+            members, left_out = _told_apart({name: parts[i] for name, parts in fitted.items()})
+            if combiner is not None:
+                network_places(members)
+            places = [names.index(name) for name in members]
+            arguments = restricted(arguments, list(members), given)
+            weights, validation = given_weights(arguments, list(members)), None
             if rolled is not None:
+                rolled = rolled.of_members(places)
                 weights = rolled.weights(arguments.weights, panel, by_unit=arguments.by_series)
                 validation = rolled.rmse(weights)
             elif weights is None:
@@ -322,8 +341,9 @@ class Combination(Classical[CombinedState]):
             if weights.ndim > 1:
                 weights = weights.reshape(len(members), panel.n_series, -1)
             model = FittedCombination(
-                arguments, data, horizon, members, weights, validation, combiner
+                arguments, data, horizon, members, weights, validation, combiner, left_out
             )
+            model.warn_of_left_out()
             states = CombinedState(tuple(member.state_ for member in members.values()))
             results.append((model, states))
         return results
@@ -389,7 +409,7 @@ class Combination(Classical[CombinedState]):
             raise refuse("fitted.combiner", f"there for weights={NETWORK!r} alone", [*header])
         if network:
             with as_saved("fitted.combiner"):
-                member_order(members)
+                network_places(members)
                 shapes |= combiner_shapes(header["combiner"]["size"])
         check_arrays(unprefixed, shapes)
         combiner = combiner_from_file(header["combiner"], unprefixed) if network else None
@@ -436,6 +456,54 @@ def members_of(arguments: Arguments, horizon: int) -> dict[str, Forecaster]:
         if member.takes_exog:
             members[name].set_params(calendar=arguments.calendar)
     return members
+
+
+def _told_apart(
+    fitted: dict[str, Forecaster | Exception],
+) -> tuple[dict[str, Forecaster], dict[str, str]]:
+    """Members that were fitted, and the reasons of the others in words.
+
+    Raises
+    ------
+    ValueError
+        If no member could be fitted.
+    """
+    members, left_out, first = {}, {}, None
+    for name, result in fitted.items():
+        if isinstance(result, Forecaster):
+            members[name] = result
+        else:
+            first = first or result
+            left_out[name] = f"{type(result).__name__}: {result}"
+    if not members:
+        reasons = "; ".join(f"{name!r}: {reason}" for name, reason in left_out.items())
+        raise ValueError(f"no member of the combination could be fitted. {reasons}") from first
+    return members, left_out
+
+
+def restricted(arguments: Arguments, names: list[str], given: np.ndarray | None) -> Arguments:
+    """Arguments of a combination of some members, whose given weights sum to one again.
+
+    Raises
+    ------
+    ValueError
+        If these members have no weight.
+    """
+    values = arguments.as_dict()
+    forecasters = named_models(values["forecasters"])
+    if len(names) == len(forecasters):
+        return arguments
+    values["forecasters"] = {name: forecasters[name] for name in names}
+    if given is not None and not isinstance(values["weights"], str):
+        weights = dict(zip(forecasters, given.tolist(), strict=True))
+        total = sum(weights[name] for name in names)
+        if not total > 0:
+            raise ValueError(
+                f"the members that could be fitted, {', '.join(map(repr, names))}, have no "
+                f"weight; got weights={arguments.weights!r}. Give them some, or drop the others"
+            )
+        values["weights"] = {name: weights[name] / total for name in names}
+    return Arguments(values, arguments.class_name)
 
 
 def _keeps_gaps(member: Forecaster) -> bool:

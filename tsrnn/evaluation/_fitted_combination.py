@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract import Arguments, ClassicalModel, FittedData, Forecaster, warn_user
+from tsrnn.contract import (
+    Arguments,
+    ClassicalModel,
+    FittedData,
+    Forecaster,
+    unit_index,
+    warn_user,
+)
 from tsrnn.data import Panel
 from tsrnn.evaluation._models import named_models, panel_shown, suffixes
-from tsrnn.evaluation._recurrent import GUARANTEE, combine_by_network
+from tsrnn.evaluation._recurrent import GUARANTEE, combine_by_network, prior_place
 
 if TYPE_CHECKING:
-    from tsrnn.prior import TrainedCombiner
+    from tsrnn.prior import Combined, TrainedCombiner
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +61,8 @@ class FittedCombination(ClassicalModel[CombinedState]):
     """Fitted members by name and their weights, (k,) or of each series (k, S, C).
 
     `validation` (k + 1,) are root mean squared scaled errors of the members and the combination;
-    the weights of a `combiner` come from the forecasts, `weights` are equal.
+    the weights of a `combiner` come from the forecasts, `weights` are equal. `left_out` are the
+    reasons of members that could be fitted to no series, by name; they are not kept in files.
     """
 
     arguments: Arguments
@@ -63,6 +72,7 @@ class FittedCombination(ClassicalModel[CombinedState]):
     weights: np.ndarray
     validation: np.ndarray | None
     combiner: TrainedCombiner | None = None
+    left_out: dict[str, str] = field(default_factory=dict)
 
     @property
     def model_guarantee(self) -> str:
@@ -96,15 +106,10 @@ class FittedCombination(ClassicalModel[CombinedState]):
         counts = np.flatnonzero(weights.any((1, 2)))
         if not len(counts):  # of series that no member could be fitted to
             counts = np.arange(len(self.members))
-        members, forecasts = list(self.members.values()), []
-        for i in counts:
-            member = members[i]
-            columns = [self.data.known_ahead.index(name) for name in member.known_ahead_]
-            known = future[..., columns] if future is not None and columns else None
-            forecasts.append(member.fitted_.forecast(state.members[i], h, levels, known))
+        forecasts = self._member_forecasts(counts.tolist(), state, h, levels, future)
         there = np.isfinite(np.stack([parts[""] for parts in forecasts])).all(2)  # (k, S, C)
         weights = weights[counts]
-        self.warn_of_lost(state.ids, ~there & (weights != 0), counts)
+        self.warn_of_lost(state.ids, there, weights != 0, counts)
         combined = {}
         for suffix in forecasts[0]:
             values = np.stack([parts[suffix] for parts in forecasts])
@@ -117,8 +122,8 @@ class FittedCombination(ClassicalModel[CombinedState]):
     def _forecast_by_network(
         self, combiner: TrainedCombiner, state: CombinedState, h: int, levels: list[float]
     ) -> dict[str, np.ndarray]:
-        combined, there = combine_by_network(combiner, self.members, state.members, h)
-        self.warn_of_lost(state.ids, ~there, np.arange(len(there)))
+        combined, there = self._combined_by_network(combiner, state, h)
+        self.warn_of_lost(state.ids, there, np.ones_like(there), np.arange(len(there)))
         tails = [0.5 + side * level / 200 for level in levels for side in (-1, 1)]
         parts = np.concatenate([combined.median[:, None], combined.at(tails)], 1)
         by_series = parts.reshape(len(state.ids), -1, len(tails) + 1, h).transpose(2, 0, 3, 1)
@@ -127,11 +132,101 @@ class FittedCombination(ClassicalModel[CombinedState]):
     def weights_by_network(self, state: CombinedState) -> np.ndarray:
         """Mean weights over the steps of the horizon, (k, N) of each target of each series."""
         assert self.combiner is not None
-        combined, _ = combine_by_network(self.combiner, self.members, state.members, self.horizon)
+        combined, _ = self._combined_by_network(self.combiner, state, self.horizon)
         return combined.weights.mean(2).T
 
-    def warn_of_lost(self, ids: pd.Index, lost: np.ndarray, counts: np.ndarray) -> None:
-        """Name the members (of the numbers `counts`) that lack forecasts (k, S, C) of series."""
+    def _combined_by_network(
+        self, combiner: TrainedCombiner, state: CombinedState, h: int
+    ) -> tuple[Combined, np.ndarray]:
+        """Combined forecasts of all units, and a mask (k, S, C) of the members that have some."""
+        prior = prior_place(self.members)
+        others = [i for i in range(len(self.members)) if i != prior]
+        points = np.zeros((len(self.members), len(state.ids), h, self.data.n_targets))
+        if others:
+            made = self._member_forecasts(others, state, h, [], None)
+            points[others] = [parts[""] for parts in made]
+        combined = combine_by_network(combiner, self.members, state.members, points)
+        return combined, np.isfinite(points).all(2)
+
+    def _member_forecasts(
+        self,
+        places: Sequence[int],
+        state: CombinedState,
+        h: int,
+        levels: list[float],
+        future: np.ndarray | None,
+    ) -> list[dict[str, np.ndarray]]:
+        """Forecasts of the members at these places; NaN of one that raises.
+
+        Raises
+        ------
+        ValueError
+            If they all raise.
+        """
+        members, made = list(self.members.items()), {}
+        failures: dict[str, Exception] = {}
+        for i in places:
+            name, member = members[i]
+            columns = [self.data.known_ahead.index(column) for column in member.known_ahead_]
+            known = future[..., columns] if future is not None and columns else None
+            try:
+                made[i] = member.fitted_.forecast(state.members[i], h, levels, known)
+            except ImportError:
+                raise
+            except Exception as error:  # of all series; whatever a member of the user's raises
+                failures[name] = error
+        reasons = "; ".join(f"{name!r}: {error}" for name, error in failures.items())
+        if not made:
+            first = next(iter(failures.values()))
+            raise ValueError(f"no member of the combination can forecast. {reasons}") from first
+        if failures:
+            warn_user(f"members of the combination cannot forecast. {reasons}")
+        first_made = next(iter(made.values()))
+        nothing = {end: np.full_like(part, np.nan) for end, part in first_made.items()}
+        return [made.get(i, nothing) for i in places]
+
+    @property
+    def messages(self) -> list[tuple[str, ...]]:
+        """Reasons and warnings of the members, of each target of each series in turn."""
+        n = len(unit_index(self.data.layout, self.data.ids, multivariate=False))
+        common = [f"{name!r}: {reason}" for name, reason in self.left_out.items()]
+        texts: list[list[str]] = [list(common) for _ in range(n)]
+        for name, member in self.members.items():
+            of_member = getattr(member, "messages_", None)
+            if of_member is None:
+                continue
+            # A model of all targets of a series has one for them together.
+            for i, parts in enumerate(np.repeat(of_member.to_numpy(), n // len(of_member))):
+                texts[i] += [f"{name!r}: {text}" for text in parts]
+        # Sentences, as they are joined to a page.
+        return [tuple(f"{text.removesuffix('.')}." for text in parts) for parts in texts]
+
+    def warn_of_left_out(self) -> None:
+        """Name the members that could not be fitted, with their reasons."""
+        if self.left_out:
+            names = ", ".join(map(repr, self.left_out))
+            reasons = "; ".join(self.left_out.values())
+            rest = "the median is of" if self.arguments.combine == "median" else "the weights go to"
+            warn_user(
+                f"the combination leaves out {names}, which could not be fitted: {rest} the other "
+                f"members. {reasons}"
+            )
+
+    def warn_of_lost(
+        self, ids: pd.Index, there: np.ndarray, weighted: np.ndarray, counts: np.ndarray
+    ) -> None:
+        """Name the members (of the numbers `counts`) that lack forecasts of series.
+
+        `there` (k, S, C) are those that are made, `weighted` those that have a weight.
+        """
+        nobody = ~(there & weighted).any(0) & weighted.any(0)
+        without = np.flatnonzero(nobody.any(1))
+        if len(without):
+            warn_user(
+                f"{len(without)} of {len(ids)} series, the first {ids[without[0]]!r}, are forecast "
+                "by no member: their forecasts are NaN; see messages_"
+            )
+        lost = ~there & weighted & ~nobody
         series = np.flatnonzero(lost.any((0, 2)))
         if len(series):
             names = [list(self.members)[i] for i in counts[lost.any((1, 2))]]

@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from tsrnn.contract import Forecaster, fit_panels_together, last_step, level_name
+from tsrnn.contract import Arguments, Forecaster, fit_panels_together, last_step, level_name
 from tsrnn.data import Layout, Panel, write_stamps
 from tsrnn.evaluation._forecasts import KEYS
 
+HOPELESS = 5  # series that a member fails at, alone, before it is taken to fail at all
 # Arguments by which forecasters read a frame, and their values where no model has them.
 READING = {"target": None, "id_col": "unique_id", "time_col": "ds", "freq": None}
 
@@ -146,10 +147,50 @@ def _check_equal(values: Any, expected: pd.Index, noun: str) -> None:
         )
 
 
-def fit_member(name: str, member: Forecaster, panels: Sequence[Panel]) -> list[Forecaster]:
-    """Clones of a member of a combination, each fitted to a panel."""
+def fit_member(
+    name: str, member: Forecaster, panels: Sequence[Panel]
+) -> list[Forecaster | Exception]:
+    """Clones of a member of a combination, each fitted to a panel, or why it cannot be.
+
+    Raises
+    ------
+    Exception
+        If arguments cannot be used, a package is missing, or what the series of a panel share
+        cannot be fitted to all of them, as it can to some.
+    """
+    panels = [panel_shown(member, panel) for panel in panels]
     try:
-        return fit_panels_together(member, [panel_shown(member, panel) for panel in panels])
+        for panel in panels:
+            member._check(Arguments.of(member), panel)
+        try:
+            return list(fit_panels_together(member, panels))
+        except ImportError:
+            raise
+        except Exception:  # of one panel at least; whatever a member of the user's raises
+            return [_fitted_alone(member, panel) for panel in panels]
     except Exception as error:
         error.add_note(f"raised by the member {name!r} of the combination")
         raise
+
+
+def _fitted_alone(member: Forecaster, panel: Panel) -> Forecaster | Exception:
+    """Clone fitted to a panel; the error if it can be fitted to no series of it."""
+    try:
+        return fit_panels_together(member, [panel])[0]
+    except Exception as error:
+        # A class with parameters for each series raises if none could be fitted. Where one network
+        # is of all series, a bad one would take the others' forecasts: that series is to be named.
+        if panel.n_series > 1 and _fits_a_series(member, panel):
+            raise
+        return error
+
+
+def _fits_a_series(member: Forecaster, panel: Panel) -> bool:
+    """True if a member can be fitted to one of the first series of a panel."""
+    for i in range(min(panel.n_series, HOPELESS)):
+        try:
+            fit_panels_together(member, [panel.select(panel.ids[[i]])])
+        except Exception:
+            continue
+        return True
+    return False

@@ -21,14 +21,8 @@ GUARANTEE = (
 )
 
 
-def member_order(members: Mapping[str, Any]) -> list[int]:
-    """Places of the members that the network combines, in its order, the prior network the last.
-
-    Raises
-    ------
-    ValueError
-        If the members are not those whose forecasts the network has learned to weigh.
-    """
+def check_members(members: Mapping[str, Any]) -> None:
+    """Refuse members that are not those whose forecasts the network has learned to weigh."""
     from tsrnn.prior import COMBINED  # torch is imported with it, for this combination alone
 
     classes = [type(member).__name__ for member in members.values()]
@@ -39,41 +33,73 @@ def member_order(members: Mapping[str, Any]) -> list[int]:
             f"prior network, one of each; got {', '.join(classes)}. Take "
             "Combination.recurrent(), or other weights"
         )
-    order = [classes.index(name) for name in wanted]
-    prior = list(members.values())[order[-1]].prior
+    prior = list(members.values())[classes.index(PRIOR)].prior
     if not (isinstance(prior, str) and prior == "only"):
         raise ValueError(
             f"weights={NETWORK!r} need the prior network that comes with the package, "
             f"{PRIOR}(prior='only'); got prior={prior!r}"
         )
-    return order
+
+
+def network_places(members: Mapping[str, Any]) -> list[int]:
+    """Places of fitted members among the inputs of the network, of which the prior's is the last.
+
+    Raises
+    ------
+    ValueError
+        If a member is of another class than `check_members` allows, or the prior network is not
+        among them.
+    """
+    from tsrnn.prior import COMBINED
+
+    classes, inputs = [type(member).__name__ for member in members.values()], [*COMBINED, PRIOR]
+    if PRIOR not in classes or not set(classes) <= set(inputs) or len(set(classes)) < len(classes):
+        raise ValueError(
+            f"weights={NETWORK!r} combine the prior network with {', '.join(COMBINED)}, one of "
+            f"each; got {', '.join(classes)}"
+        )
+    return [inputs.index(name) for name in classes]
+
+
+def prior_place(members: Mapping[str, Any]) -> int:
+    """Place of the prior network among fitted members."""
+    return [type(member).__name__ for member in members.values()].index(PRIOR)
 
 
 def combine_by_network(
-    combiner: TrainedCombiner, members: Mapping[str, Forecaster], states: tuple[Any, ...], h: int
-) -> tuple[Combined, np.ndarray]:
+    combiner: TrainedCombiner,
+    members: Mapping[str, Forecaster],
+    states: tuple[Any, ...],
+    member_points: np.ndarray,
+) -> Combined:
     """Combined forecasts of all units, series by series, target by target.
+
+    Parameters
+    ----------
+    combiner : TrainedCombiner
+    members : mapping of str to Forecaster
+    states : tuple
+    member_points : ndarray of shape (k, S, h, C)
+        Forecasts of the members, NaN where they have none; those of the prior network are not
+        read.
 
     Returns
     -------
     Combined
         Its weights (U, k, h) in the order of the members.
-    ndarray of shape (k, S, C)
-        True where a member has forecasts.
     """
-    from tsrnn.prior import Combined
+    from tsrnn.prior import COMBINED, Combined
 
-    order, models = member_order(members), [member.fitted_ for member in members.values()]
-    prior_model: Any = models[order[-1]]
-    prior: Forecasts = prior_model.forecasts(states[order[-1]], h)
-    points = np.stack([models[i].forecast(states[i], h, [], None)[""] for i in order[:-1]])
-    _, n_series, _, n_targets = points.shape
-    by_unit = points.transpose(1, 3, 0, 2).reshape(n_series * n_targets, len(order) - 1, h)
+    places = network_places(members)
+    at_prior = prior_place(members)
+    prior_model: Any = list(members.values())[at_prior].fitted_
+    _, n_series, h, n_targets = member_points.shape
+    prior: Forecasts = prior_model.forecasts(states[at_prior], h)
+    inputs = np.full((len(COMBINED) + 1, n_series, h, n_targets), np.nan)
+    inputs[places] = member_points
+    by_unit = inputs[:-1].transpose(1, 3, 0, 2).reshape(n_series * n_targets, len(COMBINED), h)
     combined = combiner.combine(prior, by_unit, prior_model.season_length)
-    there = np.ones((len(order), n_series, n_targets), bool)
-    there[order[:-1]] = np.isfinite(points).all(2)
-    weights = combined.weights[:, np.argsort(order)]
-    return Combined(combined.median, combined.quantiles, weights), there
+    return Combined(combined.median, combined.quantiles, combined.weights[:, places])
 
 
 def shipped_combiner() -> TrainedCombiner:

@@ -97,13 +97,19 @@ class RollingErrors(NamedTuple):
     errors: np.ndarray
     unit: np.ndarray
 
+    def of_members(self, places: Sequence[int]) -> RollingErrors:
+        """Errors of the members of these columns."""
+        return RollingErrors(self.errors[:, places], self.unit)
+
     def weights(self, rule: str, panel: Panel, *, by_unit: bool) -> np.ndarray:
         """Weights (k,) by a rule from the rows that all members forecast, or of each unit (k, N).
 
-        A member that has forecast no row of a unit has weight zero there.
+        A member that has forecast no row, or no row of a unit, has weight zero there.
         """
         if not by_unit:
-            return RULES[rule](self.common)
+            common_weights = np.zeros(self.errors.shape[1])
+            common_weights[self.there] = RULES[rule](self.common)
+            return common_weights
         labels = unit_index(panel.layout, panel.ids, multivariate=False)
         k, blank = self.errors.shape[1], []
         weights = np.zeros((k, len(labels)))
@@ -125,21 +131,37 @@ class RollingErrors(NamedTuple):
         return weights
 
     @property
-    def common(self) -> np.ndarray:
-        """Rows that all members forecast."""
-        rows = self.errors[np.isfinite(self.errors).all(1)]
-        if not len(rows):
+    def there(self) -> np.ndarray:
+        """Mask (k,) of the members that have forecast some row."""
+        there: np.ndarray = np.isfinite(self.errors).any(0)
+        return there
+
+    @property
+    def seen(self) -> np.ndarray:
+        """Mask (n,) of the rows that these members all have forecast."""
+        seen: np.ndarray = np.isfinite(self.errors[:, self.there]).all(1)
+        if not self.there.any() or not seen.any():
             raise ValueError("no row of the validation windows was forecast by all members")
-        return rows
+        return seen
+
+    @property
+    def common(self) -> np.ndarray:
+        """Errors of these rows and members."""
+        return self.errors[self.seen][:, self.there]
 
     def rmse(self, weights: np.ndarray) -> np.ndarray:
-        """Root mean squares (k + 1,) of members and combination, with weights (k,) or (k, N)."""
+        """Root mean squares (k + 1,) of members and combination, with weights (k,) or (k, N).
+
+        NaN of a member that has forecast no row.
+        """
         if weights.ndim == 1:
-            combined = self.common @ weights
+            combined = self.common @ weights[self.there]
         else:
-            seen = np.isfinite(self.errors).all(1)
-            combined = np.einsum("nk,kn->n", self.common, weights[:, self.unit[seen]])
-        rmse: np.ndarray = np.sqrt((np.column_stack([self.common, combined]) ** 2).mean(0))
+            of_rows = weights[self.there][:, self.unit[self.seen]]
+            combined = np.einsum("nk,kn->n", self.common, of_rows)
+        rmse = np.full(len(weights) + 1, np.nan)
+        rmse[:-1][self.there] = np.sqrt((self.common**2).mean(0))
+        rmse[-1] = np.sqrt((combined**2).mean())
         return rmse
 
 
@@ -161,6 +183,9 @@ def rolling_errors(
         by_window = np.argsort(origins.ordinal, kind="stable")
         errors = []
         for member in of_panel:
+            if isinstance(member, Exception):  # it forecasts no row of the windows
+                errors.append(np.full(actual.size, np.nan))
+                continue
             rows, state = panel_shown(member, validation), member.state_
             point = member.fitted_.rolling(state, rows, origins, h, [])[""]
             scale = state.target_scale[origins.series][:, None]

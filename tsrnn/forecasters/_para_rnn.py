@@ -17,7 +17,6 @@ from tsrnn.forecasters._prior import (
     takes_prior,
 )
 from tsrnn.forecasters._recurrent import RecurrentForecaster
-from tsrnn.forecasters._settings import resolve
 from tsrnn.kernels import Cell
 from tsrnn.layers import OPTIONS, LayerChoice, layer_choice, with_options
 
@@ -325,8 +324,6 @@ class ParaRNNForecaster(RecurrentForecaster):
             header["params"].setdefault(name, None)
 
     def _fit_panels(self, fits: Sequence[tuple[Arguments, FittedData, Panel]]) -> list[Any]:
-        # Values that are not legal are refused, whether or not the fit has a use for them.
-        self._layer(resolve(fits[0][0].as_dict()))
         prior, default = read_prior(fits[0][0].prior), Arguments.of(type(self)())
         results: list[Any] = [None] * len(fits)
         for number, (arguments, data, panel) in enumerate(fits):

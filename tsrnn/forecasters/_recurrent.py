@@ -232,6 +232,7 @@ class RecurrentForecaster(Forecaster[Any]):
 
     def _check(self, arguments: Arguments, panel: Panel) -> None:
         super()._check(arguments, panel)
+        self._layer(resolve(arguments.as_dict()))
         if arguments.per_series and arguments.static:
             raise ValueError(
                 "static columns tell series apart that share a network; with per_series=True each "

@@ -353,6 +353,7 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
     def _check(self, arguments: Arguments, panel: Panel) -> None:
         check_kind(arguments.cov_type)
         super()._check(arguments, panel)
+        self._family(arguments, FittedData.of(panel, arguments))
 
     def _fit_panel(
         self, arguments: Arguments, data: FittedData, panel: Panel, params: Any = None
