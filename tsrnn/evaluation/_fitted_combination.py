@@ -143,8 +143,8 @@ class FittedCombination(ClassicalModel[CombinedState]):
         others = [i for i in range(len(self.members)) if i != prior]
         points = np.zeros((len(self.members), len(state.ids), h, self.data.n_targets))
         if others:
-            made = self._member_forecasts(others, state, h, [], None)
-            points[others] = [parts[""] for parts in made]
+            forecasts = self._member_forecasts(others, state, h, [], None)
+            points[others] = [parts[""] for parts in forecasts]
         combined = combine_by_network(combiner, self.members, state.members, points)
         return combined, np.isfinite(points).all(2)
 
@@ -163,27 +163,28 @@ class FittedCombination(ClassicalModel[CombinedState]):
         ValueError
             If they all raise.
         """
-        members, made = list(self.members.items()), {}
+        members = list(self.members.items())
+        forecasts: dict[int, dict[str, np.ndarray]] = {}
         failures: dict[str, Exception] = {}
         for i in places:
             name, member = members[i]
             columns = [self.data.known_ahead.index(column) for column in member.known_ahead_]
             known = future[..., columns] if future is not None and columns else None
             try:
-                made[i] = member.fitted_.forecast(state.members[i], h, levels, known)
+                forecasts[i] = member.fitted_.forecast(state.members[i], h, levels, known)
             except ImportError:
                 raise
             except Exception as error:  # of all series; whatever a member of the user's raises
                 failures[name] = error
         reasons = "; ".join(f"{name!r}: {error}" for name, error in failures.items())
-        if not made:
+        if not forecasts:
             first = next(iter(failures.values()))
             raise ValueError(f"no member of the combination can forecast. {reasons}") from first
         if failures:
             warn_user(f"members of the combination cannot forecast. {reasons}")
-        first_made = next(iter(made.values()))
-        nothing = {end: np.full_like(part, np.nan) for end, part in first_made.items()}
-        return [made.get(i, nothing) for i in places]
+        shapes = next(iter(forecasts.values()))
+        nothing = {end: np.full_like(part, np.nan) for end, part in shapes.items()}
+        return [forecasts.get(i, nothing) for i in places]
 
     @property
     def messages(self) -> list[tuple[str, ...]]:

@@ -17,8 +17,8 @@ TEMPERED = 0.5  # power of the likelihoods in the weights that the network sees
 MOST_AWAY = (10.0, 5.0)  # a forecast is cut so many mean changes away, and so many more a step
 MOST_SCORE = 100.0  # standard errors the network sees: the first change of a constant is more
 LARGEST_LOG = 60.0  # of the change of a logarithm that is forecast
-# Mean over the mean absolute change, as the network sees it. Three series in a thousand of the
-# training have more: beyond it the network would extrapolate, to widths that grow with the level.
+# Mean over the mean absolute change, as the network sees it. Of the series of the training fewer
+# than one in 200 has more: beyond, the network extrapolates, to widths that grow with the level.
 LARGEST_LEVEL = 1000.0
 TINY = 1e-100  # of which the square is far from zero
 
