@@ -106,7 +106,7 @@ BAD_SERIES = [
     ("text", "series", "series of numbers"),
     ("matrix", np.zeros((50, 2)), r"shape \(T,\)"),
     ("two columns", pd.DataFrame(np.random.default_rng(0).normal(size=(50, 2))), "one series"),
-    ("line", np.arange(50.0), "without error"),
+    ("line", np.arange(50.0), "fits the series exactly"),
     ("empty", [], "at least 30"),
 ]
 

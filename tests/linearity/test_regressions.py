@@ -96,6 +96,13 @@ def test_tests_do_not_depend_on_level_unit_and_sign(level, unit, sign, p):
         assert after.p_value == before.p_value
 
 
+@pytest.mark.parametrize("level", [1e8, -1e11])
+def test_a_large_level_leaves_the_statistics_their_digits(y, level):
+    for test in (terasvirta_test, white_test, block_test):
+        before, after = (test(s, lags=2, n_bootstrap=9, random_state=0) for s in (y, y + level))
+        assert after.statistic == pytest.approx(before.statistic, rel=1e-3)
+
+
 def test_conditional_arma_without_moving_average_is_the_autoregression(y):
     fitted = ARMA(order=(2, 0), likelihood="conditional").fit(pd.Series(y))
     tables = [terasvirta_test(s, lags, robust=False).table for s, lags in ((fitted, None), (y, 2))]

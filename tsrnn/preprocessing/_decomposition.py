@@ -212,12 +212,13 @@ def stl(values: np.ndarray, period: int, seasonal: int = _WINDOW) -> tuple[np.nd
     n = values.shape[1]
     to_season, to_trend = _operators(n, period, seasonal)
     # Local regressions keep a constant; sums of large levels would cost the season its digits.
-    y = np.ascontiguousarray((values - values[:, :1]).T)
+    middle = values.min(1, keepdims=True) / 2 + values.max(1, keepdims=True) / 2
+    y = np.ascontiguousarray((values - middle).T)
     trend = np.zeros_like(y)
     for _ in range(_ITERATIONS):
         season = to_season(y - trend)
         trend = to_trend @ (y - season)
-    return trend.T + values[:, :1], season.T
+    return trend.T + middle, season.T
 
 
 class _Season(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,7 +145,7 @@ def adf(
     if lags is not None and lags != 0:
         lags = positive_integer("lags", lags)
     series = Series.of(df, frame)
-    values, counts = packed(series.values)
+    values, counts = packed(in_range(series.values))
     tests = [
         _adf_test(row[:count], regression, lags, rounding)
         for row, count, rounding in zip(values, counts, _rounding(values), strict=True)
@@ -358,6 +359,7 @@ class _AdfTest(NamedTuple):
 
 def _adf_test(y: np.ndarray, regression: str, lags: int | None, rounding: float) -> _AdfTest:
     """Test of one series (n,) with errors of `rounding`, by statsmodels."""
+    from statsmodels.tools.sm_exceptions import SingularMatrixWarning
     from statsmodels.tsa.stattools import adfuller
 
     n, terms = len(y), _TREND_TERMS[regression]
@@ -380,7 +382,10 @@ def _adf_test(y: np.ndarray, regression: str, lags: int | None, rounding: float)
     if _regression_error(y, terms, most) <= _NO_NOISE + rounding / size:
         return _AdfTest(math.nan, math.nan, math.nan, _EXACT)
     autolag = "AIC" if lags is None else None
-    result = adfuller(y, most, regression, autolag, result_object=True)
+    with warnings.catch_warnings():
+        # Lags repeat each other where there is one jump alone: any of their coefficients will do.
+        warnings.simplefilter("ignore", SingularMatrixWarning)
+        result = adfuller(y, most, regression, autolag, result_object=True)
     return _AdfTest(float(result.statistic), float(result.pvalue), float(result.lags))
 
 
