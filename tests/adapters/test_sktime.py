@@ -377,3 +377,12 @@ class TestRefusals:
         y = pd.Series(np.random.default_rng(0).normal(size=30), index=range(0, 60, 2))
         with pytest.raises(ValueError, match="there is none at 59"):
             adapters.ARMA(order=(1, 0)).fit(y).predict(fh=[1])
+
+
+@pytest.mark.parametrize("first", [202401, 20240101, 20241])
+def test_dates_in_digits_are_not_counted(first):
+    y = pd.Series(np.arange(4.0), pd.Index(range(first, first + 4)))
+    with pytest.raises(ValueError, match="PeriodIndex or a DatetimeIndex; .* give freq=1"):
+        adapters.TsrnnForecaster(Naive()).fit(y)
+    counted = adapters.TsrnnForecaster(Naive(freq=1)).fit(y).predict(fh=[1, 2])
+    assert counted.index.tolist() == [first + 4, first + 5]

@@ -171,11 +171,13 @@ class TestNotInferred:
 
     def test_one_row(self):
         index = pd.DatetimeIndex(["2020-01-01"])
-        self.refused(series(index), "no series has two rows", 'freq="MS"')
+        self.refused(series(index), "no series has two rows", "freq='MS', freq='D' or freq='h'")
 
     def test_two_rows_a_day_or_more_apart(self):
         index = pd.DatetimeIndex(["2020-01-03", "2020-01-06"])
-        self.refused(series(index), "from two rows (2020-01-03 and 2020-01-06)", 'freq="MS"')
+        self.refused(
+            series(index), "from two rows (2020-01-03 and 2020-01-06)", "freq='3D' or freq='B'"
+        )
 
     def test_two_rows_an_hour_apart_are_enough(self):
         index = pd.DatetimeIndex(["2020-01-03 00:00", "2020-01-03 01:00"])

@@ -37,7 +37,8 @@ DATA is a CSV or parquet file, a folder of them, a pattern such as 'sales/*.csv'
 stdin. Long: columns unique_id, ds, y, or ds, y of a single series. Wide: time in the first column,
 a variable in each other. A file is taken as long if it has a column unique_id, or both ds and y, or
 if --id-col or --target is given; else as wide if its column ds, or else its first column, holds
-dates. Dates are written as in ISO 8601; whole numbers are steps. Where a message names an argument
+dates. Dates are written as in ISO 8601, or in digits alone as in 20240131 or 202401; other whole
+numbers are steps. Where a message names an argument
 of the model, such as calendar=True, --set calendar=true gives it. CSV of other countries is read by
 --sep, --decimal and --encoding.
 

@@ -16,6 +16,7 @@ from tsrnn.cli._models import (
     make_model,
     settings_of,
 )
+from tsrnn.data import quote
 
 Files = Annotated[
     str, typer.Argument(metavar="SOURCE", help="Parquet or CSV file, folder or pattern.")
@@ -92,7 +93,7 @@ def _answer(done: Any, out: str, json: bool) -> str:
     if done.n_series and done.n_failed == done.n_series:
         first = next(done.errors().query("kind == 'error'").itertuples())
         raise RuntimeError(
-            f"no series could be forecast; the first, {first.unique_id!r}: "
+            f"no series could be forecast; the first, {quote(first.unique_id)}: "
             f"{first.message.rstrip('.')}. All errors are in {Path(out) / 'errors'}"
         )
     if not json:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.cli._console import say
-from tsrnn.data import CsvFormat, DataFiles, Layout
+from tsrnn.data import CsvFormat, DataFiles, Layout, are_dates, quote, whole_numbers
 
 __all__ = ["Shape", "Source", "in_layout", "shape_of"]
 
@@ -24,7 +24,6 @@ Place = Callable[[int], str]  # from the number of a row to where it stands in t
 GROUPED = re.compile(r"[-+]?\d[\d.,' ]*")  # a number with marks of another country
 # Quarters and months as statistical offices write them; `read_panel` reads them.
 PERIOD = r"\d{4}(-?Q[1-4]|M\d{2})"
-STEPS = r"[+-]?\d{1,18}"  # what 64 bits hold in any case
 
 
 @dataclass(frozen=True)
@@ -86,9 +85,9 @@ class Source:
         if shape.guessed and not mostly_dates(times, self.time_format):
             raise ValueError(
                 f"which column of {name} holds time is not known: none is called ds, and the "
-                f"first, {times.name!r}, holds no dates (such as {times.iloc[0]!r}). Name it by "
-                "--time-col, or say --wide if time is in the first column; if these are dates, say "
-                "how they are written by --time-format, such as %d.%m.%Y"
+                f"first, {quote(times.name)}, holds no dates (such as {quote(times.iloc[0])}). "
+                "Name it by --time-col, or say --wide if time is in the first column; if these "
+                "are dates, say how they are written by --time-format, such as %d.%m.%Y"
             )
         frame[shape.time] = parse_times(times, name, self.time_format, files.place)
         check_numbers(frame, name, {shape.time, shape.ids}, files.place, self.decimal)
@@ -147,7 +146,7 @@ def check_there(path: str, columns: Sequence[str], names: Sequence[str], option:
     """Refuse names of columns that a file does not have."""
     missing = [repr(name) for name in names if name not in columns]
     if missing:
-        there = ", ".join(map(repr, columns[:10])) + (", ..." if len(columns) > 10 else "")
+        there = ", ".join(map(quote, columns[:10])) + (", ..." if len(columns) > 10 else "")
         raise ValueError(
             f"{path} has no column {', '.join(missing)}; its columns are {there}. Name columns "
             f"that are there by {option}"
@@ -159,8 +158,9 @@ def mostly_dates(column: pd.Series, time_format: str | None) -> bool:
     if not _is_text(column):
         return column.dtype.kind == "M"
     known = column.dropna().astype(str).str.strip()
-    if time_format is None and known.str.fullmatch(STEPS).all():
-        return False
+    numbers = whole_numbers(known) if time_format is None else None
+    if numbers is not None:
+        return are_dates(numbers)
     if time_format is None and known.str.fullmatch(PERIOD).all():
         return True
     try:
@@ -175,8 +175,9 @@ def parse_times(column: pd.Series, path: str, time_format: str | None, place: Pl
     if not _is_text(column):
         return column
     known = column.dropna().astype(str).str.strip()
-    if time_format is None and len(known) == len(column) and known.str.fullmatch(STEPS).all():
-        return known.astype("int64")
+    numbers = whole_numbers(known) if time_format is None and len(known) == len(column) else None
+    if numbers is not None:
+        return numbers
     if time_format is None and len(known) == len(column) and known.str.fullmatch(PERIOD).all():
         return known
     times = _datetimes(known, path, time_format)
@@ -280,7 +281,7 @@ def _with_ids(frame: pd.DataFrame, layout: Layout, ids: pd.Index) -> pd.DataFram
         if text not in numbers or str(numbers[text]) != text or numbers[text] not in INT64
     ]
     if wrong:
-        named = ", ".join(map(repr, wrong[:5])) + (", ..." if len(wrong) > 5 else "")
+        named = ", ".join(map(quote, wrong[:5])) + (", ..." if len(wrong) > 5 else "")
         raise ValueError(
             f"ids in the column {layout.id_col!r} must be whole numbers, written like 7 and not "
             f"like 007; not of the type of the ids fitted to: {named}. Mend them, or leave their "

@@ -65,7 +65,8 @@ from tsrnn.contract._schema import (
 )
 from tsrnn.contract._summary import Summary
 from tsrnn.contract._together import fit_panels_together, fit_together, most_fits_together
-from tsrnn.contract._warnings import IntervalWarning, recorded, warn_user
+from tsrnn.contract._warnings import IntervalWarning, recorded
+from tsrnn.data import quote, warn_user
 
 __all__ = [
     "DM_VARIANCES",
@@ -127,6 +128,7 @@ __all__ = [
     "positive",
     "positive_integer",
     "put_file",
+    "quote",
     "read_file",
     "real",
     "real_array",

@@ -34,6 +34,7 @@ from tsrnn.data import (
     Panel,
     calendar_features,
     check_continues,
+    quote,
     read_panel,
     write_frame,
 )
@@ -533,8 +534,8 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
         data = self.fitted_.data
         if ids is not None and data.layout.id_col is None:
             raise ValueError(
-                f"ids choose series of a long frame with a column of ids; got ids={ids!r} for data "
-                "without one, which are one series. Leave ids out and take columns of the "
+                f"ids choose series of a long frame with a column of ids; got ids={quote(ids)} "
+                "for data without one, which are one series. Leave ids out and take columns of the "
                 f"forecasts, which are named after {list(data.layout.target_names)}"
             )
         if X is not None:

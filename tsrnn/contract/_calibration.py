@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from tsrnn.contract._warnings import IntervalWarning, warn_user
+from tsrnn.contract._warnings import IntervalWarning
+from tsrnn.data import warn_user
 
 # Errors of a step that a series needs to have intervals of its own: 99 percent can be guaranteed.
 OWN_ERRORS = 100

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tsrnn.data import Panel
+from tsrnn.data import Panel, quote
 
 MOST_JOBS = 10_000
 
@@ -417,8 +417,8 @@ def check_not_too_large(panel: Panel, largest: float = LARGEST) -> None:
             column = values[:, j]
             rows = np.flatnonzero(np.abs(column) > largest)
             raise ValueError(
-                f"values of the column {names[j]!r} must be at most {largest:g} in size, so that "
-                f"no result overflows; larger are {panel.axis.describe(rows)}, the first "
+                f"values of the column {quote(names[j])} must be at most {largest:g} in size, so "
+                f"that no result overflows; larger are {panel.axis.describe(rows)}, the first "
                 f"{column[rows[0]]:.3g}. Divide the column by a constant, or replace these values"
             )
 
@@ -447,8 +447,8 @@ def check_not_too_small(panel: Panel) -> None:
             i = small[0]
             more = f" So it is in {len(small) - 1} more series." if len(small) > 1 else ""
             raise ValueError(
-                f"{panel.axis.where(i)}values of the column {names[j]!r} must reach {LEAST:g} in "
-                f"size or be 0, so that their squares are not lost; the largest is "
+                f"{panel.axis.where(i)}values of the column {quote(names[j])} must reach "
+                f"{LEAST:g} in size or be 0, so that their squares are not lost; the largest is "
                 f"{sizes[i, j]:.3g}. Multiply the column by a constant.{more}"
             )
 

@@ -14,8 +14,8 @@ from tsrnn.contract._fitted import FittedModel, S
 from tsrnn.contract._intervals import level_name, with_intervals
 from tsrnn.contract._rolling import Origins
 from tsrnn.contract._schema import check_arrays, refuse
-from tsrnn.contract._warnings import IntervalWarning, recorded, warn_user
-from tsrnn.data import Panel
+from tsrnn.contract._warnings import IntervalWarning, recorded
+from tsrnn.data import Panel, warn_user
 
 REFERENCE = 80  # percent, of the model's interval whose width is its scale
 MANY_SERIES = 100  # whose errors of one horizon, pooled, say enough

@@ -15,7 +15,6 @@ import pandas as pd
 from tsrnn.contract._estimator import Arguments
 from tsrnn.contract._file import plain
 from tsrnn.contract._schema import as_saved, check_arrays, refuse
-from tsrnn.contract._warnings import warn_user
 from tsrnn.data import (
     Layout,
     Panel,
@@ -24,7 +23,9 @@ from tsrnn.data import (
     calendar_names,
     cycle_steps,
     future_times,
+    quote,
     read_future,
+    warn_user,
 )
 
 NAMES_SHOWN = 3
@@ -195,7 +196,7 @@ class FittedData:
             return np.zeros(len(ids), np.int64)
         fitted = self.ids.get_indexer(ids)
         if np.any(fitted < 0):
-            unknown = ", ".join(repr(label) for label in ids[fitted < 0][:NAMES_SHOWN])
+            unknown = ", ".join(quote(label) for label in ids[fitted < 0][:NAMES_SHOWN])
             raise ValueError(
                 f"{model} has parameters for each series it was fitted to; not among them: "
                 f"{unknown}. Fit to these series, or fit one alone and apply it"
@@ -239,8 +240,8 @@ class FittedData:
         if len(differs):
             i, j = differs[0]
             raise ValueError(
-                f"{panel.axis.where(i)}the static column {self.static[j]!r} must be what it was, "
-                f"{before[i, j]:g}; new rows have {now[i, j]:g}. Correct it, or fit again"
+                f"{panel.axis.where(i)}the static column {quote(self.static[j])} must be what it "
+                f"was, {before[i, j]:g}; new rows have {now[i, j]:g}. Correct it, or fit again"
             )
 
     def read_future(
@@ -350,7 +351,7 @@ def static_values(panel: Panel, names: Sequence[Any]) -> np.ndarray:
             differing = rows[panel.axis.codes[rows] == i]
             value = columns[differing[0], j]
             raise ValueError(
-                f"{panel.axis.where(i)}the static column {name!r} must be constant within the "
+                f"{panel.axis.where(i)}the static column {quote(name)} must be constant within the "
                 f"series; it begins with {first[i, j]:g} and is {value:g} "
                 f"at {panel.axis.show(differing[:1])}. Correct it, or leave it out of static"
             )
@@ -385,9 +386,9 @@ def warn_of_short_calendar(panel: Panel, features: Sequence[str]) -> None:
         steps = cycle_steps(name, panel.layout)
         if panel.lengths.max() < steps:
             warn_user(
-                f"calendar={name!r} has a cycle of {steps:.0f} rows, of which the longest series "
-                f"has {panel.lengths.max()}: what it repeats cannot be told from a trend. Leave "
-                "it out, or give more rows"
+                f"calendar={quote(name)} has a cycle of {steps:.0f} rows, of which the longest "
+                f"series has {panel.lengths.max()}: what it repeats cannot be told from a trend. "
+                "Leave it out, or give more rows"
             )
 
 
@@ -426,12 +427,12 @@ def series_numbers(ids: pd.Index, asked: Any, argument: str) -> np.ndarray:
         others = f" and {len(unknown) - IDS_SHOWN} more" if len(unknown) > IDS_SHOWN else ""
         raise ValueError(
             f"{argument} must be ids among the {len(ids)} there are, "
-            f"{', '.join(map(repr, ids[:IDS_SHOWN]))}{more}; got "
-            f"{', '.join(map(repr, unknown[:IDS_SHOWN])) or '[]'}{others}"
+            f"{', '.join(map(quote, ids[:IDS_SHOWN]))}{more}; got "
+            f"{', '.join(map(quote, unknown[:IDS_SHOWN])) or '[]'}{others}"
         )
     if len(np.unique(numbers)) < len(numbers):
         repeated = next(label for k, label in enumerate(labels) if label in labels[:k])
-        raise ValueError(f"{argument} must name each series once; {repeated!r} is named twice")
+        raise ValueError(f"{argument} must name each series once; {quote(repeated)} is named twice")
     return numbers
 
 

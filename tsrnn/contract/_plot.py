@@ -43,6 +43,8 @@ def draw_forecasts(
     fitted = forecaster.fitted_
     every = forecaster.state_.ids if panel is None else panel.ids
     layout = replace(fitted.data.layout, backend="pandas")
+    if layout.time_kind == "datetime":  # an axis of dates, however the data write them
+        layout = replace(layout, time_dtype="datetime64[ns]")
     room = SHOWN if ax is None else len(listed_labels(ax))
     points = _point_columns(forecaster, layout)
     chosen = points[:room] if columns is None else listed_labels(columns)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import warnings
 from collections.abc import Iterator
@@ -35,32 +34,6 @@ class IntervalWarning(UserWarning):
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
-
-
-def warn_user(message: str, category: type[UserWarning] = UserWarning) -> None:
-    """Warn at the first line outside the package.
-
-    Parameters
-    ----------
-    message : str
-    category : type, optional
-        Of the warning; UserWarning by default.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from tsrnn.contract import warn_user
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     warn_user("a series is short")
-    >>> str(caught[0].message)
-    'a series is short'
-    """
-    level, frame = 1, sys._getframe()
-    package = __name__.partition(".")[0]
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
 
 
 # Filters of warnings belong to the process: while a thread collects, they let everything pass, and

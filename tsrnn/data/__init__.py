@@ -11,8 +11,8 @@ from tsrnn.data._calendar import (
     calendar_names,
     cycle_steps,
 )
-from tsrnn.data._csv import CsvFormat
-from tsrnn.data._faults import tell_apart
+from tsrnn.data._csv import CsvFormat, whole_numbers
+from tsrnn.data._faults import quote, quoted, tell_apart, warn_user
 from tsrnn.data._files import DataFiles, check_zones, load_polars
 from tsrnn.data._frames import (
     in_library,
@@ -27,6 +27,7 @@ from tsrnn.data._future import check_continues, future_times, read_future, steps
 from tsrnn.data._panel import Layout, Panel, windows
 from tsrnn.data._read import read_panel, read_series
 from tsrnn.data._scaling import Scaler
+from tsrnn.data._timestamps import are_dates
 
 __all__ = [
     "CsvFormat",
@@ -34,6 +35,7 @@ __all__ = [
     "Layout",
     "Panel",
     "Scaler",
+    "are_dates",
     "calendar_columns",
     "calendar_features",
     "calendar_names",
@@ -44,6 +46,8 @@ __all__ = [
     "in_library",
     "load_polars",
     "panel_frame",
+    "quote",
+    "quoted",
     "read_future",
     "read_panel",
     "read_series",
@@ -51,6 +55,8 @@ __all__ = [
     "tell_apart",
     "to_pandas",
     "to_polars",
+    "warn_user",
+    "whole_numbers",
     "windows",
     "write_frame",
     "write_paths",

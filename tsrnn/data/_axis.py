@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -9,11 +10,13 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
+from tsrnn.data._digits import PATTERNS, UNITS, to_digits
 from tsrnn.data._faults import listed, quote
 from tsrnn.data._frequency import (
     NS_PER_DAY,
     Business,
     Count,
+    Freq,
     Grid,
     Months,
     day_grid,
@@ -25,13 +28,14 @@ from tsrnn.data._frequency import (
     week_grid,
     weekday,
 )
-from tsrnn.data._timestamps import periods
+from tsrnn.data._timestamps import digit_form, period_freq, periods
 
 __all__ = [
     "Axis",
     "check_few_missing",
     "check_gaps",
     "check_increasing",
+    "followed",
     "infer_grid",
     "is_regular",
     "positions",
@@ -42,7 +46,7 @@ CACHED_ROWS = 2**16  # whose numbers stay in the processor's cache
 ROWS_AT_ONCE = 2**20  # whose positions on a grid are found together
 MOST_ROWS, MOST_MISSING = 1_000_000, 100  # rows with missing ones inserted; these a row that came
 FEW = 1000  # rows that show most frequencies not to be monthly
-_GIVE = 'Give it, such as freq="MS" (month start), freq="D" or freq="h"'
+MONTHLY = "YYYY", "YYYYQ", "YYYYMM"  # dates in digits that are months and not days
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,15 +54,16 @@ class Axis:
     """Rows sorted by series: series i has the rows indptr[i] to indptr[i + 1].
 
     `times` (N,) are datetime64[ns], in UTC or naive, or int64 (ordinals of periods, integers);
-    where the frame has no ids, `named` is false and messages name no series.
+    `dtype` is as `Layout.time_dtype`. Where the frame has no ids, `named` is false and messages
+    name no series.
     """
 
     times: np.ndarray
     indptr: np.ndarray
     ids: pd.Index
     named: bool
+    dtype: str
     tz: str | None = None
-    period: str | None = None
 
     @cached_property
     def lengths(self) -> np.ndarray:
@@ -135,7 +140,7 @@ class Axis:
 
     def show(self, rows: np.ndarray) -> str:
         """Return the first few timestamps of some rows."""
-        shown = [show_time(time, self.tz, self.period) for time in self.times[rows[:3]]]
+        shown = [show_time(time, self.dtype, self.tz) for time in self.times[rows[:3]]]
         return listed([*shown, *rows[3:]], 3)
 
     def describe(self, rows: np.ndarray) -> str:
@@ -149,8 +154,11 @@ class Axis:
         return "; ".join(texts) + (f"; and {more} more series" if more > 0 else "")
 
 
-def show_time(time: object, tz: str | None, period: str | None) -> str:
+def show_time(time: object, dtype: str, tz: str | None) -> str:
     """Return a timestamp of an axis as the user wrote it."""
+    form, period = digit_form(dtype), period_freq(dtype)
+    if form is not None:
+        return str(to_digits(np.array([time], "datetime64[ns]"), form)[0])
     if isinstance(time, np.datetime64):
         stamp = pd.Timestamp(time)
         text = str(stamp.tz_localize("UTC").tz_convert(tz) if tz else stamp)
@@ -190,19 +198,59 @@ def infer_grid(axis: Axis) -> Grid:
     n = len(axis.inner)
     if n == 0:
         raise ValueError(
-            "the frequency cannot be inferred: no series has two rows. "
-            f"{_GIVE}, or freq=1 for an integer index."
+            "the frequency cannot be inferred: no series has two rows. Give it, such as "
+            f"{_or(_aliases_of_one(axis))}."
         )
-    if n == 1 and _is_datetime(axis) and axis.steps(axis.times.astype(np.int64))[0] >= NS_PER_DAY:
+    aliases = _aliases_of_two(axis) if n == 1 else []
+    if aliases:
         raise ValueError(
             f"the frequency cannot be inferred from two rows ({axis.show(axis.inner - 1)} and "
             f"{axis.show(axis.inner)}): days, business days, weeks and months could all be meant. "
-            f"{_GIVE}."
+            f"Give it, such as {_or(aliases)}."
         )
     grid = _candidate(axis)
     if not _fits(axis, grid):
         raise _no_single_frequency(axis)
     return grid
+
+
+def _or(aliases: Sequence[Freq]) -> str:
+    """Frequencies as arguments to choose from."""
+    *others, last = (f"freq={alias!r}" for alias in aliases)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _aliases_of_one(axis: Axis) -> list[Freq]:
+    """Frequencies, the likelier first, that rows can have which are alone in their series."""
+    form = digit_form(axis.dtype)
+    if not _is_datetime(axis):
+        return [1]
+    if form in MONTHLY:
+        return [UNITS[form], 1]
+    aliases = ["MS", "ME", "D"]
+    aliases = [alias for alias in aliases if parse_freq(alias).contains(axis.times, axis.tz).all()]
+    if form is not None:
+        return [*aliases, 1]
+    return aliases if axis.dtype == "date" else [*aliases, "h"]
+
+
+def _aliases_of_two(axis: Axis) -> list[Freq]:
+    """Frequencies of which the two rows of the one series that has two can be neighbours."""
+    if not _is_datetime(axis) or digit_form(axis.dtype) in MONTHLY:
+        return []
+    days, phases = split_days(axis.times, axis.tz)
+    rows = np.array([axis.inner[0] - 1, axis.inner[0]])
+    step = int(np.diff(days[rows])[0])
+    if np.diff(phases[rows])[0] or step < 1:
+        return []
+    grids = [day_grid(step), parse_freq("B")]
+    if step % 7 == 0:
+        grids.append(week_grid(step // 7, int(weekday(days[rows[1]]))))
+    months = Months(1, "", "start").number(days[rows])
+    for rule in Months.RULES:
+        if months[1] > months[0]:
+            grids.append(month_grid(int(months[1] - months[0]), rule, int(months[1])))
+    return [grid.alias for grid in grids if is_regular(axis, grid)]
 
 
 def _candidate(axis: Axis) -> Grid:
@@ -288,9 +336,33 @@ def _no_single_frequency(axis: Axis) -> ValueError:
     shown = [str(pd.Timedelta(int(s), "ns")) if _is_datetime(axis) else str(s) for s in steps[:3]]
     return ValueError(
         f"the frequency cannot be inferred: {where}the steps between timestamps follow no "
-        f"regular frequency ({listed([*shown, *steps[3:]], 3)}). {_GIVE}, resample or convert to "
-        "periods (to_period), or number the rows by an integer index."
+        f"regular frequency ({listed([*shown, *steps[3:]], 3)}). {_way_to_regular(axis)}."
     )
+
+
+def _way_to_regular(axis: Axis) -> str:
+    """Advice on rows that follow no frequency."""
+    if _is_datetime(axis):
+        days, rows = split_days(axis.distinct[0], axis.tz)[0], axis.distinct[1]
+        steps = np.unique(axis.steps(Months(1, "", "start").number(days)[rows]))
+        if len(steps) == 1 and steps[0] > 0:  # every 15th of a month, say
+            step = int(steps[0])
+            freq = {1: "M", 3: "Q", 12: "Y"}.get(step, f"{step}M")
+            form, times = digit_form(axis.dtype), "the times"
+            if form is not None:
+                whole = "times.astype('int64').astype(str)"
+                times = f"pd.to_datetime({whole}, format={PATTERNS[form]!r})"
+            return f"Make periods of {times} by to_period({freq!r})"
+    return "Resample, or number the rows by an integer index"
+
+
+def followed(axis: Axis) -> str:
+    """Say which frequency rows follow that do not follow the one given; nothing if none."""
+    try:
+        alias = infer_grid(axis).alias
+    except (ValueError, OverflowError):
+        return ""
+    return f"Give freq={alias!r}, which they follow, or leave freq out"
 
 
 def _representatives(axis: Axis, limit: int = 1000) -> np.ndarray:
@@ -312,23 +384,24 @@ def _is_datetime(axis: Axis) -> bool:
     return axis.times.dtype.kind == "M"
 
 
-def positions(axis: Axis, grid: Grid) -> np.ndarray:
+def positions(axis: Axis, grid: Grid, fixed: bool = False) -> np.ndarray:
     """Return how many steps each row lies after the first of its series, int64 (N,).
 
     Rows that are not on the grid, and series of another frequency, are refused, all of them named.
+    `fixed` says that no other frequency can be given.
     """
     if len(axis.times) <= ROWS_AT_ONCE:
-        return _block_positions(axis, grid)
+        return _block_positions(axis, grid, fixed)
     wanted = np.arange(0, len(axis.times), ROWS_AT_ONCE)
     cuts = np.unique(np.append(np.searchsorted(axis.indptr, wanted), len(axis.ids)))
     try:
         blocks = (axis.block(low, high) for low, high in pairwise(cuts))
-        return np.concatenate([_block_positions(block, grid) for block in blocks])
+        return np.concatenate([_block_positions(block, grid, fixed) for block in blocks])
     except ValueError:
-        return _block_positions(axis, grid)  # raises, with all series in the message
+        return _block_positions(axis, grid, fixed)  # raises, with all series in the message
 
 
-def _block_positions(axis: Axis, grid: Grid) -> np.ndarray:
+def _block_positions(axis: Axis, grid: Grid, fixed: bool) -> np.ndarray:
     """Return the positions of some series, checked."""
     if not len(axis.inner) and grid.contains(axis.times, axis.tz).all():
         return np.zeros(len(axis.times), np.int64)  # a row each: nothing to be apart from
@@ -338,20 +411,22 @@ def _block_positions(axis: Axis, grid: Grid) -> np.ndarray:
     offsets, rest = np.divmod(numbers - numbers[first], grid.step)
     off = ~grid.contains(times, axis.tz)[rows] | (rest != 0) | (phases != phases[first])
     if off.any():
+        advice = "" if fixed else followed(axis) or _way_to_regular(axis)
         raise ValueError(
             f"timestamps must follow freq={grid.alias!r}; not on it are "
-            f"{axis.describe(np.flatnonzero(off))}. Give another freq, or resample to regular "
-            "timestamps (the time of day must not change either)."
+            f"{axis.describe(np.flatnonzero(off))}, and the time of day must not change. "
+            f"{advice or 'Correct them, or resample'}."
         )
     wrong = strangers(axis, axis.steps(offsets))  # what lies between their rows is not missing
     if len(wrong):
         i = wrong[0]
         came = np.unique(np.diff(offsets[axis.indptr[i] : axis.indptr[i + 1]]))
         more = f" So it is in {len(wrong) - 1} more series." if len(wrong) > 1 else ""
+        advice = "" if fixed else followed(axis) or "Fit one model per frequency, or resample"
         raise ValueError(
             f"{axis.where(i)}rows must be one step of freq={grid.alias!r} apart; of its "
-            f"{axis.lengths[i]} rows no two are (they are {listed(came, 3)} steps apart). Give "
-            f"another freq, or resample.{more}"
+            f"{axis.lengths[i]} rows no two are (they are {listed(came, 3)} steps apart). "
+            f"{advice or 'Correct them, or resample'}.{more}"
         )
     return offsets
 
@@ -380,16 +455,23 @@ def check_gaps(axis: Axis, grid: Grid, offsets: np.ndarray) -> None:
     if not len(before):
         return
     missing = int((steps - 1).sum())
-    advice = (
-        'Reindex to business days, or read with missing="interpolate", which inserts them; '
-        "or number the trading days by an integer index."
-        if isinstance(grid, Business)
-        else 'Insert them, or read with missing="interpolate", which fills them linearly.'
-    )
+    advice = 'Insert them, or read with missing="interpolate", which fills them linearly.'
+    if isinstance(grid, Business):
+        advice = (
+            'Reindex to business days, or read with missing="interpolate", which inserts them; '
+            "or number the trading days by an integer index."
+        )
+    if _are_many(len(axis.times) + missing, len(axis.times)):
+        advice = "Check the timestamps around them, or split the series there."
     raise ValueError(
         f"timestamps must follow each other without gaps at freq={grid.alias!r}; {missing} missing "
         f"after {axis.describe(before)}. {advice}"
     )
+
+
+def _are_many(wanted: float, came: int) -> bool:
+    """Whether a wrong timestamp is likelier than so many missing rows."""
+    return wanted > MOST_ROWS and wanted > MOST_MISSING * came
 
 
 def check_few_missing(axis: Axis, grid: Grid, lengths: np.ndarray) -> None:
@@ -398,7 +480,7 @@ def check_few_missing(axis: Axis, grid: Grid, lengths: np.ndarray) -> None:
     `lengths` (S,) are the rows of each series with the missing ones.
     """
     wanted, came = float(lengths.sum(dtype=float)), len(axis.times)
-    if wanted <= MOST_ROWS or wanted <= MOST_MISSING * came:
+    if not _are_many(wanted, came):
         return
     i = int((lengths - axis.lengths).argmax())
     ends = axis.indptr[[i, i + 1]] - [0, 1]
@@ -406,6 +488,6 @@ def check_few_missing(axis: Axis, grid: Grid, lengths: np.ndarray) -> None:
         f"missing rows to insert must be fewer than {MOST_MISSING} for each row that came, where "
         f"there would be more than {MOST_ROWS:,}; at freq={grid.alias!r} there would be "
         f"{wanted:,.0f} rows, of which {came:,} came. {axis.where(i)}{lengths[i]:,} rows lie from "
-        f"{axis.show(ends[:1])} to {axis.show(ends[1:])}. Check its timestamps, give another freq, "
-        "or split the series at the gap."
+        f"{axis.show(ends[:1])} to {axis.show(ends[1:])}. Check its timestamps, or split the "
+        "series at the gap."
     )

@@ -20,9 +20,17 @@ import pandas as pd
 
 from tsrnn.data._table import DEFAULT_TIME
 
-__all__ = ["COMPRESSIONS", "CsvFormat", "CsvText", "compression_of", "decompressed"]
+__all__ = [
+    "COMPRESSIONS",
+    "CsvFormat",
+    "CsvText",
+    "compression_of",
+    "decompressed",
+    "whole_numbers",
+]
 
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zip": "zip"}
+INTEGERS, FLOATS = r"[+-]?\d{1,18}", r"\d{1,15}\.0*"  # what 64 bits hold exactly in any case
 SEPARATORS = ";\t|,"  # of CSV files, the least likely in a name first
 
 
@@ -141,6 +149,34 @@ class CsvText:
             ) from error
         except (ValueError, OSError, EOFError, pd.errors.ParserWarning) as error:
             raise ValueError(f"{self.name} cannot be read as CSV: {str(error).strip()}") from error
+
+
+def whole_numbers(times: pd.Series) -> pd.Series | None:
+    """Numbers of a column of text that holds nothing but whole numbers; None of any other.
+
+    Parameters
+    ----------
+    times : pandas.Series
+
+    Returns
+    -------
+    pandas.Series or None
+        Integers; floats where all have a decimal point, as those of a column that had gaps.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.data import whole_numbers
+    >>> whole_numbers(pd.Series(["20240131", "20240201"])).tolist()
+    [20240131, 20240201]
+    >>> whole_numbers(pd.Series(["2024-01-31"])) is None
+    True
+    """
+    different = times.drop_duplicates()
+    for pattern, dtype in ((INTEGERS, "int64"), (FLOATS, "float64")):
+        if not different.hasnans and different.str.fullmatch(pattern).all():
+            return times.astype(dtype)
+    return None
 
 
 def compression_of(path: Path) -> str | None:

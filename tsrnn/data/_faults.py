@@ -1,13 +1,16 @@
-"""Faults of series: named in messages, told apart from the series without one."""
+"""Faults of series: named in messages and warnings, told apart from the series without one."""
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+import pandas as pd
 
-__all__ = ["listed", "quote", "quoted", "tell_apart"]
+__all__ = ["listed", "quote", "quoted", "tell_apart", "warn_user"]
 
 Label = TypeVar("Label")
 
@@ -70,9 +73,37 @@ def tell_apart(
     return results, faults
 
 
-def quote(name: object) -> str:
-    """Return a name as Python writes it, whatever numpy scalar it came as."""
-    return repr(name.item() if isinstance(name, np.generic) else name)
+def quote(label: object) -> str:
+    """Return a label of series, columns or times as a message shows it.
+
+    Parameters
+    ----------
+    label : object
+
+    Returns
+    -------
+    str
+        Text in quotation marks, numbers and times as they are read, without the names of classes.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.data import quote
+    >>> quote("1"), quote(np.int64(1)), quote(pd.Timestamp("2024-01-31"))
+    ("'1'", '1', '2024-01-31')
+    >>> quote(("north", np.int64(1)))
+    "('north', 1)"
+    """
+    if isinstance(label, np.datetime64 | np.timedelta64):
+        label = pd.Series([label])[0]  # `item` would give nanoseconds
+    elif isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, tuple | list):
+        inner = ", ".join(map(quote, label))
+        return f"[{inner}]" if isinstance(label, list) else f"({inner}{',' * (len(label) == 1)})"
+    if type(label).__module__ == "builtins":
+        return repr(label)
+    return str(label).removesuffix(" 00:00:00")
 
 
 def listed(items: Iterable[object], limit: int = 5, conjunction: str = "and") -> str:
@@ -84,5 +115,47 @@ def listed(items: Iterable[object], limit: int = 5, conjunction: str = "and") ->
 
 
 def quoted(names: Iterable[object], limit: int = 5) -> str:
-    """Join the first `limit` names, each in quotation marks."""
+    """Join the first labels as `quote` gives them, and say how many more there are.
+
+    Parameters
+    ----------
+    names : iterable
+    limit : int
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from tsrnn.data import quoted
+    >>> quoted(["a", "b", 3], limit=2)
+    "'a', 'b' and 1 more"
+    """
     return listed((quote(name) for name in names), limit)
+
+
+def warn_user(message: str, category: type[UserWarning] = UserWarning) -> None:
+    """Warn at the first line outside the package.
+
+    Parameters
+    ----------
+    message : str
+    category : type, optional
+        Of the warning; UserWarning by default.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from tsrnn.data import warn_user
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_user("a series is short")
+    >>> str(caught[0].message)
+    'a series is short'
+    """
+    level, frame = 1, sys._getframe()
+    package = __name__.partition(".")[0]
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

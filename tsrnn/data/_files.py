@@ -15,7 +15,14 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from tsrnn.data._csv import COMPRESSIONS, CsvFormat, CsvText, compression_of, decompressed
+from tsrnn.data._csv import (
+    COMPRESSIONS,
+    CsvFormat,
+    CsvText,
+    compression_of,
+    decompressed,
+    whole_numbers,
+)
 from tsrnn.data._frames import to_pandas
 from tsrnn.data._panel import Layout
 from tsrnn.data._table import Table, read_table
@@ -27,7 +34,6 @@ ROWS_AT_ONCE = 2**19  # of parquet files, which are never held as a frame
 ROWS_FOR_TYPES = 10_000  # of a CSV file, from which polars tells the types of its columns
 MAGIC = b"PAR1"  # the first bytes of a parquet file
 PLAIN = CsvFormat()
-INTEGERS = r"[+-]?\d{1,18}"
 
 FloatFrame = Callable[[Table], pd.DataFrame]
 
@@ -342,9 +348,9 @@ def read_files(
     if files.kind == "csv":
         time, ids = (name if name in files.columns else None for name in (time_col, id_col))
         frame = files.read(time, ids)
-        # steps, such as years
-        if time is not None and frame[time].drop_duplicates().str.fullmatch(INTEGERS).all():
-            frame[time] = frame[time].astype("int64")
+        numbers = None if time is None else whole_numbers(frame[time])
+        if numbers is not None:  # steps, such as years, or dates in digits
+            frame[time] = numbers
         return read_table(frame, id_col, time_col, layout)
     files.check_zones(time_col)
     pl = load_polars()

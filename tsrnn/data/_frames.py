@@ -11,10 +11,11 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
+from tsrnn.data._digits import to_digits
 from tsrnn.data._faults import quoted
 from tsrnn.data._frequency import Tick, parse_freq, stretch
 from tsrnn.data._panel import Layout, Name, Panel
-from tsrnn.data._timestamps import period_freq, periods
+from tsrnn.data._timestamps import digit_form, period_freq, periods
 
 __all__ = [
     "in_library",
@@ -187,7 +188,8 @@ def _index(times: np.ndarray, layout: Layout) -> pd.Index:
 
     pandas has no daily index over a midnight that a change of clocks leaves out.
     """
-    if layout.time_kind == "datetime" and layout.tz is None:
+    written = digit_form(layout.time_dtype) is not None
+    if layout.time_kind == "datetime" and layout.tz is None and not written:
         index = stretch(str(layout.freq)).index(times)
         if index is not None:
             return index.as_unit(stamp_unit(layout))
@@ -292,7 +294,7 @@ def write_stamps(times: np.ndarray, layout: Layout) -> pd.Index:
 
     Returns
     -------
-    pandas.DatetimeIndex, pandas.PeriodIndex or pandas.Index of integers
+    pandas.DatetimeIndex, pandas.PeriodIndex or pandas.Index of numbers
 
     Examples
     --------
@@ -304,11 +306,15 @@ def write_stamps(times: np.ndarray, layout: Layout) -> pd.Index:
     """
     if layout.time_kind == "period":
         return periods(times, period_freq(layout.time_dtype))
-    if layout.time_kind == "integer":
-        bounds = np.iinfo(layout.time_dtype)
+    form, dtype = digit_form(layout.time_dtype), layout.time_dtype
+    if form is not None:
+        times, dtype = to_digits(times, form), dtype[len(form) + 1 : -1]
+    if layout.time_kind == "integer" or form is not None:
+        whole = not dtype.startswith("float")
+        bounds = np.iinfo(dtype) if whole else np.finfo(dtype)
         fits = times.size == 0 or (times.min() >= bounds.min and times.max() <= bounds.max)
-        # int64 where the timestamps have outgrown the type that was read
-        return pd.Index(times, dtype=layout.time_dtype if fits else "int64")
+        # 64 bits where the timestamps have outgrown the type that was read
+        return pd.Index(times, dtype=dtype if fits else "int64")
     index = pd.DatetimeIndex(times.astype("datetime64[ns]"))
     index = index.as_unit(stamp_unit(layout))
     return index if layout.tz is None else index.tz_localize("UTC").tz_convert(layout.tz)

@@ -14,7 +14,7 @@ from tsrnn.data._frequency import Count, Freq, Grid, parse_freq, stretch
 from tsrnn.data._panel import Layout, Name, Panel
 from tsrnn.data._read import check_same_kind
 from tsrnn.data._table import Table, check_numeric, exact_columns, float_array, read_table
-from tsrnn.data._timestamps import period_freq, period_step
+from tsrnn.data._timestamps import period_step
 
 __all__ = ["check_continues", "future_times", "read_future", "steps_between"]
 
@@ -168,7 +168,7 @@ def check_continues(new: Panel, ids: Any, last_times: np.ndarray, freq: Freq) ->
     wrong = np.flatnonzero(first != expected)
     if len(wrong):
         i, axis = wrong[0], new.axis
-        expects, came = (show_time(t[i], axis.tz, axis.period) for t in (expected, first))
+        expects, came = (show_time(t[i], axis.dtype, axis.tz) for t in (expected, first))
         more = f" So it is for {len(wrong) - 1} more series." if len(wrong) > 1 else ""
         raise ValueError(
             f"{axis.where(i)}new rows must begin at {expects}, one step ({freq!r}) after the last "
@@ -232,7 +232,7 @@ def read_future(
     if ids is None or last_times is None or freq is None or layout is None:
         raise ValueError("read_future needs panel, or all of ids, last_times, freq and layout.")
     time_col = "" if layout.time_col is None else layout.time_col
-    table = read_table(X_future, layout.id_col or "", time_col, layout)
+    table = read_table(X_future, layout.id_col or "", time_col, layout).dated(freq, layout)
     check_same_kind(table, layout)
     names = exact_columns(table.names, columns, "columns of X_future")
     wanted = future_times((last_times, freq), h, tz=layout.tz)
@@ -280,11 +280,11 @@ def _match(table: Table, ids: pd.Index, wanted: np.ndarray, layout: Layout) -> n
 def _places(mask: np.ndarray, ids: pd.Index, wanted: np.ndarray, layout: Layout) -> str:
     """Name the series and times of a mask of shape (S, h)."""
     texts = []
-    period = period_freq(layout.time_dtype)
     hit = np.flatnonzero(mask.any(axis=1))
     for i in hit[:3]:
         times = wanted[i, mask[i]]
-        shown = listed([*(show_time(t, layout.tz, period) for t in times[:3]), *times[3:]], 3)
+        shown = [show_time(t, layout.time_dtype, layout.tz) for t in times[:3]]
+        shown = listed([*shown, *times[3:]], 3)
         whose = f"series {quote(ids[i])}: " if layout.id_col is not None else ""
         texts.append(f"{whose}{len(times)} at {shown}")
     more = len(hit) - 3

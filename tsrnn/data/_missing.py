@@ -17,14 +17,20 @@ TREATMENTS = ("error", "interpolate", "keep")
 
 
 def complete(
-    axis: Axis, grid: Grid, data: np.ndarray, names: Sequence[Name], n_targets: int, missing: str
+    axis: Axis,
+    grid: Grid,
+    data: np.ndarray,
+    names: Sequence[Name],
+    n_targets: int,
+    missing: str,
+    fixed: bool = False,
 ) -> tuple[Axis, np.ndarray]:
     """Check that rows and values are complete, or complete them.
 
-    `data` (N, n) are targets, then exogenous columns. Unless missing rows are refused, the axis
-    that comes back has them.
+    `data` (N, n) are targets, then exogenous columns; `fixed` says that the frequency is that of
+    data fitted to. Unless missing rows are refused, the axis that comes back has them.
     """
-    offsets = None if is_regular(axis, grid) else positions(axis, grid)
+    offsets = None if is_regular(axis, grid) else positions(axis, grid, fixed)
     sound = ~np.isinf(data) if missing == "keep" else np.isfinite(data)
     if not sound.all():  # of all values first: column by column takes longer
         for j in np.flatnonzero(~sound.all(axis=0)).tolist():
@@ -82,14 +88,19 @@ def _check_column(column: np.ndarray, name: Name, axis: Axis, missing: str) -> N
             f"the column {name!r}{whose}{more} must hold values; all are missing (NaN). Drop the "
             f"{'series' if axis.named else 'column'}."
         )
-    if missing == "error":
-        raise ValueError(
-            f"the column {name!r} must have no missing values (NaN); missing are "
-            f"{axis.describe(np.flatnonzero(unknown))}. Fill them in, or read with "
-            'missing="interpolate", which fills those between known values linearly.'
-        )
     ends = np.union1d(axis.indptr[:-1], axis.indptr[1:] - 1)
     rows = ends[unknown[ends]]
+    if missing == "error":
+        advice = "Fill them in, or drop leading and trailing rows without values."
+        if not len(rows):
+            advice = (
+                'Fill them in, or read with missing="interpolate", which fills those between known '
+                "values linearly."
+            )
+        raise ValueError(
+            f"the column {name!r} must have no missing values (NaN); missing are "
+            f"{axis.describe(np.flatnonzero(unknown))}. {advice}"
+        )
     if len(rows):
         raise ValueError(
             f"the column {name!r} is missing at the first or last row of a series "

@@ -14,7 +14,6 @@ from numpy.lib.stride_tricks import sliding_window_view
 from tsrnn.data._axis import Axis
 from tsrnn.data._faults import quoted
 from tsrnn.data._frequency import Freq
-from tsrnn.data._timestamps import period_freq
 
 __all__ = ["Layout", "Name", "Panel", "windows"]
 
@@ -22,7 +21,8 @@ Name: TypeAlias = str | int
 
 # Kind of timestamps -> what its dtypes look like.
 _STAMPS = {
-    "datetime": r"datetime64\[(s|ms|us|ns)\]|date",
+    "datetime": r"datetime64\[(s|ms|us|ns)\]|date|"
+    r"YYYY(Q|MM|DDD|MMDD(HH(MM(SS)?)?)?)?\[(u?int(8|16|32|64)|float(16|32|64))\]",
     "period": r"period\[[A-Za-z0-9-]{1,20}\]",
     "integer": r"u?int(8|16|32|64)",
 }
@@ -100,8 +100,8 @@ class Panel:
     def axis(self) -> Axis:
         """The time side of the panel, for messages."""
         layout = self.layout
-        named, period = layout.id_col is not None, period_freq(layout.time_dtype)
-        return Axis(self.times, self.indptr, self.ids, named, layout.tz, period)
+        named = layout.id_col is not None
+        return Axis(self.times, self.indptr, self.ids, named, layout.time_dtype, layout.tz)
 
     def series(self, i: int) -> np.ndarray:
         """Return the values of series i, a view of shape (lengths[i], n_targets)."""
@@ -288,7 +288,8 @@ class Layout:
         Frequency: a pandas alias, or the step of an integer index.
     time_dtype : str
         The dtype of the timestamps without their zone: "datetime64[us]", "period[M]", "int64",
-        or "date" for a polars Date column.
+        or "date" for a polars Date column; of dates written in digits their form and type,
+        such as "YYYYMMDD[int64]".
     tz : str or None
         Time zone of the timestamps; None if they are naive.
     id_col : str or None

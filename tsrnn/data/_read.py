@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tsrnn.data._axis import Axis, check_increasing, infer_grid
+from tsrnn.data._axis import Axis, check_increasing, followed, infer_grid
+from tsrnn.data._digits import EXAMPLES, UNITS, from_digits, to_digits
 from tsrnn.data._faults import tell_apart
 from tsrnn.data._files import is_path, read_files
 from tsrnn.data._frequency import NS_PER_DAY, TICKS, Count, Freq, Grid, Tick, parse_freq
@@ -23,7 +24,7 @@ from tsrnn.data._table import (
     float_array,
     read_table,
 )
-from tsrnn.data._timestamps import Stamps, period_freq, period_step
+from tsrnn.data._timestamps import Stamps, digit_form, period_step
 
 __all__ = ["check_same_kind", "read_panel", "read_series"]
 
@@ -111,7 +112,7 @@ def read_panel(
     >>> panel.values.shape
     (3, 1)
     """
-    table, targets, exog_names = _open(df, target, id_col, time_col, missing, exog, layout)
+    table, targets, exog_names = _open(df, target, id_col, time_col, freq, missing, exog, layout)
     return _panel(table, targets, exog_names, freq, missing, layout)
 
 
@@ -153,7 +154,7 @@ def read_series(
     >>> list(panel.ids), list(faults)
     (['a'], ['b'])
     """
-    table, targets, exog_names = _open(df, target, id_col, time_col, missing, None, None)
+    table, targets, exog_names = _open(df, target, id_col, time_col, freq, missing, None, None)
     codes, ids = table.groups()
     if np.any(codes[1:] < codes[:-1]):
         order = series_order(codes)
@@ -186,6 +187,7 @@ def _open(
     target: Any,
     id_col: str,
     time_col: str,
+    freq: Any,
     missing: str,
     exog: Sequence[Name] | None,
     layout: Layout | None,
@@ -209,7 +211,7 @@ def _open(
         return choose_columns(table, target, exog, layout)
 
     def float_frame(part: Table) -> pd.DataFrame:
-        targets, exog_names = choose(part)
+        targets, exog_names = choose(part if layout is None else part.dated(freq, layout))
         return pd.DataFrame(
             _float_columns(part, targets, exog_names), columns=[*targets, *exog_names]
         )
@@ -218,6 +220,7 @@ def _open(
         table = read_files(df, id_col, time_col, float_frame, layout)
     else:
         table = read_table(df, id_col, time_col, layout)
+    table = table.dated(freq, layout)
     return table, *choose(table)
 
 
@@ -238,14 +241,13 @@ def _panel(
     stamps = table.stamps
     # a copy, since without a change of order the times are still the frame's own
     times = stamps.values.copy() if order is None else stamps.values[order]
-    period = period_freq(stamps.dtype)
-    axis = Axis(times, indptr, ids, table.ids is not None, stamps.tz, period)
+    axis = Axis(times, indptr, ids, table.ids is not None, stamps.dtype, stamps.tz)
     check_increasing(axis)
     grid = make_grid(stamps, axis, freq, layout)
     names, n = (*targets, *exog_names), len(targets)
     data = _float_columns(table, targets, exog_names)
     data = data if order is None else data[order]
-    axis, data = complete(axis, grid, data, names, n, missing)
+    axis, data = complete(axis, grid, data, names, n, missing, fixed=layout is not None)
     return Panel(
         values=np.ascontiguousarray(data[:, :n]),
         indptr=axis.indptr,
@@ -312,24 +314,42 @@ def make_grid(stamps: Stamps, axis: Axis, freq: Any, layout: Layout | None) -> G
         freq = stamps.freq
     if freq is None:
         return infer_grid(axis)
-    grid = parse_freq(freq)
-    if (stamps.kind == "integer") != (type(grid) is Count):
-        raise ValueError(
-            f"freq={freq!r} does not fit {stamps.kind} timestamps: an integer index takes an "
-            'integer step such as freq=1, datetimes an alias such as freq="MS".'
-        )
+    try:
+        grid = parse_freq(freq)
+        _check_grid(grid, freq, stamps)
+    except ValueError as error:
+        if layout is not None:
+            raise
+        fitting = followed(axis)
+        raise ValueError(f"{error} {fitting}." if fitting else str(error)) from None
     if layout is not None and grid.alias != layout.freq:
         raise ValueError(
             f"freq must be that of the data fitted to, {layout.freq!r}; got {freq!r}. Leave it out."
         )
+    return grid
+
+
+def _check_grid(grid: Grid, freq: Any, stamps: Stamps) -> None:
+    """Refuse a frequency that timestamps of a kind cannot have."""
+    if (stamps.kind == "integer") != (type(grid) is Count):
+        steps = "integers that count steps take an integer step, datetimes an alias of pandas"
+        digits = f", as do dates in digits such as {EXAMPLES}" if stamps.kind == "integer" else ""
+        raise ValueError(f"freq={freq!r} does not fit {stamps.kind} timestamps: {steps}{digits}.")
+    form = digit_form(stamps.dtype)
+    if form is not None:
+        year = grid.advance(np.array(["2000-01-01"], "datetime64[ns]"), np.arange(1, 13), None)
+        if (from_digits(to_digits(year, form), form) != year).any():
+            raise ValueError(
+                f"freq={freq!r} does not fit dates written as {form}: its steps lead to times that "
+                f"cannot be written so. Steps must be a multiple of {UNITS[form]!r}."
+            )
     sizes = TICKS | {"date": NS_PER_DAY}
     unit = sizes.get(stamps.dtype.removeprefix("datetime64[").removesuffix("]"), 1)
     if isinstance(grid, Tick) and grid.step % unit:
         raise ValueError(
-            f"freq={grid.alias!r} is finer than the timestamps ({stamps.dtype}). Use another freq, "
-            'or convert the timestamps by astype("datetime64[ns]").'
+            f"freq={grid.alias!r} is finer than the timestamps ({stamps.dtype}). Convert them by "
+            'astype("datetime64[ns]").'
         )
-    return grid
 
 
 def check_same_kind(table: Table, layout: Layout) -> None:

@@ -13,14 +13,20 @@ import pandas as pd
 from pandas.api.types import (
     is_bool_dtype,
     is_complex_dtype,
-    is_integer_dtype,
     is_numeric_dtype,
 )
 
+from tsrnn.data._digits import UNITS, from_digits
 from tsrnn.data._faults import listed, quote, quoted
 from tsrnn.data._frames import pandas_columns, pandas_labels
 from tsrnn.data._panel import Layout, Name
-from tsrnn.data._timestamps import Stamps, is_text, looks_like_dates, read_stamps
+from tsrnn.data._timestamps import (
+    Stamps,
+    calendar_or_steps,
+    is_text,
+    looks_like_dates,
+    read_stamps,
+)
 
 __all__ = ["Table", "check_numeric", "choose_columns", "exact_columns", "float_array", "read_table"]
 
@@ -32,7 +38,6 @@ CONVERT = (
     'Convert it: pd.read_csv(..., decimal=",", thousands=".") where numbers are written so, or '
     "pd.to_numeric; drop rows that hold none, such as totals"
 )
-YEARS = 1500, 2200  # whole numbers in between that rise by one are years, not a variable
 SAMPLE = 1000  # rows that show whether those of a series follow each other
 VALUES_AT_ONCE = 2**20  # copied out of a frame together
 FEW_ROWS = 16  # whose types are seen by a look at their values
@@ -66,6 +71,13 @@ class Table:
     def names(self) -> list[Name]:
         """Names of the columns that are not keys."""
         return [name for name in self.columns.columns.tolist() if name not in self.keys]
+
+    def dated(self, freq: Any, layout: Layout | None) -> Table:
+        """Read whole numbers as dates where they are."""
+        what = "the index" if self.time_col is None else f"the column {quote(self.time_col)}"
+        dtype = "" if layout is None else layout.time_dtype
+        stamps = calendar_or_steps(self.stamps, what, freq, dtype)
+        return self if stamps is self.stamps else replace(self, stamps=stamps)
 
     def rows(self, rows: slice | np.ndarray) -> Table:
         """Return some of the rows: a slice, a mask, or their numbers in the order wanted."""
@@ -190,7 +202,7 @@ def _wide_table(
             f"{quoted(frame.columns)}. Name the one with the timestamps by time_col."
         )
     if layout is None:
-        _check_no_years(frame)
+        _check_no_dates(frame)
     if frame.shape[1] == 0:
         raise ValueError("the frame must have columns; it has none. Add those to forecast.")
     stamps = read_stamps(frame.index, "the index of a frame without a time column")
@@ -245,8 +257,8 @@ def _check_names(frame: pd.DataFrame) -> None:
 def _check_name(name: object) -> None:
     if name is not None and (isinstance(name, bool) or not isinstance(name, str | int)):
         raise ValueError(
-            f"names of columns, index and Series must be strings or integers; got {name!r} "
-            f"({type(name).__name__}). Rename it."
+            f"names of columns, index and Series must be strings or integers; got "
+            f"{quote(name)} ({type(name).__name__}). Rename it."
         )
 
 
@@ -299,7 +311,9 @@ def _date_column(frame: pd.DataFrame, backend: str, id_col: str, time_col: Name)
 
 def _holds_dates(column: pd.Series) -> bool:
     dates = (pd.DatetimeTZDtype, pd.PeriodDtype)
-    return column.dtype.kind == "M" or isinstance(column.dtype, dates) or looks_like_dates(column)
+    return column.dtype.kind == "M" or (
+        isinstance(column.dtype, dates) or looks_like_dates(column, years=False)
+    )
 
 
 def _no_numbers(
@@ -324,25 +338,42 @@ def _no_numbers(
     )
 
 
-def _check_no_years(frame: pd.DataFrame) -> None:
-    """Refuse a frame whose index says nothing and one of whose columns counts years."""
+def _check_no_dates(frame: pd.DataFrame) -> None:
+    """Refuse a frame whose index says nothing, with years or dates in digits in a column."""
     index = frame.index
     says_nothing = index.name is None and index.equals(pd.RangeIndex(len(frame)))
     if not says_nothing or len(frame) < 2 or frame.shape[1] < 2:
         return
-    integers = of_dtypes(frame, is_integer_dtype)
-    if not any(integers):
-        return
-    numbers = frame.loc[:, integers].iloc[[0, -1]]
-    ends = float_array(numbers, numbers.columns.tolist())
-    inside = np.flatnonzero(((ends >= YEARS[0]) & (ends <= YEARS[1])).all(axis=0))
-    for name in numbers.columns[inside]:
-        if not frame[name].hasnans and (np.diff(frame[name].to_numpy()) == 1).all():
-            raise ValueError(
-                f"time must be in the index; the frame counts its rows and has years in the column "
-                f"{name!r}. Use df.set_index({name!r}); if they are a variable, give the frame an "
-                "index of its own times."
-            )
+    numeric = frame.loc[:, of_dtypes(frame, is_real)]
+    ends = float_array(numeric.iloc[[0, -1]], numeric.columns.tolist())
+    for form in UNITS:
+        least = 10.0 ** (len(form) - 1)
+        chosen = np.flatnonzero(((ends >= least) & (ends < 10 * least) & (ends % 1 == 0)).all(0))
+        dated = ~np.isnat(from_digits(ends[:, chosen].astype(np.int64), form)).any(0)
+        for name in numeric.columns[chosen[dated]]:
+            if _counts_time(frame[name], form):
+                what = "years" if form == "YYYY" else f"dates ({form})"
+                raise ValueError(
+                    f"time must be in the index; the frame counts its rows and has {what} in the "
+                    f"column {name!r}. Use df.set_index({name!r}); if they are a variable, give "
+                    "the frame an index of its own times."
+                )
+
+
+def _counts_time(column: pd.Series, form: str) -> bool:
+    """Whether numbers are dates of a form one after the other, as no variable is by chance."""
+    values = column.to_numpy(np.float64, na_value=np.nan)
+    if not np.isfinite(values).all() or (values % 1).any():
+        return False
+    if form == "YYYY":
+        return bool((np.diff(values) == 1).all())
+    times = from_digits(values.astype(np.int64), form)
+    if np.isnat(times).any():
+        return False
+    if len(form) > 6:
+        return bool((np.diff(times) > np.timedelta64(0)).all())
+    steps = np.diff(times.astype("datetime64[M]").astype(np.int64))
+    return bool((steps > 0).all() and (steps == steps[0]).all() and len(steps) > 1)
 
 
 def choose_columns(
@@ -433,7 +464,7 @@ def check_numeric(
         known = (value for value in column if not (scalar(value) and pd.isna(value)))
         value = next(known, None)
         advice = "Convert it, for example by astype('float64')"
-        example = "" if value is None else f" (such as {value!r}, {type(value).__name__})"
+        example = "" if value is None else f" (such as {quote(value)}, {type(value).__name__})"
         if numeral is not None:
             advice, example = CONVERT, f", numbers written as text, such as {quote(numeral)}"
         raise TypeError(

@@ -1,18 +1,24 @@
-"""Timestamps of pandas and dates written as text, as numbers."""
+"""Timestamps of pandas, and dates written as text or as whole numbers, as numbers."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from tsrnn.data._faults import listed, quote
+from tsrnn.data._digits import UNITS, are_weeks, form_of, from_digits, to_digits
+from tsrnn.data._faults import listed, quote, quoted, warn_user
 
 __all__ = [
     "Stamps",
+    "are_dates",
+    "calendar_or_steps",
+    "digit_form",
     "is_text",
     "looks_like_dates",
     "period_freq",
@@ -21,6 +27,7 @@ __all__ = [
     "read_stamps",
 ]
 
+ISO_WEEKS = """pd.to_datetime(times.astype(str) + "1", format="%G%V%u")"""
 MOST = 2**61  # size of an integer timestamp, so that the difference of two fits 64 bits
 
 _CLOCK = r"([T ]\d{1,2}:\d{2}(:\d{2}([.]\d{1,9})?)?\s?(Z|[+-]\d{2}(:?\d{2})?)?)?"
@@ -79,13 +86,36 @@ def read_stamps(times: pd.Index, what: str, *, is_date: bool = False) -> Stamps:
         values = times.to_numpy(dtype=np.int64)
         step = times.step if isinstance(times, pd.RangeIndex) and times.step > 0 else None
         return Stamps(values, "integer", str(times.dtype).lower(), freq=step)
+    if pd.api.types.is_float_dtype(times.dtype):
+        return _read_floats(times, what)
     advice = "Convert them by pd.to_datetime, with the format they are written in."
     if pd.api.types.is_numeric_dtype(times.dtype):
         advice = "Use astype('int64') if they are whole numbers."
-    raise TypeError(
-        f"{what} must hold datetimes, periods or integers; got dtype {times.dtype} "
-        f"({listed(map(repr, times[:2]))}). {advice}"
+    raise _no_times(what, str(times.dtype), times[:2], advice)
+
+
+def _no_times(what: str, dtype: str, shown: Any, advice: str) -> TypeError:
+    """Error for values that are none of those that time is counted in."""
+    return TypeError(
+        f"{what} must hold datetimes, periods or integers; got dtype {dtype} "
+        f"({quoted(shown)}). {advice}"
     )
+
+
+def _read_floats(times: pd.Index, what: str) -> Stamps:
+    """Read floats that are whole numbers as integers of a float dtype."""
+    values = times.to_numpy(dtype=np.float64)
+    exact = 2 ** np.finfo(str(times.dtype).lower()).nmant
+    if (np.abs(values) > exact).any():
+        raise ValueError(
+            f"{what} must hold times that {times.dtype} holds exactly, up to {exact}; got "
+            f"{values.min():.0f} to {values.max():.0f}. Read them anew as whole numbers, such as "
+            "int64."
+        )
+    if (values % 1).any():
+        advice = "Give datetimes, or number the rows by an integer index."
+        raise _no_times(what, str(times.dtype), times[:2], advice)
+    return Stamps(values.astype(np.int64), "integer", str(times.dtype).lower())
 
 
 def _read_datetimes(times: pd.DatetimeIndex, what: str, is_date: bool) -> Stamps:
@@ -108,6 +138,120 @@ def _read_datetimes(times: pd.DatetimeIndex, what: str, is_date: bool) -> Stamps
             f"{times.tz!r}. Use tz_convert with the name"
         ) from error
     return Stamps(values, "datetime", dtype, tz, times.freqstr)
+
+
+def calendar_or_steps(stamps: Stamps, what: str, freq: Any = None, dtype: str = "") -> Stamps:
+    """Read whole numbers as dates or as steps; other timestamps come back as they are.
+
+    Parameters
+    ----------
+    stamps : Stamps
+    what : str
+        What messages call them.
+    freq : str, int or pandas offset, optional
+        Of integers it says that they are steps, an alias that they are dates.
+    dtype : str
+        Of the timestamps fitted to (`Layout.time_dtype`), if there are such.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they must be dates and are not, or could be either.
+    """
+    if stamps.kind != "integer":
+        return stamps
+    values, written = stamps.values, digit_form(dtype)
+    form = form_of(values) if written is None else written
+    counted = dtype != "" or isinstance(freq, int | np.integer)
+    if form is None or (counted and written is None):
+        return _steps(stamps, what)
+    numbers = np.asarray(pd.unique(values))  # of a panel's many rows few are different
+    dates = from_digits(numbers, form)
+    wrong = np.isnat(dates)
+    if written is not None or freq is not None:
+        if wrong.any():
+            raise _no_date(
+                pd.Index(values), np.isin(values, numbers[wrong]), what, like=_example(form, dates)
+            )
+        return _dates(stamps, form)
+    if form == "YYYY" and not stamps.dtype.startswith("float"):
+        return stamps  # years and steps of them are followed by the same ones
+    steps = np.unique(np.diff(np.sort(numbers)))
+    step = int(steps[0]) if len(steps) == 1 else None  # of steps without gaps
+    first, last = numbers.min(), numbers.max()
+    if 2 * wrong.sum() >= len(numbers):  # as with text, a wrong date among right ones is one
+        if are_weeks(numbers) and (first % 100 == 1 or not step):
+            raise ValueError(
+                f"{what}, {first} to {last}, could count steps or weeks of years, which are "
+                f"numbered in several ways. Convert weeks, those of ISO 8601 by {ISO_WEEKS}; or "
+                f"give freq={step or 1} to count steps."
+            )
+        return _steps(stamps, what)
+    if wrong.any():
+        shown = numbers[wrong]
+        raise ValueError(
+            f"{what} could hold dates ({form}) or count steps: {len(numbers) - len(shown)} of "
+            f"{len(numbers)} times are dates, such as {_example(form, dates)}, and no date is "
+            f"{listed(shown, 3)}. Give freq={step or 1} to count steps; for dates correct or drop "
+            f"these rows."
+        )
+    if step and len(form) < 8 and step % 10 ** (len(form) - 4):
+        unit = UNITS[form] if step == 1 else f"{step}{UNITS[form]}"
+        warn_user(
+            f"{what}, {first} to {last}, is read as dates ({form}). Give freq={step} if it counts "
+            f"steps, freq={unit!r} if these are dates"
+        )
+    return _dates(stamps, form)
+
+
+def are_dates(numbers: pd.Index | pd.Series) -> bool:
+    """Whether whole numbers are dates of one form that says more than the year.
+
+    Parameters
+    ----------
+    numbers : pandas.Index or pandas.Series
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.data import are_dates
+    >>> are_dates(pd.Index([202411, 202412])), are_dates(pd.Index([202412, 202413]))
+    (True, False)
+    """
+    values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+    if not len(values) or not np.isfinite(values).all() or (values % 1).any():
+        return False
+    whole = values.astype(np.int64)
+    form = form_of(whole)
+    return form not in (None, "YYYY") and not np.isnat(from_digits(whole, str(form))).any()
+
+
+def _dates(stamps: Stamps, form: str) -> Stamps:
+    dtype = f"{form}[{stamps.dtype.partition('[')[0]}]"
+    return Stamps(from_digits(stamps.values, form), "datetime", dtype)
+
+
+def _steps(stamps: Stamps, what: str) -> Stamps:
+    """Whole numbers as steps, which floats are not."""
+    if stamps.dtype.startswith("float"):
+        shown, advice = stamps.values[:2].astype(stamps.dtype), "Use astype('int64') if they count"
+        raise _no_times(what, stamps.dtype, shown, f"{advice} steps.")
+    return stamps
+
+
+def _example(form: str, dates: np.ndarray) -> int:
+    """A date of a form, one of some if there is one."""
+    known = dates[~np.isnat(dates)]
+    return int(to_digits(known[:1] if len(known) else np.array(["2024-01-31"], "M8[ns]"), form)[0])
+
+
+def digit_form(dtype: str) -> str | None:
+    """Return the form in "YYYYMMDD[int64]", None for other dtypes."""
+    return dtype.partition("[")[0] if dtype.startswith("YYYY") else None
 
 
 def periods(ordinals: np.ndarray, freq: str | None) -> pd.PeriodIndex:
@@ -136,19 +280,36 @@ def is_text(column: pd.Index | pd.Series) -> bool:
     return len(known) > 0 and all(isinstance(value, str) for value in known)
 
 
-def looks_like_dates(column: pd.Index | pd.Series) -> bool:
-    """Whether the column is text and more than half of it is written like dates."""
+def looks_like_dates(column: pd.Index | pd.Series, *, years: bool = True) -> bool:
+    """Whether the column is text and more than half of it is written like dates.
+
+    Without `years` four digits are a number like any other.
+    """
     texts, forms = _texts(column) if is_text(column) else [], (*FORMS.values(), AMBIGUOUS)
+    marked = sum(any(form.fullmatch(text) for form in forms) for text in texts)
+    in_digits, form = _in_digits(texts)
+    if years or form != "YYYY":
+        marked += int(np.sum(~np.isnat(in_digits)))
     # more than half: a wrong date among right ones is then refused, and not read as other text
-    return 2 * sum(any(form.fullmatch(text) for form in forms) for text in texts) > len(texts)
+    return 2 * marked > len(texts)
+
+
+def _in_digits(texts: Sequence[str]) -> tuple[np.ndarray, str]:
+    """Return dates written in digits, NaT for other text, and their form, the most common one."""
+    digits = [text if text.isdecimal() and text.isascii() else "" for text in texts]
+    lengths = Counter(map(len, digits))
+    form = max(UNITS, key=lambda form: lengths[len(form)])
+    numbers = [int(text) if len(text) == len(form) else 0 for text in digits]
+    return from_digits(np.array(numbers, np.int64), form), form
 
 
 def read_dates(column: pd.Index, what: str) -> pd.Index:
     """Read text as dates; what is not written like dates comes back as it is.
 
     Years first, as in ISO 8601: days ("2020-01-31", with or without a time of day and an offset
-    from UTC), months ("2020-01", "2020M01": their first days) or quarters ("2020Q1": periods), of
-    one form throughout. Missing texts are missing dates.
+    from UTC), months ("2020-01", "2020M01": their first days), quarters ("2020Q1": periods) or one
+    of the forms in digits alone ("20200131"), of one form throughout. Missing texts are missing
+    dates.
     """
     if isinstance(column.dtype, np.dtype) and column.dtype.kind != "O":
         return column
@@ -164,11 +325,16 @@ def read_dates(column: pd.Index, what: str) -> pd.Index:
             f'format="{_guess(twofold, "%d", "%m")}") if the day is first, '
             f'format="{_guess(twofold, "%m", "%d")}" if the month is.'
         )
-    counts = {name: [t for t in texts if form.fullmatch(t)] for name, form in FORMS.items()}
+    in_digits, form = _in_digits(texts.tolist())
+    counts = {name: [t for t in texts if pattern.fullmatch(t)] for name, pattern in FORMS.items()}
+    counts["digits"] = texts[~np.isnat(in_digits)].tolist()
     name, members = max(counts.items(), key=lambda item: len(item[1]))
     if len(members) < len(texts):
         wrong = ~texts.isin(members)[rows] & (rows >= 0)
         raise _no_date(column, wrong, what, like=members[0])
+    if name == "digits":
+        dates = pd.DatetimeIndex(in_digits).take(rows, fill_value=pd.NaT)
+        return dates.to_period("Q") if form == "YYYYQ" else dates
     if name == "quarters":
         return pd.PeriodIndex(texts.str.replace("-", ""), freq="Q").take(rows, fill_value=pd.NaT)  # type: ignore[arg-type]
     try:

@@ -11,7 +11,7 @@ from sktime.datatypes import update_data
 from sktime.forecasting.base import BaseForecaster
 
 from tsrnn.contract import level_name
-from tsrnn.data import steps_between
+from tsrnn.data import are_dates, quote, steps_between
 
 __all__ = ["FRAME_ARGUMENTS", "Adapter"]
 
@@ -54,6 +54,7 @@ class Adapter(BaseForecaster):
     def _fit(self, y: pd.DataFrame, X: pd.DataFrame | None, fh: Any) -> Adapter:
         self._cur_y, self._cur_X = y, X
         forecaster = self._forecaster(y.shape[1])
+        check_no_dates(y.index.get_level_values(-1), getattr(forecaster, "freq", None))
         forecaster.set_params(
             target=y.columns.tolist(),
             known_ahead=None if X is None else exog_names(X, y),
@@ -155,6 +156,17 @@ class Adapter(BaseForecaster):
         return int(steps_between(*ends, self.forecaster_.freq_, zone and str(zone))[0])
 
 
+def check_no_dates(times: pd.Index, freq: Any) -> None:
+    """Refuse dates in digits, which sktime counts one by one."""
+    counted = isinstance(freq, int | np.integer)
+    if not counted and pd.api.types.is_integer_dtype(times.dtype) and are_dates(times):
+        raise ValueError(
+            f"sktime counts whole numbers one by one, and the times {times.min()} to {times.max()} "
+            "can be dates. Give dates as a PeriodIndex or a DatetimeIndex; if the times count "
+            "steps, give freq=1"
+        )
+
+
 def instances(y: pd.DataFrame) -> tuple[np.ndarray, pd.Index | None, list[str]]:
     """Return the series of sktime data, told apart by the levels of the index before the last.
 
@@ -200,7 +212,7 @@ def future_long(X: pd.DataFrame, y: pd.DataFrame) -> pd.DataFrame:
 
 def exog_names(X: pd.DataFrame, y: pd.DataFrame) -> list:
     """Return names of the columns of X beside those of y; sktime lets both have the same."""
-    return [f"X[{name!r}]" if name in y.columns else name for name in X.columns]
+    return [f"X[{quote(name)}]" if name in y.columns else name for name in X.columns]
 
 
 def rows_at(frame: pd.DataFrame, y: pd.DataFrame, times: pd.Index) -> pd.DataFrame:
@@ -212,7 +224,7 @@ def rows_at(frame: pd.DataFrame, y: pd.DataFrame, times: pd.Index) -> pd.DataFra
         name, time = wanted[int(np.argmax(places < 0))]
         raise ValueError(
             f"fh must name times of the data or steps after them; there is none at {time} of the "
-            f"series {name!r}"
+            f"series {quote(name)}"
         )
     rows = frame.iloc[places].drop(columns=[ID, TIME])
     if labels is None:
