@@ -18,7 +18,7 @@ ARROWS = {
     "data": set(),
     "layers": {"kernels"},
     "interpret": {"layers", "kernels"},
-    "plotting": {"interpret"},
+    "plotting": {"data", "interpret"},
     # plot() of every forecaster draws what plotting.plot_forecasts draws of its frames.
     "contract": {"data", "models", "plotting"},
     "prior": {"contract", "layers"},

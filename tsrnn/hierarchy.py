@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from tsrnn.contract import Forecaster, check_levels, choice, level_name
+from tsrnn.contract import Forecaster, check_levels, choice, level_name, quote
 
 __all__ = ["reconcile"]
 
@@ -218,7 +218,7 @@ def _read_hierarchy(
     except TypeError as error:
         raise TypeError(
             f"column {time_col!r} must have times of one type, which can be sorted; got "
-            f"{stamps.iloc[0]!r} among others. Convert them with pandas.to_datetime"
+            f"{quote(stamps.iloc[0])} among others. Convert them with pandas.to_datetime"
         ) from error
     lowest = np.empty((len(counts), n_times))
     lowest[series, time] = y

@@ -50,7 +50,7 @@ from tsrnn.contract import (
     warn_user,
     with_shared_arguments,
 )
-from tsrnn.data import Panel, steps_between
+from tsrnn.data import Panel, quote, steps_between
 
 # Date and time on a page of statsmodels or arch.
 _WHEN = re.compile(
@@ -347,7 +347,7 @@ class UnitForecaster(Classical[RowsState]):
         if unit is not None:
             i = units.get_indexer_for(pd.Index([unit]))[0] if isinstance(unit, Hashable) else -1
         if i < 0:
-            raise KeyError(f"unit must be one of {listed(units)}; got {unit!r}")
+            raise KeyError(f"unit must be one of {listed(units)}; got {quote(unit)}")
         title = f"{type(self).__name__} of {fitted.names(units[[i]])}"
         return BaselineSummary(title, fitted.page(int(i), self.state_))
 

@@ -21,7 +21,7 @@ from tsrnn.contract import (
     refuse,
     target_scales,
 )
-from tsrnn.data import Layout, Panel
+from tsrnn.data import Layout, Panel, quote
 
 NAMES_SHOWN = 3
 
@@ -202,6 +202,6 @@ def series_named(layout: Layout, ids: Iterable[Any]) -> str:
 
 def listed(labels: Iterable[Any]) -> str:
     """Names of the first few of some labels, quoted."""
-    names = [repr(label) for label in labels]
+    names = [quote(label) for label in labels]
     shown = ", ".join(names[:NAMES_SHOWN])
     return shown if len(names) <= NAMES_SHOWN else f"first {shown}"

@@ -16,7 +16,7 @@ import pandas as pd
 
 from tsrnn.batch._request import Request, with_numbers
 from tsrnn.batch._rows import FileRows, FrameRows, Given
-from tsrnn.data import CsvFormat, DataFiles, read_panel
+from tsrnn.data import CsvFormat, DataFiles, quote, read_panel
 
 __all__ = ["Partition", "Source", "common_freq", "find_files", "open_future", "open_source"]
 
@@ -98,8 +98,9 @@ def open_future(X_future: Any, opened: Source, request: Request) -> tuple[Any, S
         fingerprint, texts = {"frame": _frame_digest(rows.frame)}, ()
     if opened.ids and not any(name in rows for name in opened.ids):
         raise ValueError(
-            f"X_future must hold the series of the source; its ids are such as {rows.ids[0]!r}, "
-            f"those of the source such as {opened.ids[0]!r}. Make them the same, types included"
+            f"X_future must hold the series of the source; its ids are such as "
+            f"{quote(rows.ids[0])}, those of the source such as {quote(opened.ids[0])}. Make them "
+            f"the same, types included"
         )
     fingerprint = opened.fingerprint | {"X_future": fingerprint}
     return rows, opened._replace(fingerprint=fingerprint, future_texts=texts)
@@ -171,7 +172,7 @@ def _of_frames(frames: Iterator[Any], request: Request) -> Source:
             for name in ids or []:
                 if seen.setdefault(name, number) != number:
                     raise ValueError(
-                        f"the iterator must give each series whole; {name!r} is in frame "
+                        f"the iterator must give each series whole; {quote(name)} is in frame "
                         f"{seen[name]} and in frame {number}. Join its rows"
                     )
             yield Partition(number, Given(frame), ids, _frame_digest(frame))

@@ -26,7 +26,7 @@ from tsrnn.contract import (
     verbosity,
     warn_user,
 )
-from tsrnn.data import read_series, tell_apart, write_stamps
+from tsrnn.data import quote, read_series, tell_apart, write_stamps
 from tsrnn.evaluation._forecasts import list_names
 from tsrnn.evaluation._models import (
     known_ahead,
@@ -490,7 +490,7 @@ def _set_aside(
         first = rows[0]
         whose = "" if first["model"] is None else f", by {first['model']}"
         warn_user(
-            f"{len(names)} series set aside: {list_names(map(repr, names))}. The reason for the "
+            f"{len(names)} series set aside: {list_names(map(quote, names))}. The reason for the "
             f"first{whose}: {first['error'].removesuffix('.')}. The others go on; see "
             "attrs['backtest']['set_aside'] of the frame"
         )

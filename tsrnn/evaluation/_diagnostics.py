@@ -16,7 +16,7 @@ from statsmodels.tools.sm_exceptions import SingularMatrixWarning
 from statsmodels.tsa.stattools import acf
 
 from tsrnn.contract import Forecaster, positive_integer
-from tsrnn.data import check_continues, read_panel, write_stamps
+from tsrnn.data import check_continues, quote, read_panel, write_stamps
 from tsrnn.evaluation._comparison import format_p_value
 from tsrnn.evaluation._forecasts import KEYS, model_columns
 from tsrnn.evaluation._models import read_forecasts, suffixes
@@ -278,9 +278,9 @@ def _one_step(model: Forecaster, df: Any) -> pd.DataFrame:
     n = int(panel.lengths[0])
     if np.any(panel.lengths != n):
         raise ValueError(
-            f"all series must have as many rows; {panel.ids[0]!r} has {n}, "
-            f"{panel.ids[int(np.argmax(panel.lengths != n))]!r} another number. Cut them to the "
-            "shortest"
+            f"all series must have as many rows; {quote(panel.ids[0])} has {n}, "
+            f"{quote(panel.ids[int(np.argmax(panel.lengths != n))])} another number. Cut them to "
+            "the shortest"
         )
     times, layout = panel.times.reshape(-1, n), panel.layout
     rolling = model.predict_rolling(df, h=1, level=LEVELS).drop(columns="cutoff")

@@ -17,7 +17,7 @@ from tsrnn.contract import (
     unit_index,
     warn_user,
 )
-from tsrnn.data import Panel
+from tsrnn.data import Panel, quote, quoted
 from tsrnn.evaluation._models import named_models, panel_shown, suffixes
 from tsrnn.evaluation._recurrent import GUARANTEE, combine_by_network, prior_place
 
@@ -220,21 +220,22 @@ class FittedCombination(ClassicalModel[CombinedState]):
 
         `there` (k, S, C) are those that are made, `weighted` those that have a weight.
         """
+        labels = unit_index(self.data.layout, ids, multivariate=False)
         nobody = ~(there & weighted).any(0) & weighted.any(0)
-        without = np.flatnonzero(nobody.any(1))
+        without = np.flatnonzero(nobody)
         if len(without):
             warn_user(
-                f"{len(without)} of {len(ids)} series, the first {ids[without[0]]!r}, are forecast "
-                "by no member: their forecasts are NaN; see messages_"
+                f"{len(without)} of {len(labels)} series, the first {quote(labels[without[0]])}, "
+                "are forecast by no member: their forecasts are NaN; see messages_"
             )
         lost = ~there & weighted & ~nobody
-        series = np.flatnonzero(lost.any((0, 2)))
+        series = np.flatnonzero(lost.any(0))
         if len(series):
             names = [list(self.members)[i] for i in counts[lost.any((1, 2))]]
             rest = "the median is of" if self.arguments.combine == "median" else "the weights go to"
             warn_user(
-                f"{len(series)} of {len(ids)} series, the first {ids[series[0]]!r}, are not "
-                f"forecast by {', '.join(map(repr, names))}: {rest} the other members"
+                f"{len(series)} of {len(labels)} series, the first {quote(labels[series[0]])}, are "
+                f"not forecast by {quoted(names)}: {rest} the other members"
             )
 
     def to_file(self, state: CombinedState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

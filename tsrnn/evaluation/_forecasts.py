@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_any_real_numeric_dtype
 
+from tsrnn.data import quote
+
 KEYS = ("unique_id", "ds", "cutoff", "y")
 NAMES_SHOWN = 5
 LARGEST = 1e150  # sums of squares of so large numbers do not leave the range of floats
@@ -143,7 +145,9 @@ def _check_frame(frame: Any) -> None:
     for name in KEYS[:3]:
         lacking = int(frame[name].isna().sum())
         if lacking:
-            raise ValueError(f"column {name!r} must have no missing values; {lacking} rows have")
+            raise ValueError(
+                f"column {quote(name)} must have no missing values; {lacking} rows have"
+            )
 
 
 def model_columns(
@@ -205,14 +209,14 @@ def _read_floats(frame: pd.DataFrame, name: str) -> np.ndarray:
     """Column as floats, NaN where missing."""
     column = frame[name]
     if not is_any_real_numeric_dtype(column):
-        raise TypeError(f"column {name!r} must be numbers; its dtype is {column.dtype}")
+        raise TypeError(f"column {quote(name)} must be numbers; its dtype is {column.dtype}")
     values = column.to_numpy(dtype=float, na_value=np.nan)
     infinite = np.flatnonzero(np.abs(values) > LARGEST)
     if len(infinite):
         raise ValueError(
-            f"column {name!r} must be finite; {len(infinite)} rows are not, or exceed {LARGEST:g} "
-            f"in size, the first {_place_of(frame, infinite[0])}. Set them missing to leave them "
-            "out"
+            f"column {quote(name)} must be finite; {len(infinite)} rows are not, or exceed "
+            f"{LARGEST:g} in size, the first {_place_of(frame, infinite[0])}. Set them missing to "
+            "leave them out"
         )
     return values
 
@@ -240,7 +244,7 @@ def _rank_times(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 def _place_of(frame: pd.DataFrame, i: Any) -> str:
     """Series and times of a row, for a message."""
     row = frame.iloc[int(i)]
-    return f"of series {row['unique_id']!r}, cutoff {row['cutoff']}, ds {row['ds']}"
+    return f"of series {quote(row['unique_id'])}, cutoff {row['cutoff']}, ds {row['ds']}"
 
 
 def _find_windows(
@@ -263,7 +267,8 @@ def _find_windows(
         windows = zip(names, cutoffs, lengths[odd], strict=True)
         raise ValueError(
             f"all windows must have the same number of steps, {steps} as most have; {len(odd)} "
-            f"have not: {list_names(f'{name!r} at {c} ({n} steps)' for name, c, n in windows)}. "
+            f"have not: "
+            f"{list_names(f'{quote(name)} at {c} ({n} steps)' for name, c, n in windows)}. "
             "Leave them out, or keep rows without an actual value with y missing"
         )
     return first, steps

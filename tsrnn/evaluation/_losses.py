@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tsrnn.data import quote
 from tsrnn.evaluation._forecasts import Forecasts
 from tsrnn.evaluation._scale import Scale
 
@@ -57,7 +58,7 @@ def check_variances(forecasts: Forecasts) -> None:
             w, step = bad[0]
             raise ValueError(
                 f"forecasts of a variance must be positive; {len(bad)} of {name} are not, the "
-                f"first of series {forecasts.ids[forecasts.series[w]]!r}, cutoff "
+                f"first of series {quote(forecasts.ids[forecasts.series[w]])}, cutoff "
                 f"{forecasts.cutoffs[w]}, step {step + 1}: {point[w, step]:g}"
             )
     negative = int((forecasts.y < 0).sum())

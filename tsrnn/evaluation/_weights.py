@@ -20,7 +20,7 @@ from tsrnn.contract import (
     unit_index,
     warn_user,
 )
-from tsrnn.data import Panel
+from tsrnn.data import Panel, quote
 from tsrnn.evaluation._models import fit_member, panel_shown
 from tsrnn.evaluation._recurrent import NETWORK
 from tsrnn.evaluation._windows import make_plan
@@ -125,8 +125,9 @@ class RollingErrors(NamedTuple):
                 blank.append(i)
         if blank:
             warn_user(
-                f"{len(blank)} of {len(labels)} series, the first {labels[blank[0]]!r}, have no "
-                "row of the validation windows that the members forecast: their weights are equal"
+                f"{len(blank)} of {len(labels)} series, the first {quote(labels[blank[0]])}, have "
+                "no row of the validation windows that the members forecast: their weights are "
+                "equal"
             )
         return weights
 
@@ -237,9 +238,10 @@ def criterion_weights(members: Mapping[str, Forecaster], panel: Panel) -> np.nda
         most = names[int(np.nanargmax(n_obs[:, i]))]
         raise ValueError(
             f"weights={AICC!r} needs likelihoods of the same observations; in "
-            f"{len(np.unique(differ[:, 1]))} of {len(labels)} series, the first {labels[i]!r}, "
-            f"that of {most!r} is of {highest[i]:.0f} rows and that of {names[other]!r} of "
-            f"{n_obs[other, i]:.0f}: one of differences is of other data. {advice}"
+            f"{len(np.unique(differ[:, 1]))} of {len(labels)} series, the first "
+            f"{quote(labels[i])}, that of {most!r} is of {highest[i]:.0f} rows and that of "
+            f"{names[other]!r} of {n_obs[other, i]:.0f}: one of differences is of other data. "
+            f"{advice}"
         )
     return akaike_weights(np.array(criteria).T).T
 

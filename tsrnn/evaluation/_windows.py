@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from tsrnn.data import Panel, panel_frame
+from tsrnn.data import Panel, panel_frame, quote
 from tsrnn.evaluation._losses import ENOUGH
 
 
@@ -148,6 +148,6 @@ def series_names(panel: Panel) -> pd.Index:
     if not names.is_unique:
         raise ValueError(
             f"series and targets must have different names as text; several are "
-            f"{names[names.duplicated()][0]!r}. Rename columns or ids"
+            f"{quote(names[names.duplicated()][0])}. Rename columns or ids"
         )
     return names

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from tsrnn.contract import level_name
-from tsrnn.data import Panel
+from tsrnn.data import Panel, quote
 from tsrnn.export._program import Program
 from tsrnn.forecasters import FittedNetworks, RecurrentState
 
@@ -60,7 +60,7 @@ def _compare(
             series, step, _ = np.argwhere(wrong)[0]
             raise RuntimeError(
                 f"the exported program does not forecast {what} as the forecaster does: series "
-                f"{state.ids[series]!r}, step {step + 1}, {ours[wrong][0]:g} for "
+                f"{quote(state.ids[series])}, step {step + 1}, {ours[wrong][0]:g} for "
                 f"{theirs[wrong][0]:g}. Nothing was written"
             )
 

@@ -23,7 +23,7 @@ from tsrnn.contract import (
     record,
     refuse,
 )
-from tsrnn.data import Panel
+from tsrnn.data import Panel, quote
 from tsrnn.forecasters._fitted import FittedNetworks
 from tsrnn.forecasters._state import RecurrentState
 from tsrnn.interpret import WIDTH, two_columns
@@ -143,8 +143,8 @@ class FittedBySeries(FittedModel[StateBySeries]):
         if label not in labels:
             kind = "column" if self.by_column else "series"
             raise ValueError(
-                f"{label!r} is not a {kind} that was fitted to; these are "
-                f"{', '.join(map(repr, labels[:3]))}{', ...' if len(labels) > 3 else ''}"
+                f"{quote(label)} is not a {kind} that was fitted to; these are "
+                f"{', '.join(map(quote, labels[:3]))}{', ...' if len(labels) > 3 else ''}"
             )
         return labels.index(label)
 
@@ -231,7 +231,7 @@ class FittedBySeries(FittedModel[StateBySeries]):
         if self.by_column:
             return np.arange(len(self.members))
         numbers = self.data.ids.get_indexer(panel.ids)
-        unknown = [repr(label) for label in panel.ids[numbers < 0]]
+        unknown = [quote(label) for label in panel.ids[numbers < 0]]
         if unknown:
             raise ValueError(
                 f"per_series=True has a network for each series fitted to; {len(unknown)} are "

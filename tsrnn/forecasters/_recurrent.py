@@ -23,7 +23,7 @@ from tsrnn.contract import (
     choice,
     with_shared_arguments,
 )
-from tsrnn.data import Panel
+from tsrnn.data import Panel, quote
 from tsrnn.forecasters._by_series import (
     FittedBySeries,
     StateBySeries,
@@ -224,7 +224,7 @@ class RecurrentForecaster(Forecaster[Any]):
         filled["horizon"] = filled["horizon"] or usual_horizon(panel)
         parts = panels_of(panel)
         where = [
-            panel.axis.where(i) or f"column {part.target_names[0]!r}: "
+            panel.axis.where(i) or f"column {quote(part.target_names[0])}: "
             for i, part in enumerate(parts)
         ]
         described = descriptions_of(arguments, data)
@@ -450,8 +450,8 @@ class RecurrentForecaster(Forecaster[Any]):
             first = self.fitted_.labels[0]
             raise ValueError(
                 "fitted with per_series=True, a forecaster has networks, settings and errors by "
-                f"series. Ask that of one of them, such as for_series({first!r}); summary() has "
-                "a table of all"
+                f"series. Ask that of one of them, such as for_series({quote(first)}); summary() "
+                "has a table of all"
             )
         return self.fitted_
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tsrnn.contract import number
-from tsrnn.data import Panel, Scaler
+from tsrnn.data import Panel, Scaler, quote
 
 Values = TypeVar("Values", np.ndarray, Tensor)
 
@@ -265,8 +265,8 @@ def standardise(panel: Panel, scaling: Scaling) -> np.ndarray:
         far = np.flatnonzero(np.abs(rows[:, j]) > FARTHEST)
         if len(far):
             raise ValueError(
-                f"values of the column {name!r} must lie within {FARTHEST:g} times the scale of "
-                f"the data fitted to; farther are {panel.axis.describe(far)}. Replace these "
+                f"values of the column {quote(name)} must lie within {FARTHEST:g} times the scale "
+                f"of the data fitted to; farther are {panel.axis.describe(far)}. Replace these "
                 "values, or fit to data with values of their size"
             )
     return rows
@@ -399,7 +399,7 @@ def check_positive(panel: Panel) -> None:
     rows = np.flatnonzero((panel.values <= 0).any(1))
     if len(rows):
         series = np.searchsorted(panel.indptr, rows[0], side="right") - 1
-        of = "" if panel.layout.id_col is None else f" of series {panel.ids[series]!r}"
+        of = "" if panel.layout.id_col is None else f" of series {quote(panel.ids[series])}"
         raise ValueError(
             f"use_boxcox needs positive targets; {len(rows)} rows are not, the first{of} with "
             f"{panel.values[rows[0]].min():g}. Leave use_boxcox out, or add a constant to the data"

@@ -17,7 +17,7 @@ from tsrnn.contract import (
     verbosity,
     warn_user,
 )
-from tsrnn.data import Panel
+from tsrnn.data import Panel, quote
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._scaling import boxcox_lambda
 from tsrnn.layers import AGGREGATIONS, LayerChoice, with_engine
@@ -285,8 +285,8 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
         short = np.flatnonzero(lengths < needed)
         warn_user(
             f"{len(short)} of {len(lengths)} series have fewer than the {needed} rows that it "
-            f"takes to train and to validate, the first is {panel.ids[short[0]]!r}: they train "
-            "only, and their intervals come from the other series' errors"
+            f"takes to train and to validate, the first is {quote(panel.ids[short[0]])}: they "
+            "train only, and their intervals come from the other series' errors"
         )
     # A window of at most half the training rows leaves as many rows to forecast from.
     half = max(2, (int(lengths[lengths >= needed].min()) - val_size) // 2)
@@ -358,8 +358,8 @@ def _check_lengths(panel: Panel, horizon: int) -> None:
         name = panel.ids[int(np.argmin(lengths))]
         raise ValueError(
             f"every series needs at least {FEWEST_ROWS} rows; {(lengths < FEWEST_ROWS).sum()} of "
-            f"{len(lengths)} have fewer, the series {name!r} has {shortest}. Give more rows, or "
-            "drop these series"
+            f"{len(lengths)} have fewer, the series {quote(name)} has {shortest}. Give more rows, "
+            "or drop these series"
         )
 
 
@@ -367,4 +367,4 @@ def _longest(panel: Panel) -> str:
     """Name of the longest series in a message."""
     if panel.layout.id_col is None:
         return "this series"
-    return f"the longest, {panel.ids[int(np.argmax(panel.lengths))]!r},"
+    return f"the longest, {quote(panel.ids[int(np.argmax(panel.lengths))])},"

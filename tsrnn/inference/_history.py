@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tsrnn.contract import quote
+
 # Relative singular value below which columns count as collinear: the rounding of float64 data.
 RANK_TOLERANCE = 1e-10
 LEAST_TRAINING = 20  # samples that a nuisance is fitted to, at least
@@ -44,7 +46,7 @@ def read_columns(
             pd.api.types.is_numeric_dtype(values_of) and not np.iscomplexobj(values_of.to_numpy())
         ):
             raise TypeError(
-                f"column {column!r} of {role} must be of numbers; got dtype {values_of.dtype}"
+                f"column {quote(column)} of {role} must be of numbers; got dtype {values_of.dtype}"
             )
     frame = frame.astype(float)
     check_known(role, frame)

@@ -24,6 +24,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from tsrnn.data import quote
 from tsrnn.layers import ParaRNN
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class AsRNN:
         check_is_fitted(self, "fitted_")
         number = self._unit_number(unit)  # type: ignore[attr-defined]
         if not self.fitted_.estimates.fitted[number]:
-            raise ValueError(f"unit {self.units_[number]!r} has no parameters")  # type: ignore[attr-defined]
+            raise ValueError(f"unit {quote(self.units_[number])} has no parameters")  # type: ignore[attr-defined]
         return self.fitted_.family.recursion(*self.fitted_.unit(number))
 
 

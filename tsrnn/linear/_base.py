@@ -20,7 +20,7 @@ from tsrnn.contract import (
     unit_index,
     with_shared_arguments,
 )
-from tsrnn.data import Panel
+from tsrnn.data import Panel, quote
 from tsrnn.linear._as_rnn import AsRNN
 from tsrnn.linear._diagnostics import InSample
 from tsrnn.linear._estimates import Estimates
@@ -436,14 +436,15 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
             return 0
         example = units[:1].tolist()[0]
         if unit is None:
-            raise ValueError(f"name one of {len(units)} units, such as unit={example!r}")
+            raise ValueError(f"name one of {len(units)} units, such as unit={quote(example)}")
         # A label of other parts than the index has levels would raise, or find the first level.
         parts, number = len(unit) if isinstance(unit, tuple) else 1, -1
         if isinstance(unit, Hashable) and parts == units.nlevels:
             number = units.get_indexer(pd.Index([unit]))[0]
         if number < 0:
             raise ValueError(
-                f"unit must be one of the {len(units)} fitted, such as {example!r}; got {unit!r}"
+                f"unit must be one of the {len(units)} fitted, such as {quote(example)}; got "
+                f"{quote(unit)}"
             )
         return int(number)
 

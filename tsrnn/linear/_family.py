@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from tsrnn.contract import SeriesArrays, unit_index, with_intervals
-from tsrnn.data import Panel
+from tsrnn.data import Panel, quote
 from tsrnn.layers import ParaRNN
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion
 from tsrnn.linear._estimates import Estimates
@@ -29,7 +29,7 @@ def all_given(
         if refused and given is not None:
             unit, reason = next(iter(refused.items()))
             label = unit_index(panel.layout, panel.ids, multivariate=False)[unit]
-            raise ValueError(f"{label!r} cannot be filtered: {reason}")
+            raise ValueError(f"{quote(label)} cannot be filtered: {reason}")
         yield sample, refused
 
 

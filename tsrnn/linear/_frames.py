@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tsrnn.data import Layout, Panel, write_frame
+from tsrnn.data import Layout, Panel, quote, write_frame
 
 
 def by_unit(index: pd.Index, names: Sequence[str], values: np.ndarray) -> pd.DataFrame:
@@ -43,7 +43,9 @@ def given_params(params: Any, index: pd.Index, names: Sequence[str]) -> np.ndarr
         _check_names(params.columns, names)
         absent = index.difference(params.index)
         if len(absent):
-            raise ValueError(f"params must have a row for every unit; missing is {absent[0]!r}")
+            raise ValueError(
+                f"params must have a row for every unit; missing is {quote(absent[0])}"
+            )
         values = _float_array(params.loc[index, list(names)])
     elif isinstance(params, pd.Series | Mapping):
         _check_names(params.keys(), names)

@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.stats import chi2
 
 from tsrnn.contract import real_array, warn_user
-from tsrnn.data import Panel
+from tsrnn.data import Panel, quote
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._inference import ChiSquareTest
 
@@ -116,7 +116,7 @@ def check_same_data(
     for name in our_data.keys() & their_data.keys():
         if our_data[name] != their_data[name]:
             raise ValueError(
-                f"both models must be fitted to the same values; exogenous column {name!r} "
+                f"both models must be fitted to the same values; exogenous column {quote(name)} "
                 "differs. Fit both to one frame"
             )
 
@@ -128,7 +128,7 @@ def check_same_sample(units: pd.Index, ours: Estimates, theirs: Estimates) -> No
         i = differ[0]
         raise ValueError(
             f"both likelihoods must be of the same observations; in {len(differ)} of {len(units)} "
-            f"units, first {units[i]!r}, the one has {ours.n_obs[i]} and the other "
+            f"units, first {quote(units[i])}, the one has {ours.n_obs[i]} and the other "
             f"{theirs.n_obs[i]}. Fit both to the same rows (lags and differences drop the first "
             "ones)"
         )
@@ -174,8 +174,8 @@ def limited(
     if len(negative):
         i = negative[0]
         text = (
-            f"the likelihood ratio of unit {units[i]!r} is {statistic[i]:.4g}, below zero: the "
-            "larger model's optimum is a local one, or its likelihood is of another start (a "
+            f"the likelihood ratio of unit {quote(units[i])} is {statistic[i]:.4g}, below zero: "
+            "the larger model's optimum is a local one, or its likelihood is of another start (a "
             "presample variance that follows the mean). Fit it with a larger n_starts"
         )
         if len(negative) == np.isfinite(statistic).sum():

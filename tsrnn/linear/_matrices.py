@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import VARIANCES_OF, check_fits, choice, positive_integer, seed_of
-from tsrnn.data import Panel
+from tsrnn.data import Panel, quoted
 from tsrnn.linear._arguments import burn_of
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._family import Ahead, Arrays, Family, Units, normal_forecasts
@@ -279,7 +279,7 @@ class MatrixForecaster(LinearForecaster):
         paths = self._family_of_matrices.paths(panel, self.fitted_.units_of(panel.ids))
         if not paths:
             raise ValueError(
-                f"none of the series {list(panel.ids)} could be fitted, so that there is no "
+                f"none of the series {quoted(panel.ids)} could be fitted, so that there is no "
                 "matrix of theirs; messages_ says why"
             )
         ids = panel.ids[list(paths)].repeat([len(path.errors) for path in paths.values()])
@@ -290,7 +290,7 @@ class MatrixForecaster(LinearForecaster):
         if not len(matrices):
             raise ValueError(
                 f"{name}s need rows beyond those that lags of the mean take; the series "
-                f"{list(panel.ids)} have none. Give longer series"
+                f"{quoted(panel.ids)} have none. Give longer series"
             )
         return self._tidy(ids, times, matrices, name)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from tsrnn.data import Panel
+from tsrnn.data import Panel, quote
 
 _COLLINEAR = 1e-10  # eigenvalue of a correlation matrix that counts as zero
 _TAKES_PART = 1e-2  # weight in its eigenvector, by the largest, of a variable that is named
@@ -24,7 +24,7 @@ def check_long_enough(panel: Panel, series: np.ndarray, least: int) -> None:
     if len(short):
         raise ValueError(
             f"lags of the mean need at least {least} rows of each series; series "
-            f"{panel.ids.tolist()[short[0]]!r} has {panel.lengths[short[0]]}"
+            f"{quote(panel.ids.tolist()[short[0]])} has {panel.lengths[short[0]]}"
         )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_any_real_numeric_dtype
 
+from tsrnn.data import quote, quoted
 from tsrnn.plotting._style import (
     GREY,
     INK,
@@ -123,7 +124,7 @@ def _select_series(frame: pd.DataFrame, ids: pd.Series | pd.Index, series: Any) 
     rows = frame[ids == series]
     if rows.empty:
         raise ValueError(
-            f"there is no series {series!r}; the first ones are {list(ids.unique()[:5])}."
+            f"there is no series {quote(series)}; the first ones are {quoted(ids.unique()[:5])}."
         )
     return rows
 

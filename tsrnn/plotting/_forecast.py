@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from tsrnn.data import quote
 from tsrnn.plotting._style import (
     GREY,
     INK,
@@ -321,7 +322,7 @@ def _find_series(forecast: Any, names: _Names) -> Any:
     if names.series is None and len(ids) == 1:
         return ids[0]
     if not isinstance(names.series, Hashable) or names.series is None or names.series not in ids:
-        came = "none was given" if names.series is None else f"got {names.series!r}"
+        came = "none was given" if names.series is None else f"got {quote(names.series)}"
         raise ValueError(
             f"`series` must be one of the {len(ids)} series of the forecast "
             f"({_listed(ids)}); {came}."
@@ -342,7 +343,7 @@ def _table_of_series(frame: Any, what: str, names: _Names) -> pd.DataFrame:
     if names.series is not None and names.id_col in frame.columns:
         rows = frame[names.id_col] == names.series
         if not rows.any():
-            raise ValueError(f"`{what}` has no rows of the series {names.series!r}.")
+            raise ValueError(f"`{what}` has no rows of the series {quote(names.series)}.")
         frame = frame[rows].drop(columns=names.id_col)
     return frame.drop(columns="cutoff", errors="ignore").set_index(names.time_col)
 
@@ -353,7 +354,7 @@ def _point_column(table: pd.DataFrame, names: _Names) -> Any:
         return points[0]
     is_label = isinstance(names.column, Hashable) and names.column is not pd.NA
     if not is_label or names.column not in points:
-        came = "none was given" if names.column is None else f"got {names.column!r}"
+        came = "none was given" if names.column is None else f"got {quote(names.column)}"
         raise ValueError(
             f"`column` must be one of the forecast's columns ({_listed(points)}); {came}."
         )
@@ -382,8 +383,8 @@ def _bands(table: pd.DataFrame, column: str) -> dict[float, tuple[pd.Series, pd.
     halves = [level for level, sides in bounds.items() if len(sides) == 1]
     if halves:
         raise ValueError(
-            f"an interval needs both bounds, -lo- and -hi-; the forecast of {column!r} has only "
-            f"one at the levels {[f'{level:g}' for level in halves]}."
+            f"an interval needs both bounds, -lo- and -hi-; the forecast of {quote(column)} has "
+            f"only one at the levels {[f'{level:g}' for level in halves]}."
         )
     return {level: (sides["lo"], sides["hi"]) for level, sides in bounds.items()}
 
@@ -399,7 +400,7 @@ def _values(frame: Any, what: str, column: str, names: _Names) -> pd.Series:
     if len(table.columns) == 1:
         return table.iloc[:, 0]
     raise ValueError(
-        f"`{what}` must have the column {column!r} or {names.target_col!r}; "
+        f"`{what}` must have the column {quote(column)} or {names.target_col!r}; "
         f"it has {_listed(table.columns)}."
     )
 

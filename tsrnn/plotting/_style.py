@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from tsrnn.data import quote
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -94,7 +96,7 @@ def place_on_axis(ax: Axes, index: pd.Index) -> np.ndarray:
         if len(index) and not pd.api.types.is_numeric_dtype(index.dtype):
             raise TypeError(
                 f"times to draw must be timestamps, periods or numbers; got dtype {index.dtype}, "
-                f"such as {index[0]!r}. Convert them by pd.to_datetime"
+                f"such as {quote(index[0])}. Convert them by pd.to_datetime"
             )
         ax.set_xlabel(str(index.name) if index.name is not None else "Time step")
         return index.to_numpy(dtype=float)

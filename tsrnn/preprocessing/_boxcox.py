@@ -9,6 +9,7 @@ import pandas as pd
 from scipy.optimize import minimize_scalar
 
 from tsrnn.contract import choice, number
+from tsrnn.data import quote
 from tsrnn.preprocessing._series import Series
 
 
@@ -75,7 +76,8 @@ def boxcox_lambda(
         bad = int(lowest.argmin())
         raise ValueError(
             f"a Box-Cox transformation needs positive values; the lowest of "
-            f"{series.labels[bad]!r} is {lowest[bad]:g}. Add a constant, or leave the series out"
+            f"{quote(series.labels[bad])} is {lowest[bad]:g}. Add a constant, or leave the series "
+            f"out"
         )
     rows = max(2, series.period(period))
     powers = [_power(y[np.isfinite(y)], rows, method, (low, high)) for y in series.values]

@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.sparse import csr_array
 
 from tsrnn.contract import choice
-from tsrnn.data import write_frame
+from tsrnn.data import quote, write_frame
 from tsrnn.preprocessing._series import Series, in_range, interpolated
 
 STRONG = 0.64  # strength of a season that is better differenced, by the forecasts of the M3 data
@@ -322,13 +322,13 @@ def _check_rows(series: Series, period: int, positive: bool) -> None:
         bad = int(counts.argmin())
         raise ValueError(
             f"a season of {period} rows needs at least {2 * period} rows; "
-            f"{series.labels[bad]!r} has {counts[bad]}. Give more rows, or a shorter period"
+            f"{quote(series.labels[bad])} has {counts[bad]}. Give more rows, or a shorter period"
         )
     low = np.nanmin(series.values, 1)
     if positive and low.min() <= 0:
         bad = int(low.argmin())
         raise ValueError(
-            f"model='mul' needs positive values; the lowest of {series.labels[bad]!r} is "
+            f"model='mul' needs positive values; the lowest of {quote(series.labels[bad])} is "
             f"{low[bad]:g}. Take model='add'"
         )
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.contract import last_step, positive_integer
-from tsrnn.data import panel_frame, read_panel
+from tsrnn.data import panel_frame, quote, read_panel
 from tsrnn.evaluation import backtest, compare
 from tsrnn.tuning._space import suggest, whole_space
 
@@ -124,7 +124,7 @@ def _check_whole(part: pd.DataFrame) -> None:
     if len(lost):
         failures = part.attrs["backtest"]["failures"]
         reason = failures[0]["error"] if failures else "no forecast"
-        raise RuntimeError(f"{len(lost)} series have no forecast, first {lost[0]!r}: {reason}")
+        raise RuntimeError(f"{len(lost)} series have no forecast, first {quote(lost[0])}: {reason}")
 
 
 def _measured(parts: list[pd.DataFrame], metric: Any) -> float:

@@ -11,6 +11,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from tsrnn.contract import check_fits, positive_integer, real_array, seed_of
+from tsrnn.data import quote
 from tsrnn.linear._base import MeanForecaster
 from tsrnn.linear._frames import by_parameter, given_params
 from tsrnn.linear._inference import one_level
@@ -234,7 +235,8 @@ def check_admissible(spec: Specification, params: np.ndarray, units: pd.Index) -
         raise ValueError(
             "params must have sigma2 > 0, roots of the MA not inside the unit circle and, for "
             "the exact likelihood, those of the AR outside it; those of "
-            f"{units[bad]!r}, {dict(zip(spec.names, params[bad].tolist(), strict=True))}, do not"
+            f"{quote(units[bad])}, {dict(zip(spec.names, params[bad].tolist(), strict=True))}, do "
+            f"not"
         )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tsrnn.contract import SeriesArrays
-from tsrnn.data import Panel
+from tsrnn.data import Panel, quote
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._mean import Mean, Regression, regression
 from tsrnn.linear._multivariate import collinear, scaled_to_unit_diagonal, series_of, too_few
@@ -36,7 +36,7 @@ def sample_of(
         units, design, refused = design_of(spec.step.mean, series, parts.beta)
         if refused:
             i, reason = next(iter(refused.items()))
-            raise ValueError(f"series {panel.ids.tolist()[i]!r}: {reason}")
+            raise ValueError(f"series {quote(panel.ids.tolist()[i])}: {reason}")
         check_admissible(parts)
         first = np.concatenate([parts.coefficients, parts.variance], 2)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -188,7 +188,7 @@ def _refusals(spec: Specification, design: Design, equations: Equations) -> dict
         bad = np.flatnonzero(~units.fitted)
         if len(bad):
             why = (*units.messages[bad[0]], "no admissible parameters were found")[0]
-            lost[i] = f"column {spec.targets[bad[0]]!r}: {why}."
+            lost[i] = f"column {quote(spec.targets[bad[0]])}: {why}."
         elif rows <= n:
             lost[i] = f"{n} variables need more than {n} rows after lags; got {rows}."
         else:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tsrnn.data import quote
 from tsrnn.linear._matrices import Forecast, Path
 from tsrnn.linear._mean import accumulated, residuals
 from tsrnn.linear._mean import paths as mean_paths
@@ -155,7 +156,7 @@ def draw_dcc(
     if not np.isfinite(start).all():
         raise ValueError(
             "to simulate, the persistence of every variance must be below one; that of "
-            f"{spec.targets[int(np.flatnonzero(~np.isfinite(start))[0]) % n]!r} is not"
+            f"{quote(spec.targets[int(np.flatnonzero(~np.isfinite(start))[0]) % n])} is not"
         )
     state = VarianceState(initial_state(model, variance, Past(start)), np.empty((s * n, 0)))
     by_unit = z.swapaxes(1, 2).reshape(s * n, steps, 1)

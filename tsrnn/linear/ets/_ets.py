@@ -22,7 +22,7 @@ from tsrnn.contract import (
     with_intervals,
     with_shared_arguments,
 )
-from tsrnn.data import Panel
+from tsrnn.data import Panel, quote
 from tsrnn.linear._as_rnn import Recursion as LinearRecursion
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._family import Ahead, Arrays, CannotFitError, Family, Units, all_given
@@ -361,8 +361,8 @@ class ETSFamily(Family):
             bad = int((values <= 0).any(1).argmax())
             label = unit_index(panel.layout, panel.ids, multivariate=False)[numbers[bad]]
             raise ValueError(
-                f"{model.title} of {label!r} needs positive values; the lowest of these rows is "
-                f"{np.nanmin(values[bad]):g}. Fit a model with additive components to the series"
+                f"{model.title} of {quote(label)} needs positive values; the lowest of these rows "
+                f"is {np.nanmin(values[bad]):g}. Fit a model with additive components to the series"
             )
         return values
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.contract import unit_index
-from tsrnn.data import read_panel
+from tsrnn.data import quote, read_panel
 
 INTERVAL, VARIATION = 1.32, 0.49  # where SBA becomes better than Croston's method, in theory
 
@@ -76,8 +76,8 @@ def demand_classes(
         series = int(np.searchsorted(panel.indptr, row, side="right")) - 1
         label = index[series * values.shape[1] + column]
         raise ValueError(
-            f"demand must not be negative; that of {label!r} has {values[row, column]:g}. Take "
-            "returns out of the series"
+            f"demand must not be negative; that of {quote(label)} has {values[row, column]:g}. "
+            "Take returns out of the series"
         )
     rows = np.add.reduceat(np.isfinite(values), begin, dtype=float).ravel()
     count = np.add.reduceat(values > 0, begin, dtype=float).ravel()

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from tsrnn.contract import SeriesArrays
-from tsrnn.data import Panel
+from tsrnn.data import Panel, quote
 from tsrnn.linear.varma._specification import Coefficients, Shape
 
 # Eigenvalue of a correlation matrix, or of one of regressors, that counts as zero.
@@ -198,7 +198,7 @@ def _refusal(shape: Shape, y: np.ndarray, design: np.ndarray, targets: list[str]
         values = y[seen[:, i], i]
         if len(values) < 2 or np.ptp(values) == 0:
             what = "does not vary" if len(values) else "has no value"
-            return f"the target {name!r} {what}. Leave it out."
+            return f"the target {quote(name)} {what}. Leave it out."
     if not shape.exact and not seen.all():
         return (
             f"the conditional likelihood needs every value; {int((~seen).sum())} are missing. "
@@ -235,12 +235,12 @@ def collinear_targets(spread: np.ndarray, targets: list[str]) -> dict[int, str]:
         if exact[unit].any():
             name = targets[int(exact[unit].argmax())]
             reasons[int(unit)] = (
-                f"the target {name!r} is a function of the past without error. Leave it out."
+                f"the target {quote(name)} is a function of the past without error. Leave it out."
             )
             continue
         involved = np.flatnonzero(np.abs(vectors[unit, :, 0]) > _INVOLVED)
         reasons[int(unit)] = (
-            f"the targets {', '.join(repr(targets[i]) for i in involved)} are perfectly collinear "
+            f"the targets {', '.join(quote(targets[i]) for i in involved)} are perfectly collinear "
             "given the past: one of them is a combination of the others. Leave one out."
         )
     return reasons

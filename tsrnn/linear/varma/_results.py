@@ -17,6 +17,7 @@ from tsrnn.contract import (
     positive_integer,
     seed_of,
 )
+from tsrnn.data import quote
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._frames import given_params, tidy
 from tsrnn.linear._multivariate import draws_frame
@@ -171,7 +172,7 @@ class VARMAResults(LinearForecaster):
         if (radius >= 1).any():
             raise ValueError(
                 "to start from its stationary state, the autoregression must have inverse roots "
-                f"below one in modulus; that of {self.units_[fitted[radius.argmax()]]!r} has "
+                f"below one in modulus; that of {quote(self.units_[fitted[radius.argmax()]])} has "
                 f"{radius.max():.4g}"
             )
         y = np.full((len(values), n, shape.n), np.nan)

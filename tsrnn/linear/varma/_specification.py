@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tsrnn.contract import choice
+from tsrnn.data import quote
 from tsrnn.linear._arguments import order_of
 
 TRENDS = {"n": (), "c": ("intercept",), "ct": ("intercept", "drift")}
@@ -168,7 +169,7 @@ def shape_of(
     p, q = order_of("order", order, "p lags of y and q of the innovations", least=(0, 0))
     if len(targets) < 2:
         raise ValueError(
-            f"VARMA needs at least two targets; got one, {targets[0]!r}. Take "
+            f"VARMA needs at least two targets; got one, {quote(targets[0])}. Take "
             f"ARMA(order={(p, 0, q)}) for it, or name more targets"
         )
     trend = choice("trend", trend, tuple(TRENDS))

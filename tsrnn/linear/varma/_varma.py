@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tsrnn.contract import Arguments, FittedData, positive_integer, with_shared_arguments
-from tsrnn.data import Panel
+from tsrnn.data import Panel, quote
 from tsrnn.layers import ParaRNN
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._estimates import Estimates
@@ -88,7 +88,7 @@ class VARMAFamily(Family):
         gaps = np.flatnonzero(sample.n_missing)
         if len(gaps) and not self.shape.exact:
             raise ValueError(
-                f"the conditional likelihood needs every value; series {panel.ids[gaps[0]]!r} "
+                f"the conditional likelihood needs every value; series {quote(panel.ids[gaps[0]])} "
                 f"misses {sample.n_missing[gaps[0]]}. Take likelihood='exact', or fill them"
             )
         usable = admissible(self.shape, given, sample.rows)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 
-from tsrnn.data import Panel
+from tsrnn.data import Panel, quote
 from tsrnn.linear._estimates import Derivatives, Estimates
 from tsrnn.linear._family import Arrays, CannotFitError
 from tsrnn.linear._optimise import Evaluate, GiveUp, Optimum, agreement_of, maximise
@@ -72,7 +72,7 @@ def samples(
             yield PreparedSeries(np.array([i]), prepared), {}
     # Refused here, as a Hessian of n^8 / 4 elements is not to be filled with NaN.
     if len(reasons) == panel.n_series:
-        raise ValueError(f"no series could be fitted; {panel.ids.tolist()[0]!r}: {reasons[0]}")
+        raise ValueError(f"no series could be fitted; {quote(panel.ids.tolist()[0])}: {reasons[0]}")
 
 
 def highest_maximum(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tsrnn.data import quote
 from tsrnn.linear._mean import regression
 from tsrnn.linear._multivariate import collinear, too_few
 from tsrnn.linear.vech._specification import Specification
@@ -58,13 +59,13 @@ def prepare(spec: Specification, values: np.ndarray, beta: np.ndarray | None = N
         raise ValueError("values must be finite; there are infinite or missing ones")
     for name, column in zip(spec.targets, values.T, strict=True):
         if len(column) > 1 and np.ptp(column) == 0:
-            raise ValueError(f"{name!r} is constant. Drop it")
+            raise ValueError(f"{quote(name)} is constant. Drop it")
     mean = regression(spec.mean, values, beta)
     errors = mean.residuals
     scale = np.sqrt((errors**2).mean(0))
     if (scale == 0).any():
         raise ValueError(
-            f"the mean leaves no residual of {spec.targets[int(np.argmin(scale))]!r}. Drop it"
+            f"the mean leaves no residual of {quote(spec.targets[int(np.argmin(scale))])}. Drop it"
         )
     errors = errors / scale
     second_moments = errors.T @ errors / len(errors)

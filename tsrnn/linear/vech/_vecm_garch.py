@@ -18,7 +18,7 @@ from tsrnn.contract import (
     positive_integer,
     with_shared_arguments,
 )
-from tsrnn.data import Panel
+from tsrnn.data import Panel, quote
 from tsrnn.layers import ParaRNN
 from tsrnn.linear._arguments import order_of
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
@@ -439,8 +439,8 @@ class VECMGARCH(MatrixForecaster):
         i = self._unit_number(unit)
         if not self.estimates_.fitted[i]:
             raise ValueError(
-                f"unit {self.units_[i]!r} could not be fitted and has no parameters; messages_ "
-                "says why"
+                f"unit {quote(self.units_[i])} could not be fitted and has no parameters; "
+                "messages_ says why"
             )
         return i
 
