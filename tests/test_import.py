@@ -1,6 +1,7 @@
 """What ``import tsrnn`` costs and gives."""
 
 import importlib
+import pkgutil
 import subprocess
 import sys
 from importlib.metadata import version
@@ -160,3 +161,11 @@ def test_version_is_that_of_the_installed_package():
 def test_unknown_attribute_has_the_usual_wording():
     with pytest.raises(AttributeError, match="module 'tsrnn' has no attribute 'nonesuch'"):
         _ = tsrnn.nonesuch
+
+
+@pytest.mark.parametrize("room", ["", *(room for room in ROOMS if room != "sktime")])
+def test_dir_of_a_room_lists_public_names_alone(room):
+    module = importlib.import_module(f"tsrnn.{room}".removesuffix("."))
+    shown = {name for name in dir(module) if not name.startswith("_")}
+    inner = {name for _, name, _ in pkgutil.iter_modules(getattr(module, "__path__", ()))}
+    assert shown - inner == {name for name in module.__all__ if not name.startswith("_")} - inner

@@ -548,3 +548,7 @@ def _error_quantiles(
         # Weibull's definition: a new error exceeds the quantile as often as it should.
         ends[:, :, step] = np.quantile(ahead, [tail, 1 - tail], axis=1, method="weibull")
     return ends[0], ends[1]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

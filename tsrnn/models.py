@@ -97,3 +97,7 @@ def model_class(name: str) -> Any:
     True
     """
     return getattr(import_module(MODELS[name].module), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -76,3 +76,7 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     except DamagedFileError as error:
         place = path if isinstance(path, str | os.PathLike) else "the open file"
         raise DamagedFileError(f"{place} cannot be read: {error}") from error
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
