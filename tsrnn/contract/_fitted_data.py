@@ -24,7 +24,9 @@ from tsrnn.data import (
     cycle_steps,
     future_times,
     quote,
+    quoted,
     read_future,
+    type_advice,
     warn_user,
 )
 
@@ -196,10 +198,13 @@ class FittedData:
             return np.zeros(len(ids), np.int64)
         fitted = self.ids.get_indexer(ids)
         if np.any(fitted < 0):
-            unknown = ", ".join(quote(label) for label in ids[fitted < 0][:NAMES_SHOWN])
+            unknown = ids[fitted < 0]
+            advice = type_advice(unknown, self.ids) or (
+                " Fit to these series, or fit one alone and apply it"
+            )
             raise ValueError(
                 f"{model} has parameters for each series it was fitted to; not among them: "
-                f"{unknown}. Fit to these series, or fit one alone and apply it"
+                f"{quoted(unknown, NAMES_SHOWN)}.{advice}"
             )
         return fitted
 
@@ -425,10 +430,12 @@ def series_numbers(ids: pd.Index, asked: Any, argument: str) -> np.ndarray:
             unknown = [label for label, i in zip(labels, numbers, strict=True) if i < 0]
         more = ", ..." if len(ids) > IDS_SHOWN else ""
         others = f" and {len(unknown) - IDS_SHOWN} more" if len(unknown) > IDS_SHOWN else ""
+        advice = type_advice(unknown if hashable else [], ids)
         raise ValueError(
             f"{argument} must be ids among the {len(ids)} there are, "
             f"{', '.join(map(quote, ids[:IDS_SHOWN]))}{more}; got "
             f"{', '.join(map(quote, unknown[:IDS_SHOWN])) or '[]'}{others}"
+            f"{'.' * bool(advice)}{advice}"
         )
     if len(np.unique(numbers)) < len(numbers):
         repeated = next(label for k, label in enumerate(labels) if label in labels[:k])

@@ -63,6 +63,8 @@ def draw_forecasts(
         state, zeros = forecaster._filter(panel), zero_shares(panel)
         past = panel_frame(replace(panel, layout=layout))
     frame = forecaster._forecast_frame(state, h, levels, X_future, zeros, layout)
+    if isinstance(frame, pd.Series) and frame.name is None:
+        frame = frame.rename(points[0])
     note = ""
     if columns is None and len(chosen) < len(points):
         note = f"{len(chosen)} of {len(points):,} columns; name others by columns="

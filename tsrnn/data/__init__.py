@@ -12,7 +12,7 @@ from tsrnn.data._calendar import (
     cycle_steps,
 )
 from tsrnn.data._csv import CsvFormat, whole_numbers
-from tsrnn.data._faults import quote, quoted, tell_apart, warn_user
+from tsrnn.data._faults import quote, quoted, tell_apart, type_advice, warn_user
 from tsrnn.data._files import DataFiles, check_zones, load_polars
 from tsrnn.data._frames import (
     in_library,
@@ -55,6 +55,7 @@ __all__ = [
     "tell_apart",
     "to_pandas",
     "to_polars",
+    "type_advice",
     "warn_user",
     "whole_numbers",
     "windows",

@@ -46,6 +46,8 @@ CACHED_ROWS = 2**16  # whose numbers stay in the processor's cache
 ROWS_AT_ONCE = 2**20  # whose positions on a grid are found together
 MOST_ROWS, MOST_MISSING = 1_000_000, 100  # rows with missing ones inserted; these a row that came
 FEW = 1000  # rows that show most frequencies not to be monthly
+RESAMPLE = "Resample, or number the rows by an integer index"
+ONE_MODEL_EACH = "Fit one model per frequency, or resample"
 MONTHLY = "YYYY", "YYYYQ", "YYYYMM"  # dates in digits that are months and not days
 
 
@@ -328,7 +330,7 @@ def _no_single_frequency(axis: Axis) -> ValueError:
             )
             return ValueError(
                 f"all series of a panel must have the same frequency; {first}, {second}. "
-                "Fit one model per frequency, or resample."
+                f"{ONE_MODEL_EACH}."
             )
     where = "" if irregular is None else irregular.where(0)
     axis = axis if irregular is None else irregular
@@ -336,12 +338,12 @@ def _no_single_frequency(axis: Axis) -> ValueError:
     shown = [str(pd.Timedelta(int(s), "ns")) if _is_datetime(axis) else str(s) for s in steps[:3]]
     return ValueError(
         f"the frequency cannot be inferred: {where}the steps between timestamps follow no "
-        f"regular frequency ({listed([*shown, *steps[3:]], 3)}). {_way_to_regular(axis)}."
+        f"regular frequency ({listed([*shown, *steps[3:]], 3)}). {_periods(axis) or RESAMPLE}."
     )
 
 
-def _way_to_regular(axis: Axis) -> str:
-    """Advice on rows that follow no frequency."""
+def _periods(axis: Axis) -> str:
+    """Advice on rows that lie as many months apart without a frequency; nothing on others."""
     if _is_datetime(axis):
         days, rows = split_days(axis.distinct[0], axis.tz)[0], axis.distinct[1]
         steps = np.unique(axis.steps(Months(1, "", "start").number(days)[rows]))
@@ -353,7 +355,7 @@ def _way_to_regular(axis: Axis) -> str:
                 whole = "times.astype('int64').astype(str)"
                 times = f"pd.to_datetime({whole}, format={PATTERNS[form]!r})"
             return f"Make periods of {times} by to_period({freq!r})"
-    return "Resample, or number the rows by an integer index"
+    return ""
 
 
 def followed(axis: Axis) -> str:
@@ -411,7 +413,7 @@ def _block_positions(axis: Axis, grid: Grid, fixed: bool) -> np.ndarray:
     offsets, rest = np.divmod(numbers - numbers[first], grid.step)
     off = ~grid.contains(times, axis.tz)[rows] | (rest != 0) | (phases != phases[first])
     if off.any():
-        advice = "" if fixed else followed(axis) or _way_to_regular(axis)
+        advice = "" if fixed else followed(axis) or _periods(axis) or RESAMPLE
         raise ValueError(
             f"timestamps must follow freq={grid.alias!r}; not on it are "
             f"{axis.describe(np.flatnonzero(off))}, and the time of day must not change. "
@@ -422,7 +424,7 @@ def _block_positions(axis: Axis, grid: Grid, fixed: bool) -> np.ndarray:
         i = wrong[0]
         came = np.unique(np.diff(offsets[axis.indptr[i] : axis.indptr[i + 1]]))
         more = f" So it is in {len(wrong) - 1} more series." if len(wrong) > 1 else ""
-        advice = "" if fixed else followed(axis) or "Fit one model per frequency, or resample"
+        advice = "" if fixed else followed(axis) or _periods(axis) or ONE_MODEL_EACH
         raise ValueError(
             f"{axis.where(i)}rows must be one step of freq={grid.alias!r} apart; of its "
             f"{axis.lengths[i]} rows no two are (they are {listed(came, 3)} steps apart). "

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-__all__ = ["listed", "quote", "quoted", "tell_apart", "warn_user"]
+__all__ = ["listed", "quote", "quoted", "tell_apart", "type_advice", "warn_user"]
 
 Label = TypeVar("Label")
 
@@ -104,6 +104,40 @@ def quote(label: object) -> str:
     if type(label).__module__ == "builtins":
         return repr(label)
     return str(label).removesuffix(" 00:00:00")
+
+
+def type_advice(ids: Iterable[Any], known: Iterable[Any]) -> str:
+    """Say that ids differ from known ones in their type alone, with the conversion.
+
+    Parameters
+    ----------
+    ids : iterable
+        Labels that are not among the known ones.
+    known : iterable
+
+    Returns
+    -------
+    str
+        A sentence with a blank before it; nothing if no id looks like a known one.
+
+    Examples
+    --------
+    >>> from tsrnn.data import type_advice
+    >>> type_advice(["1"], [1, 2])
+    " Ids differ in type: '1' here is 1 in the data fitted to. Convert them by astype('int64')."
+    >>> type_advice(["x"], [1, 2])
+    ''
+    """
+    by_text = {str(label): label for label in known}
+    for label in ids:
+        other = by_text.get(str(label))
+        if other is not None and type(other) is not type(label):
+            to = pd.Index([other]).dtype
+            return (
+                f" Ids differ in type: {quote(label)} here is {quote(other)} in the data fitted "
+                f"to. Convert them by astype({'str' if isinstance(other, str) else str(to)!r})."
+            )
+    return ""
 
 
 def listed(items: Iterable[object], limit: int = 5, conjunction: str = "and") -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.data._axis import show_time
-from tsrnn.data._faults import listed, quote, quoted
+from tsrnn.data._faults import listed, quote, quoted, type_advice
 from tsrnn.data._frequency import Count, Freq, Grid, parse_freq, stretch
 from tsrnn.data._panel import Layout, Name, Panel
 from tsrnn.data._read import check_same_kind
@@ -159,9 +159,10 @@ def check_continues(new: Panel, ids: Any, last_times: np.ndarray, freq: Freq) ->
     # an Index as it is: a new one would look up all its labels again
     known = (ids if isinstance(ids, pd.Index) else pd.Index(ids)).get_indexer(new.ids)
     if np.any(known < 0):
+        unknown = new.ids[known < 0]
+        advice = type_advice(unknown, ids) or " Drop them, or fit again."
         raise ValueError(
-            f"new rows must belong to series that are known; unknown are "
-            f"{quoted(new.ids[known < 0])}. Drop them, or fit again."
+            f"new rows must belong to series that are known; unknown are {quoted(unknown)}.{advice}"
         )
     first = new.times[new.indptr[:-1]]
     expected = _ahead(np.asarray(last_times)[known], 1, freq, new.layout.tz)[:, 0]
@@ -252,7 +253,8 @@ def read_future(
 def _match(table: Table, ids: pd.Index, wanted: np.ndarray, layout: Layout) -> np.ndarray:
     """Return the row of X_future for each series and future time, shape (S, h)."""
     codes, came = table.groups()
-    series = ids.get_indexer(came)[codes]
+    numbers = ids.get_indexer(came)
+    series, others = numbers[codes], came[numbers < 0]
     stamps = np.unique(wanted)
     place = np.minimum(np.searchsorted(stamps, table.stamps.values), len(stamps) - 1)
     use = np.flatnonzero((series >= 0) & (stamps[place] == table.stamps.values))
@@ -270,7 +272,8 @@ def _match(table: Table, ids: pd.Index, wanted: np.ndarray, layout: Layout) -> n
     if np.any(counts == 0):
         raise ValueError(
             f"X_future must cover the {wanted.shape[1]} steps after the data; missing are "
-            f"{_places(counts == 0, ids, wanted, layout)}. Add these rows, or take a smaller h."
+            f"{_places(counts == 0, ids, wanted, layout)}."
+            f"{type_advice(others, ids) or ' Add these rows, or take a smaller h.'}"
         )
     rows = np.empty(keys.size, np.int64)
     rows[at] = use

@@ -158,7 +158,8 @@ def one_level(level: Any) -> float:
     """One coverage in percent."""
     levels = check_levels(level)
     if len(levels) != 1:
-        raise ValueError(f"level must be one number, as 95; got {level!r}. Ask for each by itself")
+        advice = ". Ask for each by itself" if levels else ""
+        raise ValueError(f"level must be one number, as 95; got {level!r}{advice}")
     return levels[0]
 
 

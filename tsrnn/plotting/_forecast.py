@@ -333,7 +333,7 @@ def _find_series(forecast: Any, names: _Names) -> Any:
 def _table_of_series(frame: Any, what: str, names: _Names) -> pd.DataFrame:
     """One series with time as index and values as columns."""
     if isinstance(frame, pd.Series):
-        return frame.to_frame("forecast" if frame.name is None else str(frame.name))
+        return frame.to_frame("forecast" if frame.name is None else frame.name)
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(
             f"`{what}` must be a pandas Series or DataFrame; got {type(frame).__name__}."
