@@ -1,7 +1,6 @@
 """What messages of the data room advise is followed, and works."""
 
 import re
-from functools import partial
 
 import numpy as np
 import pandas as pd

@@ -48,7 +48,7 @@ def last_stamps(layout, data, keyed):
     """Last timestamp of each series, in order of appearance; text that was read is ISO 8601."""
     stamps = pd.Index(data[layout.time_col] if layout.time_col is not None else data.index)
     if stamps.inferred_type == "string":
-        stamps = pd.to_datetime(stamps, format="ISO8601")
+        stamps = text_times(stamps, layout)
     if not keyed:
         return {0: stamps.max()}
     last = {}
@@ -57,8 +57,20 @@ def last_stamps(layout, data, keyed):
     return last
 
 
+def text_times(stamps, layout):
+    """Times of text in the form of the layout: ISO 8601, or digits alone."""
+    if not stamps.str.fullmatch(r"\d+").all():
+        return pd.to_datetime(stamps, format="ISO8601")
+    forms = {4: "%Y", 6: "%Y%m", 7: "%Y%j", 8: "%Y%m%d", 10: "%Y%m%d%H"}
+    if layout.time_kind == "period":
+        return pd.PeriodIndex(stamps.str[:4] + "Q" + stamps.str[4:], freq="Q")
+    return pd.to_datetime(stamps, format=forms[len(stamps[0])])
+
+
 def check_times(layout, last, stamps, h):
     """Times continue those of the data at the frequency, by pandas' own count."""
+    if layout.time_dtype.startswith("YYYY"):
+        last, stamps = as_dates(pd.Index(last), layout), as_dates(stamps, layout)
     for i, time in enumerate(last):
         came = stamps[i * h : (i + 1) * h]
         if layout.time_kind == "integer":
@@ -73,6 +85,16 @@ def check_times(layout, last, stamps, h):
             if layout.tz in (None, "UTC") or layout.freq.endswith(("h", "min", "s")):
                 wanted = pd.date_range(pd.Timestamp(time), periods=h + 1, freq=layout.freq)[1:]
                 assert [pd.Timestamp(one) for one in came] == list(wanted)
+
+
+def as_dates(digits, layout):
+    """Dates of whole numbers, by pandas' own reading."""
+    form = layout.time_dtype.partition("[")[0]
+    text = digits.astype("int64").astype(str)
+    if form == "YYYYQ":
+        return pd.PeriodIndex(text.str[:4] + "Q" + text.str[4:], freq="Q").to_timestamp()
+    written = {"YYYY": "%Y", "YYYYMM": "%Y%m", "YYYYDDD": "%Y%j", "YYYYMMDD": "%Y%m%d"}
+    return pd.to_datetime(text, format=written.get(form, "%Y%m%d%H"))
 
 
 def points_of(layout, made, model):

@@ -21,9 +21,16 @@ REFUSALS = (ValueError, TypeError, NotFittedError)
 # Verbs and words with which messages say what to do, or what was required.
 ADVICE = re.compile(
     r"\b(add|aggregate|apply|call|change|check|choose|construct|convert|divide|drop|encode|fill|fit|give|"
-    r"insert|install|join|leave|multiply|name|number|pass|read|reindex|rename|replace|resample|save|shorten|"
+    r"insert|install|join|leave|make|multiply|name|number|pass|read|reindex|rename|replace|resample|save|shorten|"
     r"sort|split|subtract|take|use)\b",
     re.IGNORECASE,
+)
+
+
+# Labels as code writes them: numpy's numbers, and classes of other libraries that are called.
+CODE = re.compile(
+    r"\b(np|numpy)\.|<class |(?<![.\w])(Timestamp|Timedelta|Period|Interval|Decimal|array|dtype|"
+    r"datetime\.\w+|DataFrame|Series|\w*Index|Categorical\w*)\(|'(pandas|polars|narwhals)\."
 )
 
 
@@ -76,7 +83,10 @@ def ask(call, *args, **kwargs):
         if warning.category not in (UserWarning, IntervalWarning):
             where = f"{warning.filename}:{warning.lineno}"
             pytest.fail(f"{warning.category.__name__} at {where}: {warning.message}")
-    return answer, [str(warning.message) for warning in told]
+    texts = [str(warning.message) for warning in told]
+    for text in texts:
+        check_words(text)
+    return answer, texts
 
 
 def check_refusal(error):
@@ -91,3 +101,11 @@ def check_refusal(error):
     text = str(error)
     if len(text.split()) < 7 or not ADVICE.search(text):
         raise AssertionError(f"says not what to do: {text}") from error
+    check_words(text)
+
+
+def check_words(text):
+    """Labels are shown as they are read, not as Python's code for them."""
+    found = CODE.search(text)
+    if found:
+        raise AssertionError(f"shows the code {found[0]!r}: {text}")

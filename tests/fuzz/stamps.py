@@ -23,13 +23,20 @@ UNITS = ("s", "ms", "us", "ns")
 PERIODS = ("M", "Q-NOV", "Y", "Y-JUN", "W-THU", "D", "h", "min", "s", "ms", "2M", "3D", "15min")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "Int64")
 FIRSTS = (0, 1, -3, 100, 2**15, 2**31 - 4, 2**53 - 1, 2**63 - 30, 2**63 - 6, -(2**63), 2**64 - 40)
+DIGITS = (
+    *(("%Y%m%d", freq) for freq in ("D", "W-MON", "B", "MS", "QE")),
+    *(("%Y%m", "MS"), ("%Y%m", "3MS"), ("%Y%q", "QS"), ("%Y", "YS"), ("%Y%j", "D")),
+    ("%Y%m%d%H", "h"),
+)
+DIGIT_STARTS = ("2023-11-29", "2024-01-01", "1999-10-01")
 FAR = ("0001-01-01", "3000-01-01", "9999-01-01")
 
 
 @st.composite
 def stamps(draw, n):
     """An index of n timestamps, most often such as the package takes."""
-    kinds = ("datetime",) * 6 + ("zoned",) * 4 + ("period",) * 3 + ("integer",) * 3 + ("range",)
+    kinds = ("datetime",) * 6 + ("zoned",) * 4 + ("period",) * 3 + ("integer",) * 3
+    kinds += ("range", "digits", "digits")
     kind = draw(st.sampled_from((*kinds, "far", "wrong")))
     return {
         "datetime": datetimes,
@@ -37,6 +44,7 @@ def stamps(draw, n):
         "period": periods,
         "integer": integers,
         "range": ranges,
+        "digits": digits,
         "far": far,
         "wrong": wrong,
     }[kind](draw, n)
@@ -80,6 +88,20 @@ def integers(draw, n):
 def ranges(draw, n):
     start, step = draw(st.integers(-5, 5)), draw(st.sampled_from((1, 2, -1, 3)))
     return pd.RangeIndex(start, start + step * n, step)
+
+
+def digits(draw, n):
+    """Dates in digits alone, now and then one that is none, and counters that look like them."""
+    form, freq = draw(st.sampled_from(DIGITS))
+    times = pd.date_range(draw(st.sampled_from(DIGIT_STARTS)), periods=n, freq=freq)
+    written = 10 * times.year + times.quarter if form == "%Y%q" else times.strftime(form)
+    numbers = np.array(written, np.int64)
+    kind = draw(st.sampled_from(("dates", "dates", "dates", "one wrong", "counter")))
+    if kind == "one wrong" and n:
+        numbers[draw(st.integers(0, n - 1))] += 99
+    if kind == "counter" and n:
+        numbers = numbers[0] + np.arange(n)
+    return pd.Index(numbers).astype(draw(st.sampled_from(("int64", "int64", "float64", "str"))))
 
 
 def far(draw, n):

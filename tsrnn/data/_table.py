@@ -517,8 +517,9 @@ def not_real(columns: pd.DataFrame, names: Sequence[Name], *, booleans: bool = T
 def of_dtypes(columns: pd.DataFrame, holds: Callable[[Any], bool]) -> list[bool]:
     """Ask for each column, of thousands of one dtype once, whether something holds of its dtype."""
     dtypes = columns.dtypes.tolist()
-    answers = {dtype: holds(dtype) for dtype in set(dtypes)}
-    return [answers[dtype] for dtype in dtypes]
+    # by identity: the hash of a categorical dtype is that of all its labels, which may have none
+    answers = {key: holds(dtype) for key, dtype in {id(dtype): dtype for dtype in dtypes}.items()}
+    return [answers[id(dtype)] for dtype in dtypes]
 
 
 def is_real(dtype: Any) -> bool:
