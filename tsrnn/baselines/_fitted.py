@@ -8,7 +8,7 @@ import re
 import sys
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -47,6 +47,7 @@ from tsrnn.contract import (
     recorded,
     refuse,
     unit_index,
+    unit_number,
     warn_user,
     with_shared_arguments,
 )
@@ -343,13 +344,11 @@ class UnitForecaster(Classical[RowsState]):
         units, fitted = self.units_, self.fitted_
         if unit is None and len(units) > 1:
             return BaselineSummary(type(self).__name__, fitted.table())
-        i = 0
-        if unit is not None:
-            i = units.get_indexer_for(pd.Index([unit]))[0] if isinstance(unit, Hashable) else -1
+        i = 0 if unit is None else unit_number(units, unit)
         if i < 0:
             raise KeyError(f"unit must be one of {listed(units)}; got {quote(unit)}")
         title = f"{type(self).__name__} of {fitted.names(units[[i]])}"
-        return BaselineSummary(title, fitted.page(int(i), self.state_))
+        return BaselineSummary(title, fitted.page(i, self.state_))
 
     def _fit_panel(
         self, arguments: Arguments, data: FittedData, panel: Panel

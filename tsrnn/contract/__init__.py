@@ -37,7 +37,7 @@ from tsrnn.contract._estimator import (
 )
 from tsrnn.contract._file import plain, read_file, write_file
 from tsrnn.contract._fitted import FittedModel, SeriesArrays, SeriesState
-from tsrnn.contract._fitted_data import FittedData, target_scales, unit_index
+from tsrnn.contract._fitted_data import FittedData, target_scales, unit_index, unit_number
 from tsrnn.contract._frequency import Habits, habits
 from tsrnn.contract._intervals import check_levels, level_name, with_intervals
 from tsrnn.contract._offered import VARIANCES_OF, classes_with
@@ -142,6 +142,7 @@ __all__ = [
     "text",
     "truth",
     "unit_index",
+    "unit_number",
     "verbosity",
     "warn_user",
     "with_intervals",

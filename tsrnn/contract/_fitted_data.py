@@ -478,6 +478,36 @@ def unit_index(layout: Layout, ids: pd.Index, multivariate: bool) -> pd.Index:
     return pd.MultiIndex.from_product([named, targets])
 
 
+def unit_number(units: pd.Index, label: Any) -> int:
+    """Place of a label among the units; -1 if it is none of them.
+
+    Parameters
+    ----------
+    units : pandas.Index
+    label : object
+        A tuple where the units have several levels, or where ids are tuples.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.contract import unit_number
+    >>> ids = pd.Index([("north", 1), ("north", 2)], tupleize_cols=False)
+    >>> unit_number(ids, ("north", 2)), unit_number(ids, "north")
+    (1, -1)
+    """
+    # A label of other parts than the index has levels would raise, or find the first level.
+    several = units.nlevels > 1
+    if not isinstance(label, Hashable) or (
+        several and not (isinstance(label, tuple) and len(label) == units.nlevels)
+    ):
+        return -1
+    return int(units.get_indexer(pd.Index([label], tupleize_cols=several))[0])
+
+
 def target_scales(panel: Panel) -> np.ndarray:
     """Standard deviation of what is there of each target; 1 where it does not vary.
 

@@ -12,7 +12,7 @@ from tsrnn.data._calendar import (
     cycle_steps,
 )
 from tsrnn.data._csv import CsvFormat, whole_numbers
-from tsrnn.data._faults import quote, quoted, tell_apart, type_advice, warn_user
+from tsrnn.data._faults import quote, quoted, show_label, tell_apart, type_advice, warn_user
 from tsrnn.data._files import DataFiles, check_zones, load_polars
 from tsrnn.data._frames import (
     in_library,
@@ -51,6 +51,7 @@ __all__ = [
     "read_future",
     "read_panel",
     "read_series",
+    "show_label",
     "steps_between",
     "tell_apart",
     "to_pandas",

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-__all__ = ["listed", "quote", "quoted", "tell_apart", "type_advice", "warn_user"]
+__all__ = ["listed", "quote", "quoted", "show_label", "tell_apart", "type_advice", "warn_user"]
 
 Label = TypeVar("Label")
 
@@ -104,6 +104,26 @@ def quote(label: object) -> str:
     if type(label).__module__ == "builtins":
         return repr(label)
     return str(label).removesuffix(" 00:00:00")
+
+
+def show_label(label: object) -> str:
+    """Return a label as tables and notes show it: as `quote`, text without quotation marks.
+
+    Parameters
+    ----------
+    label : object
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from tsrnn.data import show_label
+    >>> show_label("a"), show_label(("a", 1))
+    ('a', "('a', 1)")
+    """
+    return label if isinstance(label, str) else quote(label)
 
 
 def type_advice(ids: Iterable[Any], known: Iterable[Any]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_any_real_numeric_dtype
 
-from tsrnn.data import quote
+from tsrnn.data import quote, show_label
 
 KEYS = ("unique_id", "ds", "cutoff", "y")
 NAMES_SHOWN = 5
@@ -330,7 +330,7 @@ def common_rows(forecasts: Forecasts, facts: dict[str, Any]) -> tuple[Forecasts,
             pairs = zip(ids[series[windows]], forecasts.cutoffs[windows], strict=True)
             notes.append(
                 f"{name} has no forecast in {_count(windows, 'window')} "
-                f"({list_names(f'{label} at {cutoff}' for label, cutoff in pairs)})"
+                f"({list_names(f'{show_label(label)} at {cutoff}' for label, cutoff in pairs)})"
                 f"{_reason(facts, name, series_of(windows))}; left out for every model."
             )
     lacking = np.isnan(forecasts.point) & ~failed[:, :, None] & forecasts.known
@@ -372,6 +372,6 @@ def _count(mask: np.ndarray, noun: str) -> str:
 
 def list_names(names: Iterable[Any]) -> str:
     """First names of many, and how many more there are, for a message."""
-    texts = [str(name) for name in names]
+    texts = [show_label(name) for name in names]
     more = len(texts) - NAMES_SHOWN
     return ", ".join(texts[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ from tsrnn.contract import (
     as_saved,
     flag,
     unit_index,
+    unit_number,
     with_shared_arguments,
 )
 from tsrnn.data import Panel, quote
@@ -437,16 +438,13 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
         example = units[:1].tolist()[0]
         if unit is None:
             raise ValueError(f"name one of {len(units)} units, such as unit={quote(example)}")
-        # A label of other parts than the index has levels would raise, or find the first level.
-        parts, number = len(unit) if isinstance(unit, tuple) else 1, -1
-        if isinstance(unit, Hashable) and parts == units.nlevels:
-            number = units.get_indexer(pd.Index([unit]))[0]
+        number = unit_number(units, unit)
         if number < 0:
             raise ValueError(
                 f"unit must be one of the {len(units)} fitted, such as {quote(example)}; got "
                 f"{quote(unit)}"
             )
-        return int(number)
+        return number
 
 
 @with_shared_arguments

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.contract import Summary
+from tsrnn.data import show_label
 from tsrnn.linear._diagnostics import residual_tests
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._fitted import FittedLinear
@@ -56,7 +57,7 @@ def _summary_of_unit(forecaster: LinearForecaster, i: int, cov_type: str | None)
     if estimates.fitted[0]:
         notes += family.notes()
     model = {
-        "Series": forecaster.units_[i],
+        "Series": show_label(forecaster.units_[i]),
         "Model": family.title,
         **_sample_facts(fitted, i),
         "Covariance Type": cov_type,
