@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import tsrnn
 
@@ -22,6 +23,7 @@ def live(make, case, h=2):
     answered.append("fit")
     predicted(model, case.first, h, told, answered)
     stored(model, h, answered)
+    retyped(model, case.later)
     scored(model, case.later, told, answered)
     try:
         _, more = ask(model.update, case.later)
@@ -41,6 +43,16 @@ def predicted(model, data, h, told, answered):
             continue
         answered.append("predict")
         return check_forecast(model, data, forecast, h, levels, told + more)
+
+
+def retyped(model, later):
+    """Ids that are text where those fitted to are numbers are refused, and converted taken."""
+    name = model.fitted_.data.layout.id_col
+    if not isinstance(later, pd.DataFrame) or name is None or later[name].dtype.kind != "i":
+        return
+    text = later.assign(**{name: later[name].astype(str)})
+    with pytest.raises(RefusalError, match=r"must have no|must be|must follow|Ids differ in type"):
+        ask(model.update, text)
 
 
 def scored(model, later, told, answered):

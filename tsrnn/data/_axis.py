@@ -245,13 +245,14 @@ def _aliases_of_two(axis: Axis) -> list[Freq]:
     step = int(np.diff(days[rows])[0])
     if np.diff(phases[rows])[0] or step < 1:
         return []
-    grids = [day_grid(step), parse_freq("B")]
+    grids: list[Grid] = []
+    months = Months(1, "", "start").number(days[rows])
+    if months[1] > months[0]:
+        apart = int(months[1] - months[0])
+        grids += [month_grid(apart, rule, int(months[1])) for rule in Months.RULES]
     if step % 7 == 0:
         grids.append(week_grid(step // 7, int(weekday(days[rows[1]]))))
-    months = Months(1, "", "start").number(days[rows])
-    for rule in Months.RULES:
-        if months[1] > months[0]:
-            grids.append(month_grid(int(months[1] - months[0]), rule, int(months[1])))
+    grids += [day_grid(step), parse_freq("B")]
     return [grid.alias for grid in grids if is_regular(axis, grid)]
 
 

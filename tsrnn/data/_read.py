@@ -48,9 +48,9 @@ def read_panel(
     ----------
     df : pandas.Series, pandas.DataFrame, polars.DataFrame or path
         *Wide*: a Series, or a frame without a column `time_col`; time is in the index
-        (DatetimeIndex, PeriodIndex or integers), or in the one column that holds dates if all
-        others hold numbers; a column is a variable. *Long*: a frame with a
-        column `time_col`; with a column `id_col` it holds several series, which may be
+        (DatetimeIndex, PeriodIndex, integers, dates in digits), or in the one column that holds
+        dates if all others hold numbers; a column is a variable. *Long*: a frame with a column
+        `time_col`; with a column `id_col` it holds several series, which may be
         interleaved. Within a series, time increases. A path (str or os.PathLike) names a
         parquet or CSV file, a folder of them read in the order of their names, or a pattern such
         as ``"sales/*.parquet"``; forecasts come as a pandas frame. Parquet files hold a long frame
@@ -100,6 +100,12 @@ def read_panel(
     Text is read as dates where it can mean nothing else: years first, as in "2020-01-31",
     "2020-01-31 12:00", "2020-01" (the first of the month) and "2020Q1" (a period), of one form in
     all rows. Forecasts have timestamps or periods in its place.
+
+    Whole numbers, as integers or floats, are dates where all of them are of one form: 20240131,
+    202401, 20241 (a quarter), 2024031 (a day of the year), 2024013112 (an hour; also with minutes
+    and seconds). Forecasts then have the dates that follow in the same form. Where some are dates
+    and others not, they are refused if most are, and count steps otherwise; integers of four
+    digits count steps. An integer `freq` makes steps of all of them, an alias dates.
 
     Examples
     --------
