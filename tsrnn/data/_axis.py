@@ -229,7 +229,7 @@ def _aliases_of_one(axis: Axis) -> list[Freq]:
         return [1]
     if form in MONTHLY:
         return [UNITS[form], 1]
-    aliases = ["MS", "ME", "D"]
+    aliases: list[Freq] = ["MS", "ME", "D"]
     aliases = [alias for alias in aliases if parse_freq(alias).contains(axis.times, axis.tz).all()]
     if form is not None:
         return [*aliases, 1]

@@ -173,7 +173,8 @@ def whole_numbers(times: pd.Series) -> pd.Series | None:
     True
     """
     different = times.drop_duplicates()
-    for pattern, dtype in ((INTEGERS, "int64"), (FLOATS, "float64")):
+    kinds: Any = ((INTEGERS, "int64"), (FLOATS, "float64"))
+    for pattern, dtype in kinds:
         if not different.hasnans and different.str.fullmatch(pattern).all():
             return times.astype(dtype)
     return None

@@ -286,8 +286,8 @@ def _places(mask: np.ndarray, ids: pd.Index, wanted: np.ndarray, layout: Layout)
     hit = np.flatnonzero(mask.any(axis=1))
     for i in hit[:3]:
         times = wanted[i, mask[i]]
-        shown = [show_time(t, layout.time_dtype, layout.tz) for t in times[:3]]
-        shown = listed([*shown, *times[3:]], 3)
+        first = [show_time(t, layout.time_dtype, layout.tz) for t in times[:3]]
+        shown = listed([*first, *times[3:]], 3)
         whose = f"series {quote(ids[i])}: " if layout.id_col is not None else ""
         texts.append(f"{whose}{len(times)} at {shown}")
     more = len(hit) - 3

@@ -333,7 +333,8 @@ def read_dates(column: pd.Index, what: str) -> pd.Index:
         wrong = ~texts.isin(members)[rows] & (rows >= 0)
         raise _no_date(column, wrong, what, like=members[0])
     if name == "digits":
-        dates = pd.DatetimeIndex(in_digits).take(rows, fill_value=pd.NaT)
+        dates: Any = pd.DatetimeIndex(in_digits)
+        dates = dates.take(rows, fill_value=pd.NaT)
         return dates.to_period("Q") if form == "YYYYQ" else dates
     if name == "quarters":
         return pd.PeriodIndex(texts.str.replace("-", ""), freq="Q").take(rows, fill_value=pd.NaT)  # type: ignore[arg-type]
@@ -352,7 +353,7 @@ def read_dates(column: pd.Index, what: str) -> pd.Index:
     return times.take(rows, fill_value=pd.NaT)  # type: ignore[arg-type]
 
 
-def _no_date(column: pd.Index, wrong: np.ndarray, what: str, *, like: str) -> ValueError:
+def _no_date(column: pd.Index, wrong: np.ndarray, what: str, *, like: str | int) -> ValueError:
     """Error that names the first rows that hold no date."""
     rows = np.flatnonzero(np.asarray(wrong))
     shown = listed([f"{quote(column[row])} in row {row}" for row in rows.tolist()], 3)
