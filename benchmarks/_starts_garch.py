@@ -167,7 +167,7 @@ def multivariate(kind: str, data: list[np.ndarray], n_starts: int) -> tuple[np.n
     ours, theirs = [], []
     for i, y in enumerate(data):
         targets = tuple(f"y{j}" for j in range(y.shape[1]))
-        spec = Specification(kind, 1, 1, False, Mean("constant"), targets, False, 16)
+        spec = Specification(kind, 1, 1, False, Mean("constant"), targets, False, 32)
         prepared = prepare(spec, y)
         ours.append(highest_maximum(spec, prepared, {}, 0).lane.value[0])
         starts = _multivariate_starts(spec, prepared, np.random.default_rng(i), n_starts)

@@ -200,7 +200,7 @@ class TestVech:
     @pytest.mark.parametrize("kind", ["scalar", "diagonal", "bekk", "full"])
     def test_starts_lie_apart(self, kind):
         """Any two differ in the constant, Theta or Phi, so that their agreement counts."""
-        spec = Specification(kind, 1, 1, False, Mean("constant"), tuple("abc"), False, 16)
+        spec = Specification(kind, 1, 1, False, Mean("constant"), tuple("abc"), False, 32)
         y = np.random.default_rng(0).standard_normal((300, 3)) @ np.array(
             [[1.0, 0.4, 0.2], [0.0, 0.8, -0.3], [0.0, 0.0, 2.0]]
         )

@@ -28,7 +28,7 @@ class Grid(NamedTuple):
 _COARSE = Grid((0.98, 0.9, 0.6), (0.05, 0.15), (0.05,), (-0.05,))
 _FINE = Grid(
     (0.995, 0.98, 0.9, 0.7, 0.5), (0.004, 0.02, 0.05, 0.1, 0.2), (0.0, 0.1), (-0.1, 0.0, 0.1),
-    (-0.9,),
+    (-0.7, -0.9, -0.98),
 )  # fmt: skip
 # First autoregressive coefficient of an ARMA mean, and what is left of it beside the moving
 # average: where the two nearly cancel, maxima lie side by side.

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg import expm
 
 from tsrnn.data import Panel, quote
 from tsrnn.linear._estimates import Derivatives, Estimates
@@ -33,7 +34,8 @@ _MAX_ITER = 300
 _BEHIND = 5  # decrements by which a start behind another may still pass it: ten foretold rises
 _SUMS = 0.05, 0.90  # of Theta and of Phi, as of daily returns
 _SLOW, _FAST = 0.98, 0.80  # decays of a candidate in which one direction forgets faster
-_ANGLE = 0.15  # by which H turns from step to step in a candidate
+_TURN = 0.15  # angle by which G slowly turns the covariance from step to step
+_ANGLES = np.linspace(-1.6, 1.6, 41)  # among which those of faster turns are sought
 _SMALL = 0.02  # size of what is put in place of zeros, from which no gradient leads away
 _MOST = 0.98  # share of the covariance that Theta and Phi may take at a start
 
@@ -194,44 +196,65 @@ def candidates(spec: Specification, data: Prepared) -> np.ndarray:
     sign; G that turns the covariance from step to step; variances of univariate GARCH models.
     C C' is what they leave of the covariance, or has rank one, as at many of the highest maxima.
     """
-    kind, n, p, q, sample = spec.kind, spec.n, spec.p, spec.q, data.sample
+    kind, n, sample = spec.kind, spec.n, data.sample
     theta, phi = (np.sqrt(total) for total in _SUMS)
     eye, whole = np.eye(n), kind in ("bekk", "full")
+    if kind == "scalar":
+        dynamics = [(theta * eye, phi * eye), (2 * theta * eye, phi / 2 * eye)]
+        return np.array([row for A, G in dynamics for row in _factors_of(spec, data, A, G)])
+    # Matrices are those of coordinates in which the covariance is one. Its root is the symmetric
+    # one, so that another order of the variables has the same candidates.
+    values, vectors = np.linalg.eigh(unvech(sample.presample))
+    root, inverse = (vectors * values**power @ vectors.T for power in (0.5, -0.5))
+    if not whole:  # diagonal matrices remain so
+        root = inverse = eye
+    couples = [(eye[i], eye[j]) for i in range(n) for j in range(i)] if whole else []
+    lines = [*eye, *((u + sign * v) / np.sqrt(2) for u, v in couples for sign in (1, -1))]
     dynamics = [(theta * eye, phi * eye), (2 * theta * eye, phi / 2 * eye)]
-    if kind != "scalar":
-        couples = [(eye[i], eye[j]) for i in range(n) for j in range(i)] if whole else []
-        lines = [*eye, *((u + sign * v) / np.sqrt(2) for u, v in couples for sign in (1, -1))]
-        dynamics += [(theta * eye, _SLOW * eye - (_SLOW - _FAST) * np.outer(u, u)) for u in lines]
-        # With two variables, lines at right angles have the same reflection.
-        mirrored = lines[::2] if n == 2 else lines
-        dynamics += [(theta * (eye - 2 * np.outer(u, u)), phi * eye) for u in mirrored]
-        dynamics += [
-            (theta * eye, phi * scipy.linalg.expm(angle * (np.outer(u, v) - np.outer(v, u))))
-            for u, v in couples for angle in (_ANGLE, -_ANGLE)
-        ]  # fmt: skip
-    if whole:
-        # In coordinates in which the covariance is one. Its root is the symmetric one, so that
-        # another order of the variables has the same candidates.
-        values, vectors = np.linalg.eigh(unvech(sample.presample))
-        root, inverse = (vectors * values**power @ vectors.T for power in (0.5, -0.5))
-        dynamics = [(inverse @ A @ root, inverse @ G @ root) for A, G in dynamics]
-    if kind != "scalar":
-        dynamics.append(_univariate(sample, data.coefficients))
-    (block,) = set(spec.factors.theta)
-    step = {"scalar": n * n, "diagonal": n + 1, "diagonal bekk": n + 1}.get(kind, 1)
+    dynamics += [(theta * eye, _SLOW * eye - (_SLOW - _FAST) * np.outer(u, u)) for u in lines]
+    # With two variables, lines at right angles have the same reflection.
+    mirrored = lines[::2] if n == 2 and whole else lines
+    dynamics += [(theta * (eye - 2 * np.outer(u, u)), phi * eye) for u in mirrored]
+    turns = [np.outer(u, v) - np.outer(v, u) for u, v in couples]
+    dynamics += [
+        (theta * eye, phi * expm(sign * _TURN * turn)) for turn in turns for sign in (1, -1)
+    ]
     rows = []
     for A, G in dynamics:
-        lags = np.zeros((p + q, block.size))
-        first = A.ravel()[::step], G.ravel()[::step]
-        lags[:p, : len(first[0])] = first[0] / np.sqrt(p)
-        lags[p:, : len(first[1])] = first[1] / np.sqrt(max(q, 1))
-        dynamic = lags.ravel()
-        if kind in ("full", "diagonal"):
-            _leave_zero(dynamic)
-        rest = _make_room(spec.factors, sample, dynamic)
-        constants = [np.empty(0)] if spec.targeting else [_root_of(rest), _root_of(rest, rank=1)]
-        rows += [np.r_[data.coefficients.ravel(), constant, dynamic] for constant in constants]
+        rows += _factors_of(spec, data, inverse @ A @ root, inverse @ G @ root)
+    # A faster cycle of the covariance is a peak of the likelihood, as a frequency is of a
+    # periodogram.
+    for turn in turns:
+        turned = [
+            _factors_of(spec, data, theta * eye, inverse @ (phi * expm(angle * turn)) @ root)
+            for angle in _ANGLES
+        ]
+        profile = logliks(spec.factors, sample, np.array([row[0] for row in turned]))
+        rise = np.diff(profile)
+        peaks = 1 + np.flatnonzero((rise[:-1] > 0) & (rise[1:] <= 0))
+        fast = peaks[np.abs(_ANGLES[peaks]) > 2 * _TURN]
+        rows += [row for peak in fast for row in turned[peak]]
+    rows += _factors_of(spec, data, *_univariate(sample, data.coefficients))
     return np.array(rows)
+
+
+def _factors_of(
+    spec: Specification, data: Prepared, A: np.ndarray, G: np.ndarray
+) -> list[np.ndarray]:
+    """Factors (k,) of a BEKK, with what it leaves for C C' and with a rank of one."""
+    n, p, q = spec.n, spec.p, spec.q
+    (block,) = set(spec.factors.theta)
+    step = {"scalar": n * n, "diagonal": n + 1, "diagonal bekk": n + 1}.get(spec.kind, 1)
+    first = A.ravel()[::step], G.ravel()[::step]
+    lags = np.zeros((p + q, block.size))
+    lags[:p, : len(first[0])] = first[0] / np.sqrt(p)
+    lags[p:, : len(first[1])] = first[1] / np.sqrt(max(q, 1))
+    dynamic = lags.ravel()
+    if spec.kind in ("full", "diagonal"):
+        _leave_zero(dynamic)
+    rest = _make_room(spec.factors, data.sample, dynamic)
+    constants = [np.empty(0)] if spec.targeting else [_root_of(rest), _root_of(rest, rank=1)]
+    return [np.concatenate([data.coefficients.ravel(), c, dynamic]) for c in constants]
 
 
 def _univariate(sample: Sample, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
