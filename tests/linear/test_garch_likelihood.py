@@ -342,3 +342,17 @@ def test_scoring_and_exact_evaluations_have_the_same_value_and_slope():
     np.testing.assert_allclose(exact.value, scoring.value, rtol=1e-13)
     np.testing.assert_allclose(exact.gradient, scoring.gradient, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(exact.value, likelihood.values(params, units), rtol=1e-13)
+
+
+@pytest.mark.parametrize("vol", VOLATILITIES)
+@pytest.mark.parametrize("mean", MEANS)
+def test_the_presample_of_the_sample_is_the_mean_square_of_least_squares(vol, mean):
+    model, y = model_of(vol, mean=MEANS[mean]), series(60, scale=3.0)
+    first = model.mean.n_dropped
+    columns = [np.ones(60 - first)] * model.mean.constant
+    columns += [y[first - lag : 60 - lag] for lag in model.mean.lags]
+    x = np.stack(columns, 1) if columns else np.zeros((60, 0))
+    e = y[first:] - x @ np.linalg.lstsq(x, y[first:], rcond=None)[0]
+    for kind, expected in (("sample", (e**2).mean()), (2.5, 2.5)):
+        found = derivatives(model, params_of(model, 3.0), y[None], kind).presample
+        np.testing.assert_allclose(found, expected, rtol=1e-12)

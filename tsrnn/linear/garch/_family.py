@@ -306,7 +306,7 @@ def garch_family(arguments: Arguments, n_targets: int = 1) -> GARCHFamily:
 
 
 def past_of(units: Units) -> Past:
-    """What stands before the first observation of each unit."""
+    """Values before the first observation of each unit."""
     return Past(units.constants["presample"], units.constants.get("presample_z"))
 
 

@@ -22,7 +22,7 @@ class VarianceState(NamedTuple):
 
 
 class Past(NamedTuple):
-    """What stands before the first observation of N units."""
+    """Values before the first observation of N units."""
 
     variance: np.ndarray  # (N,)
     z: np.ndarray | None = None  # (N,) standardised residual; None where shocks are expectations

@@ -56,7 +56,7 @@ _ROUNDING = 1e-12  # by which a persistence held at one may exceed it
 
 
 class Fit(NamedTuple):
-    """Estimates of N units, and what stands before the first observation at them."""
+    """Estimates of N units, and the values before the first observation at them."""
 
     estimates: Estimates
     presample: np.ndarray  # (N,) variances, NaN where there are none
