@@ -12,7 +12,7 @@ from tsrnn.linear._optimise import Evaluation, maximise
 from tsrnn.linear.dcc._likelihood import correlation_logliks, evaluate_correlations
 from tsrnn.linear.dcc._specification import Order
 
-# Sums of a and of b to start from, those of daily returns first; the best of them is taken.
+# Sums of a and of b to start from, those of daily returns first.
 _STARTS = ((0.02, 0.96), (0.04, 0.9), (0.08, 0.85), (0.02, 0.7), (0.1, 0.5), (0.05, 0.1))
 _DECAYS = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98)
 _NEAR_FACE = 1e-3  # sum below one from which the face of a sum of one is searched too
@@ -49,12 +49,7 @@ def fit_correlations(
     if order.p == 0:
         return constant
     progress = f"correlations of {z.shape[2]} targets" if verbose else ""
-    sums = [[a / order.p] * order.p + [b / order.q for _ in range(order.q)] for a, b in _STARTS]
-    tried = np.array(
-        [correlation_logliks(order, data, seen, np.tile(start, (len(z), 1))) for start in sums]
-    )
-    best = np.where(np.isnan(tried), -np.inf, tried).argmax(0)
-    optima = _search(order, data, seen, np.array(sums)[best], progress)
+    optima = _highest_of(order, data, seen, _starts(order, z, observed), progress)
     # At a = 0 the slope by b is zero: a search that ends there is begun elsewhere once more.
     flat = np.flatnonzero(~optima.params[:, : order.p].any(1))
     if len(flat):
@@ -63,6 +58,41 @@ def fit_correlations(
         for array, values in zip(optima, second, strict=True):
             array[flat] = values
     return constant.or_higher(optima)
+
+
+def _starts(order: Order, z: np.ndarray, observed: np.ndarray) -> list[np.ndarray]:
+    """Starts, each (S, k): the best two of some sums, and with more lags what lies beside them."""
+    p, q = order.p, order.q
+    data, seen = torch.from_numpy(z), torch.from_numpy(observed)
+    lags = [(np.full(p, 1 / p), np.full(q, 1 / max(q, 1)))]
+    if max(p, q) > 1:  # the last lag may have it all, on either side
+        last = np.arange(p) == p - 1, np.arange(q) == q - 1
+        lags += [(last[0], lags[0][1]), (lags[0][0], last[1])]
+    starts = []
+    for shape_a, shape_b in lags:
+        sums = np.array([[*(a * shape_a), *(b * shape_b)] for a, b in _STARTS])
+        tried = np.array(
+            [correlation_logliks(order, data, seen, np.tile(row, (len(z), 1))) for row in sums]
+        )
+        best = np.argsort(np.where(np.isnan(tried), np.inf, -tried), axis=0)
+        starts += [sums[best[0]], sums[best[1]]]
+    # A model is not lower than those with a lag less, which are nested in it.
+    smaller = [order._replace(p=p - 1)] * (p > 1) + [order._replace(q=q - 1)] * (q > 1)
+    for small in smaller:
+        params, embedded = fit_correlations(small, z, observed).params, np.zeros((len(z), p + q))
+        embedded[:, : small.p], embedded[:, p : p + small.q] = np.split(params, [small.p], axis=1)
+        starts.append(embedded)
+    return starts
+
+
+def _highest_of(
+    order: Order, z: Tensor, observed: Tensor, starts: list[np.ndarray], progress: str
+) -> CorrelationOptima:
+    """Highest of the maxima above several starts."""
+    first, *others = (_search(order, z, observed, start, progress) for start in starts)
+    for other in others:
+        first = first.or_higher(other)
+    return first
 
 
 def _constant_correlations(order: Order, z: Tensor, observed: Tensor) -> CorrelationOptima:
