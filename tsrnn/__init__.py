@@ -6,6 +6,8 @@ Names and submodules load when they are first used, so that ``import tsrnn`` is 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tsrnn import _fork  # noqa: F401 (from here on, forks are safe)
+
 if TYPE_CHECKING:
     from tsrnn import (
         baselines,

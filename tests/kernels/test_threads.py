@@ -166,7 +166,7 @@ def test_ranges_cover_everything_once(n_sequences, n_units, work, threads):
 def test_a_fork_after_use(threads, draw, solve):
     threads(2)
     cell = cells.para_rnn(1)
-    # Large enough for two threads of ours, too small for torch's own, which no fork survives.
+    # Large enough for two threads.
     problem = draw(cell, batch=8, steps=80, units=33, dtype=torch.float32)
     assert len(split(8, 33, problem.inputs.numel())) == 2
     expected = solve(cell, problem, "sequential")
@@ -188,7 +188,6 @@ def test_a_fork_after_use(threads, draw, solve):
     assert_same(solve(cell, problem, "sequential"), expected)
 
 
-# torch's own functions may start OpenMP threads, which hang after a fork: only ours are called.
 WORK = """
 import torch
 from tsrnn.kernels import cells, recurrence

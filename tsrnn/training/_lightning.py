@@ -484,5 +484,5 @@ class _Averaged(DDPStrategy):
             self._silence = quiet()
             self._silence.__enter__()  # for the life of this process
         if self._start_method == "fork" and self.root_device.type == "cpu":
-            torch.set_num_threads(1)  # torch's pool of threads does not outlive a fork
+            torch.set_num_threads(1)  # Lightning shares the cores among spawned processes only
         super().setup_environment()
