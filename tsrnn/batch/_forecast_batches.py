@@ -179,7 +179,10 @@ def _results(
     opened: Source, request: Request, future: Any, folder: Folder, n_jobs: Any, verbose: int
 ) -> Iterator[tuple[Counts, bool]]:
     """Counts of each partition, and whether an earlier run has finished it."""
-    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    try:
+        parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    except ValueError:  # backends like Ray's give no result before the last one is there
+        parallel = joblib.Parallel(n_jobs=n_jobs)
     several = joblib.effective_n_jobs(n_jobs) != 1
     n_series = None if opened.ids is None else len(opened.ids)
     bar = tqdm(total=n_series, desc="forecast", unit="series", disable=not verbose)

@@ -23,6 +23,7 @@ from tsrnn.data._csv import (
     decompressed,
     whole_numbers,
 )
+from tsrnn.data._forked import check_threads
 from tsrnn.data._frames import to_pandas
 from tsrnn.data._panel import Layout
 from tsrnn.data._table import Table, read_table
@@ -54,6 +55,9 @@ def load_polars() -> Any:
     ------
     ImportError
         If it is not installed.
+    RuntimeError
+        In a process that was forked after polars had started its threads, for which it would
+        wait without end.
 
     Examples
     --------
@@ -68,6 +72,7 @@ def load_polars() -> Any:
             "parquet files are read and written by polars, which is not installed. Run pip install "
             "'tsrnn[polars]', or give a frame or CSV"
         ) from error
+    check_threads()
     return polars
 
 

@@ -18,6 +18,7 @@ from pandas.api.types import (
 
 from tsrnn.data._digits import UNITS, from_digits
 from tsrnn.data._faults import listed, quote, quoted
+from tsrnn.data._forked import check_threads
 from tsrnn.data._frames import pandas_columns, pandas_labels
 from tsrnn.data._panel import Layout, Name
 from tsrnn.data._timestamps import (
@@ -222,6 +223,7 @@ def _open(
     if nw.dependencies.is_polars_lazyframe(df):
         raise TypeError(f"the data must be {_ACCEPTED}; got a polars LazyFrame. Call .collect().")
     if nw.dependencies.is_polars_dataframe(df):
+        check_threads()
         frame = nw.from_native(df, eager_only=True)
         dates = frozenset(name for name, dtype in frame.schema.items() if dtype == nw.Date)
         if keys and {*keys} <= {*frame.columns} and frame.schema[str(keys[0])] in TEXT:
