@@ -1,6 +1,9 @@
 """Backends of joblib, those included that give all results at the end only."""
 
 import multiprocessing
+import os
+import select
+import signal
 from pathlib import Path
 
 import joblib
@@ -11,7 +14,6 @@ from joblib._parallel_backends import ThreadingBackend
 from tsrnn.batch import forecast_batches
 from tsrnn.data import to_polars
 
-FRAMES = []
 FORKS = pytest.mark.skipif(
     multiprocessing.get_start_method() != "fork" or not Path("/proc/self/task").is_dir(),
     reason="about forks, and threads as Linux lists them",
@@ -63,26 +65,35 @@ def test_an_error_of_the_iterator_comes_through_at_the_end(panel, arma, tmp_path
     assert len(list(Path(tmp_path / "forecasts").iterdir())) == 1
 
 
-def batches_in_workers(panel, model, out):
-    forecast_batches(panel, model, out=out, rows_per_batch=200, n_jobs=2)
-
-
-def fits_in_workers(panel, model, out):
-    FRAMES.append(to_polars(panel))  # no argument, which polars would send: the fork copies it
-    joblib.Parallel(n_jobs=2)(joblib.delayed(fit_last)(model) for _ in range(2))
-
-
-def fit_last(model):
-    """Fit to the frame that was there before the fork."""
-    return model.fit(FRAMES[-1]).predict(2).shape
+@FORKS
+def test_workers_that_are_forked_are_refused(panel, arma, tmp_path):
+    with (
+        joblib.parallel_config(backend="multiprocessing"),
+        pytest.raises(ValueError, match=r"'multiprocessing' .* Use the backend 'loky'"),
+    ):
+        forecast_batches(panel, arma, out=tmp_path, n_jobs=2)
 
 
 @FORKS
-@pytest.mark.parametrize("work", [batches_in_workers, fits_in_workers])
-def test_forked_workers_refuse_polars_instead_of_waiting(panel, arma, expected, work, tmp_path):
-    refused = r"forked after polars .* by 'spawn' or 'forkserver'"
-    with (
-        joblib.parallel_config(backend="multiprocessing"),
-        pytest.raises(RuntimeError, match=refused),
-    ):
-        work(panel, arma, tmp_path)
+@pytest.mark.parametrize("kind", ["frame", "file"])
+def test_polars_is_refused_in_a_fork_after_it_was_used(panel, arma, expected, kind, tmp_path):
+    table, path = to_polars(panel), tmp_path / "all.parquet"
+    table.write_parquet(path)
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            arma.fit(table if kind == "frame" else path)
+        except Exception as error:
+            os.write(write, repr(error).encode())
+        os._exit(0)
+    os.close(write)
+    answered, _, _ = select.select([read], [], [], 60)
+    if not answered:
+        os.kill(child, signal.SIGKILL)
+    said = os.read(read, 1000).decode()
+    os.close(read)
+    os.waitpid(child, 0)
+    assert said.startswith("RuntimeError")
+    assert "forked after polars had started its threads" in said
+    assert "'spawn' or 'forkserver'" in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import os
 import pickle
 import re
@@ -148,6 +149,7 @@ def forecast_batches(
     load_polars()  # refused before any work, if it is missing
     verbosity(verbose)
     n_jobs, overwrite = job_count(n_jobs), flag("overwrite", overwrite)
+    _check_workers(n_jobs)
     request = make_request(model, h, level, X_future, (sep, decimal))
     rows_per_batch = positive_integer("rows_per_batch", rows_per_batch)
     opened = open_source(source, request, rows_per_batch)
@@ -173,6 +175,22 @@ def forecast_batches(
         n_resumed=sum(before for _, before in counts),
         seconds=time.perf_counter() - start,
     )
+
+
+def _check_workers(n_jobs: Any) -> None:
+    """ValueError if workers would be forked, in which polars waits for its threads without end."""
+    backend, _ = joblib.parallel.get_active_backend()
+    # Not of a class that derives from it, as Ray's does.
+    forks = (
+        type(backend) is joblib.parallel.MultiprocessingBackend
+        and (os.environ.get("JOBLIB_START_METHOD") or multiprocessing.get_start_method()) == "fork"
+    )
+    if forks and joblib.effective_n_jobs(n_jobs) != 1:
+        raise ValueError(
+            "the workers must not be forked, as those of joblib's backend 'multiprocessing' are: "
+            "polars, which reads and writes the files, does not work in a fork. Use the backend "
+            "'loky', joblib's own"
+        )
 
 
 def _results(
