@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import platform
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
+
+_smoke = False  # of read_options
+
+
+def read_options(parser: argparse.ArgumentParser, **smallest: Any) -> argparse.Namespace:
+    """Options of the command line, and ``--smoke`` for the smallest run that tries the script.
+
+    With it, options that are not given are `smallest`, and `median_ms` calls once.
+    """
+    global _smoke
+    parser.add_argument("--smoke", action="store_true", help="smallest run, to see that it works")
+    if parser.parse_known_args()[0].smoke:
+        _smoke = True
+        parser.set_defaults(**smallest)
+    return parser.parse_args()
 
 
 def median_ms(
@@ -19,6 +36,8 @@ def median_ms(
     With `fresh` the result of a call lives until that of the next is there, as in a training
     loop, so that the next one cannot take its memory.
     """
+    if _smoke:
+        repeats, warm_up = 1, 0
     times, kept = [], None
     for i in range(warm_up + fresh + repeats):
         start = time.perf_counter()

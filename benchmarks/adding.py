@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 import torch
 from _runs import RESULTS, Key, read_result, run_all
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 from torch import Tensor, nn
 
 from tsrnn.datasets import adding_problem
@@ -290,7 +290,7 @@ def main() -> None:
     parser.add_argument("--print-only", action="store_true", help="make no runs")
     parser.add_argument("--plot", type=Path, help="folder for the figures")
     parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
+    options = read_options(parser, print_only=True)
     torch.set_num_threads(options.threads)
     recipe = RECIPES[options.recipe]
     keys: list[Key] = [

@@ -10,14 +10,14 @@ bundled series.
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import pandas as pd
-from _timing import median_ms, peak_bytes, print_machine, print_table
+from _timing import median_ms, peak_bytes, print_machine, print_table, read_options
 from statsmodels.tsa.arima.model import ARIMA
 from statsmodels.tsa.statespace.tools import constrain_stationary_univariate
 from threadpoolctl import threadpool_limits
@@ -27,8 +27,6 @@ from tsrnn.data import read_panel
 from tsrnn.linear import ARMA
 
 T = 300
-MANY = 10_000
-SAMPLE = 20
 FEWEST = 20  # rows of a bundled series
 LOWER = -1e-6  # a log-likelihood below statsmodels' by more is a failure
 MODELS = {(1, 0, 1): [0.0, 0.7, 0.3, 1.0], (2, 0, 1): [0.0, 1.2, -0.5, 0.4, 1.0]}
@@ -67,36 +65,36 @@ def long_frame(y: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame({"unique_id": ids, "ds": times, "y": y.ravel()})
 
 
-def batches() -> None:
+def batches(many: int, sample: int) -> None:
     """Fits of many series at once, from both shapes of frames, and what reading them takes."""
     rows = []
-    noise = np.random.default_rng(3).normal(size=(MANY, T))
-    simulated = {order: series(order, params, MANY, 0) for order, params in MODELS.items()}
+    noise = np.random.default_rng(3).normal(size=(many, T))
+    simulated = {order: series(order, params, many, 0) for order, params in MODELS.items()}
     for name, order, y in (
         *((str(order), order, y) for order, y in simulated.items()),
         ("(1, 0, 1), white noise", (1, 0, 1), noise),
     ):
         with threadpool_limits(1):  # faster for statsmodels than more
             theirs = [median_ms(lambda row=row, order=order: ARIMA(row, order=order).fit(), 1, 0)
-                      for row in y[:SAMPLE]]  # fmt: skip
+                      for row in y[:sample]]  # fmt: skip
         theirs_ms = float(np.median(theirs))
         for shape, frame in (("wide", pd.DataFrame(y.T)), ("long", long_frame(y))):
             model = ARMA(order=order)
-            ours = median_ms(lambda model=model, frame=frame: model.fit(frame), 3) / MANY
-            reading = median_ms(lambda frame=frame: read_panel(frame), 3) / MANY
-            loglik = model.loglik_.to_numpy()[:SAMPLE]
+            ours = median_ms(lambda model=model, frame=frame: model.fit(frame), 3) / many
+            reading = median_ms(lambda frame=frame: read_panel(frame), 3) / many
+            loglik = model.loglik_.to_numpy()[:sample]
             gap = gap_to_statsmodels(y, loglik, order)
             rows.append((name, shape, f"{1e3 * ours:.1f}", f"{1e3 * (ours - reading):.1f}",
                          f"{1e3 * theirs_ms:.0f}", f"{theirs_ms / ours:.0f}",
                          f"{gap:.1e}"))  # fmt: skip
-    print(f"\n{MANY:,} series of length {T}, microseconds a series; statsmodels on {SAMPLE}")
+    print(f"\n{many:,} series of length {T}, microseconds a series; statsmodels on {sample}")
     print_table(("order", "frame", "ARMA", "without reading", "statsmodels", "times faster",
                  "lowest difference"), rows)  # fmt: skip
 
 
-def afterwards() -> None:
+def afterwards(many: int) -> None:
     """Calls after a fit of many series: forecasts, one more row, standard errors."""
-    y = series((1, 0, 1), MODELS[1, 0, 1], MANY, 0)
+    y = series((1, 0, 1), MODELS[1, 0, 1], many, 0)
     frame, new = pd.DataFrame(y.T[:-1]), pd.DataFrame(y.T[-1:], index=[T - 1])
     model = ARMA(order=(1, 1))
     calls: dict[str, Callable[[], object]] = {
@@ -107,8 +105,8 @@ def afterwards() -> None:
         "bse_": lambda: model.bse_,
     }
     rounds = [[median_ms(call, 1, 0) for call in calls.values()] for _ in range(5)]
-    times = 1e3 * np.median(rounds, axis=0) / MANY
-    print(f"\nafter a fit of {MANY:,} series in a wide frame, microseconds a series")
+    times = 1e3 * np.median(rounds, axis=0) / many
+    print(f"\nafter a fit of {many:,} series in a wide frame, microseconds a series")
     rows = [(name, f"{time:.1f}") for name, time in zip(calls, times, strict=True)]
     print_table(("call", "time"), rows)
 
@@ -127,8 +125,8 @@ def singles() -> None:
     print_table(("order", "ARMA", "statsmodels"), rows)
 
 
-def hundred_thousand() -> None:
-    n = 100_000
+def largest_batch(n: int) -> None:
+    """Seconds and memory of fits and forecasts."""
     y = series((1, 0, 1), MODELS[1, 0, 1], n, 2)
     index = pd.date_range("2000-01-01", periods=T, freq="D")
     frame = pd.DataFrame(y.T, index=index, columns=[f"s{i}" for i in range(n)])
@@ -186,14 +184,24 @@ def agreement(cases: Iterator[Case]) -> None:
         print_table(("series", "order", "rows", "difference"), lower)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--series", type=int, default=10_000, help="of a batch")
+    parser.add_argument("--sample", type=int, default=20, help="series that statsmodels fits")
+    parser.add_argument("--most", type=int, default=100_000, help="series of the largest batch")
+    parser.add_argument("--agreement", action="store_true", help="only compare optima")
+    options = read_options(parser, series=50, sample=2, most=100)
     warnings.simplefilter("ignore")
     print_machine()
-    if "--agreement" in sys.argv:
+    if options.agreement:
         agreement(simulated_cases())
         agreement(bundled_cases())
     else:
-        batches()
-        afterwards()
+        batches(options.series, options.sample)
+        afterwards(options.series)
         singles()
-        hundred_thousand()
+        largest_batch(options.most)
+
+
+if __name__ == "__main__":
+    main()

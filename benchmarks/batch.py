@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from _timing import highest_bytes, print_machine, print_table
+from _timing import highest_bytes, print_machine, print_table, read_options
 
 from tsrnn import ARMA, ParaRNNForecaster, load
 from tsrnn.baselines import StatsmodelsETS
@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--series", type=int, nargs="*", default=[1_000, 10_000, 100_000])
     parser.add_argument("--workers-series", type=int, default=6_000)
     parser.add_argument("--job", nargs=5, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = read_options(parser, series=[50], workers_series=0)
     if options.job:
         job, source, out, n_jobs, rows = options.job
         run_job(job, Path(source), Path(out), int(n_jobs) or None, int(rows))
@@ -119,7 +119,8 @@ def main() -> None:
         folder = Path(name)
         if options.series:
             growth(folder, options.series)
-        workers(folder, options.workers_series)
+        if options.workers_series:
+            workers(folder, options.workers_series)
 
 
 def growth(folder: Path, sizes: list[int]) -> None:

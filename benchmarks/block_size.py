@@ -39,7 +39,7 @@ from unittest import mock
 
 import numpy as np
 import torch
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 from scipy.stats import ortho_group
 from sklearn.linear_model import LinearRegression
 from torch import Tensor, nn
@@ -251,7 +251,16 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=30, help="of --time")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--verbose", action="store_true", help="a line a fit")
-    options = parser.parse_args()
+    options = read_options(
+        parser,
+        mse=True,
+        processes=["printed"],
+        sizes=[2],
+        samples=100,
+        test=100,
+        replicates=1,
+        epochs=1,
+    )
     torch.set_num_threads(options.threads)
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", module="lightning")

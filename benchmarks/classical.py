@@ -38,7 +38,7 @@ from _competitions import (
     scores,
     step_coverage,
 )
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 
 import tsrnn
 from tsrnn.linear import ARMA, ETS
@@ -283,7 +283,7 @@ def main() -> None:
     parser.add_argument("--peer", action="store_true", help="statsforecast as well")
     parser.add_argument("--peer-limit", type=int, default=40, help="series of each frequency")
     parser.add_argument("--optima", type=int, help="series of each frequency beside statsmodels")
-    arguments = parser.parse_args()
+    arguments = read_options(parser, models=["Theta"], collections=["m3"], limit=1)
     torch.set_num_threads(arguments.threads)
     print_machine()
     print(f"tsrnn of {tsrnn.__path__[0]}, kernels of {tsrnn.kernels.__path__[0]}\n")

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _timing import peak_bytes, print_machine, print_table
+from _timing import peak_bytes, print_machine, print_table, read_options
 
 from tsrnn import ParaRNNForecaster, backtest, compare, datasets
 from tsrnn.baselines import SeasonalNaive, StatsmodelsTheta
@@ -34,9 +34,9 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, made
 
 
-def windows() -> None:
+def windows(n: int) -> None:
     y = datasets.load_elnino()["temperature"]
-    h, n = 12, 50
+    h = 12
     first = len(y) - h - (n - 1)
 
     def model() -> ParaRNNForecaster:
@@ -107,9 +107,10 @@ def panel() -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", nargs="*", default=["windows", "panel"])
-    chosen = parser.parse_args().what
+    options = read_options(parser, what=["windows"])
     warnings.filterwarnings("ignore", module="lightning")
     print_machine()
-    for part in (windows, panel):
-        if part.__name__ in chosen:
-            part()
+    if "windows" in options.what:
+        windows(3 if options.smoke else 50)
+    if "panel" in options.what:
+        panel()

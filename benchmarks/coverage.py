@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 from classical import LEVELS, Part, Run, load, scores
 from m4 import ARGUMENTS, long_frame, ragged
 
@@ -54,13 +54,13 @@ def by_step(covered: np.ndarray, horizon: int) -> np.ndarray:
     return covered.reshape(-1, horizon, *covered.shape[1:]).mean(0).reshape(horizon, -1).mean(1)
 
 
-def autoregressions() -> Covered:
-    """Fifty AR(1) of 600 rows, the last 200 held out, six steps."""
-    draw, y = np.random.default_rng(0), np.zeros((700, 50))
+def autoregressions(count: int = 50) -> Covered:
+    """AR(1) of 600 rows, the last 200 held out, six steps."""
+    draw, y = np.random.default_rng(0), np.zeros((700, count))
     noise = draw.normal(size=y.shape)
     for t in range(1, len(y)):
         y[t] = 0.8 * y[t - 1] + noise[t]
-    frame = pd.DataFrame(y[100:], columns=[f"y{i}" for i in range(50)])
+    frame = pd.DataFrame(y[100:], columns=[f"y{i}" for i in range(count)])
     model = ParaRNNForecaster(horizon=6, prior=None, random_state=0).fit(frame[:400])
     return rolling_coverage(model, frame[400:])
 
@@ -135,13 +135,13 @@ def main() -> None:
     parser.add_argument("--shared", type=Path, default=SHARED)
     parser.add_argument("--classical", action="store_true", help="classical models on M1 and M3")
     parser.add_argument("--validation", action="store_true", help="their training parts")
-    options = parser.parse_args()
+    options = read_options(parser)
     print_machine()
     if options.classical:
         print_classical(options.validation)
         return
-    cases = {"AR(1)": autoregressions}
-    if options.shared.is_dir():
+    cases = {"AR(1)": lambda: autoregressions(2 if options.smoke else 50)}
+    if options.shared.is_dir() and not options.smoke:
         cases |= {
             "ETTh1": lambda: ett(options.shared),
             "M4 hourly": lambda: m4_hourly(options.shared),

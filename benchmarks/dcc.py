@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 import pandas as pd
-from _timing import median_ms, print_machine, print_table
+from _timing import median_ms, print_machine, print_table, read_options
 
 from tsrnn.linear.dcc import CCC, DCC
 
@@ -104,7 +104,7 @@ def main() -> None:
     parser.add_argument("--replications", type=int, default=0)
     parser.add_argument("--variables", type=int, default=5)
     parser.add_argument("--rows", type=int, default=1000)
-    given = parser.parse_args()
+    given = read_options(parser, rows=200, variables=2)
     print_machine()
     if not given.replications:
         speed(given.variables, given.rows)

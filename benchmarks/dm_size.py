@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 
 from tsrnn.contract import DM_VARIANCES, diebold_mariano
 
@@ -31,7 +31,7 @@ def differences(n: int, h: int, pairs: int, random: np.random.Generator) -> np.n
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=2000)
-    pairs = parser.parse_args().pairs
+    pairs = read_options(parser, pairs=20).pairs
     random = np.random.default_rng(0)
     print_machine()
     rows: list[tuple[object, ...]] = []

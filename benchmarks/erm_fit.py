@@ -21,8 +21,8 @@ trained together, and the first 10 of them one by one, whose predictions are com
 one by one are those of 10 refits times twenty. Then a cross-validation on the same windows, by
 scikit-learn's ``cross_val_score`` and by ``cross_validated_risk``.
 
-``--refits`` only runs these two. ``--profile`` only shows where the time of an epoch goes, part
-by part, each a private function that a stopwatch wraps.
+``--refits`` only runs these two. ``--profile`` only shows where the time of an epoch goes, by
+packages and rooms in a profiler.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections import defaultdict
-from importlib import import_module
 from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
@@ -38,17 +37,18 @@ from unittest.mock import patch
 import lightning.pytorch as pl
 import numpy as np
 import torch
-from _timing import copy_ms_a_byte, median_ms, print_machine, print_table
-from fit_time import Stopwatch
+from _parts import part_rows, seconds_by_part
+from _timing import copy_ms_a_byte, median_ms, print_machine, print_table, read_options
 from sklearn.model_selection import KFold, cross_val_score
 from torch import Tensor, nn
 
-from tsrnn import ParaRNNRegressor, training
+from tsrnn import ParaRNNRegressor
 from tsrnn.erm import Refits, block_bootstrap, cross_validated_risk
 from tsrnn.layers import LAYERS as BY_NAME
 from tsrnn.layers import ParaRNN, Recurrent, RecurrentNetwork
 
-N, STEPS, UNITS, BATCH, HELD_OUT, RATE, CLIP_NORM = 10_000, 128, 128, 64, 1_000, 2e-3, 1.0
+N, STEPS, UNITS, BATCH, RATE, CLIP_NORM = 10_000, 128, 128, 64, 2e-3, 1.0
+HELD_OUT = 0.1  # share
 BLOCKS, FULL, TORCH = "blocks of 2", "one block", "torch.nn.RNN"
 LAYERS = (BLOCKS, FULL, TORCH)
 WEIGHTS_A_STATE = {BLOCKS: 3, FULL: UNITS + 1, TORCH: UNITS + 1}
@@ -66,7 +66,9 @@ class TorchRNN(Recurrent):
         num_layers: int = 1,
         *,
         cell: str = "rnn",
+        nonlinearity: str = "tanh",
     ) -> None:
+        assert (cell, nonlinearity) == ("rnn", "tanh")
         super().__init__()
         self.input_size, self.num_layers = input_size, num_layers
         self.hidden_size = self.state_size = hidden_size
@@ -99,17 +101,17 @@ class EpochClock(pl.Callback):
         self.ends.append(time.perf_counter())
 
 
-def samples() -> Data:
-    """Inputs (N, T, 1) and targets (N,)."""
+def samples(count: int) -> Data:
+    """Inputs (N, T, 1) and targets (N,), of which a tenth is held out."""
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(N, STEPS, 1))
-    return x, x[:, -8:, 0].mean(1) + 0.1 * rng.normal(size=N)
+    x = rng.normal(size=(count, STEPS, 1))
+    return x, x[:, -8:, 0].mean(1) + 0.1 * rng.normal(size=count)
 
 
 def estimator(layer: str, epochs: int, **further: Any) -> ParaRNNRegressor:
     return ParaRNNRegressor(
         UNITS, block_size=UNITS if layer == FULL else 2, batch_size=BATCH, learning_rate=RATE,
-        validation_fraction=HELD_OUT / N, patience=None, max_epochs=epochs, random_state=0,
+        validation_fraction=HELD_OUT, patience=None, max_epochs=epochs, random_state=0,
         **further,
     )  # fmt: skip
 
@@ -120,7 +122,8 @@ def fit(layer: str, data: Data, epochs: int) -> list[float]:
     with patch.dict(BY_NAME, {"ParaRNN": TorchRNN} if layer == TORCH else {}):
         model = estimator(layer, epochs, callbacks=[clock]).fit(*data)
     assert isinstance(model.network_.rnn, TorchRNN if layer == TORCH else ParaRNN)
-    assert (model.n_train_, model.n_validation_) == (N - HELD_OUT, HELD_OUT)
+    held_out = round(HELD_OUT * len(data[0]))
+    assert (model.n_train_, model.n_validation_) == (len(data[0]) - held_out, held_out)
     return [after - before for before, after in pairwise(clock.ends)]
 
 
@@ -141,15 +144,15 @@ def plain(layer: str, data: Data, epochs: int) -> list[float]:
     x, y = (torch.from_numpy(part.astype(np.float32)) for part in data)
     x, y = (x - x.mean()) / x.std(), ((y - y.mean()) / y.std())[:, None]
     optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=0.0)
-    ends = []
+    ends, held_out = [], round(HELD_OUT * len(x))
     for _ in range(epochs):
-        for rows in torch.randperm(N - HELD_OUT).split(BATCH):
+        for rows in torch.randperm(len(x) - held_out).split(BATCH):
             optimiser.zero_grad()
             loss_of(network, x[rows], y[rows]).backward()
             nn.utils.clip_grad_norm_(network.parameters(), CLIP_NORM)
             optimiser.step()
         with torch.no_grad():
-            error = float(loss_of(network, x[-HELD_OUT:], y[-HELD_OUT:]))
+            error = float(loss_of(network, x[-held_out:], y[-held_out:]))
         ends.append(time.perf_counter())
     assert epochs < 2 or error < 1.0  # below the error of the mean: it has learnt
     return [after - before for before, after in pairwise(ends)]
@@ -200,11 +203,11 @@ def check_same(data: Data) -> None:
     print("outputs and gradients agree with those of torch.nn.RNN on the same matrices\n")
 
 
-def floors() -> dict[str, tuple[float, float]]:
+def floors(count: int) -> dict[str, tuple[float, float]]:
     """Seconds of the bytes and of the multiply-adds of an epoch, layer by layer."""
-    states = STEPS * UNITS
-    moved = (8 * (N - HELD_OUT) + 4 * HELD_OUT) * states
-    passes = 3 * (N - HELD_OUT) + HELD_OUT
+    states, held_out = STEPS * UNITS, HELD_OUT * count
+    moved = (8 * (count - held_out) + 4 * held_out) * states
+    passes = 3 * (count - held_out) + held_out
     a, b = torch.randn(BATCH, UNITS), torch.randn(UNITS, UNITS)
     out = torch.empty(BATCH, UNITS)
     product = median_ms(lambda: [torch.mm(a, b, out=out) for _ in range(100)], 20) / 100
@@ -222,7 +225,7 @@ def floors() -> dict[str, tuple[float, float]]:
 
 
 def compare(data: Data, rounds: int, epochs: int) -> None:
-    floor = floors()
+    floor = floors(len(data[0]))
     seconds: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for _ in range(rounds):
         for layer in LAYERS:
@@ -251,14 +254,19 @@ def windows(length: int = 12, count: int = 200) -> Data:
     return x.copy(), y[length:]
 
 
+class ByItself(ParaRNNRegressor):
+    """Estimator with a fit of its own, which refits therefore call one by one."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray, sample_weight: Any = None) -> ByItself:
+        """Fit as the class above does."""
+        return super().fit(X, y, sample_weight)
+
+
 def bootstrap(data: Data, refits: int, *, together: bool) -> tuple[Refits, float, float]:
     """Refits, with the seconds of the clock and of the processor that they take."""
-    model = ParaRNNRegressor(16, random_state=0).fit(*data)
+    model = (ParaRNNRegressor if together else ByItself)(16, random_state=0).fit(*data)
     clock, processor = time.perf_counter(), time.process_time()
-    with patch.object(ParaRNNRegressor, "_can_be_fitted_together", lambda _: together):
-        members = block_bootstrap(
-            model, *data, n_estimators=refits, block_length=12, random_state=0
-        )
+    members = block_bootstrap(model, *data, n_estimators=refits, block_length=12, random_state=0)
     return members, time.perf_counter() - clock, time.process_time() - processor
 
 
@@ -307,31 +315,9 @@ def compare_folds(n_folds: int = 10) -> None:
 def profile(data: Data, epochs: int) -> None:
     """Where the time of an epoch of a fit with blocks of 2 goes."""
     estimator(BLOCKS, 1).fit(*data)  # loads everything
-    training_of_erm = import_module("tsrnn.erm._training")
-    kernels = import_module("tsrnn.kernels._autograd")
-    watch = Stopwatch()
-    watch.wrap(training_of_erm.TrainingData, "batch", "batches")
-    watch.wrap(training_of_erm.EmpiricalRisk, "__call__", "forward")
-    watch.wrap(training_of_erm.RiskOfSamples, "__call__", "validation")
-    watch.wrap(torch.Tensor, "backward", "backward")
-    watch.wrap(kernels, "_forward", "recurrence forward, with validation")
-    watch.wrap(kernels, "_backward", "recurrence backward")
-    lightning = import_module("tsrnn.training._lightning")
-    watch.wrap(lightning, "_step", "optimiser")
-    watch.wrap(lightning, "_clip_gradient", "clipping")
-    watch.wrap(training, "train", "in all")
-    estimator(BLOCKS, epochs).fit(*data)
-    parts = {name: seconds / epochs for name, seconds in watch.seconds.items()}
-    total = parts.pop("in all")
-    forward = parts.pop("forward") + parts.pop("validation")
-    parts["head, loss and batches of validation"] = (
-        forward - parts["recurrence forward, with validation"]
-    )
-    parts["gradients of head and loss"] = parts.pop("backward") - parts["recurrence backward"]
-    parts["Lightning and the rest"] = total - sum(parts.values())
-    rows = [[name, f"{1e3 * s:.1f}", f"{100 * s / total:.0f} %"] for name, s in parts.items()]
-    print(f"\nFit with blocks of 2: {1e3 * total:.0f} ms an epoch, set-up included\n")
-    print_table(["part", "ms an epoch", "share"], rows)
+    parts = seconds_by_part(lambda: estimator(BLOCKS, epochs).fit(*data))
+    print(f"\nFit with blocks of 2, {epochs} epochs, set-up included\n")
+    print_table(["part", "ms an epoch, profiled", "share"], part_rows(parts, per=epochs))
 
 
 def main() -> None:
@@ -343,7 +329,7 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true", help="only show where the time goes")
     parser.add_argument("--refits", action="store_true", help="only run bootstrap and folds")
     parser.add_argument("--threads", type=int, help="of torch; its own choice by default")
-    options = parser.parse_args()
+    options = read_options(parser, rounds=1, epochs=1)
     if options.threads:
         torch.set_num_threads(options.threads)
     print_machine()
@@ -351,12 +337,12 @@ def main() -> None:
         compare_refits()
         compare_folds()
         return
-    data = samples()
+    data = samples(400 if options.smoke else N)
     if not options.profile:
         check_same(data)
         compare(data, options.rounds, options.epochs)
-    profile(data, 10)
-    if not options.profile:
+    profile(data, 1 if options.smoke else 10)
+    if not options.profile and not options.smoke:
         compare_refits()
         compare_folds()
 

@@ -11,12 +11,12 @@ table.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _timing import print_table
+from _timing import print_table, read_options
 
 from tsrnn.linear.garch import GARCH
 
@@ -55,8 +55,10 @@ def row(kind: str, name: str, ours: float, published: str) -> list[str]:
 
 
 def main() -> None:
+    read_options(argparse.ArgumentParser(description=__doc__))  # the smallest run is the whole
     if not DATA.exists():
-        sys.exit(f"skipped: {DATA.resolve()} is not there; the returns are not part of the package")
+        print(f"skipped: {DATA.name} is not there; the returns are not part of the package")
+        return
     returns = pd.read_csv(DATA).iloc[:, 0].rename("DEM/GBP")
     model = GARCH(initial_variance="fcp").fit(returns)
     params = model.params_.iloc[0]

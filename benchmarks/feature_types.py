@@ -28,7 +28,7 @@ import lightning.pytorch as pl
 import numpy as np
 import pandas as pd
 import torch
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 from torch import Tensor
 from torch.utils.data import (
     BatchSampler,
@@ -216,7 +216,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--every", type=int, default=10, help="epochs between rows")
     parser.add_argument("--plot", type=Path, help="folder for the figures")
-    options = parser.parse_args()
+    options = read_options(
+        parser, processes=["normal"], starts=["blocks"], hidden=8, samples=200, epochs=1
+    )
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", module="lightning")
     print_machine()

@@ -2,8 +2,8 @@
 
 Series by series with `per_series=True`, beside fits one by one; then the mean over 25 series.
 
-Each part is timed where it happens, by a stopwatch around a function, private ones too. What a
-trainer takes beyond the task that it runs is Lightning's. The first fit in a process also loads
+Parts are packages and rooms, by the own time of their functions in a profiler, which makes a fit
+slower than it is; seconds of whole fits are taken without. The first fit in a process also loads
 torch's and Lightning's code: `import_time.py`.
 """
 
@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections import defaultdict
 
 import numpy as np
 import pandas as pd
-from _timing import print_machine, print_table
+from _parts import part_rows, seconds_by_part
+from _timing import median_ms, print_machine, print_table, read_options
 
 REPEATS = 5
-LIGHTNING_AT_MOST = 0.1  # of a small fit
+LIGHTNING_AT_MOST = 0.2  # of a small fit, by the profiler
 SAME_FORECASTS = 0.02  # deviations of a series: what some hundred steps make of rounding
 
 
@@ -34,65 +34,20 @@ def monthly_series(n: int = 200, seed: int = 0) -> pd.Series:
     return pd.Series(values, index=pd.date_range("2000-01", periods=n, freq="MS"), name="y")
 
 
-class Stopwatch:
-    """Adds up the time spent in wrapped functions."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = defaultdict(float)
-
-    def wrap(self, owner: object, attribute: str, label: str) -> None:
-        """Time every call of ``owner.attribute`` under `label`."""
-        original = getattr(owner, attribute)
-
-        def timed(*args: object, **kwargs: object) -> object:
-            start = time.perf_counter()
-            try:
-                return original(*args, **kwargs)
-            finally:
-                self.seconds[label] += time.perf_counter() - start
-
-        setattr(owner, attribute, timed)
-
-
-def split_of_a_fit() -> dict[str, float]:
-    """Seconds by part of a fit without and with a second training on all rows."""
-    import torch
-
-    from tsrnn import ParaRNNForecaster, training
-    from tsrnn.forecasters import _fit, _training
-    from tsrnn.training import _lightning
+def split_of_a_fit() -> float:
+    """Print parts of a fit without and with a second training on all rows; share of Lightning."""
+    from tsrnn import ParaRNNForecaster
 
     series = monthly_series()
-    ParaRNNForecaster(prior=None, random_state=0).fit(series)  # loads and compiles everything
-    watch = Stopwatch()
-    watch.wrap(ParaRNNForecaster, "_read_training", "reading")
-    watch.wrap(_fit, "choose_linear_paths", "linear path")
-    watch.wrap(_training, "fit_linear_paths", "linear path")
-    watch.wrap(_training._TrainingLoss, "__call__", "forward")
-    watch.wrap(torch.Tensor, "backward", "backward")
-    watch.wrap(_lightning, "_clip_gradient", "optimiser")
-    watch.wrap(_lightning, "_step", "optimiser")
-    watch.wrap(_training._Validation, "__call__", "validation")
-    watch.wrap(_fit, "ValidationErrors", "intervals")
-    watch.wrap(_fit, "calibrate", "intervals")
-    watch.wrap(_lightning.Task, "training_step", "epochs")
-    watch.wrap(training, "train", "training")
-    start = time.perf_counter()
-    epochs = 0
-    for _ in range(REPEATS):
-        epochs = len(ParaRNNForecaster(prior=None, random_state=0).fit(series).history_)
-    total = (time.perf_counter() - start) / REPEATS
-    parts = {label: seconds / REPEATS for label, seconds in watch.seconds.items()}
-    train, of_epochs = parts.pop("training"), parts.pop("epochs")
-    of_start = parts["validation"] / (epochs + 1)  # validated before the first epoch
-    steps = sum(parts[name] for name in ("forward", "backward", "optimiser", "validation"))
-    parts["batches and bookkeeping"] = of_epochs - steps + of_start
-    parts["Lightning"] = train - of_epochs - of_start
-    parts["the rest"] = total - train - sum(
-        parts[name] for name in ("reading", "linear path", "intervals")
-    )  # fmt: skip
-    print(f"fit of 200 points: {total:.2f} s, {epochs} epochs\n")
-    return parts | {"all": total}
+
+    def fit() -> ParaRNNForecaster:
+        return ParaRNNForecaster(prior=None, random_state=0).fit(series)
+
+    epochs = len(fit().history_)  # loads and compiles everything
+    print(f"fit of 200 points: {median_ms(fit, REPEATS, 0) / 1e3:.2f} s, {epochs} epochs\n")
+    parts = seconds_by_part(fit)
+    print_table(["part", "ms, profiled", "share"], part_rows(parts))
+    return parts["Lightning"] / sum(parts.values())
 
 
 def split_by_series(count: int = 200, alone: int = 5) -> None:
@@ -103,53 +58,32 @@ def split_by_series(count: int = 200, alone: int = 5) -> None:
     AssertionError
         If forecasts of the two are not the same.
     """
-    from tsrnn import ParaRNNForecaster, training
-    from tsrnn.forecasters import _fit, _recurrent, _training
+    from tsrnn import ParaRNNForecaster
 
     series = [monthly_series(seed=seed) for seed in range(1, count + 1)]
     frame = pd.concat(series, keys=range(count), names=["unique_id", "ds"]).reset_index()
-    watch = Stopwatch()
-    watch.wrap(ParaRNNForecaster, "_read_training", "reading")
-    watch.wrap(_fit, "choose_linear_paths", "linear paths chosen")
-    watch.wrap(_recurrent, "prepare_all", "preparation")
-    watch.wrap(_training, "fit_linear_paths", "linear paths estimated")
-    watch.wrap(_training, "networks_of", "networks at their start")
-    watch.wrap(_training, "train_replicates", "training")
-    watch.wrap(_training, "train_replicates_for", "training")
-    watch.wrap(training, "train", "training")  # those that no other has the shape of
-    watch.wrap(training, "train_for", "training")
-    watch.wrap(_fit.Preparation, "finished", "intervals, states")
-    columns = {}
-    for label, fits in (
-        ("together", lambda: [ParaRNNForecaster(random_state=0, per_series=True).fit(frame)]),
-        (
-            "one by one",
-            lambda: [ParaRNNForecaster(prior=None, random_state=0).fit(y) for y in series[:alone]],
-        ),
-    ):
-        watch.seconds.clear()
+
+    def together() -> list[ParaRNNForecaster]:
+        return [ParaRNNForecaster(random_state=0, per_series=True).fit(frame)]
+
+    def one_by_one() -> list[ParaRNNForecaster]:
+        return [ParaRNNForecaster(prior=None, random_state=0).fit(y) for y in series[:alone]]
+
+    forecasts = []
+    for label, fits, n in (("together", together, count), ("one by one", one_by_one, alone)):
         start = time.perf_counter()
         fitted = fits()
-        parts = dict(watch.seconds)
-        parts["all"] = time.perf_counter() - start
-        parts["preparation"] -= parts["linear paths chosen"]
-        parts["networks at their start"] -= parts["linear paths estimated"]
-        n = count if label == "together" else alone
-        columns[label] = {name: 1e3 * seconds / n for name, seconds in parts.items()}
-        forecasts = [np.asarray(model.predict()["ParaRNN"] if n == count else model.predict())
-                     for model in fitted]  # fmt: skip
-        if label == "together":
-            together = forecasts[0].reshape(count, -1)
-    for ours, theirs, y in zip(together, forecasts, series, strict=False):
-        difference = np.abs(ours - theirs.ravel()).max() / y.std()
+        seconds = time.perf_counter() - start
+        print(f"\n{n} series of 200 points {label}: {1e3 * seconds / n:.1f} ms a series\n")
+        rows = part_rows(seconds_by_part(fits), per=n)
+        print_table(["part", "ms a series, profiled", "share"], rows)
+        ahead = [model.predict() for model in fitted]
+        forecasts.append(np.concatenate([np.ravel(one.get("ParaRNN", one)) for one in ahead]))
+    steps = len(forecasts[1]) // alone
+    for i, y in enumerate(series[:alone]):
+        ours, theirs = (each[i * steps : (i + 1) * steps] for each in forecasts)
+        difference = np.abs(ours - theirs).max() / y.std()
         assert difference < SAME_FORECASTS, f"forecasts differ by {difference:.2g} deviations"
-    names = [*(name for name in columns["together"] if name != "all"), "all"]
-    rows = [
-        [name, *(f"{of.get(name, 0.0):.2f}" if name in of else "" for of in columns.values())]
-        for name in names
-    ]
-    print(f"\n{count} series of 200 points, milliseconds a series\n")
-    print_table(["part", "together", f"{alone} one by one"], rows)
 
 
 def single_fits(count: int = 25) -> list[float]:
@@ -168,22 +102,20 @@ def single_fits(count: int = 25) -> list[float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--series", type=int, help="only fit so many series at once")
-    series = parser.parse_args().series
+    options = read_options(parser)
     print_machine()
-    if series:
-        split_by_series(series)
+    if options.series:
+        split_by_series(options.series)
         return
-    parts = split_of_a_fit()
-    total = parts["all"]
-    rows = [[name, f"{s:.3f}", f"{100 * s / total:.0f} %"] for name, s in parts.items()]
-    print_table(["part", "seconds", "share"], rows)
+    share = split_of_a_fit()
+    if options.smoke:
+        return
     split_by_series()
     seconds = single_fits()
     print(
         f"\n{len(seconds)} monthly series of 50 to 150 rows, each by itself: mean "
         f"{np.mean(seconds):.2f} s, longest {max(seconds):.2f} s"
     )
-    share = parts["Lightning"] / total
     assert share < LIGHTNING_AT_MOST, f"Lightning takes {100 * share:.0f} percent of a small fit"
 
 

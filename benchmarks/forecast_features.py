@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 
 from tsrnn import ParaRNNForecaster, forecast_features
 from tsrnn.datasets import load_co2, load_elec_equip, load_elnino, load_ett, load_sunspots
@@ -107,7 +107,7 @@ def main() -> None:
     parser.add_argument("--series", type=int, default=100)
     parser.add_argument("--network", action="store_true", help="train networks, too")
     parser.add_argument("--data-home", default=LOCAL_COPY if LOCAL_COPY.is_dir() else None)
-    options = parser.parse_args()
+    options = read_options(parser, rows=600, series=4)
     warnings.simplefilter("ignore")
     print_machine()
     header = ["process", "rows", "series", "missed", "mean error of modulus", "median size",
@@ -116,6 +116,8 @@ def main() -> None:
     network = "auto" if options.network else False
     rows = [against_roots(name, options.rows, options.series, network) for name in PROCESSES]
     print_table(header, rows)
+    if options.smoke:
+        return
     rows = real("El Niño, prior network", load_elnino(), 12)
     rows += real("El Niño, trained", load_elnino(), 12, prior=None)
     rows += real("electrical equipment", load_elec_equip(), 12, prior=None)

@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 import pandas as pd
-from _timing import median_ms, print_machine, print_table
+from _timing import median_ms, print_machine, print_table, read_options
 from arch import arch_model
 
 from tsrnn.data import read_panel
@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--series", type=int, default=10_000)
     parser.add_argument("--sample", type=int, default=100, help="series that arch fits")
     parser.add_argument("--steps", type=int, default=1974)
-    arguments = parser.parse_args()
+    arguments = read_options(parser, series=20, sample=2, steps=300)
     print_machine()
     n = arguments.series
     y = simulated(n, arguments.steps)

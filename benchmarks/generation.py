@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 from tasks import encoding
 from torch import Tensor, nn
 
@@ -186,7 +186,9 @@ def main() -> None:
     parser.add_argument("--longest", type=int, default=13, help="power of two")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
+    options = read_options(
+        parser, models=list(MODELS)[:1], width=32, layers=1, heads=2, longest=8, repeats=1
+    )
     window = int(math.log2(WINDOW))
     if not window <= options.shortest <= options.longest:
         parser.error(f"--shortest must be at least {window} and --longest at least --shortest; "

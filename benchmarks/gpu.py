@@ -476,6 +476,7 @@ def main() -> None:
     parser.add_argument("--sections", nargs="+", choices=SECTIONS, default=SECTIONS)
     parser.add_argument("--rehearse", action="store_true")
     parser.add_argument("--peers", nargs="*", default=[], help="folders with other packages")
+    parser.add_argument("--smoke", action="store_true", help="changes nothing")
     options = parser.parse_args()
     if not options.rehearse and not torch.cuda.is_available():
         print("no CUDA device is here; --rehearse runs on the CPU")

@@ -185,7 +185,10 @@ def main() -> None:
     parser.add_argument("--block", type=int, help="lanes of a program, 32 by default")
     parser.add_argument("--capability", type=int, default=90)
     parser.add_argument("--tree", type=Path, help="clone with links to kernels and datasets")
+    parser.add_argument("--smoke", action="store_true", help="only the first cell")
     options = parser.parse_args()
+    if options.smoke:
+        options.cells = CELLS[:1]
     if options.tree:
         sys.path.insert(0, str(options.tree))
     from _timing import print_table

@@ -44,7 +44,7 @@ import pandas as pd
 import torch
 from _classify import Part, Recipe, train
 from _runs import RESULTS, read_result, run_all
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 from torch import Tensor, nn
 
 from tsrnn.datasets import (
@@ -395,7 +395,7 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--plot", type=Path, help="folder for the figures of runs that are made")
     parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
+    options = read_options(parser, print_only=True)
     torch.set_num_threads(options.threads)
     print_machine()
     if "blocks" in (options.starts or []) and (wrong := list(filter(has_blocks, options.models))):

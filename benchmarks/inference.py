@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, QuantileRegressor, RidgeCV
 from sklearn.pipeline import make_pipeline
@@ -177,7 +177,7 @@ def main() -> None:
     parser.add_argument("--networks", action="store_true")
     parser.add_argument("--responses", action="store_true")
     parser.add_argument("--quantiles", action="store_true")
-    options = parser.parse_args()
+    options = read_options(parser, replications=2, sizes=[200], models=["ols"])
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")  # of single fits, of which there are thousands
     print_machine()

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import torch
 from _recurrences import Problem, draw, needed_backward, results
-from _timing import copy_ms_a_byte, median_ms, peak_bytes, print_machine, print_table
+from _timing import copy_ms_a_byte, median_ms, peak_bytes, print_machine, print_table, read_options
 from torch import Tensor
 
 from tsrnn.kernels import Cell, cells, recurrence
@@ -172,19 +172,21 @@ def memory() -> None:
     print_table(["cell", "(B, T, d)", "due MB", "peak MB", "ratio"], rows)
 
 
-def on_cpu() -> None:
+def on_cpu(first_only: bool) -> None:
     print_machine()
     a_byte = copy_ms_a_byte()
     print(f"copy: {1e-6 / a_byte:.1f} GB/s read and written\n")
     every_cell(a_byte)
+    if first_only:
+        return
     beside_loops()
     time_in_chunks()
     memory()
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__).parse_args()
-    on_cpu()
+    options = read_options(argparse.ArgumentParser(description=__doc__))
+    on_cpu(first_only=options.smoke)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ from typing import Any
 import torch
 from _classify import seconds
 from _runs import RESULTS, read_result, run_all
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 from torch import Tensor, nn
 
 from tsrnn.datasets import Corpus, load_penn_treebank, token_batches
@@ -349,7 +349,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
     parser.add_argument("--print-only", action="store_true")
     parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
+    options = read_options(parser, print_only=True)
     torch.set_num_threads(options.threads)
     recipe = complete(options, parser)
     print_machine()

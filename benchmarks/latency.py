@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 from arch import arch_model
 from statsmodels.tsa.arima.model import ARIMA
 from threadpoolctl import threadpool_limits
@@ -223,7 +223,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="beginnings of names; all by default")
     parser.add_argument("--rows", type=int, default=200, help="rows to take in")
     parser.add_argument("--series", type=int, default=10_000)
-    arguments = parser.parse_args()
+    arguments = read_options(parser, names=["ARMA"], rows=WARM_UP + 2, series=20)
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     chosen = [n for n in FORECASTERS if n.startswith(tuple(arguments.names) or "")]

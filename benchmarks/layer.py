@@ -14,14 +14,17 @@ moves 8 forward (read u, write h) and 12 backward (read h and its gradient, writ
 
 from __future__ import annotations
 
+import argparse
+
 import torch
-from _timing import copy_ms_a_byte, median_ms, print_machine, print_table
+from _timing import copy_ms_a_byte, median_ms, print_machine, print_table, read_options
 from torch import Tensor, nn
 
 from tsrnn.kernels import cells, recurrence
 from tsrnn.layers import ParaRNN
 
-SHAPES = [(64, 784, 128, 1), (8, 17984, 32, 6), (32, 96, 128, 7)]
+Shape = tuple[int, int, int, int]
+SHAPES: list[Shape] = [(64, 784, 128, 1), (8, 17984, 32, 6), (32, 96, 128, 7)]
 BYTES = {"layer": 12, "forward": 8, "backward": 12}
 CELL = cells.para_rnn(2)
 KINDS = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
@@ -90,10 +93,10 @@ def both_ways_ms(layer: nn.Module, x: Tensor, grad: Tensor, repeats: int) -> lis
     return [median_ms(pass_, repeats, fresh=fresh) for fresh in (False, True)]
 
 
-def layers(a_byte: float) -> None:
+def layers(a_byte: float, shapes: list[Shape]) -> None:
     rows = []
     for kind in KINDS:
-        for batch, steps, hidden, width in SHAPES:
+        for batch, steps, hidden, width in shapes:
             torch.manual_seed(0)
             x, grad = torch.randn(batch, steps, width), torch.randn(batch, steps, hidden)
             layer = layer_of(kind, width, hidden)
@@ -114,9 +117,9 @@ def layers(a_byte: float) -> None:
     print_table(header, rows)
 
 
-def recurrence_alone(a_byte: float) -> None:
+def recurrence_alone(a_byte: float, shapes: list[Shape]) -> None:
     rows = []
-    for batch, steps, hidden, _ in SHAPES:
+    for batch, steps, hidden, _ in shapes:
         u = torch.randn(batch, steps, 2, hidden // 2, requires_grad=True)
         w = ParaRNN(1, hidden).weight_hh_l0.detach().flatten(0, 1).requires_grad_()
         repeats = 30
@@ -142,11 +145,13 @@ def recurrence_alone(a_byte: float) -> None:
 
 
 def main() -> None:
+    options = read_options(argparse.ArgumentParser(description=__doc__))
     print_machine()
     a_byte = copy_ms_a_byte()
     print(f"copy: {1e-6 / a_byte:.1f} GB/s read and written\n")
-    layers(a_byte)
-    recurrence_alone(a_byte)
+    shapes = [(2, 30, 8, 1)] if options.smoke else SHAPES
+    layers(a_byte, shapes)
+    recurrence_alone(a_byte, shapes)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 import torch
 from _runs import RESULTS, Key, read_result, run_all
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 from scipy.integrate import solve_ivp
 from torch import Tensor, nn
 
@@ -222,7 +222,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
     parser.add_argument("--print-only", action="store_true", help="make no runs")
     parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
+    options = read_options(parser, print_only=True)
     # With "choices", argparse of Python 3.11 refuses a default in a list.
     if wrong := sorted(set(options.experiments) - set(EXPERIMENTS)):
         parser.error(f"experiments are {', '.join(EXPERIMENTS)}; got {', '.join(wrong)}")

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 from scipy.signal import lfilter
 
 from tsrnn import datasets
@@ -136,7 +136,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[200, 1000], help="of size")
     parser.add_argument("--true-orders", action="store_true", help="of the AR, in place of AIC's")
     parser.add_argument("--parts", nargs="+", default=["size", "power", "nested"])
-    arguments = parser.parse_args()
+    arguments = read_options(parser, replications=2, rows=[200], parts=["size"])
     torch.set_num_threads(1)
     print_machine()
     n = arguments.replications

@@ -36,7 +36,7 @@ import numpy as np
 import torch
 from _classify import Part, Recipe, answers, loss_of, seconds, train
 from _runs import RESULTS, read_result, run_all
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 
 from tsrnn.datasets import (
     LabelledSequences,
@@ -320,7 +320,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
     parser.add_argument("--print-only", action="store_true")
     parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
+    options = read_options(parser, print_only=True)
     torch.set_num_threads(options.threads)
     print_machine()
     if options.time:

@@ -23,7 +23,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from _runs import RESULTS, read_result, run_all
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 from torch import nn
 
 from tsrnn.datasets import load_mnist, lotka_volterra
@@ -457,7 +457,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
     parser.add_argument("--print-only", action="store_true",
                         help="the runs that are there, of vandermonde alone")  # fmt: skip
-    options = parser.parse_args()
+    options = read_options(parser, print_only=True)
     # With "choices", argparse of Python 3.11 refuses a default of several.
     if wrong := sorted(set(options.parts) - set(PARTS)):
         parser.error(f"parts are {', '.join(PARTS)}; got {', '.join(wrong)}")

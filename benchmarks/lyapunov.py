@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 from torch import Tensor
 
 from tsrnn.interpret import LyapunovExponents, lyapunov_exponent
@@ -277,12 +277,14 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=1000, help="steps of a replication")
     parser.add_argument("--noise", type=float, default=NOISE, help="in the inputs of blocks")
     parser.add_argument("--figure", type=Path, help="where to draw passes, a PNG file")
-    arguments = parser.parse_args()
+    arguments = read_options(parser, steps=1000, replications=3, length=200)
     torch.set_num_threads(1)
     print_machine()
     print()
     known_exponents(arguments.steps)
     coverage(arguments.replications, arguments.length)
+    if arguments.smoke:
+        return
     points = random_blocks(arguments.noise)
     print(f"\nPasses of random blocks until converged, counted up to {LIMIT}; late: more than "
           f"{_time_parallel.MAX_PASSES}")  # fmt: skip

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 
 import tsrnn
 
@@ -98,7 +98,7 @@ def main() -> None:
         "--arguments", type=json.loads, default={}, help="JSON, beside the defaults"
     )
     parser.add_argument("--seeds", type=int, default=1)
-    options = parser.parse_args()
+    options = read_options(parser, sample=3)
     which, (train_file, test_file, header) = options.frequency, FILES[options.frequency]
     published = pd.read_csv(
         options.data_home / "published_scores_by_frequency.csv.gz", index_col="method"

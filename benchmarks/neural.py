@@ -12,11 +12,12 @@ import logging
 import time
 import warnings
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 from fit_time import monthly_series
 
 from tsrnn import ParaRNNForecaster
@@ -93,10 +94,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--series", type=int, nargs="+", default=[1, 1000])
     parser.add_argument("--models", nargs="*", default=["NHITS", "LSTM", "DLinear"])
-    arguments = parser.parse_args()
+    arguments = read_options(parser, series=[1])
     warnings.filterwarnings("ignore", module="neuralforecast|pytorch_lightning")
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
     print_machine()
+    if find_spec("neuralforecast") is None:
+        print("skipped: pip install neuralforecast")
+        return
     forecaster = ours(lambda: ParaRNNForecaster(horizon=HORIZON, prior=None, random_state=0))
     few = collection(1)  # loads and compiles what first fits need
     for forecast in (forecaster, *(theirs(name, max_steps=2) for name in arguments.models)):

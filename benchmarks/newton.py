@@ -24,7 +24,7 @@ import numpy as np
 import tasks
 import torch
 from _runs import RESULTS, Key, read_result, run_all
-from _timing import peak_bytes, print_machine, print_table
+from _timing import peak_bytes, print_machine, print_table, read_options
 from torch import Tensor, nn
 
 from tsrnn.interpret import lyapunov_exponent
@@ -258,7 +258,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin no run after these")
     parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
     parser.add_argument("--print-only", action="store_true", help="of table 5")
-    options = parser.parse_args()
+    options = read_options(parser, parts=["trained"], print_only=True)
     torch.set_num_threads(1)
     print_machine()
     print()

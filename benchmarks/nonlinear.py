@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _timing import print_machine
+from _timing import print_machine, read_options
 
 from tsrnn import ParaRNNForecaster
 from tsrnn.datasets import (
@@ -114,7 +114,9 @@ def main() -> None:
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES)[:4])
     parser.add_argument("--processes", nargs="+", choices=PROCESSES, default=list(PROCESSES))
     parser.add_argument("--gains", type=int, help="errors by the statistic, of so many series")
-    options = parser.parse_args()
+    options = read_options(
+        parser, rows=[200], replications=1, cases=list(CASES)[:1], processes=list(PROCESSES)[:1]
+    )
     warnings.simplefilter("ignore")
     print_machine()
     if options.gains:

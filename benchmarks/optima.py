@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 from arch import arch_model
 from statsmodels.tsa.arima.model import ARIMA
 
@@ -122,7 +122,7 @@ def arma_draws(phi: tuple[float, ...], theta: tuple[float, ...], n: int, T: int)
     return pd.DataFrame(y[200:])
 
 
-def cases(folder: Path | None) -> list[Shortfalls]:
+def cases(folder: Path | None, first_only: bool) -> list[Shortfalls]:
     """All comparisons."""
     done = []
 
@@ -140,6 +140,8 @@ def cases(folder: Path | None) -> list[Shortfalls]:
     oil, bills = oil.reset_index(drop=True), load_macrodata()["tbilrate"].diff().dropna()
     for order in ((1, 1), (1, 2), (2, 2)):
         note(garch("WTI", oil.to_frame(), "garch", order))
+        if first_only:
+            return done
     for vol in ("garch", "gjr", "egarch"):
         note(garch("tbilrate", bills.to_frame(), vol, (1, 1)))
     draws = arma_draws((1.2, -0.5), (0.4,), 80, 300)
@@ -158,11 +160,11 @@ def cases(folder: Path | None) -> list[Shortfalls]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, help="folder that has dji30ret.csv.gz")
-    folder = parser.parse_args().data
+    options = read_options(parser)
     print_machine()
     header = ["model, data", "series", "below theirs", "most", "above", "most", "below nested",
               "most", "ms a series"]  # fmt: skip
-    print_table(header, [made.row() for made in cases(folder)])
+    print_table(header, [made.row() for made in cases(options.data, first_only=options.smoke)])
 
 
 if __name__ == "__main__":

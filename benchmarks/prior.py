@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 from classical import load
 
 from tsrnn.preprocessing import stl
@@ -144,36 +144,39 @@ def scaled_errors(y: np.ndarray, m: int) -> dict[str, float]:
         return {name: np.abs(test - f).mean() / naive_error for name, f in forecasts.items()}
 
 
-def print_speed() -> None:
+def print_speed(repeats: int, timed: dict[int, int]) -> None:
     """Print the processor time of a million series of the mixture, and of each component."""
     priors = {"all, with layers": SeriesPrior()}
     priors |= {name: SeriesPrior([name], layers=()) for name in COMPONENTS}
     rows = []
     for name, prior in priors.items():
         cells = []
-        for n_rows, n_series in TIMED.items():
+        for n_rows, n_series in timed.items():
             times = []
-            for _ in range(3):
+            for _ in range(repeats):
                 start = time.process_time()
                 prior.sample(n_series, n_rows, season_length=12)
                 times.append(time.process_time() - start)
             cells.append(f"{1e6 / n_series * min(times):.0f}")
         rows.append((name, *cells))
-    print_table(("seconds for a million series", *(f"of {n} months" for n in TIMED)), rows)
+    print_table(("seconds for a million series", *(f"of {n} months" for n in timed)), rows)
 
 
 def main() -> None:
     """Print all tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--m4", type=Path, help="folder of Yearly-train and Hourly-train of M4")
-    arguments = parser.parse_args()
+    arguments = read_options(parser)
     print_machine()
+    if arguments.smoke:
+        print_speed(1, {60: 10})
+        return
     for frequency, series in competition_series(arguments.m4).items():
         if series:
             print(f"\n{frequency}: {len(series)} real series, {SIMULATED} simulated")
             compare(series, SEASONS[frequency])
     print()
-    print_speed()
+    print_speed(3, TIMED)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -188,7 +188,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=200_000, help="of matrices")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--verbose", action="store_true", help="rows as they are found")
-    options = parser.parse_args()
+    options = read_options(parser, betas=[1.0], sizes=[100], replicates=2, epochs=1, draws=1000)
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", module="lightning")
     print_machine()

@@ -6,6 +6,7 @@ while the next is made, as a program that goes on with them does.
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,18 +15,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
-from _timing import median_ms, peak_bytes, print_machine, print_table
+from _timing import median_ms, peak_bytes, print_machine, print_table, read_options
 from utilsforecast.processing import process_df
 
 from tsrnn.data import Panel, future_times, panel_frame, read_panel, to_polars, write_frame
 
 S, T = 10_000, 300
-MANY, ROWS = 100_000, 200
+many, ROWS = 100_000, 200
 REPEATS = 3
 Work = Callable[[], Any]
 
 
-def data() -> tuple[pd.DataFrame, pd.DataFrame]:
+def data(S: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The same series as a wide and as a long frame."""
     values = np.random.default_rng(0).normal(size=(T, S))
     days = pd.date_range("2000-01-01", periods=T, unit="ns")
@@ -58,9 +59,9 @@ def values(panel: Panel) -> np.ndarray:
     return panel.values.reshape(-1, lengths)[np.argsort(panel.ids.to_numpy())]
 
 
-def frames() -> None:
+def frames(S: int) -> None:
     """Reading frames."""
-    wide, long = data()
+    wide, long = data(S)
     separate = pd.DataFrame({name: wide[name].copy() for name in wide})
     by_time = long.sort_values("ds", kind="stable", ignore_index=True)
     numbered = long.assign(unique_id=np.repeat(np.arange(S), T))
@@ -94,11 +95,11 @@ def frames() -> None:
     print_table(("frame", "read_panel", "fresh memory", "beside it", "ms", "fresh memory"), rows)
 
 
-def files() -> None:
+def files(many: int) -> None:
     """Reading a parquet file of very many series."""
-    days = np.tile(pd.date_range("2000-01-01", periods=ROWS).to_numpy(), MANY)
-    ids = np.repeat([f"id_{i:06d}" for i in range(MANY)], ROWS)
-    y = np.random.default_rng(1).normal(size=MANY * ROWS)
+    days = np.tile(pd.date_range("2000-01-01", periods=ROWS).to_numpy(), many)
+    ids = np.repeat([f"id_{i:06d}" for i in range(many)], ROWS)
+    y = np.random.default_rng(1).normal(size=many * ROWS)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "long.parquet")
         pl.DataFrame({"unique_id": ids, "ds": days, "y": y}).write_parquet(path)
@@ -119,7 +120,7 @@ def files() -> None:
         for name, work in works.items():
             seconds, peak = median_ms(work, 1, 0) / 1e3, peak_bytes(work) / 2**30
             rows.append((name, f"{seconds:.1f}", f"{peak:.2f}"))
-    print(f"\nparquet file of {MANY:,} series of {ROWS} rows")
+    print(f"\nparquet file of {many:,} series of {ROWS} rows")
     print_table(("", "seconds", "memory, GiB"), rows)
 
 
@@ -136,9 +137,9 @@ def written(panel: Panel) -> dict[str, Work]:
     }
 
 
-def forecasts() -> None:
+def forecasts(S: int) -> None:
     """Writing forecasts, and panels as frames."""
-    wide, long = data()
+    wide, long = data(S)
     rows = []
     for name, frame in {"wide": wide, "long": long, "long, polars": to_polars(long)}.items():
         for what, work in written(read_panel(frame)).items():
@@ -147,8 +148,16 @@ def forecasts() -> None:
     print_table(("frame", "what", "ms", "fresh memory"), rows)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--series", type=int, default=10_000)
+    parser.add_argument("--many", type=int, default=100_000, help="series of the file")
+    options = read_options(parser, series=50, many=100)
     print_machine()
-    frames()
-    forecasts()
-    files()
+    frames(options.series)
+    forecasts(options.series)
+    files(options.many)
+
+
+if __name__ == "__main__":
+    main()

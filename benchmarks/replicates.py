@@ -9,12 +9,13 @@ forward and backward, in the caches.
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
-from _timing import median_ms, print_machine, print_table
+from _timing import median_ms, print_machine, print_table, read_options
 from torch import Tensor, nn
 
 from tsrnn.kernels import cells, recurrence
@@ -118,10 +119,11 @@ def floor_of_a_step(hidden: int, count: int = 16) -> tuple[float, float]:
 
 
 def main() -> None:
+    options = read_options(argparse.ArgumentParser(description=__doc__))
     torch.set_num_threads(1)
     print_machine()
-    sizes, rows = (1, 8, 32, 128), []
-    for hidden in (64, 16):
+    sizes, rows = (1, 4) if options.smoke else (1, 8, 32, 128), []
+    for hidden in (16,) if options.smoke else (64, 16):
         alone, expected = one_by_one(hidden)
         floor = floor_of_a_step(hidden)
         for stacked in (True, False):

@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 import polars as pl
-from _timing import peak_bytes, print_machine, print_table
+from _timing import peak_bytes, print_machine, print_table, read_options
 
 from tsrnn import ParaRNNForecaster
 from tsrnn.data import read_panel
@@ -83,7 +83,7 @@ def check(folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--series", type=int, nargs="+", default=[1000, 10_000, 100_000])
-    sizes = sorted(parser.parse_args().series)
+    sizes = sorted(read_options(parser, series=[50]).series)
     print_machine()
     rows = []
     for n_series in sizes:

@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
@@ -226,7 +226,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--targets", nargs="+", choices=TARGETS, default=["change"])
     parser.add_argument("--every", type=int, default=6, help="hours between windows of ETTh1")
-    options = parser.parse_args()
+    options = read_options(parser, sets=["BasicMotions"], cells=["rnn"])
     print_machine()
     for name in options.sets:
         folder = options.data_home / ("ett" if name == "ETTh1" else "uea_ucr")

@@ -41,7 +41,7 @@ from _competitions import (
     scores,
     step_coverage,
 )
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 
 from tsrnn import ParaRNNForecaster
 from tsrnn.contract import Forecaster
@@ -213,7 +213,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--peers", nargs="*", choices=PEERS, help="models of statsforecast")
     parser.add_argument("--peer-cache", type=Path, help="folder of the peers' forecasts")
-    arguments = parser.parse_args()
+    arguments = read_options(
+        parser, collections=list(COLLECTIONS)[:1], forecasters=list(FORECASTERS)[:1], limit=1
+    )
     torch.set_num_threads(arguments.threads)
     print_machine()
     forecasters = {name: FORECASTERS[name] for name in arguments.forecasters}

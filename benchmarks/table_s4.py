@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from _runs import RESULTS, Key, read_result, run_all
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 
 from tsrnn import ParaRNNForecaster, recurrence_features
 from tsrnn.datasets import load_ett, load_wth
@@ -240,7 +240,7 @@ def main() -> None:
                         help="folder of the runs")  # fmt: skip
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin no run after them")
     parser.add_argument("--print-only", action="store_true")
-    options = parser.parse_args()
+    options = read_options(parser, print_only=True)
     horizons = sorted({horizon for data, horizon in PUBLISHED if data in options.data})
     if not set(options.horizons or []) <= set(horizons):
         parser.error(

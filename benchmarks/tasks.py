@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 from _runs import RESULTS, Key, read_result, run_all
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 from torch import Tensor, nn
 
 from tsrnn.datasets import tasks
@@ -255,7 +255,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin no run after these")
     parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
     parser.add_argument("--print-only", action="store_true", help="make no runs")
-    options = parser.parse_args()
+    options = read_options(parser, print_only=True)
     torch.set_num_threads(1)
     if not options.print_only:
         run_all(options.results, keys(options), run, options.minutes)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 
 import torch
-from _timing import median_ms, print_machine, print_table
+from _timing import median_ms, print_machine, print_table, read_options
 from torch import nn
 
 from tsrnn.erm import layer_complexity
@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=1)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--repeats", type=int, default=7)
-    options = parser.parse_args()
+    options = read_options(parser, length=20, batch=2, repeats=1)
     print_machine()
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(options.batch, options.length, options.inputs, generator=generator)

@@ -8,13 +8,14 @@ without them on both sides, and with them.
 
 from __future__ import annotations
 
+import argparse
 import time
 import warnings
 from functools import partial
 
 import numpy as np
 import pandas as pd
-from _timing import median_ms, print_machine, print_table
+from _timing import median_ms, print_machine, print_table, read_options
 from statsmodels.tsa.statespace.varmax import VARMAX
 from threadpoolctl import threadpool_limits
 
@@ -81,9 +82,14 @@ def panel() -> list[object]:
             f"{gain:.1e}"]  # fmt: skip
 
 
-if __name__ == "__main__":
+def main() -> None:
+    options = read_options(argparse.ArgumentParser(description=__doc__))
     print_machine()
     print(f"VARMA(1, 1), 2 series of {ROWS} rows, exact likelihood; ms a fit\n")
-    rows = [*single(), panel()]
+    rows = single() if options.smoke else [*single(), panel()]
     header = ["fits", "tsrnn ms", "VARMAX ms", "ratio", "lowest gain in log-likelihood"]
     print_table(header, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _timing import median_ms, print_machine, print_table
+from _timing import median_ms, print_machine, print_table, read_options
 from scipy.special import ndtri
 
 from tsrnn.linear.vech import VECMGARCH
@@ -72,15 +72,15 @@ def simulated(steps: int, n: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame(rows[200:])
 
 
-def time_fits() -> None:
+def time_fits(steps: int, first_only: bool) -> None:
     cases = [("bekk", 2), ("scalar", 3), ("diagonal", 3), ("bekk", 3), ("full", 2), ("full", 3)]
     table = []
-    for structure, n in cases:
-        frame = simulated(1000, n, seed=0)
+    for structure, n in cases[: 1 if first_only else None]:
+        frame = simulated(steps, n, seed=0)
         model = VECMGARCH(structure=structure, mean="zero")
         ms = median_ms(lambda model=model, frame=frame: model.fit(frame), 1)
         table.append((
-            structure, f"{n} x 1000", model.params_.shape[1], f"{ms:.0f}",
+            structure, f"{n} x {steps}", model.params_.shape[1], f"{ms:.0f}",
             int(model.estimates_.iterations[0]),
             f"{model.agreement_.iloc[0]} of {model.starts_.iloc[0]}",
             f"{model.loglik_.iloc[0]:.4f}", bool(model.converged_.iloc[0]),
@@ -96,7 +96,7 @@ def print_optimum() -> None:
     prices = pd.read_csv(SOURCE).iloc[:, :2]
     returns = 100 * prices.apply(np.log).diff().iloc[1:].reset_index(drop=True)
     model = VECMGARCH().fit(returns)
-    errors = [np.sqrt(np.diagonal(model._covariance(kind)[0])) for kind in KINDS]
+    errors = [np.sqrt(np.diagonal(model.cov_params(cov_type=kind))) for kind in KINDS]
     rows = [
         (name, f"{value:.8f}", *(f"{column[j]:.8f}" for column in errors))
         for j, (name, value) in enumerate(model.params_.iloc[0].items())
@@ -125,7 +125,7 @@ def monte_carlo(structure: str, given: dict[str, float], replications: int, step
         params = model.params_.to_numpy()[0]
         estimates.append(params)
         for kind, rows in inside.items():
-            half = ndtri(0.975) * np.sqrt(np.diagonal(model._covariance(kind)[0]))
+            half = ndtri(0.975) * np.sqrt(np.diagonal(model.cov_params(cov_type=kind)))
             covered = np.abs(params - truth) <= half
             rows.append(np.where(np.isfinite(half), covered, np.nan))
     found = np.array(estimates)
@@ -147,10 +147,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replications", type=int, default=0)
     parser.add_argument("--steps", type=int, default=1000)
-    given = parser.parse_args()
+    given = read_options(parser, steps=300)
     print_machine()
-    time_fits()
-    print_optimum()
+    time_fits(given.steps, first_only=given.smoke)
+    if not given.smoke:
+        print_optimum()
     if given.replications:
         cases = {"bekk": BEKK, "diagonal": DIAGONAL, "full": full_truth()}
         for structure, truth in cases.items():

@@ -15,7 +15,7 @@ from typing import Any
 from unittest import mock
 
 import lightning.pytorch as pl
-from _timing import print_machine, print_table
+from _timing import print_machine, print_table, read_options
 
 from tsrnn import ParaRNNForecaster
 from tsrnn.datasets import load_ett
@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--data-home", default=LOCAL_COPY if LOCAL_COPY.is_dir() else None)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
-    options = parser.parse_args()
+    options = read_options(parser, seconds=0.5, models=["network alone"])
     data = load_ett("ETTh1", data_home=options.data_home).iloc[: TRAIN + VALIDATION]
     print_machine()
     rows = []
