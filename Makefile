@@ -14,7 +14,7 @@ OTHER_PYTHONS ?= python3.11 python3.12 python3.13
 SOURCES := tsrnn kernels datasets tests examples benchmarks
 BENCHMARKS = $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 
-.PHONY: help demo test examples test-lowest bench docs docs-check lint bytecode dist smoke clean
+.PHONY: help demo test examples test-lowest bench bench-smoke docs docs-check lint bytecode dist smoke clean
 .DEFAULT_GOAL := help
 
 help:
@@ -23,6 +23,7 @@ help:
 	@echo 'make examples  run the examples and check what they print'
 	@echo 'make lint    check style, format and types'
 	@echo 'make bench   run the benchmarks one after the other; of long ones, print the kept results'
+	@echo 'make bench-smoke  run each benchmark at its smallest size, to see that it works'
 	@echo 'make docs    build the documentation into docs/_build/html, with the output of the examples'
 	@echo 'make docs-check  check pages and references without building them'
 	@echo 'make clean   remove what was built, but keep .venv'
@@ -56,6 +57,13 @@ bench: .venv/.installed
 		only=; if grep -q -- --print-only "$$script"; then only=--print-only; fi; \
 		echo "$$script $$only"; $(BIN)/python "$$script" $$only; \
 	done
+
+# Two at a time, a thread each; the output of those that fail is printed.
+bench-smoke: .venv/.installed
+	@mkdir -p build/smoke
+	@printf '%s\n' $(BENCHMARKS) | OMP_NUM_THREADS=1 xargs -P 2 -I {} sh -c \
+		'$(BIN)/python {} --smoke >build/smoke/$$(basename {}).txt 2>&1 || \
+		{ echo "{} has failed:"; cat build/smoke/$$(basename {}).txt; exit 1; }'
 
 # Examples run two at a time, a thread each.
 docs: .venv/.installed-docs

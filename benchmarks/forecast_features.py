@@ -107,7 +107,7 @@ def main() -> None:
     parser.add_argument("--series", type=int, default=100)
     parser.add_argument("--network", action="store_true", help="train networks, too")
     parser.add_argument("--data-home", default=LOCAL_COPY if LOCAL_COPY.is_dir() else None)
-    options = read_options(parser, rows=600, series=4)
+    options = read_options(parser, series=4)
     warnings.simplefilter("ignore")
     print_machine()
     header = ["process", "rows", "series", "missed", "mean error of modulus", "median size",

@@ -55,7 +55,7 @@ def measured(repeats: int, folder: Path) -> dict[str, list[float]]:
         FIRST_FIT: ["-c", SERIES + fit],
         CLASSICAL: ["-m", "tsrnn.cli", "forecast", str(data), "--h", "12", "--model", "arma"],
     }
-    for name in (FIRST_FIT, CLASSICAL):
+    for name in (FIRST_FIT, CLASSICAL) if repeats > 1 else ():
         run(whole[name])  # kernels are compiled once on a machine
     times: dict[str, list[float]] = {name: [] for name in [*whole, *LIMITS]}
     for _ in range(repeats):
