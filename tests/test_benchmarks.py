@@ -11,7 +11,7 @@ SCRIPTS = sorted(path.name for path in FOLDER.glob("*.py"))
 # likelihoods that a random start climbs.
 INSIDE = {path.name for path in FOLDER.glob("_starts_*.py")} | {
     "_gpu_figures.py", "_gpu_peers.py", "_recurrences.py", "_timing.py", "block_size.py",
-    "dm_size.py", "gpu.py", "gpu_static.py", "linearity.py", "lyapunov.py", "newton.py",
+ "gpu.py", "gpu_static.py", "linearity.py", "lyapunov.py", "newton.py",
     "windows.py",
 }  # fmt: skip
 
