@@ -8,7 +8,7 @@ from tsrnn.kernels._convergence import Convergence
 from tsrnn.kernels._cpu import prepare
 from tsrnn.kernels._matrix_form import BlockStep, MatrixForm
 from tsrnn.kernels._paths import PathProducts, Paths, Variants, path_products, paths, variants
-from tsrnn.kernels._problem import as_lengths, over_replicates, without_padding
+from tsrnn.kernels._problem import as_lengths, in_arithmetic, over_replicates, without_padding
 from tsrnn.kernels._projected import linear, prepare_projected, projected_recurrence
 from tsrnn.kernels._recurrence import check_engine, recurrence
 from tsrnn.kernels._reference import is_small
@@ -30,6 +30,7 @@ __all__ = [
     "cells",
     "check_engine",
     "decomposed_recurrence",
+    "in_arithmetic",
     "is_small",
     "linear",
     "over_replicates",

@@ -21,6 +21,7 @@ from tsrnn.kernels import _backend, _dense, _newton, _time_parallel
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._convergence import Convergence
 from tsrnn.kernels._derived import adjoint, cell_of
+from tsrnn.kernels._matrix_form import is_rolled
 from tsrnn.kernels._problem import (
     Problem,
     check_range,
@@ -111,6 +112,8 @@ def best_engine(cell: Cell, inputs: Tensor, params: Tensor) -> str:
     device, (batch, steps), units = inputs.device, inputs.shape[:2], params.shape[1]
     if not is_small(cell):
         return "dense"
+    if device.type == "cpu" and is_rolled(cell):
+        return "sequential"  # Jacobians come column by column, each for the price of three steps
     rule = _RULES[device.type]
     if batch * units > rule.lanes or steps < rule.steps or cell.n > rule.fields:
         return "sequential"
@@ -367,7 +370,8 @@ def _differentiable_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of inputs, parameters and initial state as functions that autograd follows."""
     cell, inputs, params, initial, _ = problem
-    if not is_small(cell):
+    # The adjoint of a block is a cell of scalars, whose code grows with the block.
+    if not is_small(cell) or (is_rolled(cell) and inputs.device.type == "cpu"):
         return reference_gradients(problem, g_states, g_final, differentiable=True)
     # Imported late: the adjoint runs through the same front door, which imports this file.
     from tsrnn.kernels._recurrence import recurrence

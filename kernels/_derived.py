@@ -5,11 +5,17 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
+import torch
 from torch import Tensor
 
 from tsrnn.kernels._cell import Cell, Fields, Names, registered
-from tsrnn.kernels._graph import Graph, evaluate
+from tsrnn.kernels._graph import Graph, Operand, elementwise, evaluate
+from tsrnn.kernels._jets import Jet, jets
+from tsrnn.kernels._matrix_form import MatrixForm, block_step
+from tsrnn.kernels._program import open_trace
 from tsrnn.kernels._trace import trace, trace_jacobian, trace_newton
 
 
@@ -45,6 +51,66 @@ def tangent(cell: Cell) -> Cell:
     Started at the identity, M is the derivative of the last state by the first.
     """
     return _tangent(cell, trace_jacobian(cell))
+
+
+@functools.cache
+def tangent_column(cell: Cell) -> Cell:
+    """The block of a matrix form with one column of `tangent` carried along: ``m' = J(h, u) m``.
+
+    It is a block of a matrix form again, so that its code does not grow with the block.
+    """
+    block = block_step(cell)
+    form = block.form
+    columns = (f"m_{name}" for name in form.states)
+    states, inputs, matrices = _unique((*form.states, *columns), form.inputs, form.matrices)
+    name, step = f"{form.name}.tangent_column", _ColumnStep(form)
+    outputs = len(states)
+    carrying = MatrixForm(name, states, inputs, matrices, step, form.vectors, outputs)
+    return carrying.block(block.size)
+
+
+@dataclass(frozen=True)
+class _ColumnStep:
+    """Step of a form, and its derivative in the direction of as many further states."""
+
+    form: MatrixForm
+
+    def __call__(self, states: Any, inputs: Any, matrices: Any, vectors: Any) -> tuple[Any, ...]:
+        n, step = len(self.form.states), open_trace(self.form).step
+        # Products are further variables p of the step; q are their derivatives.
+        products = {
+            out: (matrix, product.operands[0])
+            for product in step.products
+            for matrix, out in zip(product.matrices, product.outs, strict=True)
+        }
+        variables = {f"h{i}": Jet(f"h{i}", {0: f"m{i}"}) for i in range(n)}
+        variables |= {p: Jet(p, {0: f"q{p[1:]}"}) for p in products}
+        variables |= {name: Jet(name) for name in named(u=inputs, w=vectors)}
+        outputs = (*step.results["s"], *(operand for _, operand in products.values()))
+        builder, results = jets(Graph(tuple(step.ops.values()), outputs), variables, 1)
+        operands = dict(zip(products, results[n:], strict=True))
+        ops = {op.out: op for op in builder.ops}
+        known = named(h=states[:n], m=states[n:], u=inputs, w=vectors)
+
+        def value(x: Operand) -> Any:
+            if not isinstance(x, str):
+                return torch.full_like(states[0], x)
+            if x not in known and x in ops:
+                args = [value(a) if isinstance(a, str) else a for a in ops[x].args]
+                known[x] = elementwise(ops[x].name)(*args)
+            elif x not in known:
+                product = f"p{x[1:]}"
+                operand = operands[product]
+                factor = operand.value if x == product else operand.first.get(0, 0.0)
+                known[x] = value(factor)
+                if factor != 0.0:
+                    known[x] = matrices[products[product][0]] @ known[x]
+            return known[x]
+
+        new = results[:n]
+        return tuple(
+            value(x) for x in (*(j.value for j in new), *(j.first.get(0, 0.0) for j in new))
+        )
 
 
 @functools.cache

@@ -79,6 +79,11 @@ COMPARISONS = frozenset(["gt", "ge", "lt", "le", "eq", "ne"])
 OPERATIONS = frozenset([*_ON_TENSORS, *_ON_NUMBERS])
 
 
+def elementwise(name: str) -> Callable[..., Any]:
+    """Function of an operation, on all that torch's functions and operators act on."""
+    return _ON_NUMBERS.get(name) or getattr(torch, name)
+
+
 def evaluate(graph: Graph, values: Mapping[str, Tensor]) -> list[Tensor]:
     """Run a graph on tensors that broadcast; autograd follows.
 

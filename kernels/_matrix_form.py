@@ -187,6 +187,16 @@ def block_step(cell: Cell) -> BlockStep:
     return cell.step
 
 
+# Parameters of a block. The code of an unrolled step with more takes long to compile, and a loop is
+# as fast, as values do not stay in registers. 64 are those of 4 units of an LSTM, or 8 of Elman's.
+MOST_UNROLLED = 64
+
+
+def is_rolled(cell: Cell) -> bool:
+    """Whether kernels of the CPU loop over the units of a block, which bounds their code."""
+    return isinstance(cell.step, BlockStep) and cell.p > MOST_UNROLLED
+
+
 def _vectors(fields: Fields, d: int) -> list[Vector]:
     return [Vector(fields[i : i + d]) for i in range(0, len(fields), d)]
 

@@ -192,6 +192,46 @@ def in_given_dtypes(device: torch.device) -> AbstractContextManager[object]:
     return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
 
 
+def in_arithmetic(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Cast what `torch.autocast` has rounded to the dtype that a recurrence runs in.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of the dtype of autocast, where that is enabled; others are given back as they are.
+    dtype : torch.dtype
+        That of the parameters.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ValueError
+        If autocast runs in float16, whose largest number, 65504, gradients exceed.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tsrnn.kernels import in_arithmetic
+    >>> with torch.autocast("cpu", torch.bfloat16):
+    ...     in_arithmetic(torch.ones(2, dtype=torch.bfloat16), torch.float32).dtype
+    torch.float32
+    """
+    kind = x.device.type
+    if not (torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)):
+        return x
+    low = torch.get_autocast_dtype(kind)
+    if low == torch.float16:
+        raise ValueError(
+            "recurrences run under torch.autocast in bfloat16, not in float16, whose range "
+            f"gradients exceed. Write torch.autocast({kind!r}, torch.bfloat16), or "
+            "precision='bf16-mixed'"
+        )
+    return x.to(dtype) if x.dtype == low else x
+
+
 def is_alive(lengths: Tensor, steps: int) -> Tensor:
     """Mask (B, T, 1, 1) of the steps before the end of their sequence."""
     return (torch.arange(steps, device=lengths.device) < lengths[:, None])[..., None, None]

@@ -13,13 +13,17 @@ from tsrnn.kernels._backend import is_compiled
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._cpu import prepare
 from tsrnn.kernels._derived import projected_key, with_projection
-from tsrnn.kernels._problem import as_lengths, in_given_dtypes, over_replicates, without_padding
+from tsrnn.kernels._matrix_form import is_rolled
+from tsrnn.kernels._problem import as_lengths, in_arithmetic, over_replicates, without_padding
 from tsrnn.kernels._recurrence import check_cell, check_like, recurrence
 from tsrnn.kernels._reference import is_small
 
 # Inputs: a unit keeps m times as many weights and their gradients in registers; beyond it a matrix
 # product is faster.
 WIDEST_FUSED = 8
+# Parameters of a unit, its weights of the projection among them: the code of a kernel with more
+# takes long to compile. Those of 4 units of an LSTM with 8 inputs.
+MOST_FUSED = 208
 
 
 def projected_recurrence(
@@ -35,7 +39,7 @@ def projected_recurrence(
     r"""Run `cell` on the inputs :math:`u_t = W x_t + b`.
 
     The same as `recurrence` on ``torch.nn.functional.linear(x, weight, bias)``. With up
-    to 8 inputs that need no gradient, on the CPU, u and its gradient are never
+    to 8 inputs that need no gradient and small blocks, on the CPU, u and its gradient are never
     written: the kernel reads x and keeps the sums of the gradient of W in registers.
 
     Parameters
@@ -77,15 +81,14 @@ def projected_recurrence(
     (torch.Size([1, 5, 2, 4]), True)
     """
     check_cell(cell)
+    if isinstance(x, Tensor) and isinstance(params, Tensor):
+        x = in_arithmetic(x, params.dtype)
     _check_projection(cell, x, weight, bias, params, initial)
     *sets, _, units = params.shape
     width = x.shape[2]
-    if not _is_fused(cell, x, params, engine):
-        # dtypes are those of the arguments; what torch compiles may run under autocast later
-        kind = x.device.type
-        compiling = torch.compiler.is_compiling()
-        with torch.autocast(kind, enabled=False) if compiling else in_given_dtypes(x.device):
-            inputs = linear(without_padding(x, lengths), weight, bias)
+    if not _is_fused(cell, x, bias is not None, params, engine):
+        # A matrix product follows `torch.autocast`, the recurrence does not.
+        inputs = linear(without_padding(x, lengths), weight, bias).to(params.dtype)
         inputs = inputs.unflatten(-1, (cell.m, units))
         if sets:
             steps = as_lengths(lengths, x.shape[0], x.device)
@@ -136,19 +139,26 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return product.view(*x.shape[:-1], weight.shape[1])
 
 
-def _is_fused(cell: Cell, x: Tensor, params: Tensor, engine: str) -> bool:
+def _is_fused(cell: Cell, x: Tensor, bias: bool, params: Tensor, engine: str) -> bool:
     """Whether the projection is part of the kernel: narrow, on the CPU, in time order."""
     if engine not in ("auto", "sequential"):
         return False
     needs_gradient = over_replicates(x).requires_grad and torch.is_grad_enabled()
-    if x.shape[2] > WIDEST_FUSED or needs_gradient or x.device.type != "cpu":
+    if needs_gradient or x.device.type != "cpu" or not is_compiled(x.device, x.dtype):
         return False
-    if not (is_compiled(x.device, x.dtype) and is_small(cell)):
+    if not _can_be_fused(cell, x.shape[2], bias):
         return False
     # Under torch.compile no cell can be traced, so that the best engine is not known.
     replicates = params.ndim == 3
     in_time_order = engine == "sequential" or replicates or torch.compiler.is_compiling()
     return in_time_order or best_engine(cell, x, params) == "sequential"
+
+
+def _can_be_fused(cell: Cell, width: int, bias: bool) -> bool:
+    """Whether there is a kernel of the CPU for the cell with its projection."""
+    parameters = cell.p + cell.m * (width + bias)
+    unrolled = is_small(cell) and not is_rolled(cell)
+    return unrolled and width <= WIDEST_FUSED and parameters <= MOST_FUSED
 
 
 def _check_projection(
@@ -214,5 +224,5 @@ def prepare_projected(
         _dense.prepare(cell, dtype)
         return
     prepare(cell, dtype, verbose=verbose)
-    if width <= WIDEST_FUSED:
+    if _can_be_fused(cell, width, bias):
         prepare(with_projection(cell, width, bias), dtype, verbose=verbose)

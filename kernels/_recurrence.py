@@ -11,7 +11,7 @@ from tsrnn.kernels._backend import DTYPES, is_compiled
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._convergence import Convergence, explained
 from tsrnn.kernels._matrix_form import BlockStep
-from tsrnn.kernels._problem import Problem, as_lengths, check_range
+from tsrnn.kernels._problem import Problem, as_lengths, check_range, in_arithmetic
 from tsrnn.kernels._reference import LARGEST_UNROLLED_BLOCK, is_small, reference
 from tsrnn.kernels._time_parallel import boundary_steps
 from tsrnn.kernels._trace import is_linear
@@ -148,6 +148,8 @@ def recurrence(
     >>> states.shape, final.shape
     (torch.Size([3, 10, 2, 4]), torch.Size([3, 2, 4]))
     """
+    if isinstance(inputs, Tensor) and isinstance(params, Tensor):
+        inputs = in_arithmetic(inputs, params.dtype)
     _check_tensors(cell, inputs, params, initial)
     for name, value in (("outputs_only", outputs_only), ("full_output", full_output)):
         if not isinstance(value, bool):

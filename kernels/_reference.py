@@ -15,7 +15,7 @@ from torch import Tensor
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._derived import named
 from tsrnn.kernels._graph import evaluate
-from tsrnn.kernels._matrix_form import BlockStep
+from tsrnn.kernels._matrix_form import BlockStep, is_rolled
 from tsrnn.kernels._problem import Problem, in_given_dtypes, is_alive, without_ends
 from tsrnn.kernels._trace import trace, trace_jacobian
 
@@ -67,7 +67,7 @@ def reference(problem: Problem) -> tuple[Tensor, Tensor]:
 def step_of(cell: Cell, params: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
     """Step (B, n, K), (B, m, K) to (B, n, K), large blocks by matrix products."""
     block = cell.step
-    if isinstance(block, BlockStep) and block.size > LARGEST_UNROLLED_BLOCK:
+    if isinstance(block, BlockStep) and is_rolled(cell):
         return lambda state, u: block.on_tensors(state, u, params)
     weights = params.unbind(0)
 

@@ -22,7 +22,8 @@ from torch import Tensor
 from tsrnn.kernels._backend import backend_of
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._convergence import Convergence
-from tsrnn.kernels._derived import affine, newton_tangent, tangent
+from tsrnn.kernels._derived import affine, newton_tangent, tangent, tangent_column
+from tsrnn.kernels._matrix_form import is_rolled
 from tsrnn.kernels._problem import Problem, cut, extend, without_ends
 from tsrnn.kernels._trace import takes_one_pass
 
@@ -89,7 +90,7 @@ def _shoot(problem: Problem, chunks: Chunks) -> tuple[Tensor, Tensor, Convergenc
     # After as many passes as chunks every start is the end before it.
     for _ in range(1 if takes_one_pass(cell) else min(most_passes(cell), chunks.count)):
         passes += moving
-        ends, jacobians = _tangents(newton_tangent(cell), u, w, starts, chunks)
+        ends, jacobians = _tangents(cell, u, w, starts, chunks, newton=True)
         starts = _corrected(starts, ends, jacobians)
         states, last = run(Problem(cell, u, w, chunks.split_boundaries(starts)))
         ends = chunks.join_boundaries(last)
@@ -126,19 +127,29 @@ def _allowed(cell: Cell, inputs: Tensor, steps: int) -> float:
 
 
 def _tangents(
-    carrying: Cell, u: Tensor, w: Tensor, starts: Tensor, chunks: Chunks
+    cell: Cell, u: Tensor, w: Tensor, starts: Tensor, chunks: Chunks, *, newton: bool
 ) -> tuple[Tensor, Tensor]:
     """Ends (B, C, n, K) of the chunks and their derivatives by the starts (B, C, n, n, K).
 
-    `carrying` is a `tangent` of the cell.
+    With `newton` the derivatives are those of Newton's iteration, which may leave entries out.
     """
     n = starts.shape[2]
-    identity = torch.eye(n, dtype=starts.dtype, device=starts.device).flatten()[:, None]
-    shape = (*starts.shape[:2], n * n, starts.shape[3])
-    begin = chunks.split_boundaries(torch.cat([starts, identity.expand(shape)], 2))
-    _, last = backend_of(u.device).forward(Problem(carrying, u, w, begin), keep=False)
-    last = chunks.join_boundaries(last)
-    return last[:, :, :n], last[:, :, n:].unflatten(2, (n, n))
+    identity = torch.eye(n, dtype=starts.dtype, device=starts.device)[..., None]
+    shape = (*starts.shape[:2], n, n, starts.shape[3])
+    columns = identity.expand(shape)
+
+    def run(carrying: Cell, matrix: Tensor) -> tuple[Tensor, Tensor]:
+        begin = chunks.split_boundaries(torch.cat([starts, matrix], 2))
+        _, last = backend_of(u.device).forward(Problem(carrying, u, w, begin), keep=False)
+        ends, moved = chunks.join_boundaries(last).split([n, matrix.shape[2]], 2)
+        return ends, moved
+
+    if is_rolled(cell):  # the code of all columns together grows with the cube of n
+        ends, moved = zip(*(run(tangent_column(cell), x) for x in columns.unbind(3)), strict=True)
+        return ends[0], torch.stack(moved, 3)
+    carrying = newton_tangent(cell) if newton else tangent(cell)
+    ends, moved = run(carrying, columns.flatten(2, 3))
+    return ends, moved.unflatten(2, (n, n))
 
 
 def _corrected(starts: Tensor, ends: Tensor, jacobians: Tensor) -> Tensor:
@@ -238,7 +249,7 @@ def _scan_backward(
     starts = torch.cat([initial[:, None], states[:, chunks.steps - 1 : -1 : chunks.steps]], 1)
     u, s, g = (chunks.split(x).contiguous() for x in (inputs, states, g_states))
     w, first = chunks.split_params(params), chunks.split_boundaries(starts)
-    _, jacobians = _tangents(tangent(cell), u, w, starts, chunks)  # gradients are exact
+    _, jacobians = _tangents(cell, u, w, starts, chunks, newton=False)  # gradients are exact
     if not jacobians.isfinite().all():  # a product has overflowed: time order has none
         gradients: tuple[Tensor, Tensor, Tensor] = run(problem, states, g_states, g_final)
         return gradients

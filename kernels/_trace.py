@@ -19,6 +19,7 @@ from tsrnn.kernels._graph import (
     renamed,
     without_unused,
 )
+from tsrnn.kernels._matrix_form import BlockStep
 
 _COPIES = {"detach", "alias", "clone", "view"}
 _CONSTANTS = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"}
@@ -367,14 +368,17 @@ def _check_jacobian(cell: Cell, exact: Graph, graph: Graph, kept: set[int]) -> N
 @functools.cache
 def takes_one_pass(cell: Cell) -> bool:
     """True if one step of Newton's method is exact: a linear cell, no entry left out."""
+    if not is_linear(cell):
+        return False
     left_out = set(range(cell.n**2)) - _kept_entries(cell)
-    jacobian = trace_jacobian(cell).outputs[cell.n :]
-    return is_linear(cell) and all(jacobian[i] == 0.0 for i in left_out)
+    return not left_out or all(trace_jacobian(cell).outputs[cell.n + i] == 0.0 for i in left_out)
 
 
 @functools.cache
 def is_linear(cell: Cell) -> bool:
     """Whether a cell is affine in its state: its Jacobian is the same wherever the state is."""
+    if isinstance(cell.step, BlockStep) and cell.step.size > 2:
+        return is_linear(cell.step.form.block(2))  # blocks of all sizes have one formula
     graph = trace_jacobian(cell)
     jacobian = without_unused(graph.ops, graph.outputs[cell.n :])
     reads = Graph(jacobian, graph.outputs[cell.n :]).reads

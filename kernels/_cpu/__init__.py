@@ -3,50 +3,44 @@
 import functools
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from tsrnn.kernels._backend import check_compiled
 from tsrnn.kernels._cell import Cell
-from tsrnn.kernels._cpu import compiler
+from tsrnn.kernels._cpu import compiler, rolled_ir
 from tsrnn.kernels._cpu.buffers import new_empty
 from tsrnn.kernels._cpu.compiler import entries_ir
 from tsrnn.kernels._cpu.kernel_ir import POINTERS, SIZES, kernel_ir
 from tsrnn.kernels._cpu.threads import run_ranges, split
-from tsrnn.kernels._problem import Problem
-
-
-class Kernels(NamedTuple):
-    """A cell's compiled recurrence forward and backward in time."""
-
-    forward: Callable[..., None]
-    backward: Callable[..., None]
+from tsrnn.kernels._matrix_form import block_step, is_rolled
+from tsrnn.kernels._problem import Problem, of_all_fields
 
 
 @functools.cache
-def source(cell: Cell, dtype: torch.dtype, kinds: Sequence[str] = Kernels._fields) -> str:
+def source(cell: Cell, dtype: torch.dtype, kinds: Sequence[str] = ("forward", "backward")) -> str:
     """LLVM source of a cell's kernels and their entries."""
-    entries = entries_ir({kind: POINTERS[kind] for kind in kinds}, SIZES)
-    return kernel_ir(cell, str(dtype).removeprefix("torch."), kinds) + entries
+    name = str(dtype).removeprefix("torch.")
+    if is_rolled(cell):
+        code = rolled_ir.rolled_ir(block_step(cell).form, name, kinds)
+        return code + entries_ir(
+            {kind: rolled_ir.POINTERS[kind] for kind in kinds}, rolled_ir.SIZES
+        )
+    return kernel_ir(cell, name, kinds) + entries_ir({k: POINTERS[k] for k in kinds}, SIZES)
 
 
 @functools.cache
-def kernels_for(cell: Cell, dtype: torch.dtype) -> Kernels:
-    """Trace, emit and compile, or load what an earlier process has compiled."""
-    return Kernels(**_load(cell, source(cell, dtype), Kernels._fields))
+def kernel_of(cell: Cell, dtype: torch.dtype, kind: str) -> Callable[..., None]:
+    """Trace, emit and compile one kernel, or load what an earlier process has compiled."""
+    sizes = rolled_ir.SIZES if is_rolled(cell) else SIZES
+    arguments = {kind: len(POINTERS[kind]) + len(sizes)}
+    return compiler.load(_name(cell), source(cell, dtype, (kind,)), arguments)[kind]
 
 
-@functools.cache
-def _variant(cell: Cell, dtype: torch.dtype, kind: str) -> Callable[..., None]:
-    """Load a kernel that does less; compiled where it is first used."""
-    return _load(cell, source(cell, dtype, (kind,)), (kind,))[kind]
-
-
-def _load(cell: Cell, code: str, kinds: Sequence[str]) -> dict[str, Callable[..., None]]:
-    arguments = {kind: len(POINTERS[kind]) + len(SIZES) for kind in kinds}
-    return compiler.load(cell.name, code, arguments)
+def _name(cell: Cell) -> str:
+    """Name of the files of a cell's kernels: those of rolled blocks are one for all sizes."""
+    return f"{block_step(cell).form.name}.blocks" if is_rolled(cell) else cell.name
 
 
 def prepare(cell: Cell, dtype: torch.dtype, *, verbose: bool = False) -> None:
@@ -72,16 +66,20 @@ def prepare(cell: Cell, dtype: torch.dtype, *, verbose: bool = False) -> None:
     >>> prepare(cells.para_rnn(2), torch.float32)
     """
     check_compiled(dtype)
+    kinds = ["forward", "backward"]
+    if cell.n_outputs < cell.n and not is_rolled(cell):
+        kinds.append("backward_outputs")
     announce = False
     if verbose:
-        path = compiler.object_file(cell.name, source(cell, dtype))
-        announce = not compiler.is_kept(path)
+        sources = [source(cell, dtype, (kind,)) for kind in kinds]
+        paths = [compiler.object_file(_name(cell), code) for code in sources]
+        announce = not all(map(compiler.is_kept, paths))
     if announce:
-        print(f"Compiling the recurrence {cell.name} ({dtype}) once; it is kept in {path.parent}")
+        folder = compiler.cache_dir()
+        print(f"Compiling the recurrence {cell.name} ({dtype}) once; it is kept in {folder}")
     start = time.perf_counter()
-    kernels_for(cell, dtype)
-    if cell.n_outputs < cell.n:
-        _variant(cell, dtype, "backward_outputs")
+    for kind in kinds:
+        kernel_of(cell, dtype, kind)
     if announce:
         print(f"Compiled in {time.perf_counter() - start:.1f} s")
 
@@ -91,6 +89,9 @@ def forward(problem: Problem, *, keep: bool = True) -> tuple[Tensor, Tensor]:
 
     With ``keep=False`` the states are not written: the first result has no steps then.
     """
+    if is_rolled(problem.cell):  # which write states in any case
+        states, final = _forward(problem, "forward")
+        return states if keep else states[:, :0], final
     return _forward(problem, "forward" if keep else "forward_final")
 
 
@@ -103,15 +104,11 @@ def _forward(problem: Problem, kind: str) -> tuple[Tensor, Tensor]:
     cell, inputs, params, initial, _ = problem
     batch, steps = inputs.shape[:2]
     final = torch.empty_like(initial, memory_format=torch.contiguous_format)
-    if kind == "forward":
-        kernel, fields = kernels_for(cell, inputs.dtype).forward, cell.n
-    else:
-        kernel = _variant(cell, inputs.dtype, kind)
-        fields = cell.n_outputs if kind == "forward_outputs" else cell.n
+    fields = cell.n_outputs if kind == "forward_outputs" else cell.n
     kept = kind != "forward_final"
     states = new_empty(inputs, (batch, steps if kept else 0, fields, initial.shape[2]))
     given = _contiguous(inputs, params, initial, problem.ends)
-    _run(kernel, given + ([states, final] if kept else [final]), cell.n, steps)
+    _run(problem, kind, given + ([states, final] if kept else [final]))
     return states, final
 
 
@@ -126,24 +123,23 @@ def backward(
     """Gradients of inputs (None where units share them), parameters and initial state.
 
     `g_states` may hold the fields alone that a layer hands on, or none. With
-    ``only_initial=True`` the first two results are None and nothing is written for them.
+    ``only_initial=True`` the first two results are None and nothing is written for them, but by
+    kernels of rolled blocks, which write all.
     """
     cell, inputs, params, initial, _ = problem
+    if is_rolled(cell):
+        g_states = of_all_fields(g_states, states)
     given = _contiguous(inputs, params, initial, problem.ends, states, g_states, g_final)
-    steps, dtype = inputs.shape[1], inputs.dtype
     g_initial = torch.empty_like(given[2])
-    if only_initial:
-        _run(_variant(cell, dtype, "backward_initial"), [*given, g_initial], cell.n, steps)
+    if only_initial and not is_rolled(cell):
+        _run(problem, "backward_initial", [*given, g_initial])
         return None, None, g_initial
     g_inputs = new_empty(inputs, (0,) if cell.shared else inputs.shape)
     g_params = params.new_empty(len(initial), *params.shape[-2:])
-    if g_states.shape[2] == cell.n:
-        kernel = kernels_for(cell, dtype).backward
-    else:
-        kernel = _variant(
-            cell, dtype, "backward_outputs" if g_states.shape[2] else "backward_final"
-        )
-    _run(kernel, [*given, g_inputs, g_params, g_initial], cell.n, steps)
+    kind = "backward"
+    if g_states.shape[2] < cell.n:
+        kind = "backward_outputs" if g_states.shape[2] else "backward_final"
+    _run(problem, kind, [*given, g_inputs, g_params, g_initial])
     if params.ndim == 3:  # summed over the sequences of each set
         g_params = g_params.unflatten(0, (len(params), -1)).transpose(0, 1)
     return None if cell.shared else g_inputs, pairwise_sum(g_params), g_initial
@@ -168,12 +164,16 @@ def pairwise_sum(parts: Tensor) -> Tensor:
     return parts[0].clone()  # not a view that keeps all parts in memory
 
 
-def _run(kernel: Callable[..., None], tensors: list[Tensor], n: int, steps: int) -> None:
-    """Run a kernel over all sequences and units of the initial state, its third argument."""
-    params, (batch, _, units) = tensors[1], tensors[2].shape
+def _run(problem: Problem, kind: str, tensors: list[Tensor]) -> None:
+    """Run a kernel over all sequences and units."""
+    cell, params, (batch, _, units) = problem.cell, problem.params, problem.initial.shape
+    kernel = kernel_of(cell, params.dtype, kind)
     per_set = batch // len(params) if params.ndim == 3 else batch
     addresses = [t.data_ptr() for t in tensors]
+    sizes = [problem.steps, units, max(per_set, 1)]
+    if is_rolled(cell):
+        sizes.insert(0, block_step(cell).size)
     run_ranges(
-        functools.partial(kernel, *addresses, steps, units, max(per_set, 1)),
-        split(batch, units, batch * steps * n * units),
+        functools.partial(kernel, *addresses, *sizes),
+        split(batch, units, batch * problem.steps * cell.n * units),
     )

@@ -9,7 +9,6 @@ registers hold are added up after some steps. Gradients of inputs that all units
 are not computed. Parameters are (R, p, K), those of sequence b number b // per_set.
 """
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 from tsrnn.kernels._cell import Cell
@@ -29,6 +28,9 @@ POINTERS = {
 }
 SIZES = ("T", "K", "per_set", "b0", "b1", "k0", "k1")
 _MOST_WIDE = 32  # values a unit: with more, a wide tile spills what it gains
+# Fields and parameters: with more, code for whole tiles beside that for masked ones takes long to
+# compile, and saves little, as few of many operations are masked.
+_MOST_WHOLE = 100
 # Gradients of parameters: sums of more do not stay in registers, and a step would read and write
 # all of them. Measured: the sums of 32 parameters of an LSTM are not better carried, those of 24
 # of a block of four units are.
@@ -68,7 +70,9 @@ def kernel_ir(cell: Cell, dtype: str, kinds: Sequence[str] = ("forward", "backwa
         tiles = _tiles(cell, dtype, -1 if kind.startswith("backward") else 1)
         functions.append(_function(kind, tiles, [_body(kind, tile) for tile in tiles]))
         declarations.update(*(tile.code("").declarations(tile.masked) for tile in tiles))
-    return "\n".join([_header(cell, dtype), *functions, *sorted(declarations), ""])
+    backward = any("g_w" in POINTERS[kind] for kind in kinds)
+    tables = [_table(cell)] if backward and _summed_later(cell) else []
+    return "\n".join([_header(cell, dtype), *functions, *tables, *sorted(declarations), ""])
 
 
 def _header(cell: Cell, dtype: str) -> str:
@@ -85,11 +89,10 @@ def _header(cell: Cell, dtype: str) -> str:
 
 def _tiles(cell: Cell, dtype: str, direction: int) -> list[Tile]:
     """Tiles in the order in which they are laid over the units: the last takes what is left."""
-    tiles = [
-        Tile(cell, dtype, "full", direction=direction),
-        Tile(cell, dtype, "part", masked=True, direction=direction),
-    ]
-    if cell.n + cell.p <= _MOST_WIDE:
+    tiles = [Tile(cell, dtype, "part", masked=True, direction=direction)]
+    if cell.n + cell.m + cell.p <= _MOST_WHOLE:
+        tiles.insert(0, Tile(cell, dtype, "full", direction=direction))
+    if cell.n + cell.p <= _MOST_WIDE and cell.m <= _MOST_WIDE:
         tiles.insert(0, Tile(cell, dtype, "wide", vectors=2, direction=direction))
     return tiles
 
@@ -206,7 +209,7 @@ def _backward_tile(tile: Tile, vjp: Graph, fields: int) -> str:
         _comment(step, "add up", results[n + cell.m :])
         outputs = vjp.outputs[n + cell.m :]
         if _summed_later(cell):
-            _add_up_later(tile, sweep, row, values)
+            _add_up_later(tile, sweep, values)
         else:
             sums = tile.registers("a", cell.p)
             parts = zip(sums, gradients[n + cell.m :], outputs, strict=True)
@@ -228,76 +231,105 @@ def _factors(cell: Cell) -> list[tuple[Operand, ...]]:
     return [products.get(out, (out,)) if isinstance(out, str) else (out,) for out in outputs]
 
 
-def _kept(cell: Cell) -> list[str]:
-    """Vectors among the factors; an input that all units share is read again instead."""
-    names = (a for factors in _factors(cell) for a in factors if isinstance(a, str))
-    return [a for a in dict.fromkeys(names) if not (cell.shared and a[0] == "u")]
+def _kept(cell: Cell) -> list[Operand]:
+    """Vectors among the factors, and one, the other factor of a gradient that has only one."""
+    factors = (a for term in _factors(cell) for a in term if isinstance(a, str))
+    return [*dict.fromkeys(factors), 1.0]
 
 
-def _add_up_later(tile: Tile, sweep: Sweep, row: str, values: Mapping[str, str]) -> None:
+def _terms(cell: Cell) -> list[tuple[int, int, int]]:
+    """Parameters whose gradient is not zero, with the places of its two factors in `_kept`."""
+    kept, terms = _kept(cell), []
+    for i, factors in enumerate(_factors(cell)):
+        if factors != (0.0,):
+            first, second = (*factors, 1.0)[:2]
+            terms.append((i, kept.index(first), kept.index(second)))
+    return terms
+
+
+def _table(cell: Cell) -> str:
+    """`_terms` as an array that the groups of a few sums are read from."""
+    numbers = ", ".join(f"i64 {number}" for term in _terms(cell) for number in term)
+    return f"@terms = private constant [{3 * len(_terms(cell))} x i64] [{numbers}]"
+
+
+def _add_up_later(tile: Tile, sweep: Sweep, values: Mapping[str, str]) -> None:
     """Keep the factors of a step's gradients; after some steps add their products to the sums.
 
     Few sums at a time, in registers, over the steps in their order: the same bits as step by step,
     except that a gradient of a single factor, as of a bias, is rounded before it is added.
     """
     name, cell, step, kind = tile.name, tile.cell, sweep.step, sweep.step.type
-    terms, kept = _factors(cell), _kept(cell)
-    place = {factor: i for i, factor in enumerate(kept)}
-    moving = [i for i, term in enumerate(terms) if term != (0.0,)]
-    labels = [f"{name}.sums{i}" for i in range(-(-len(moving) // _SUMS_AT_A_TIME))]
-    labels.append(f"{name}.again")
-
-    def kept_at(code: VectorCode, slot: str, factor: str) -> str:
-        first = code.emit(f"mul i64 {slot}, {len(kept)}")
-        at = code.emit(f"add i64 {first}, {place[factor]}")
-        return code.emit(f"getelementptr {kind}, ptr %kept, i64 {at}")
-
+    terms, kept = _terms(cell), _kept(cell)
     slot = step.emit(f"and i64 %{name}.i, {_SUMMED_TOGETHER - 1}")
-    for factor in kept:
-        address = kept_at(step, slot, factor)
-        step.lines.append(f"store {kind} {values[factor]}, ptr {address}")
+    first = step.emit(f"mul i64 {slot}, {len(kept)}")
+    for place, factor in enumerate(kept):
+        at = step.emit(f"add i64 {first}, {place}")
+        address = step.emit(f"getelementptr {kind}, ptr %kept, i64 {at}")
+        step.lines.append(f"store {kind} {operand(step, factor, values)}, ptr {address}")
     count = step.emit(f"add i64 {slot}, 1")
     full = step.emit(f"icmp eq i64 {count}, {_SUMMED_TOGETHER}")
     done = step.emit(f"add i64 %{name}.i, 1")
     ended = step.emit(f"icmp eq i64 {done}, %length")
     due = step.emit(f"or i1 {full}, {ended}")
-    step.lines.append(f"br i1 {due}, label %{labels[0]}, label %{labels[-1]}")
-
+    step.lines.append(f"br i1 {due}, label %{name}.groups, label %{name}.again")
     tile.store_fields(sweep.begin, "%g_w", "%b", [sweep.begin.constant(0.0)] * cell.p)
-    for turn, (label, after) in enumerate(itertools.pairwise(labels)):
-        group = moving[turn * _SUMS_AT_A_TIME :][:_SUMS_AT_A_TIME]
-        begin, body, end = (tile.code(f"sums{turn}.{part}.") for part in ("begin", "step", "end"))
-        addresses = [tile.address(begin, "%g_w", "%b", cell.p, i) for i in group]
-        sums = [f"%{label}.a{i}" for i in group]
-        before = [begin.load(address) for address in addresses]
 
-        back = body.emit(f"sub i64 {slot}, %{label}.j")  # rows of later steps stand further up
-        of_slot = body.emit(f"add i64 {row}, {back}")
-        factors: dict[str, str] = {}
-        for factor in dict.fromkeys(a for i in group for a in terms[i] if isinstance(a, str)):
-            if factor in place:
-                address = kept_at(body, f"%{label}.j", factor)
-                factors[factor] = body.emit(f"load {kind}, ptr {address}")
-            else:
-                factors[factor] = tile.load_number(body, "%u", of_slot, cell.m, int(factor[1:]))
-        added = []
-        for total, i in zip(sums, group, strict=True):
-            value, *more = (operand(body, a, factors) for a in terms[i])
-            for other in more:
-                value = body.binary("mul", value, other)
-            added.append(body.binary("add", total, value))
-        for total, address in zip(sums, addresses, strict=True):
-            end.store(total, address)
-        phis = [
-            f"{total} = phi {kind} [ {old}, %{label} ], [ {new}, %{label}.step ]"
-            for total, old, new in zip(sums, before, added, strict=True)
-        ]
-        sweep.after_step += (
-            block(label, [*begin.lines, f"br label %{label}.test"])
-            + loop(f"{label}.test", f"{label}.step", f"%{label}.j", ("0", label), count,
-                   f"{label}.end", phis, body.lines)
-            + block(f"{label}.end", [*end.lines, f"br label %{after}"])
-        )  # fmt: skip
+    # A loop over the groups that are whole, whose terms are read from the table, then what is left.
+    whole = len(terms) // _SUMS_AT_A_TIME
+    read = tile.code("group.read.")
+    start = read.emit(f"mul i64 %{name}.g, {3 * _SUMS_AT_A_TIME}")
+    of_group = []
+    for i in range(3 * _SUMS_AT_A_TIME):
+        at = read.emit(f"add i64 {start}, {i}")
+        at = read.emit(f"getelementptr i64, ptr @terms, i64 {at}")
+        of_group.append(read.emit(f"load i64, ptr {at}"))
+    group = [of_group[i : i + 3] for i in range(0, len(of_group), 3)]
+    rest = [[str(number) for number in term] for term in terms[whole * _SUMS_AT_A_TIME :]]
+    after = f"{name}.rest" if rest else f"{name}.again"
+    turn = f"{name}.group"
+    lines, sums = _sums(tile, turn, f"{turn}.again", group, count)
+    lines = [*read.lines, *lines]
+    sweep.after_step += loop(f"{name}.groups", turn, f"%{name}.g", ("0", f"{name}.step"),
+                             str(whole), after, [], lines, f"{turn}.again") + sums  # fmt: skip
+    if rest:
+        lines, sums = _sums(tile, after, f"{name}.again", rest, count)
+        sweep.after_step += block(after, lines) + sums
+
+
+def _sums(
+    tile: Tile, label: str, after: str, terms: Sequence[Sequence[str]], count: str
+) -> tuple[list[str], str]:
+    """Add up products over `count` steps: lines of the block `label`, and blocks up to `after`.
+
+    A term has the numbers of a parameter and of two factors in what is kept of a step.
+    """
+    begin, body, end = (tile.code(f"{label}.{part}.") for part in ("begin", "step", "end"))
+    addresses = [tile.address(begin, "%g_w", "%b", tile.cell.p, number) for number, *_ in terms]
+    sums = [f"%{label}.a{i}" for i in range(len(terms))]
+    before = [begin.load(address) for address in addresses]
+
+    def factor(place: str) -> str:
+        at = body.once(f"add i64 {first}, {place}")
+        address = body.once(f"getelementptr {body.type}, ptr %kept, i64 {at}")
+        return body.once(f"load {body.type}, ptr {address}")
+
+    first = body.emit(f"mul i64 %{label}.j, {len(_kept(tile.cell))}")
+    added = [
+        body.binary("add", total, body.binary("mul", factor(a), factor(b)))
+        for total, (_, a, b) in zip(sums, terms, strict=True)
+    ]
+    for total, address in zip(sums, addresses, strict=True):
+        end.store(total, address)
+    phis = [
+        f"{total} = phi {body.type} [ {old}, %{label} ], [ {new}, %{label}.step ]"
+        for total, old, new in zip(sums, before, added, strict=True)
+    ]
+    return [*begin.lines, f"br label %{label}.test"], (
+        loop(f"{label}.test", f"{label}.step", f"%{label}.j", ("0", label), count,
+             f"{label}.end", phis, body.lines)
+        + block(f"{label}.end", [*end.lines, f"br label %{after}"])
+    )  # fmt: skip
 
 
 def _store_zeros(tile: Tile, code: VectorCode, base: str, count: int) -> None:
@@ -319,7 +351,7 @@ def _function(kind: str, tiles: Sequence[Tile], bodies: Sequence[str]) -> str:
     for tile in whole:
         heads.append(_whole_tiles(tile, begun, before, f"{tiles[len(heads) + 1].name}.units"))
         begun, before = f"%{tile.name}.k", f"{tile.name}.units"
-    heads.append(_partial_tile(part, begun))
+    heads.append(_masked_tiles(part, begun, before))
     units = "".join(head + body for head, body in zip(heads, bodies, strict=True))
     return f"""
 define void @{kind}({pointers}, {sizes}) nounwind {{
@@ -335,9 +367,7 @@ sequence:
   %row0 = mul i64 %b, %T
   %set = udiv i64 %b, %per_set
   br label %{tiles[0].name}.units
-{units}part.done:
-  br label %sequence.end
-sequence.end:
+{units}sequence.end:
   %b.next = add i64 %b, 1
   br label %sequences
 return:
@@ -361,21 +391,23 @@ def _whole_tiles(tile: Tile, begun: str, before: str, after: str) -> str:
     )
 
 
-def _partial_tile(tile: Tile, begun: str) -> str:
-    """Mask of the units that are left from `begun` on."""
-    vector = f"<{tile.lanes} x i64>"
+def _masked_tiles(tile: Tile, begun: str, before: str) -> str:
+    """Loop over the tiles from unit `begun` on, of which the last may be narrower."""
+    name, vector = tile.name, f"<{tile.lanes} x i64>"
     iota = "<" + ", ".join(f"i64 {i}" for i in range(tile.lanes)) + ">"
-    return block(
-        f"{tile.name}.units",
+    done = block(f"{name}.done", [f"br label %{name}.units"])
+    return done + block(
+        f"{name}.units",
         [
-            f"%{tile.name}.k = add i64 {begun}, 0",
-            f"%left = sub i64 %k1, %{tile.name}.k",
+            f"%{name}.k = phi i64 [ {begun}, %{before} ], [ %{name}.next, %{name}.done ]",
+            f"%{name}.next = add i64 %{name}.k, {tile.lanes}",
+            f"%left = sub i64 %k1, %{name}.k",
             "%any = icmp sgt i64 %left, 0",
             f"%left.in = insertelement {vector} poison, i64 %left, i64 0",
             f"%left.all = shufflevector {vector} %left.in, {vector} poison, "
             f"<{tile.lanes} x i32> zeroinitializer",
             f"%mask = icmp slt {vector} {iota}, %left.all",
-            f"br i1 %any, label %{tile.name}.begin, label %sequence.end",
+            f"br i1 %any, label %{name}.begin, label %sequence.end",
         ],
     )
 

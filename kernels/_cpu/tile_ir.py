@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._cpu.vector_ir import FORMATS, TILE_BYTES, VectorCode
 
+# LLVM compares every load for AVX2 with all others unless something stands between. A prefetch
+# of what is loaded next does, and costs nothing.
+_LOADS_AT_A_TIME = 16
 AHEAD = 8  # steps between asking for a row and using it, longer than memory takes to answer
 
 
@@ -64,11 +67,17 @@ class Tile:
 
     def load_fields(self, code: VectorCode, base: str, row: str, count: int) -> list[str]:
         """Load all fields of a row."""
-        return [self.load(code, base, row, count, i) for i in range(count)]
+        fields = []
+        for i in range(count):
+            pointer = self.address(code, base, row, count, i)
+            if i % _LOADS_AT_A_TIME == _LOADS_AT_A_TIME - 1:
+                code.prefetch(pointer, write=False)
+            fields.append(code.load(pointer))
+        return fields
 
     def load_number(self, code: VectorCode, base: str, row: str, count: int, index: int) -> str:
         """Load one number of an array (rows, count) into every lane."""
-        start = code.emit(f"mul i64 {row}, {count}")
+        start = code.once(f"mul i64 {row}, {count}")
         at = code.emit(f"add i64 {start}, {index}")
         return code.broadcast(code.emit(f"getelementptr {self.format.name}, ptr {base}, i64 {at}"))
 
@@ -82,22 +91,25 @@ class Tile:
                 self._fetch(code, pointer, len(values), write=True)
             code.store(value, pointer)
 
-    def address(self, code: VectorCode, base: str, row: str, fields: int, field: int) -> str:
+    def address(self, code: VectorCode, base: str, row: str, fields: int, field: int | str) -> str:
         """Pointer to unit k of `field` in row `row` of an array (rows, fields, K)."""
-        # Only the first product moves with time; what is left is one addition a field.
-        width = code.emit(f"mul i64 %K, {fields}")
-        start = code.emit(f"mul i64 {row}, {width}")
-        offset = code.emit(f"mul i64 %K, {field}")
-        within = code.emit(f"add i64 {offset}, %{self.name}.k")
-        unit = code.emit(f"add i64 {start}, {within}")
-        return code.emit(f"getelementptr {self.format.name}, ptr {base}, i64 {unit}")
+        # Written once for all fields of a row: the compiler need not find out that they agree.
+        width = code.once(f"mul i64 %K, {fields}")
+        start = code.once(f"mul i64 {row}, {width}")
+        first = code.once(f"add i64 {start}, %{self.name}.k")
+        pointer = code.once(f"getelementptr {self.format.name}, ptr {base}, i64 {first}")
+        if field == 0:
+            return pointer
+        offset = code.once(f"mul i64 %K, {field}")
+        return code.emit(f"getelementptr {self.format.name}, ptr {pointer}, i64 {offset}")
 
     def _fetch(self, code: VectorCode, pointer: str, fields: int, write: bool) -> None:
         """Ask for a field some rows on."""
         # A tile reads one line of cache of many rows, where the processor foresees none.
-        distance = code.emit(f"mul i64 %K, {self.direction * AHEAD * fields}")
+        distance = code.once(f"mul i64 %K, {self.direction * AHEAD * fields}")
         there = code.emit(f"getelementptr {self.format.name}, ptr {pointer}, i64 {distance}")
-        for start in range(0, self.lanes * self.format.bytes, TILE_BYTES):
+        code.prefetch(there, write)
+        for start in range(TILE_BYTES, self.lanes * self.format.bytes, TILE_BYTES):
             code.prefetch(code.emit(f"getelementptr i8, ptr {there}, i64 {start}"), write)
 
 

@@ -81,12 +81,19 @@ class VectorCode:
         self._suffix = f"v{lanes}f{8 * fmt.bytes}"
         self._prefix = prefix
         self._factors: dict[str, tuple[str, str]] = {}  # of the products
+        self._once: dict[str, str] = {}  # registers by instruction
 
     def emit(self, instruction: str) -> str:
         """Append an instruction and name its result."""
         name = f"%{self._prefix}{len(self.lines)}"
         self.lines.append(f"{name} = {instruction}")
         return name
+
+    def once(self, instruction: str) -> str:
+        """`emit` an instruction without side effects, or name its result if it stands already."""
+        if instruction not in self._once:
+            self._once[instruction] = self.emit(instruction)
+        return self._once[instruction]
 
     def constant(self, value: float) -> str:
         """Write a number into every lane."""

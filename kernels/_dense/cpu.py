@@ -16,9 +16,9 @@ from tsrnn.kernels._cpu.compiler import entries_ir
 from tsrnn.kernels._cpu.threads import run_ranges, split
 from tsrnn.kernels._cpu.vector_ir import FORMATS, TILE_BYTES
 from tsrnn.kernels._dense.ir import POINTERS, SIZES, dense_ir, packed_weights
-from tsrnn.kernels._dense.program import Plan, Program, plan_of
 from tsrnn.kernels._matrix_form import MatrixForm, block_step
 from tsrnn.kernels._problem import Problem
+from tsrnn.kernels._program import Plan, Program, plan_of
 
 # Sequences that share a pass over the matrices: whole tiles of a product, 4 of 12 rows or 8 of 6.
 SIDE_BY_SIDE = 48

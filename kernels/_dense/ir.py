@@ -12,7 +12,6 @@ of a panel). A product sums over parts, the matrices of a transposed product, an
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -20,12 +19,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from tsrnn.kernels._cpu.code import Function
 from tsrnn.kernels._cpu.compiler import processor
-from tsrnn.kernels._cpu.vector_ir import FORMATS, TILE_BYTES, Format, emit_op, operand
-from tsrnn.kernels._dense.code import Function
-from tsrnn.kernels._dense.program import Phase, Plan, Product, Program, plan_of
-from tsrnn.kernels._graph import Operand
+from tsrnn.kernels._cpu.phases_ir import Phases
+from tsrnn.kernels._cpu.vector_ir import FORMATS, TILE_BYTES, Format
 from tsrnn.kernels._matrix_form import MatrixForm
+from tsrnn.kernels._program import Plan, Product, plan_of
 
 POINTERS = {
     "forward": ("u", "w", "h", "lengths", "order", "alive", "s", "final", "matrices", "memory"),
@@ -53,39 +52,27 @@ def dense_ir(form: MatrixForm, dtype: str) -> str:
     return "".join(f.text() for f in functions) + "\n".join([*sorted(declarations), ""])
 
 
-class _Pass(Function):
-    """A function over time: addresses of what a sequence has at a step."""
+class _Pass(Phases):
+    """A function over time whose lanes are units: sequences side by side, units in tiles."""
 
     def __init__(self, kind: str, plan: Plan, fmt: Format) -> None:
-        super().__init__(kind, fmt, TILE_BYTES // fmt.bytes, POINTERS[kind], SIZES)
-        form = plan.form
-        self.program: Program = getattr(plan, kind)
-        self.forward = kind == "forward"
-        self.n, self.m, self.n_vectors = len(form.states), len(form.inputs), len(form.vectors)
-        self.b = self.row = self.memory_row = self.k = ""
-        self.old = ("", "")  # array and row of the old state
+        super().__init__(kind, plan, fmt, POINTERS[kind], SIZES)
+        self.memory_row = self.k = ""
+        self.alive = ""  # number of sequences that have this step
+        self.offset = self.variable()  # of the weights of the next product
 
     def slot(self, number: int) -> str:
-        """Address of a tile in working memory."""
+        """See `Phases`."""
         return self.at("%memory", self.memory_row, self.integer("mul", "%width", number), self.k)
 
     def field(self, base: str, row: str, fields: int, number: int) -> str:
-        """Address of a tile in an array (rows, fields, d)."""
+        """See `Phases`: units of a vector stand beside each other."""
         first = self.integer("add", self.integer("mul", row, fields), number)
         return self.at(base, self.integer("mul", first, "%d"), self.k)
 
-    def kept(self, number: int) -> str:
-        """Load a slot."""
-        mask, self.mask = self.mask, ""  # rows are as long as whole tiles
-        value = self.load(self.slot(number))
-        self.mask = mask
-        return value
-
-    def keep(self, value: str, number: int) -> None:
-        """Store to a slot."""
-        mask, self.mask = self.mask, ""
-        self.store(value, self.slot(number))
-        self.mask = mask
+    def parameter(self, number: int) -> str:
+        """See `Phases`."""
+        return self.load(self.field("%w", "0", self.n_vectors, number))
 
     def sequences(self, count: str, body: Callable[[], None]) -> None:
         """Run `body` for the first sequences."""
@@ -94,8 +81,12 @@ class _Pass(Function):
             self.memory_row = self.integer("mul", r, "%stride")
             body()
 
-    def tiles(self, body: Callable[[], None]) -> None:
-        """Run `body` for tiles of units; the last may be masked."""
+    def each_sequence(self, body: Callable[[], None]) -> None:
+        """See `Phases`."""
+        self.sequences(self.alive, body)
+
+    def each_value(self, body: Callable[[], None]) -> None:
+        """See `Phases`: in tiles of units, the last of which may be masked."""
         counter = self.variable()
         self.set(counter, 0)
         with self.up_to("%d", self.lanes, counter) as self.k:
@@ -107,11 +98,37 @@ class _Pass(Function):
             body()
             self.mask = ""
 
-    def prefetch_next(self, address: str, fields: int, write: bool = False) -> None:
-        """Fetch what the next step takes from an array of so many fields."""
+    def prefetch_later(self, address: str, fields: int, write: bool = False) -> None:
+        """See `Phases`: of the next step."""
         # With many sequences there are more streams than the processor follows by itself.
         ahead = self.integer("mul", "%d", fields if self.forward else -fields)
         self.prefetch(self.at(address, ahead), write)
+
+    def begin_step(self, t: str) -> None:
+        """Count the sequences that have step t; its products begin with the first weights."""
+        self.alive = self.integer_at("%alive", t)
+        self.set(self.offset, 0)
+
+    def multiply(self, product: Product) -> None:
+        """See `Phases`; the weights lie where those of the last product end."""
+        count = len(product.matrices)
+        parts, outs = (count, 1) if product.transposed else (1, count)
+        lanes = panel_width(self.format)
+        wanted = self.integer("add", self.integer("mul", "%width", outs), lanes - 1)
+        panels = self.integer("sdiv", wanted, lanes)
+        x, out = (
+            self.at("%memory", self.integer("mul", "%width", slot))
+            for slot in (self.program.operands[product], self.program.outs[product])
+        )
+        start = self.get(self.offset)
+        self.do(
+            f"call void @product(ptr {x}, ptr {out}, ptr {self.at('%matrices', start)}, "
+            f"i64 %stride, i64 {self.alive}, i64 {parts}, i64 %width, i64 %d, i64 {panels})"
+        )
+        size = self.integer(
+            "mul", self.integer("mul", panels, lanes), self.integer("mul", "%d", parts)
+        )
+        self.set(self.offset, self.integer("add", start, size))
 
     def clear_padding(self, arrays: dict[str, int]) -> None:
         """Zeros after the end of a sequence in arrays of so many fields."""
@@ -136,10 +153,11 @@ def _forward(plan: Plan, fmt: Format) -> _Pass:
         for i in range(f.n):
             f.store(f.kept(i), f.field("%final", f.b, f.n, i))
 
-    f.sequences("%n", lambda: f.tiles(begin))
+    f.sequences("%n", lambda: f.each_value(begin))
     with f.up_to("%steps") as t:
-        _step(f, t, {"s": ("%s", f.n)})
-    f.sequences("%n", lambda: f.tiles(end))
+        f.begin_step(t)
+        f.step(t, {"s": ("%s", f.n)})
+    f.sequences("%n", lambda: f.each_value(end))
     f.sequences("%n", lambda: f.clear_padding({"%s": f.n}))
     return f
 
@@ -163,109 +181,15 @@ def _backward(plan: Plan, fmt: Format) -> _Pass:
         for i in range(f.n_vectors):
             f.store(f.kept(f.n + i), f.field("%g_w", f.b, f.n_vectors, i))
 
-    f.sequences("%n", lambda: f.tiles(begin))
+    f.sequences("%n", lambda: f.each_value(begin))
     with f.up_to("%steps") as i:
         last = f.integer("sub", "%steps", 1)
-        _step(f, f.integer("sub", last, i), written)
-    f.sequences("%n", lambda: f.tiles(end))
+        t = f.integer("sub", last, i)
+        f.begin_step(t)
+        f.step(t, written)
+    f.sequences("%n", lambda: f.each_value(end))
     f.sequences("%n", lambda: f.clear_padding(dict(written.values())))
     return f
-
-
-def _step(f: _Pass, t: str, written: dict[str, tuple[str, int]]) -> None:
-    """Phases of step t; `written` has the array and its fields for results of every step."""
-    plan, alive = f.program, f.integer_at("%alive", t)
-    offset = f.variable()  # of the weights of the next product
-    f.set(offset, 0)
-
-    def sequence(phase: Phase) -> None:
-        f.row = f.sum(f.integer("mul", f.b, "%T"), t)
-        if not f.forward:  # the old state is that of the row before, at first the initial one
-            first = f.emit(f"icmp eq i64 {t}, 0")
-            base = f.emit(f"select i1 {first}, ptr %h, ptr %s")
-            row = f.emit(f"select i1 {first}, i64 {f.b}, i64 {f.integer('sub', f.row, 1)}")
-            f.old = (base, row)
-        f.tiles(lambda: _phase(f, phase, written))
-
-    for phase in plan.phases:
-        if phase.ops or _copies(plan, phase) or phase is plan.phases[-1]:
-            f.sequences(alive, functools.partial(sequence, phase))
-        for product in phase.products:
-            _multiply(f, product, alive, offset)
-
-
-def _copies(plan: Program, phase: Phase) -> list[tuple[Operand, int]]:
-    """Operands of products that are not kept where the product reads them, and that slot."""
-    operands = [(x, plan.operands[p] + i) for p in phase.products for i, x in enumerate(p.operands)]
-    return [(x, slot) for x, slot in operands if plan.homes.get(str(x)) != slot]
-
-
-def _phase(f: _Pass, phase: Phase, written: dict[str, tuple[str, int]]) -> None:
-    """Operations of a phase on a tile, and where their results go."""
-    plan = f.program
-    values = {name: _load(f, name) for name in sorted(plan.reads(phase))}
-    for op in phase.ops:
-        values[op.out] = emit_op(f, op, values)
-    computed = {op.out for op in phase.ops}
-    for name in sorted(computed & plan.homes.keys()):
-        f.keep(values[name], plan.homes[name])
-    for x, slot in _copies(plan, phase):
-        f.keep(operand(f, x, values), slot)
-    last = phase is plan.phases[-1]
-    earlier = {op.out for phase in plan.phases[:-1] for op in phase.ops}
-    for result, (base, fields) in written.items():
-        for i, x in enumerate(plan.results[result]):
-            if x in computed or (last and x not in earlier):
-                value, address = operand(f, x, values), f.field(base, f.row, fields, i)
-                f.prefetch_next(address, fields, write=True)
-                f.store(value, address)
-    if not last:
-        return
-    # The next step takes over the state, or its gradient and sums of gradients of vectors.
-    for i, x in enumerate(plan.results["s" if f.forward else "g_h"]):
-        f.keep(operand(f, x, values), i)
-    for i, x in enumerate(() if f.forward else plan.results["g_w"]):
-        total = f.binary("add", f.kept(f.n + i), operand(f, x, values))
-        f.keep(total, f.n + i)
-
-
-def _load(f: _Pass, name: str) -> str:
-    """Load a value that a phase reads."""
-    if name in f.program.homes:
-        return f.kept(f.program.homes[name])
-    kind, i = name[0], int(name[1:])
-    if kind == "w":
-        return f.load(f.field("%w", "0", f.n_vectors, i))
-    base, row, fields = {
-        "h": (*f.old, f.n),
-        "s": ("%s", f.row, f.n),
-        "u": ("%u", f.row, f.m),
-        "g": ("%g_s", f.row, f.n),
-    }[kind]
-    address = f.field(base, row, fields, i)
-    f.prefetch_next(address, fields)
-    value = f.load(address)
-    return f.binary("add", f.kept(i), value) if kind == "g" else value
-
-
-def _multiply(f: _Pass, product: Product, rows: str, offset: str) -> None:
-    """Run a product; its weights lie where those of the last one end."""
-    count = len(product.matrices)
-    parts, outs = (count, 1) if product.transposed else (1, count)
-    lanes = panel_width(f.format)
-    wanted = f.integer("add", f.integer("mul", "%width", outs), lanes - 1)
-    panels = f.integer("sdiv", wanted, lanes)
-    x, out = (
-        f.at("%memory", f.integer("mul", "%width", slot))
-        for slot in (f.program.operands[product], f.program.outs[product])
-    )
-    start = f.get(offset)
-    f.do(
-        f"call void @product(ptr {x}, ptr {out}, ptr {f.at('%matrices', start)}, i64 %stride, "
-        f"i64 {rows}, i64 {parts}, i64 %width, i64 %d, i64 {panels})"
-    )
-    size = f.integer("mul", f.integer("mul", panels, lanes), f.integer("mul", "%d", parts))
-    f.set(offset, f.integer("add", start, size))
 
 
 PANEL = 2  # vectors of weights side by side in memory: a number of x is spread once for both

@@ -12,11 +12,11 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from tsrnn.kernels._dense.cpu import units_first, units_last, vector
-from tsrnn.kernels._dense.program import Product, Program, plan_of
 from tsrnn.kernels._gpu import _REAL, FUSION, emit, wide
 from tsrnn.kernels._gpu import dense_kernels as kernels
 from tsrnn.kernels._matrix_form import BlockStep, MatrixForm, block_step
 from tsrnn.kernels._problem import Problem
+from tsrnn.kernels._program import Product, Program, plan_of
 
 LARGEST = 256  # units whose vectors a program keeps in registers
 PREFETCHED = 6  # products whose tiles are on their way at a time: shared memory has room for them

@@ -20,10 +20,10 @@ import torch
 
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._cpu.compiler import cache_dir, write_file
-from tsrnn.kernels._dense.program import Equations, Product, Program, plan_of, program
 from tsrnn.kernels._derived import newton_tangent
 from tsrnn.kernels._graph import Graph, Op, Operand, renamed
 from tsrnn.kernels._matrix_form import MatrixForm
+from tsrnn.kernels._program import Equations, Product, Program, plan_of, program
 from tsrnn.kernels._trace import trace
 
 _INFIX = {

@@ -22,7 +22,7 @@ def prepare_and_run(folder, connection):
     """Send how often a process compiled, what it printed and what it computed."""
     os.environ["TSRNN_CACHE_DIR"] = folder
     compiler._engines.clear()
-    _cpu.kernels_for.cache_clear()
+    _cpu.kernel_of.cache_clear()
     compiled, compile_ = [], compiler._compile
     compiler._compile = lambda path, source: compiled.append(path) or compile_(path, source)
     with contextlib.redirect_stdout(io.StringIO()) as printed:
@@ -75,7 +75,7 @@ def test_processes_share_what_one_has_compiled(folder):
     for _, _, result in [report(*process) for process in both]:
         assert result == RESULT
     kept = contents(folder)
-    assert [name.rpartition(".")[2] for name in kept] == ["o"]
+    assert [name.rpartition(".")[2] for name in kept] == ["o", "o"]  # forward and backward
     assert report(*start()) == (0, "", RESULT)  # a third one neither compiles nor speaks
     assert contents(folder) == kept
 
@@ -114,7 +114,7 @@ def test_prepare_speaks_once(folder, capsys):
 
 def test_prepare_is_quiet_by_default(folder, capsys):
     prepare(new_cell(), torch.float32)
-    assert len(list(folder.iterdir())) == 1
+    assert len(list(folder.iterdir())) == 2  # forward and backward
     assert not capsys.readouterr().out
 
 
@@ -129,7 +129,7 @@ def test_formats_and_cells_have_files_of_their_own(folder):
     prepare(cell, torch.float32)
     prepare(cell, torch.float64)
     prepare(Cell("kept", 1, 1, 1, lambda h, u, w: (w[0] * h[0] + u[0],)), torch.float32)
-    assert len(list(folder.iterdir())) == 3
+    assert len(list(folder.iterdir())) == 6  # forward and backward
 
 
 def test_a_folder_that_cannot_be_made_gives_way_to_a_temporary_one(tmp_path, monkeypatch):

@@ -146,16 +146,34 @@ def test_gradients_do_not_keep_those_of_all_sequences_in_memory(draw):
     assert params.grad.untyped_storage().nbytes() == params.grad.nbytes
 
 
-def test_mixed_precision_is_left_to_the_caller():
-    """The kernels keep the dtype of their arguments."""
+def test_projections_follow_autocast_and_recurrences_do_not():
+    """A narrow projection is part of the kernel, a wide one a matrix product of torch."""
     cell = cells.para_rnn(2)
     params, initial = torch.randn(4, 3), torch.zeros(2, 2, 3)
     for width in (2, 12):
         x, weight = torch.randn(2, 5, width), torch.randn(6, width)
         with torch.autocast("cpu", torch.bfloat16):
-            outputs, _ = projected_recurrence(cell, x, weight, None, params, initial)
-        expected, _ = projected_recurrence(cell, x, weight, None, params, initial)
-        assert torch.equal(outputs, expected)
+            outputs, final = projected_recurrence(cell, x, weight, None, params, initial)
+            product = torch.nn.functional.linear(x, weight).float()
+            rounded = recurrence(cell, product.bfloat16().unflatten(2, (2, 3)), params)[0]
+        kernel, _ = projected_recurrence(cell, x, weight, None, params, initial)
+        apart, _ = recurrence(cell, product.unflatten(2, (2, 3)), params)
+        assert outputs.dtype == final.dtype == torch.float32
+        assert torch.equal(outputs, kernel if width == 2 else apart)
+        assert torch.equal(rounded, apart)
+
+
+def test_autocast_in_float16_is_refused_in_words():
+    cell = cells.para_rnn(2)
+    arguments = torch.zeros(1, 3, 2, 4), torch.zeros(4, 4)
+    x, weight, start = torch.zeros(1, 3, 2), torch.zeros(8, 2), torch.zeros(1, 2, 4)
+    with torch.autocast("cpu", torch.float16):
+        with pytest.raises(ValueError, match="bfloat16, not in float16.*'bf16-mixed'"):
+            recurrence(cell, *arguments)
+        with pytest.raises(ValueError, match="bfloat16, not in float16.*'bf16-mixed'"):
+            projected_recurrence(cell, x, weight, None, arguments[1], start)
+    with pytest.raises(ValueError, match="dtype and device of inputs, torch.bfloat16"):
+        recurrence(cell, arguments[0].bfloat16(), arguments[1])  # nothing has rounded it here
 
 
 @pytest.mark.parametrize(

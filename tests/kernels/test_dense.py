@@ -6,7 +6,7 @@ import torch
 from tsrnn.kernels import MatrixForm, cells, recurrence
 from tsrnn.kernels._dense import cpu, ir
 from tsrnn.kernels._dense.ir import Registers
-from tsrnn.kernels._dense.program import plan_of
+from tsrnn.kernels._program import plan_of
 
 NAN = float("nan")
 DTYPES = (torch.float32, torch.float64)

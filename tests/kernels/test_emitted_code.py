@@ -170,7 +170,7 @@ def test_gradients_summed_later_are_those_of_every_step(cell, dtype, poisoned, m
     states, _ = _cpu.forward(problem)
     arguments = problem, states, torch.randn_like(states), normal(4, cell.n, units)
 
-    monkeypatch.setattr(_cpu, "kernels_for", _cpu.kernels_for.__wrapped__)
+    monkeypatch.setattr(_cpu, "kernel_of", _cpu.kernel_of.__wrapped__)
     monkeypatch.setattr(_cpu, "source", _cpu.source.__wrapped__)
     later = _cpu.backward(*arguments)
     monkeypatch.setattr(kernel_ir_module, "_MOST_CARRIED", 10**6)

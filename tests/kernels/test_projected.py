@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tsrnn.kernels import cells, prepare_projected, projected_recurrence, recurrence
-from tsrnn.kernels._cpu import kernels_for
+from tsrnn.kernels._cpu import kernel_of
 from tsrnn.kernels._derived import with_projection
 from tsrnn.kernels._problem import Problem
 from tsrnn.kernels._projected import WIDEST_FUSED
@@ -155,12 +155,12 @@ def test_errors_of_lengths(width):
 def test_nothing_is_left_to_compile_after_preparing(width, bias):
     cell = cells.para_rnn(2)
     x, leaves, _ = draw_problem(cell, 2, 3, 4, width, bias, torch.float32)
-    kernels_for.cache_clear()
+    kernel_of.cache_clear()
     prepare_projected(cell, width, bias, torch.float32)
-    prepared = kernels_for.cache_info().misses
+    prepared = kernel_of.cache_info().misses
     for needs_gradient in (False, True):
         projected_recurrence(cell, x.requires_grad_(needs_gradient), **leaves)
-    assert kernels_for.cache_info().misses == prepared
+    assert kernel_of.cache_info().misses == prepared
 
 
 @pytest.mark.parametrize("size", [2, 9])

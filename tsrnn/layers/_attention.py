@@ -403,7 +403,7 @@ class Memory(nn.Module):
         named = self.norm(states) + self.state_ids
         across = attend(self.write_query(named), keys, values, self.n_heads)
         candidate = self.self_attention(named) + self.write_output(across)
-        return torch.lerp(candidate, states, self.gate.sigmoid())
+        return torch.lerp(candidate.to(states.dtype), states, self.gate.sigmoid())
 
     def carry(
         self, states: Tensor, written: Sequence[Tensor], complete: Tensor

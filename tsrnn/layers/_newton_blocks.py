@@ -156,7 +156,8 @@ class NewtonBlocks(Recurrent):
 
     def run(self, x: Tensor, hx: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
         """See `Recurrent`."""
-        stream = self.input(without_padding(x, lengths))
+        # The sums of all blocks keep their precision under `torch.autocast`.
+        stream = self.input(without_padding(x, lengths)).to(self.norm.weight.dtype)
         final = []
         for layer, (mixer, mlp) in enumerate(zip(self.mixers, self.mlps, strict=True)):
             before, carried = hx[layer].tensor_split([self.hidden_size], -1)

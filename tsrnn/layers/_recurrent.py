@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from tsrnn.kernels import as_lengths
+from tsrnn.kernels import as_lengths, in_arithmetic
 
 
 class Recurrent(nn.Module, ABC):
@@ -83,7 +83,12 @@ class Recurrent(nn.Module, ABC):
         Raises
         ------
         ValueError
-            If shapes do not fit or lengths lie outside 0 to T.
+            If shapes do not fit, lengths lie outside 0 to T, or `torch.autocast` runs in float16.
+
+        Notes
+        -----
+        Under `torch.autocast` in bfloat16 matrix products run in it; the recurrence and its state
+        keep the dtype of the layer.
         """
         for name, value in (("x", x), ("hx", hx)):
             if not isinstance(value, Tensor) and (name == "x" or value is not None):
@@ -91,6 +96,8 @@ class Recurrent(nn.Module, ABC):
                     f"{name} must be a torch.Tensor; got {type(value).__name__}. Convert it with "
                     "torch.as_tensor"
                 )
+        dtype = next(self.parameters()).dtype
+        x, hx = (None if t is None else in_arithmetic(t, dtype) for t in (x, hx))
         if x.ndim == 2:
             output, h_n = self(x[None], None if hx is None else hx[:, None], lengths)
             return output[0], h_n[:, 0]

@@ -36,9 +36,17 @@ class Plan(NamedTuple):
 
 
 @functools.cache
-def plan_of(form: MatrixForm) -> Plan:
-    """Trace and order a form."""
+def plan_of(form: MatrixForm, every_operand: bool = False) -> Plan:
+    """Trace and order a form.
+
+    With `every_operand` the backward pass writes all operands of products as its result x, not
+    only those that are not among the states.
+    """
     traced = open_trace(form)
+    if every_operand:
+        operands = tuple(dict.fromkeys(operand for _, operand in traced.factors))
+        vjp = traced.vjp._replace(results=traced.vjp.results | {"x": operands})
+        traced = traced._replace(vjp=vjp)
     state = [f"h{i}" for i in range(len(form.states))]
     sums = [f"G{i}" for i in range(len(form.states))]
     sums += [f"A{i}" for i in range(len(form.vectors))]
