@@ -21,7 +21,7 @@ from tsrnn.kernels._derived import named
 from tsrnn.kernels._graph import evaluate
 from tsrnn.kernels._problem import Problem, cut, extend, without_ends
 from tsrnn.kernels._reference import (
-    LARGEST_UNROLLED_BLOCK,
+    LARGEST_SMALL_BLOCK,
     is_small,
     linearised,
     local_gradients,
@@ -95,7 +95,7 @@ def _system(cell: Cell, inputs: Tensor, params: Tensor, old: Tensor) -> tuple[Te
     if cell.jacobian is not None:
         raise ValueError(
             f"jacobian of cell {cell.name!r} must be unrolled, which matrices of more than "
-            f"{LARGEST_UNROLLED_BLOCK} rows are not. Leave it out; structure is there for all cells"
+            f"{LARGEST_SMALL_BLOCK} rows are not. Leave it out; structure is there for all cells"
         )
     new, jacobians = linearised(cell, inputs, params, old)
     if len(groups) == 1:

@@ -12,7 +12,7 @@ from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._convergence import Convergence, explained
 from tsrnn.kernels._matrix_form import BlockStep
 from tsrnn.kernels._problem import Problem, as_lengths, check_range, in_arithmetic
-from tsrnn.kernels._reference import LARGEST_UNROLLED_BLOCK, is_small, reference
+from tsrnn.kernels._reference import LARGEST_SMALL_BLOCK, is_small, reference
 from tsrnn.kernels._time_parallel import boundary_steps
 from tsrnn.kernels._trace import is_linear
 
@@ -260,7 +260,7 @@ def check_engine(engine: str, cell: Cell, called: str | None = None) -> None:
     words = f"cell {cell.name!r}" if called is None else called
     if engine in _COMPILED and not is_small(cell):
         raise ValueError(
-            f"engine {engine!r} unrolls matrices of up to {LARGEST_UNROLLED_BLOCK} rows; those of "
+            f"engine {engine!r} runs matrices of up to {LARGEST_SMALL_BLOCK} rows; those of "
             f"{words} are larger. Use engine='dense'"
         )
     if engine == "dense" and not isinstance(cell.step, BlockStep):

@@ -19,12 +19,12 @@ from tsrnn.kernels._matrix_form import BlockStep, is_rolled
 from tsrnn.kernels._problem import Problem, in_given_dtypes, is_alive, without_ends
 from tsrnn.kernels._trace import trace, trace_jacobian
 
-# Rows of a matrix: an unrolled step has a product for every entry, and takes as long to compile.
-LARGEST_UNROLLED_BLOCK = 8
+# Units: registers of the CPU hold a unit of many blocks, of larger ones many units of one block.
+LARGEST_SMALL_BLOCK = 8
 
 
 def is_small(cell: Cell) -> bool:
-    """Test for a cell of small blocks, whose matrices are unrolled before it is compiled.
+    """Test for a cell of small blocks, which run beside each other instead of by matrix products.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def is_small(cell: Cell) -> bool:
     >>> is_small(cells.para_rnn(2)), is_small(cells.para_rnn(64))
     (True, False)
     """
-    return not isinstance(cell.step, BlockStep) or cell.step.size <= LARGEST_UNROLLED_BLOCK
+    return not isinstance(cell.step, BlockStep) or cell.step.size <= LARGEST_SMALL_BLOCK
 
 
 def reference(problem: Problem) -> tuple[Tensor, Tensor]:

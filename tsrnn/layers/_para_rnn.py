@@ -46,8 +46,8 @@ class ParaRNN(CellStack):
     hidden_size : int
         Number of outputs d of a layer.
     block_size : int, optional
-        d_s, a divisor of `hidden_size`; 2 by default. Blocks of up to 8 states are
-        unrolled; larger ones take a matrix product a step. For a user's cell it is the
+        d_s, a divisor of `hidden_size`; 2 by default. Blocks of more than 8 states take a
+        matrix product a step. For a user's cell it is the
         number of its outputs.
     num_layers : int, default 1
     cell : {"rnn", "gru", "lstm"} or Cell
