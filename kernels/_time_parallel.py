@@ -145,8 +145,8 @@ def _tangents(
         return ends, moved
 
     if is_rolled(cell):  # the code of all columns together grows with the cube of n
-        ends, moved = zip(*(run(tangent_column(cell), x) for x in columns.unbind(3)), strict=True)
-        return ends[0], torch.stack(moved, 3)
+        each = [run(tangent_column(cell), column) for column in columns.unbind(3)]
+        return each[0][0], torch.stack([moved for _, moved in each], 3)
     carrying = newton_tangent(cell) if newton else tangent(cell)
     ends, moved = run(carrying, columns.flatten(2, 3))
     return ends, moved.unflatten(2, (n, n))

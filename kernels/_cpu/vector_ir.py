@@ -77,7 +77,7 @@ class VectorCode:
         self.integer_type = f"<{lanes} x {fmt.integer}>"
         self.mask_type = f"<{lanes} x i1>"
         self.lines: list[str] = []
-        self.mask = ""
+        self.mask: str = ""
         self._suffix = f"v{lanes}f{8 * fmt.bytes}"
         self._prefix = prefix
         self._factors: dict[str, tuple[str, str]] = {}  # of the products

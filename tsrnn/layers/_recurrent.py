@@ -97,7 +97,8 @@ class Recurrent(nn.Module, ABC):
                     "torch.as_tensor"
                 )
         dtype = next(self.parameters()).dtype
-        x, hx = (None if t is None else in_arithmetic(t, dtype) for t in (x, hx))
+        x = in_arithmetic(x, dtype)
+        hx = None if hx is None else in_arithmetic(hx, dtype)
         if x.ndim == 2:
             output, h_n = self(x[None], None if hx is None else hx[:, None], lengths)
             return output[0], h_n[:, 0]
