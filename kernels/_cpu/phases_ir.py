@@ -70,14 +70,16 @@ class Phases(Function, ABC):
 
     def load_whole(self, address: str) -> str:
         """Load a vector of working memory, which has room for all lanes."""
-        mask, self.mask = self.mask, ""
+        mask = self.mask
+        self.mask = ""
         value = self.load(address)
         self.mask = mask
         return value
 
     def store_whole(self, value: str, address: str) -> None:
         """Store a vector to working memory."""
-        mask, self.mask = self.mask, ""
+        mask = self.mask
+        self.mask = ""
         self.store(value, address)
         self.mask = mask
 
