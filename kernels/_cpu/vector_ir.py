@@ -70,6 +70,8 @@ class VectorCode:
     stores while it is set.
     """
 
+    mask: str
+
     def __init__(self, fmt: Format, lanes: int, prefix: str) -> None:
         self.format = fmt
         self.lanes = lanes
@@ -77,7 +79,7 @@ class VectorCode:
         self.integer_type = f"<{lanes} x {fmt.integer}>"
         self.mask_type = f"<{lanes} x i1>"
         self.lines: list[str] = []
-        self.mask: str = ""
+        self.mask = ""
         self._suffix = f"v{lanes}f{8 * fmt.bytes}"
         self._prefix = prefix
         self._factors: dict[str, tuple[str, str]] = {}  # of the products
