@@ -13,6 +13,7 @@ from tsrnn.contract._warnings import IntervalWarning
 from tsrnn.data import Layout, quote, warn_user
 
 NAMES_SHOWN = 3
+ROUNDING = 2.0**-46  # width, relative to the point, that is of rounding in a few sums
 
 
 def check_levels(level: Any) -> list[float]:
@@ -155,7 +156,9 @@ def honest_intervals(
         intervals[f"-hi-{name}"] = high = np.where(without_zero, np.maximum(high, 0.0), high)
         widened |= without_zero.any(1)
         # Beside a mean above it, [0, 0] is right where a zero is as probable as the level says.
-        flat |= ((low == high) & (low == intervals[""])).any(1)
+        point = intervals[""]
+        room = ROUNDING * np.abs(point)
+        flat |= ((high - low <= room) & (np.abs(low - point) <= room)).any(1)
     if widened.any():
         warn_user(
             f"intervals of {_listed(layout, ids, widened)} were widened to contain 0: more of "
