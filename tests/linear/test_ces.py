@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from tsrnn import load, recurrence_features
+from tsrnn.contract import IntervalWarning
 from tsrnn.linear.ces import CES
 from tsrnn.linear.ces._specification import Components, bounds, to_natural
 
@@ -290,12 +291,31 @@ class TestFit:
         np.testing.assert_allclose(other.loglik_ + shift, one.loglik_, atol=1e-6)
 
     def test_a_bad_series_among_others_is_named(self):
-        frame = pd.DataFrame({"a": quarterly(30), "constant": 3.0, "b": quarterly(30, 1)})
-        with pytest.warns(UserWarning, match="1 of 3 units could not be fitted, 'constant'"):
-            model = CES(season_length=M).fit(frame)
+        frame = pd.DataFrame({"a": quarterly(30), "short": np.nan, "b": quarterly(30, 1)})
+        frame.iloc[:5, 1] = [1.0, 3, 2, 4, 2]
+        with pytest.warns(UserWarning, match="1 of 3 units could not be fitted, 'short'"):
+            model = CES(season_length=M, missing="keep").fit(frame)
         assert model.params_.loc[["a", "b"]].notna().all(axis=None)
-        assert "is constant" in model.messages_["constant"][0]
+        assert "at least 7 observations" in model.messages_["short"][0]
         assert model.predict(3)[["a", "b"]].notna().all(axis=None)
+
+    def test_a_series_that_a_model_fits_exactly(self):
+        """A constant and a season that repeats itself go on, beside series that vary."""
+        repeated = np.tile([4.0, 1.0, 7.0, 2.0], 8)[:30]
+        frame = pd.DataFrame({"a": quarterly(30), "constant": 3.0, "season": repeated})
+        model = CES(season_length=M).fit(frame)
+        alone = CES(season_length=M).fit(frame["a"])
+        np.testing.assert_allclose(model.loglik_["a"], alone.loglik_.item(), rtol=1e-9)
+        with pytest.warns(IntervalWarning, match="no width"):
+            forecasts = model.predict(4, level=[80])
+        np.testing.assert_allclose(forecasts["constant"], 3.0)
+        np.testing.assert_allclose(forecasts["season"], [7.0, 2.0, 4.0, 1.0])
+        np.testing.assert_allclose(forecasts["season-hi-80"], [7.0, 2.0, 4.0, 1.0])
+        assert model.models_["constant"] == "CES(none)"
+        for name in ("constant", "season"):
+            assert "exactly" in model.messages_[name][0]
+            assert model.bse_.loc[name].isna().all()
+            assert str(model.summary(name))
 
     @pytest.mark.parametrize(
         ("arguments", "rows", "words"),

@@ -210,3 +210,18 @@ def test_missing_rows_have_no_part_in_the_likelihood(error, trend, damped, seaso
     np.testing.assert_allclose(model.predict(1).to_numpy().item(), later, rtol=1e-10)
     assert model.nobs_.item() == 40
     assert model.residuals().isna().sum().item() == len(gaps)
+
+
+def test_the_choice_does_not_depend_on_the_level_where_no_model_does():
+    """Additive models have the criterion of the series near zero, whatever the others have."""
+    rng, t = np.random.default_rng(3), np.arange(48)
+    y = 20 + 0.5 * t + 4 * np.sin(np.pi * t / 2) + rng.normal(size=48).cumsum()
+    y = pd.Series(np.round(64 * y) / 64, pd.date_range("2000", periods=48, freq="QS"))
+    near = ETS().fit(y)
+    assert near.models_.item() == "ETS(A, A, A)"
+    for level in (20, 1e4, 1e6, 1e8):
+        far = ETS().fit(y + level)
+        assert far.aicc_.item() < near.aicc_.item() + 1e-4
+        np.testing.assert_allclose(far.predict(4) - level, near.predict(4), atol=1e-5)
+        # Far from zero relative errors are absolute ones over the level.
+        assert far.models_.item() in ("ETS(A, A, A)", "ETS(M, A, A)")

@@ -33,8 +33,6 @@ def with_infinity():
 
 
 REFUSED = {
-    "constant": (np.full(40, 3.0), {}, "the series is constant: there is no variance to model"),
-    "all zero": (np.zeros(40), {}, "the series is constant"),
     "zeros, multiplicative errors": (
         counts().to_numpy(), {"error": "mul"},
         r"ETS\(M, N, N\) needs positive values; the lowest is 0. Take additive components",
@@ -111,21 +109,23 @@ def test_an_automatic_choice_leaves_out_what_a_series_cannot_have():
 def test_one_bad_series_costs_no_other():
     frame = pd.DataFrame({"good": walk(), "constant": 1.0, "short": np.nan, "negative": -walk()})
     frame.loc[frame.index[-3:], "short"] = [1.0, 2, 1]
-    with pytest.warns(UserWarning, match="2 of 4 units could not be fitted, 'constant', 'short'"):
+    with pytest.warns(UserWarning, match="1 of 4 units could not be fitted, 'short'"):
         model = ETS(missing="keep").fit(frame)
     alone = ETS(missing="keep").fit(frame["good"])
     np.testing.assert_allclose(model.loglik_["good"], alone.loglik_.item(), rtol=1e-9)
-    assert model.models_["constant"] == ""
-    assert "constant" in model.messages_["constant"][0]
+    assert model.models_["constant"] == "ETS(A, N, N)"
+    assert "exactly" in model.messages_["constant"][0]
+    assert model.models_["short"] == ""
     assert "at least 5 observations" in model.messages_["short"][0]
     forecast = model.predict(2)
-    assert forecast[["constant", "short"]].isna().all().all()
+    assert forecast["short"].isna().all()
+    assert (forecast["constant"] == 1).all()
     assert forecast[["good", "negative"]].notna().all().all()
-    assert model.components().groupby("target")["level"].count()["constant"] == 0
-    for unit in ("constant", "good"):
+    assert model.components().groupby("target")["level"].count()["short"] == 0
+    for unit in ("constant", "short", "good"):
         assert str(model.summary(unit))
-    with pytest.raises(ValueError, match="'constant' has no parameters"):
-        model.to_rnn("constant")
+    with pytest.raises(ValueError, match="'short' has no parameters"):
+        model.to_rnn("short")
 
 
 def test_rows_that_a_model_with_products_cannot_have():

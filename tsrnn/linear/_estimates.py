@@ -12,6 +12,10 @@ import numpy as np
 
 from tsrnn.contract import SeriesArrays
 
+PERFECT = 1e-25  # mean square error of scaled rows that is rounding: no bound to the likelihood
+# Message about a unit that varies no more than rounding around its means.
+EXACT = "The model fits the series exactly: its variance is zero, and there are no standard errors."
+
 
 class Derivatives(NamedTuple):
     """Log-likelihood of one unit at some parameters.

@@ -176,7 +176,9 @@ class CESFamily(Family):
             values, _, first = self._values_and_states(group, panel, steps)
             means = expected(group.model, group.params, first, values)
             fitted.append((group.numbers, means))
-            scaled.append((group.numbers, (values - means) / np.sqrt(group.sigma2)[:, None]))
+            # Of a series that is fitted exactly the residuals have no scale.
+            spread = np.sqrt(np.where(group.sigma2 > 0, group.sigma2, np.nan))
+            scaled.append((group.numbers, (values - means) / spread[:, None]))
         return rows_of(panel, fitted), rows_of(panel, scaled)
 
     # Inference and interpretation.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tsrnn.data import Panel
-from tsrnn.linear._estimates import Deferred, Estimates
+from tsrnn.linear._estimates import EXACT, PERFECT, Deferred, Estimates
 from tsrnn.linear._family import Arrays, CannotFitError
 from tsrnn.linear._optimise import Optimum, agreement_of, maximise
 from tsrnn.linear._samples import Sample, scaled_samples
@@ -24,9 +25,22 @@ STARTS: dict[str, tuple[tuple[float, ...], ...]] = {
     "partial": ((0.3, 1.0, 0.1), (0.75, 1.02, 0.02), (0.1, 0.99, 0.3)),
     "full": (
         (0.3, 1.0, 0.3, 1.0), (0.75, 1.02, 0.05, 0.98), (0.1, 0.99, 0.1, 0.98),
-        (0.4, 0.75, 0.04, 1.03), (0.5, 1.0, 0.3, 1.2),
+        (0.4, 0.75, 0.04, 1.03), (0.5, 1.0, 0.3, 1.2), (0.08, 0.8, 0.17, 1.015),
     ),
 }  # fmt: skip
+# Nodes of a grid, whose highest local maxima are starts besides: shares, alpha1 and beta0; a full
+# season has two pairs, of fewer nodes each. Near alpha1 = 1 ridges are narrow.
+_SHARES = 0.02, 0.2, 0.4, 0.6, 0.8, 0.96
+_A1 = 0.62, 0.75, 0.9, 1.0, 1.015, 1.05, 1.15, 1.28
+_BETA = 0.01, 0.3, 1.0, 1.8
+_FEW_SHARES, _FEW_A1 = (0.08, 0.4, 0.9), (0.7, 0.85, 1.0, 1.02, 1.2)
+GRIDS: dict[str, tuple[tuple[float, ...], ...]] = {
+    "none": (_SHARES, _A1),
+    "simple": (_SHARES, _A1),
+    "partial": (_FEW_SHARES, _FEW_A1, _BETA),
+    "full": (_FEW_SHARES, _FEW_A1, _FEW_SHARES, _FEW_A1),
+}
+NODES = 3
 TOLERANCE = 1e-8  # decrement: 1e-4 standard errors, 1e-8 of the log-likelihood
 FEW = 5  # iterations from all starts before models are compared
 MOST = 15  # iterations of a climb
@@ -89,24 +103,27 @@ def search(models: tuple[Components, ...], sample: Sample) -> Search:
     """
     n, counts = len(sample.units), np.isfinite(sample.values).sum(1)
     aicc = np.full((n, len(models)), np.inf)
-    promised, climbs = aicc.copy(), []
-    for number, model in enumerate(models):
-        series = np.flatnonzero(counts >= model.fewest)
-        if len(series):
-            climb = Climb.begun(model, sample.values, series, FEW if len(models) > 1 else MOST)
-            aicc[series, number], promised[series, number] = climb.criteria(counts)
-            climbs.append((number, climb))
-    if not np.isfinite(aicc).any():
-        raise CannotFitError("no admissible starting values were found")
     iterations, starts, agreement = np.zeros((3, n), np.int64)
     ends = Search(
         np.zeros(n, np.int64), aicc, np.full((n, 4), np.nan), None, iterations, starts, agreement,
         np.zeros(n, bool), np.zeros((n, 4), bool),
     )  # fmt: skip
+    _place_exact_fits(models, sample, ends)
+    promised, climbs, varies = aicc.copy(), [], np.isinf(aicc).all(1)
+    for number, model in enumerate(models):
+        series = np.flatnonzero((counts >= model.fewest) & varies)
+        if len(series):
+            climb = Climb.begun(
+                model, sample.sized.values, series, FEW if len(models) > 1 else MOST
+            )
+            aicc[series, number], promised[series, number] = climb.criteria(counts)
+            climbs.append((number, climb))
+    if not np.isfinite(aicc).any():
+        raise CannotFitError("no admissible starting values were found")
     leader = aicc.min(1)
     for number, begun in climbs:
         near = promised[begun.series, number] <= leader[begun.series] + MARGIN
-        climb = begun.select(np.flatnonzero(near)).finished(sample.values)
+        climb = begun.select(np.flatnonzero(near)).finished(sample.sized.values)
         aicc[climb.series, number] = climb.criteria(counts)[0]
         best = np.flatnonzero(aicc[climb.series].argmin(1) == number)
         units, k = climb.series[best], len(climb.model.names)
@@ -122,6 +139,28 @@ def search(models: tuple[Components, ...], sample: Sample) -> Search:
         ):  # fmt: skip
             whole[units] = part[best]
     return ends
+
+
+def _place_exact_fits(models: tuple[Components, ...], sample: Sample, ends: Search) -> None:
+    """Put models that fit a series exactly, as one that is constant, among the ends of a search.
+
+    Their first starting values do: the search would climb a likelihood that has no bound.
+    """
+    counts = np.isfinite(sample.values).sum(1)
+    for number, model in enumerate(models):
+        units = np.flatnonzero((counts >= model.fewest) & np.isinf(ends.aicc).all(1))
+        if not len(units):
+            continue
+        start = np.array(STARTS[model.seasonal][:1])
+        natural = np.repeat(to_natural(model, start)[0], len(units), 0)
+        likelihood = Likelihood(model, sample.sized.values, units)
+        sigma2, value, _ = likelihood.values(natural, None)
+        exact = np.flatnonzero(np.isfinite(value) & (sigma2 <= PERFECT))
+        units, k = units[exact], model.n_params
+        penalty = 2 * k + 2 * k * (k + 1) / (counts[units] - k - 1)
+        ends.aicc[units, number] = penalty - 2 * value[exact]
+        ends.model[units], ends.params[units], ends.converged[units] = number, natural[exact], True
+        ends.starts[units] = ends.agreement[units] = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,11 +186,13 @@ class Climb:
     @classmethod
     def begun(cls, model: Components, values: np.ndarray, series: np.ndarray, most: int) -> Climb:
         """Climb `most` steps from all starts."""
-        starts = np.array(STARTS[model.seasonal])
-        count, n = len(starts), len(series)
-        lower, upper = bounds(model)
+        n = len(series)
+        starts = np.repeat(np.array(STARTS[model.seasonal])[:, None], n, 1)
+        starts = np.concatenate([starts, highest_nodes(model, values, series)])
+        count, (lower, upper) = len(starts), bounds(model)
         ends = maximise(
-            Likelihood(model, values, np.tile(series, count)).evaluate, np.repeat(starts, n, 0),
+            Likelihood(model, values, np.tile(series, count)).evaluate,
+            starts.reshape(count * n, -1),
             lower=lower, upper=upper, scoring=SCORING, tol=TOLERANCE, max_iter=most,
         )  # fmt: skip
         reached = ends.value.reshape(count, n)
@@ -192,6 +233,29 @@ class Climb:
         return Climb(self.model, self.series, best, self.starts, self.agreement)
 
 
+def highest_nodes(model: Components, values: np.ndarray, series: np.ndarray) -> np.ndarray:
+    """Highest local maxima (NODES, n, k) of the likelihoods of some series on a grid."""
+    axes = GRIDS[model.seasonal]
+    nodes, n = np.array(list(product(*axes))), len(series)
+    likelihood = Likelihood(model, values, series)
+    heights = np.stack(
+        [
+            likelihood.values(np.repeat(node[None], n, 0), None)[1]
+            for node in to_natural(model, nodes)[0]
+        ]
+    )
+    table = np.nan_to_num(heights, nan=-np.inf).reshape(*map(len, axes), n)
+    local = np.ones(table.shape, bool)
+    for axis in range(len(axes)):
+        after = np.diff(table, axis=axis) > 0  # the next node is higher
+        last = np.zeros_like(after.take([0], axis))
+        local &= ~np.concatenate([after, last], axis)
+        local &= np.concatenate([~last, after], axis)
+    # Where there are fewer local maxima than starts, the highest of the other nodes.
+    rank = np.where(local, table, table - 1e6).reshape(len(nodes), n)
+    return nodes[np.argsort(-rank, axis=0)[:NODES]]
+
+
 def given(
     models: tuple[Components, ...], names: tuple[str, ...], sample: Sample, params: np.ndarray
 ) -> Search:
@@ -200,7 +264,7 @@ def given(
     inner = np.zeros((n, 4))
     inner[:, : len(names) - 1] = params[:, :-1]
     return Search(
-        nothing, np.full((n, len(models)), np.nan), inner, params[:, -1] / sample.scale**2,
+        nothing, np.full((n, len(models)), np.nan), inner, params[:, -1] / sample.sized.scale**2,
         nothing, nothing, nothing, np.ones(n, bool), np.zeros((n, 4), bool),
     )  # fmt: skip
 
@@ -215,23 +279,29 @@ def inferred(
     n, k = len(sample.units), len(names)
     params, loglik = np.full((n, k), np.nan), np.full(n, np.nan)
     fixed, start = np.ones((n, k), bool), np.zeros((n, max(m.n_states for m in models)))
-    scaled_sigma2 = np.full(n, np.nan)
+    scaled_sigma2, exact = np.full(n, np.nan), np.zeros(n, bool)
     for number, model in enumerate(models):
         units = np.flatnonzero((ends.model == number) & np.isfinite(ends.params).all(1))
         if not len(units):
             continue
-        likelihood = Likelihood(model, sample.values, units)
+        likelihood = Likelihood(model, sample.sized.values, units)
         sigma2 = None if ends.sigma2 is None else ends.sigma2[units]
         scaled_sigma2[units], value, states = likelihood.values(ends.params[units], sigma2)
-        scale, free = sample.scale[units], len(model.names)
+        scale, free = sample.sized.scale[units], len(model.names)
         params[units, :-1] = ends.params[units, : k - 1]
-        params[units, -1] = scaled_sigma2[units] * scale**2
+        exact[units] = (scaled_sigma2[units] <= PERFECT) & (ends.sigma2 is None)
+        params[units, -1] = np.where(exact[units], 0.0, scaled_sigma2[units] * scale**2)
         loglik[units] = value - likelihood.n_obs * np.log(scale)
         start[units, : model.n_states] = states * scale[:, None]
         fixed[units, :free], fixed[units, -1] = ends.at_bound[units, :free], False
+    fixed[exact] = True
     messages = tuple(
-        _messages([name for name, here in zip(names, bounded, strict=False) if here], converged)
-        for bounded, converged in zip(ends.at_bound, ends.converged.tolist(), strict=True)
+        (EXACT,)
+        if is_exact
+        else _messages([name for name, on in zip(names, bounded, strict=False) if on], converged)
+        for bounded, converged, is_exact in zip(
+            ends.at_bound, ends.converged.tolist(), exact.tolist(), strict=True
+        )
     )
     n_obs = np.isfinite(sample.values).sum(1)
     n_params = np.array([model.n_params for model in models])[ends.model]
@@ -256,7 +326,9 @@ def inferred(
     # Forecasts have the variance of as many degrees of freedom as are left of what was estimated.
     widening = n_obs / (n_obs - n_params if ends.sigma2 is None else n_obs)
     constants = {"model": ends.model.astype(float), "widening": widening, "start": start}
-    in_data = 2 * (n_obs * np.log(sample.scale))[:, None]  # of densities in the units of the data
+    in_data = (
+        2 * (n_obs * np.log(sample.sized.scale))[:, None]
+    )  # of densities in the units of the data
     return estimates, constants | {"aicc": ends.aicc + in_data}
 
 
@@ -272,13 +344,13 @@ def _derivatives(
         if not len(units):
             continue
         likelihood, at = (
-            Likelihood(model, sample.values, units),
+            Likelihood(model, sample.sized.values, units),
             (ends.params[units], sigma2[units]),
         )
         slope, opg, information = likelihood.moments(*at)
         places = [*range(len(model.names)), k - 1]
         back = np.ones((len(units), len(places)))
-        back[:, -1] = sample.scale[units] ** -2
+        back[:, -1] = sample.sized.scale[units] ** -2
         gradient[np.ix_(units, places)] = slope * back
         square = back[:, :, None] * back[:, None]
         parts = {"hessian": likelihood.hessian(*at), "opg": opg, "information": information}

@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tsrnn.linear._estimates import PERFECT
 from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.ces._filter import backcast, last_rows, rough_states, run, season_rows
 from tsrnn.linear.ces._specification import Components, bounds, to_natural
 
 AT_ONCE = 256  # series whose derivatives stay in the cache
-PERFECT = 1e-25  # mean square error of scaled rows that is rounding: no bound to the likelihood
 _NEAR = 1e-6  # of forward differences, of which Newton's steps are made
 _STEP = 1e-4  # of differences in smoothing parameters
 
@@ -81,11 +81,14 @@ class Likelihood:
     def values(
         self, params: np.ndarray, sigma2: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Best sigma2 (N,) at parameters (N, 4) unless given, log-likelihood, initial states."""
+        """Best sigma2 (N,) at parameters (N, 4) unless given, log-likelihood, initial states.
+
+        A sigma2 that is rounding is `PERFECT` in its place.
+        """
         n = len(params)
         errors, states = self._errors(params, np.zeros((n, 0, 4)), np.arange(n))
         square = errors.square().sum((1, 2)).numpy()
-        sigma2 = square / self.n_obs if sigma2 is None else sigma2
+        sigma2 = np.maximum(square / self.n_obs, PERFECT) if sigma2 is None else sigma2
         value = -0.5 * (self.n_obs * np.log(2 * math.pi * sigma2) + square / sigma2)
         return sigma2, value, states
 

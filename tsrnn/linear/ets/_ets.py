@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -29,7 +28,7 @@ from tsrnn.linear._family import Ahead, Arrays, CannotFitError, Family, Units, a
 from tsrnn.linear._hypotheses import Restriction
 from tsrnn.linear._samples import Sample
 from tsrnn.linear.arma._prepare import rows_of, unit_data
-from tsrnn.linear.ets._exact import with_exact_fits
+from tsrnn.linear.ets._exact import exact_fits
 from tsrnn.linear.ets._fit import given, inferred, parts, samples
 from tsrnn.linear.ets._forecast import (
     after_rows,
@@ -128,14 +127,27 @@ class ETSFamily(Family):
         return all_given(samples(self.models, panel), panel, given)
 
     def search(self, sample: Sample, verbose: int) -> Search:
-        ends = None
-        # Models that fit exactly have a likelihood of infinity in their races.
-        with contextlib.suppress(CannotFitError), np.errstate(invalid="ignore"):
-            if self.region == "admissible" or self.decomposed:
-                ends = search_within(self.models, sample, self.region, decomposed=self.decomposed)
-            else:
-                ends = search(self.models, sample.values, self.region)
-        return with_exact_fits(self.models, sample, ends)
+        ends = exact_fits(self.models, sample)
+        varies = np.flatnonzero(np.isinf(ends.aicc).all(1))
+        if not len(varies):
+            return ends
+        rest = sample.select(varies)
+        try:
+            with np.errstate(invalid="ignore"):  # models may come to fit exactly in a race
+                if self.region == "admissible" or self.decomposed:
+                    optima = search_within(
+                        self.models, rest, self.region, decomposed=self.decomposed
+                    )
+                else:
+                    optima = search(self.models, rest, self.region)
+        except CannotFitError:
+            if len(varies) == len(sample.units):
+                raise
+            return ends
+        for whole, part in zip(ends, optima, strict=True):
+            if whole is not None:
+                whole[varies] = part
+        return ends
 
     def given(self, sample: Sample, params: np.ndarray) -> Search:
         if len(self.models) > 1:
@@ -163,9 +175,7 @@ class ETSFamily(Family):
         return ends
 
     def infer(self, sample: Sample, optimum: Search) -> tuple[Estimates, Arrays]:
-        # The likelihood of scaled series, in the unit of the data.
         n_obs = np.isfinite(sample.values).sum(1)
-        aicc = optimum.aicc + (2 * n_obs * np.log(sample.scale))[:, None]
         estimates = inferred(self.models, sample, optimum, self.region, decomposed=self.decomposed)
         # Forecasts have the variance of as many degrees of freedom as are left of what was
         # estimated for the means, as in R.
@@ -173,7 +183,8 @@ class ETSFamily(Family):
         if optimum.sigma2 is None and estimates.n_params is not None:
             left = np.maximum(n_obs - estimates.n_params + 1, 1)
         spread = n_obs / left
-        constants = {"model": optimum.model.astype(float), "aicc": aicc, "spread": spread}
+        model = optimum.model.astype(float)
+        constants = {"model": model, "aicc": optimum.aicc, "spread": spread}
         return estimates, constants
 
     def filter(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
@@ -283,7 +294,9 @@ class ETSFamily(Family):
             means = likelihood.means(at)[:, : values.shape[1]]
             relative = np.abs(means) if model.error == "mul" else 1.0
             fitted.append((numbers, means))
-            scaled.append((numbers, (values - means) / (relative * np.sqrt(sigma2)[:, None])))
+            # Of a series that is fitted exactly the residuals have no scale.
+            spread = np.sqrt(np.where(sigma2 > 0, sigma2, np.nan))[:, None]
+            scaled.append((numbers, (values - means) / (relative * spread)))
         return rows_of(panel, fitted), rows_of(panel, scaled)
 
     def components(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:

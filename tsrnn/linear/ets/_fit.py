@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tsrnn.data import Panel
-from tsrnn.linear._estimates import Deferred, Estimates
+from tsrnn.linear._estimates import EXACT, PERFECT, Deferred, Estimates
 from tsrnn.linear._samples import Sample, scaled_samples
-from tsrnn.linear.ets._likelihood import PERFECT, Likelihood
+from tsrnn.linear.ets._likelihood import Likelihood
 from tsrnn.linear.ets._search import Search
 from tsrnn.linear.ets._specification import (
+    LEVEL,
     SIGMA2,
     SMOOTHING,
     Components,
@@ -22,10 +23,6 @@ from tsrnn.linear.ets._specification import (
     union_names,
 )
 
-EXACT = (
-    "The model fits the series exactly: its variance is rounding, and there are no standard errors."
-)
-LEVEL = len(SMOOTHING)  # place of the first level among the parameters of a recursion
 # Mean square error of scaled rows, ten digits, at which a search that finds no way up has come to
 # rounding: of a trend times a season starting values are not as exact as of what is added.
 ROUNDED = 1e-20
@@ -36,9 +33,7 @@ def samples(
     models: tuple[Components, ...], panel: Panel
 ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
     """Samples of the units of a panel, and reasons not to fit some."""
-    # A level moves with the data; relative errors and products do not.
-    centred = not any(model.positive for model in models)
-    return scaled_samples(panel, partial(_refusals, models), centred)
+    return scaled_samples(panel, partial(_refusals, models))
 
 
 def _refusals(
@@ -75,9 +70,10 @@ def given(
     inner, sigma2 = np.zeros((n, width)), np.empty(n)
     for number in np.unique(chosen):
         units, model = np.flatnonzero(chosen == number), models[number]
-        scale = scales(model, sample.scale[units])
+        scaled = model.scaled(sample)
+        scale = scales(model, scaled.scale[units])
         full = placed(model, names, params[units])
-        full[:, LEVEL] -= sample.centre[units]
+        full[:, LEVEL] -= scaled.centre[units]
         inner[units, : full.shape[1]] = full / scale[:, :-1]
         sigma2[units] = params[units, -1] / scale[:, -1]
     return Search(
@@ -119,13 +115,14 @@ def inferred(
         units, size = part.units, part.params.shape[1]
         params[units] = [NEUTRAL.get(name, 0.0) for name in (*names, SIGMA2)]
         natural = np.column_stack([part.params, part.sigma2]) * part.scale
-        natural[:, LEVEL] += sample.centre[units]
+        natural[:, LEVEL] += part.centre
+        exact = part.sigma2 <= np.where(converged[units], PERFECT, ROUNDED)
+        natural[exact & (ends.sigma2 is None), -1] = 0.0
         params[np.ix_(units, part.places)] = natural[:, part.free]
-        loglik[units] = part.value - part.likelihood.n_obs * np.log(sample.scale[units])
+        loglik[units] = part.value
         at_bound = np.column_stack([ends.at_bound[units, :size], np.zeros(len(units), bool)])
         imposed = at_bound.copy()
         imposed[:, 4:-1] |= decomposed
-        exact = part.sigma2 <= np.where(converged[units], PERFECT, ROUNDED)
         converged[units] |= exact
         fixed[np.ix_(units, part.places)] = imposed[:, part.free] | exact[:, None]
         for i, bounded, is_exact in zip(units, at_bound, exact, strict=True):
@@ -162,9 +159,14 @@ class Part(NamedTuple):
     units : integer array of shape (n,)
     params : array of shape (n, size)
         All natural parameters of the recursion, of the scaled series.
-    sigma2, value : arrays of shape (n,)
+    sigma2 : array of shape (n,)
+        Of the scaled series.
+    value : array of shape (n,)
+        Log-likelihood in the units of the data.
     scale : array of shape (n, size + 1)
         Units of the parameters and of sigma2.
+    centre : array of shape (n,)
+        What was taken from the series, and so from their levels.
     free, places : integer arrays
         Parameters that the model has, sigma2 among them, and their places in the family's.
     """
@@ -176,6 +178,7 @@ class Part(NamedTuple):
     sigma2: np.ndarray
     value: np.ndarray
     scale: np.ndarray
+    centre: np.ndarray
     free: np.ndarray
     places: np.ndarray
 
@@ -187,14 +190,16 @@ def parts(models: tuple[Components, ...], sample: Sample, ends: Search) -> Itera
         units = np.flatnonzero((ends.model == number) & np.isfinite(ends.params).all(1))
         if not len(units):
             continue
-        relative = np.full(len(units), model.error == "mul")
-        likelihood = Likelihood(model.recursion, sample.values, units, relative)
+        relative, scaled = np.full(len(units), model.error == "mul"), model.scaled(sample)
+        likelihood = Likelihood(model.recursion, scaled.values, units, relative)
         params = ends.params[units, : len(model.free)]
         sigma2 = None if ends.sigma2 is None else ends.sigma2[units]
         places = [*(names.index(name) for name in model.names), len(names)]
+        sigma2, value = likelihood.values(params, sigma2)
+        size = scaled.scale[units]
         yield Part(
-            model, likelihood, units, params, *likelihood.values(params, sigma2),
-            scales(model, sample.scale[units]),
+            model, likelihood, units, params, sigma2, value - likelihood.n_obs * np.log(size),
+            scales(model, size), scaled.centre[units],
             np.array([*np.flatnonzero(model.free), len(model.free)]), np.array(places),
         )  # fmt: skip
 

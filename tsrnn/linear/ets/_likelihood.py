@@ -23,12 +23,12 @@ import torch
 from torch import Tensor
 
 from tsrnn.kernels import Paths, path_products, paths
+from tsrnn.linear._estimates import PERFECT
 from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.ets._cells import season_cell
 from tsrnn.linear.ets._specification import SMOOTHING, Recursion
 
 AT_ONCE = 2048  # models whose paths are kept
-PERFECT = 1e-25  # mean square error of scaled rows that is rounding: no bound to the likelihood
 _NEAR = 1e-6  # of forward differences, of which Newton's steps are made
 _STEP = 1e-4  # of differences, in parameters of series of size one
 

@@ -13,20 +13,37 @@ there partial autocorrelations k of :math:`\theta` are below one, which a barrie
 
 from __future__ import annotations
 
-import contextlib
 from functools import partial
 
 import numpy as np
 
+from tsrnn.linear._estimates import PERFECT
 from tsrnn.linear._family import CannotFitError
 from tsrnn.linear._optimise import Evaluation, Optimum, agreement_of, maximise, solve_positive
 from tsrnn.linear._samples import Sample
 from tsrnn.linear.arma._polynomials import partial_autocorrelations
-from tsrnn.linear.ets._likelihood import PERFECT, Likelihood
+from tsrnn.linear.ets._likelihood import Likelihood, to_natural
 from tsrnn.linear.ets._reduced_form import polynomials
-from tsrnn.linear.ets._search import SCORING, TOLERANCE, Search, empty_search, search
-from tsrnn.linear.ets._specification import Components, fewest_rows
-from tsrnn.linear.ets._start import FEW_STARTS, SMALLEST, STARTS, bounds, starting_points
+from tsrnn.linear.ets._search import (
+    SCORING,
+    TOLERANCE,
+    Highest,
+    Search,
+    embedded,
+    empty_search,
+    highest_optimum,
+    nested_models,
+    usable,
+)
+from tsrnn.linear.ets._specification import Components
+from tsrnn.linear.ets._start import (
+    FEW_STARTS,
+    REGIONS,
+    SMALLEST,
+    STARTS,
+    bounds,
+    starting_points,
+)
 
 STEPS = 100  # iterations of a climb
 # Weights of the barrier, one climb after the other: the last is about what it costs in likelihood
@@ -45,20 +62,23 @@ def search_within(
 
     States before the first row are those of a decomposition where they are `decomposed`.
     """
-    counts, lowest = np.isfinite(sample.values).sum(1), np.nanmin(sample.values, 1)
+    counts, able = np.isfinite(sample.values).sum(1), usable(models, sample)
     ends = empty_search(models, len(counts))
     best = np.full(len(counts), np.inf)
+    known: dict[tuple[bool, bytes], dict[tuple[Components, str], Highest]] = {}
     for number, model in enumerate(models):
-        units = np.flatnonzero(
-            (counts >= fewest_rows(model)) & ((lowest > 0) | (not model.positive))
-        )
+        units = np.flatnonzero(able[:, number])
         if not len(units):
             continue
-        part = Climb(model, sample.select(units), region, decomposed)
+        scaled = model.scaled(sample).select(units)
+        # Smaller models come first: of the same series they are not searched for again.
+        of_series = known.setdefault((model.positive, units.tobytes()), {})
+        part = Climb(model, scaled.values, region, decomposed, of_series)
         optimum, starts, agreement = part.optimum()
         natural = part.natural(optimum.params)[0]
         k = part.free.sum() + 1
         loglik = part.likelihood(np.arange(len(units))).values(natural, None)[1]
+        loglik = loglik - counts[units] * np.log(scaled.scale)
         aicc = -2 * loglik + 2 * k + 2 * k * (k + 1) / (counts[units] - k - 1)
         ends.aicc[units, number] = np.where(np.isfinite(optimum.value), aicc, np.inf)
         chosen = np.flatnonzero(ends.aicc[units, number] < best[units])
@@ -82,50 +102,43 @@ class Climb:
     Parameters
     ----------
     model : Components
-    sample : Sample
+    values : array of shape (N, T)
+        Scaled series.
     region : {"slow", "usual", "admissible"}
     decomposed : bool
+    known : dict, optional
+        Optima of the same series, by model and region, that were found before.
     """
 
-    def __init__(self, model: Components, sample: Sample, region: str, decomposed: bool) -> None:
-        self.model, self.sample, self.region = model, sample, region
+    def __init__(
+        self,
+        model: Components,
+        values: np.ndarray,
+        region: str,
+        decomposed: bool,
+        known: dict[tuple[Components, str], Highest] | None = None,
+    ) -> None:
+        self.model, self.values, self.region, self.decomposed = model, values, region, decomposed
+        self._known = {} if known is None else known
         self.admissible = admissible = region == "admissible"
         self.of_roots = admissible and model.seasonal != "none"  # bounded by roots
         self.of_states = np.arange(len(model.free)) >= 4
         self.free = model.free & ~(self.of_states & decomposed)
-        # In the admissible region beside the optimum of the usual one, which is of many starts.
-        starts = starting_points(
-            model, sample.values, FEW_STARTS if admissible and not decomposed else len(STARTS)
-        )
-        if decomposed:  # those of the first rows, as R and statsmodels have them
-            starts[:, :, self.of_states] = starts[0, :, self.of_states].T
-        if admissible:
-            alpha, beta, gamma = np.moveaxis(starts[:, :, :3], 2, 0)
-            starts[:, :, 1], starts[:, :, 2] = beta * alpha, gamma * (1 - alpha)
-            natural = list(starts)
-            if not decomposed:  # from the usual optimum the search cannot end below it
-                with contextlib.suppress(CannotFitError):
-                    natural.insert(0, search((model,), sample.values, "usual").params)
-            starts = np.stack([self._inside(start) for start in natural])
-        self.starts = starts
-        self.lower, self.upper = np.broadcast_to(
-            np.stack(self._bounds())[:, None], (2, *starts[0].shape)
-        ).copy()
-        if decomposed:
-            self.lower[:, self.of_states] = self.upper[:, self.of_states] = starts[0][
-                :, self.of_states
-            ]
 
-    def optimum(self) -> tuple[Optimum, np.ndarray, np.ndarray]:
-        """Highest end of all starts, their number, and how many of them came close."""
-        count, n = self.starts.shape[:2]
-        at = self.starts.reshape(count * n, -1)
+    def optimum(self) -> Highest:
+        """Highest ends of all starts."""
+        starts = self._starts()
+        count, n, width = starts.shape
+        at = starts.reshape(count * n, width)
+        lower, upper = np.broadcast_to(np.stack(self._bounds())[:, None], (2, n, width)).copy()
+        if self.decomposed:
+            lower[:, self.of_states] = upper[:, self.of_states] = starts[0][:, self.of_states]
         barriers = BARRIERS if self.of_roots else (0.0,)
         iterations = np.zeros(count * n, np.int64)
         for barrier in barriers:
             ends = maximise(
-                partial(self._evaluate, barrier), at, lower=np.tile(self.lower, (count, 1)),
-                upper=np.tile(self.upper, (count, 1)), scoring=SCORING, tol=TOLERANCE,
+                partial(self._evaluate, barrier), at, lower=np.tile(lower, (count, 1)),
+                upper=np.tile(upper, (count, 1)), scoring=SCORING, tol=TOLERANCE,
                 max_iter=STEPS,
             )  # fmt: skip
             at, iterations = ends.params, iterations + ends.iterations
@@ -134,7 +147,9 @@ class Climb:
         best = Optimum(*(part[first] for part in ends._replace(iterations=iterations)))
         if self.of_roots:
             best.at_bound[:, :4] |= self._held_back(best)[:, None]
-        return best, np.isfinite(reached).sum(0), agreement_of(reached)
+        highest = Highest(best, np.isfinite(reached).sum(0), agreement_of(reached))
+        self._known[self.model, self.region] = highest
+        return highest
 
     def _held_back(self, best: Optimum) -> np.ndarray:
         """Mask (N,) of series whose likelihood by itself would rise across the edge."""
@@ -153,7 +168,7 @@ class Climb:
     def likelihood(self, units: np.ndarray) -> Likelihood:
         """Likelihood of some series."""
         relative = np.full(len(units), self.model.error == "mul")
-        return Likelihood(self.model.recursion, self.sample.values, units, relative)
+        return Likelihood(self.model.recursion, self.values, units, relative)
 
     def natural(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Natural parameters (N, k) of those of the search, and their derivatives (N, k, k)."""
@@ -175,6 +190,46 @@ class Climb:
                 slopes[:, 0, 1], slopes[:, 1, 1] = by_alpha * slopes[:, 0, 0], room / phi
                 slopes[:, 3, 1] = (alpha + 2 * v * (1 - alpha) - beta) / phi + by_alpha * by_phi
         return natural, slopes
+
+    def _starts(self) -> np.ndarray:
+        """Parameters of the search (starts, N, k) to start from."""
+        admissible, decomposed = self.admissible, self.decomposed
+        # In the admissible region beside the optimum of the usual one, which is of many starts.
+        count = FEW_STARTS if admissible and not decomposed else len(STARTS)
+        starts = starting_points(self.model, self.values, count)
+        if decomposed:  # those of the first rows, as R and statsmodels have them
+            starts[:, :, self.of_states] = starts[0, :, self.of_states].T
+        if admissible:
+            alpha, beta, gamma = np.moveaxis(starts[:, :, :3], 2, 0)
+            starts[:, :, 1], starts[:, :, 2] = beta * alpha, gamma * (1 - alpha)
+            natural = [*starts, *self._contained()]
+            return np.stack([self._inside(start) for start in natural])
+        if self.region != REGIONS[0]:
+            starts = np.concatenate([starts, np.stack(self._contained())])
+        return starts
+
+    def _contained(self) -> list[np.ndarray]:
+        """Optima (N, k) of the smaller region and of nested models, below which no search ends.
+
+        Natural parameters in the admissible region, those of the search elsewhere.
+        """
+        model, values = self.model, self.values
+        if self.decomposed:  # nested models have other states
+            within = REGIONS[REGIONS.index(self.region) - 1]
+            inner = Climb(model, values, within, True)
+            params = inner.optimum().best.params
+            return [inner.natural(params)[0] if self.admissible else params]
+        usual = highest_optimum(model, values, "usual", self._known)
+        starts = [to_natural(usual.best.params)]
+        lower, upper = bounds(model, self.region)
+        lower[:2], upper[:3] = -np.inf, np.inf  # the region itself bounds alpha, beta and gamma
+        lower[~model.free], upper[~model.free] = (model.recursion.neutral[~model.free],) * 2
+        for smaller, _ in nested_models(model, self.region):
+            inner = Climb(smaller, values, self.region, False, self._known)
+            optimum = self._known.get((smaller, self.region)) or inner.optimum()
+            natural = inner.natural(optimum.best.params)[0]
+            starts += embedded(smaller, natural, model, lower, upper)
+        return starts
 
     def _inside(self, natural: np.ndarray) -> np.ndarray:
         """Parameters of the search in the admissible region of natural ones (N, k)."""
@@ -200,7 +255,7 @@ class Climb:
     ) -> Evaluation:
         """Log-likelihood with sigma2 concentrated out, less the barrier, for `maximise`."""
         natural, slopes = self.natural(params)
-        likelihood, k = self.likelihood(units % len(self.sample.units)), params.shape[1]
+        likelihood, k = self.likelihood(units % len(self.values)), params.shape[1]
         with np.errstate(all="ignore"):  # where the model forgets nothing
             sigma2, value = likelihood.values(natural, None)
             usable = np.isfinite(value) & (sigma2 > PERFECT)

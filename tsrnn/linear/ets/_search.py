@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
 from tsrnn.linear._family import CannotFitError
-from tsrnn.linear._optimise import Objective, agreement_of, maximise_together
+from tsrnn.linear._optimise import AGREE, Objective, Optimum, agreement_of, maximise_together
+from tsrnn.linear._samples import Sample
 from tsrnn.linear.ets._likelihood import Likelihood, to_natural
-from tsrnn.linear.ets._specification import Components, fewest_rows
+from tsrnn.linear.ets._specification import LEVEL, PHI, Components, fewest_rows
 from tsrnn.linear.ets._start import FEW_STARTS, REGIONS, STARTS, bounds, starting_points
 
 TOLERANCE = 1e-8  # decrement: 1e-4 standard errors, 1e-8 of the log-likelihood
@@ -80,15 +83,13 @@ def empty_search(models: tuple[Components, ...], n: int) -> Search:
     )
 
 
-def search(models: tuple[Components, ...], values: np.ndarray, region: str) -> Search:
-    """Fit every model to the series (N, T) that it can be fitted to, and take the best of each.
-
-    All models of all series climb together from all starts. Of several models those are given up
-    on the way that cannot be the best any more.
-    """
+def search(models: tuple[Components, ...], sample: Sample, region: str) -> Search:
+    """Fit every model to the series that it can be fitted to, and take the best of each."""
+    of_models = _race if len(models) > 1 else _search_one
+    n = len(sample.units)
     parts = [
-        _search(models, values[begin : begin + AT_ONCE], region)
-        for begin in range(0, len(values), AT_ONCE)
+        of_models(models, sample.select(np.arange(begin, min(begin + AT_ONCE, n))), region)
+        for begin in range(0, n, AT_ONCE)
     ]
     if len(parts) == 1:
         return parts[0]
@@ -97,58 +98,248 @@ def search(models: tuple[Components, ...], values: np.ndarray, region: str) -> S
     return Search(sigma2=None, **{name: np.concatenate(each) for name, each in every.items()})
 
 
-def _search(models: tuple[Components, ...], values: np.ndarray, region: str) -> Search:
-    n, race = len(values), len(models) > 1
-    few = race and region == REGIONS[0]
-    starts = (FEW_STARTS, JOIN) if few else (len(STARTS), 0)
-    counts, lowest = np.isfinite(values).sum(1), np.nanmin(values, 1)
+def usable(models: tuple[Components, ...], sample: Sample) -> np.ndarray:
+    """Mask (N, models) of the models that series are long enough for, and positive if need be."""
+    counts, lowest = np.isfinite(sample.values).sum(1), np.nanmin(sample.values, 1)
+    able = [(counts >= fewest_rows(m)) & ((lowest > 0) | (not m.positive)) for m in models]
+    return np.stack(able, 1)
+
+
+def penalties(models: tuple[Components, ...], sample: Sample) -> np.ndarray:
+    """Corrected criteria (N, models) less -2 times the log-likelihoods of scaled series."""
+    counts = np.isfinite(sample.values).sum(1)[:, None]
+    k = np.array([len(model.names) + 1 for model in models])
+    scale = np.stack([model.scaled(sample).scale for model in models], 1)
+    in_data = 2 * counts * np.log(scale)  # of densities in the units of the data
+    return 2 * k + 2 * k * (k + 1) / np.maximum(counts - k - 1, 1) + in_data
+
+
+class Highest(NamedTuple):
+    """Highest ends of climbs from several starts, for N series.
+
+    Attributes
+    ----------
+    best : Optimum
+        With the parameters of the search.
+    starts, agreement : integer arrays of shape (N,)
+        Starts that were admissible, and how many of them came close.
+    """
+
+    best: Optimum
+    starts: np.ndarray
+    agreement: np.ndarray
+
+    def select(self, chosen: np.ndarray) -> Highest:
+        """Ends of some of the series."""
+        best = Optimum(*(part[chosen] for part in self.best))
+        return Highest(best, self.starts[chosen], self.agreement[chosen])
+
+    def higher(self, other: Highest) -> Highest:
+        """The higher of two ends of each series; starts count for both."""
+        better = other.best.value > self.best.value + SAME
+        best = Optimum(*(
+            np.where(better.reshape(-1, *[1] * (mine.ndim - 1)), others, mine)
+            for mine, others in zip(self.best, other.best, strict=True)
+        ))  # fmt: skip
+        near = np.abs(other.best.value - self.best.value) < AGREE
+        agreement = np.where(better, other.agreement, self.agreement)
+        agreement = np.where(near, self.agreement + other.agreement, agreement)
+        return Highest(best, self.starts + other.starts, agreement)
+
+
+def highest_optimum(
+    model: Components,
+    values: np.ndarray,
+    region: str,
+    known: dict[tuple[Components, str], Highest] | None = None,
+) -> Highest:
+    """Highest optimum of one model of scaled series (N, T), not below those of what it contains.
+
+    The optima of nested models, and that of a smaller region, are among the starts; they are
+    `known` where a larger model has asked for them before.
+    """
+    known = {} if known is None else known
+    if (model, region) not in known:
+        starts = [*starting_points(model, values)]
+        for smaller, within in nested_models(model, region):
+            inner = highest_optimum(smaller, values, within, known)
+            starts += embedded(smaller, inner.best.params, model, *bounds(model, region))
+        highest = climb(model, values, np.stack(starts), region)
+        # Other maxima are where smoothing parameters meet their other bounds.
+        # Held there first, so that the states adapt, then let go.
+        adapted = []
+        for j, bound in product(np.flatnonzero(model.free[:LEVEL]), bounds(model, region)):
+            lower, upper = (part.copy() for part in bounds(model, region))
+            lower[j] = upper[j] = bound[j]
+            adapted.append(climbs(model, values, highest.best.params[None], lower, upper).params)
+            adapted.append(np.clip(highest.best.params, lower, upper))
+        further = climb(model, values, np.stack(adapted), region)
+        known[model, region] = highest.higher(further)
+    return known[model, region]
+
+
+def nested_models(model: Components, region: str) -> list[tuple[Components, str]]:
+    """Models with one component less, and the smaller region."""
+    inside = [(model, REGIONS[0])] if region == REGIONS[1] else []
+    if model.damped:
+        inside.append((replace(model, damped=False), region))
+    elif model.trend != "none":
+        inside.append((replace(model, trend="none"), region))
+    if model.seasonal != "none":
+        inside.append((replace(model, seasonal="none", period=1), region))
+    return inside
+
+
+def embedded(
+    smaller: Components,
+    params: np.ndarray,
+    model: Components,
+    lower: np.ndarray,
+    upper: np.ndarray,
+) -> list[np.ndarray]:
+    """Starts (N, k) of a model within bounds (k,), at parameters (N, j) of one that it contains.
+
+    Of a trend without damping they are two, at both bounds of the damping.
+    """
+    start = np.tile(model.recursion.neutral, (len(params), 1))
+    names = smaller.recursion.names
+    start[:, : len(names)] = params
+    if smaller.trend == "none":
+        start[:, LEVEL + 1] = model.recursion.neutral[LEVEL + 1]
+    if smaller.seasonal == "none" and model.seasonal == "mul":
+        start[:, LEVEL + 2 :] = 1.0
+    nearest = np.clip(start, lower, upper)
+    if not model.damped or smaller.damped:
+        return [nearest]
+    strong = nearest.copy()
+    strong[:, PHI] = lower[PHI]
+    return [nearest, strong]
+
+
+def climb(model: Components, values: np.ndarray, starts: np.ndarray, region: str) -> Highest:
+    """Climb from starts (S, N, k), and keep the highest end of each series."""
+    count, n = starts.shape[:2]
+    ends = climbs(model, values, starts, *bounds(model, region))
+    reached = ends.value.reshape(count, n)
+    first = reached.argmax(0) * n + np.arange(n)
+    best = Optimum(*(part[first] for part in ends))
+    return Highest(best, np.isfinite(reached).sum(0), agreement_of(reached))
+
+
+def climbs(
+    model: Components,
+    values: np.ndarray,
+    starts: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+) -> Optimum:
+    """Ends (S N, ...) of the climbs from starts (S, N, k) within bounds (k,)."""
+    count, n, width = starts.shape
+    series = np.tile(np.arange(n), count)
+    relative = np.full(count * n, model.error == "mul")
+    likelihood = Likelihood(model.recursion, values, series, relative)
+    objective = Objective(
+        likelihood.evaluate, starts.reshape(-1, width), lower, upper, max(1, MATRICES // width**2)
+    )
+    return maximise_together([objective], scoring=SCORING, tol=TOLERANCE, max_iter=MOST)[0]
+
+
+def _search_one(models: tuple[Components, ...], sample: Sample, region: str) -> Search:
+    """Optimum of the only model."""
+    (model,) = models
+    ends, able = empty_search(models, len(sample.units)), usable(models, sample)[:, 0]
+    units = np.flatnonzero(able)
+    if len(units):
+        optimum = highest_optimum(model, model.scaled(sample).values[units], region)
+        reached = np.flatnonzero(np.isfinite(optimum.best.value))
+        _place(ends, units[reached], 0, models, optimum.select(reached), penalties(models, sample))
+    if not np.isfinite(ends.aicc).any():
+        raise CannotFitError("no admissible starting values were found")
+    return ends
+
+
+def _race(models: tuple[Components, ...], sample: Sample, region: str) -> Search:
+    """Best model of each series: all climb together, and those left behind are given up."""
+    n, able, penalty = len(sample.units), usable(models, sample), penalties(models, sample)
+    count, join = (FEW_STARTS, JOIN) if region == REGIONS[0] else (len(STARTS), 0)
     groups = []
     for recursion in dict.fromkeys(model.recursion for model in models):
         numbers = [i for i, model in enumerate(models) if model.recursion == recursion]
-        fits = [
-            np.flatnonzero(
-                (counts >= fewest_rows(models[i])) & ((lowest > 0) | (not models[i].positive))
-            )
-            for i in numbers
-        ]
+        fits = [np.flatnonzero(able[:, i]) for i in numbers]
         if sum(map(len, fits)):
             number = np.repeat(numbers, [len(units) for units in fits])
-            groups.append(_Group(models, values, np.concatenate(fits), number, region, *starts))
+            groups.append(_Group(models, sample, np.concatenate(fits), number, region, count, join))
     if not groups:
         raise CannotFitError("the series are too short")
-    series = np.concatenate([group.series for group in groups])
-    number = np.concatenate([group.number for group in groups])
     optima = maximise_together(
         [group.objective for group in groups], scoring=SCORING, tol=TOLERANCE, max_iter=MOST,
-        give_up=Race(models, counts, groups) if race else None,
+        give_up=Race(penalty, groups),
     )  # fmt: skip
-    reached = np.concatenate([each.value.reshape(starts[0], -1) for each in optima], 1)
-    if not np.isfinite(reached).any():
+    ends, reached = empty_search(models, n), {}
+    for group, optimum in zip(groups, optima, strict=True):
+        values = optimum.value.reshape(count, -1)
+        # A start may have been given up beside another that had converged to the same.
+        first = (values + SAME * optimum.converged.reshape(count, -1)).argmax(0)
+        first = first * len(group.series) + np.arange(len(group.series))
+        best = Highest(
+            Optimum(*(part[first] for part in optimum)), np.isfinite(values).sum(0),
+            agreement_of(values),
+        )  # fmt: skip
+        for number in np.unique(group.number):
+            pairs = np.flatnonzero(group.number == number)
+            units = group.series[pairs]
+            reached[number] = units, best.select(pairs)
+            ends.aicc[units, number] = penalty[units, number] - 2 * best.best.value[pairs]
+    if not np.isfinite(ends.aicc).any():
         raise CannotFitError("no admissible starting values were found")
-    # A start may have been given up beside another that had converged to the same.
-    converged = np.concatenate([each.converged.reshape(starts[0], -1) for each in optima], 1)
-    highest = (reached + SAME * converged).argmax(0)
-    aicc = np.full((n, len(models)), np.inf)
-    aicc[series, number] = (
-        _penalty(models, counts)[series, number] - 2 * reached[highest, range(len(series))]
-    )
-    chosen = aicc.argmin(1)
-    ends = empty_search(models, n)._replace(model=chosen, aicc=aicc)
-    first = 0
-    for group, best in zip(groups, optima, strict=True):
-        pairs = first + np.arange(len(group.series))
-        first += len(pairs)
-        # Searches of the chosen models, each from its best start.
-        mine = np.flatnonzero(group.number == chosen[group.series])
-        units, at = group.series[mine], highest[pairs[mine]] * len(pairs) + mine
-        size = best.params.shape[1]
-        ends.params[units] = 0.0
-        ends.params[units, :size] = to_natural(best.params[at])
-        ends.iterations[units], ends.converged[units] = best.iterations[at], best.converged[at]
-        ends.at_bound[units, :size] = best.at_bound[at] & group.free[mine]
-        ends.starts[units] = np.isfinite(reached).sum(0)[pairs[mine]]
-        ends.agreement[units] = agreement_of(reached)[pairs[mine]]
+    chosen = ends.aicc.argmin(1)
+    for number, (units, best) in reached.items():
+        mine = np.flatnonzero((chosen[units] == number) & np.isfinite(best.best.value))
+        _place(ends, units[mine], number, models, best.select(mine), penalty)
+        starts = _starts_from_nested(models, number, units[mine], reached, region)
+        if len(mine) and starts:
+            values = models[number].scaled(sample).values[units[mine]]
+            further = climb(models[number], values, np.stack(starts), region)
+            higher = np.flatnonzero(further.best.value > best.best.value[mine] + SAME)
+            _place(ends, units[mine[higher]], number, models, further.select(higher), penalty)
     return ends
+
+
+def _starts_from_nested(
+    models: tuple[Components, ...],
+    number: int,
+    units: np.ndarray,
+    reached: dict[int, tuple[np.ndarray, Highest]],
+    region: str,
+) -> list[np.ndarray]:
+    """Starts of a model of some units where models that it contains have come to in a race."""
+    model, starts = models[number], []
+    for smaller, within in nested_models(model, region):
+        # Levels of centred series are not those of others.
+        if within == region and smaller in models and smaller.positive == model.positive:
+            others, inner = reached[models.index(smaller)]
+            params = inner.best.params[np.searchsorted(others, units)]
+            starts += embedded(smaller, params, model, *bounds(model, region))
+    return starts
+
+
+def _place(
+    ends: Search,
+    units: np.ndarray,
+    number: int,
+    models: tuple[Components, ...],
+    optimum: Highest,
+    penalty: np.ndarray,
+) -> None:
+    """Make a model at its optima that of some units, in place."""
+    best, size = optimum.best, len(models[number].free)
+    ends.aicc[units, number] = penalty[units, number] - 2 * best.value
+    ends.model[units], ends.params[units] = number, 0.0
+    ends.params[units, :size] = to_natural(best.params)
+    ends.iterations[units], ends.converged[units] = best.iterations, best.converged
+    ends.at_bound[units] = False
+    ends.at_bound[units, :size] = best.at_bound & models[number].free
+    ends.starts[units], ends.agreement[units] = optimum.starts, optimum.agreement
 
 
 class _Group:
@@ -168,7 +359,7 @@ class _Group:
     def __init__(
         self,
         models: tuple[Components, ...],
-        values: np.ndarray,
+        sample: Sample,
         series: np.ndarray,
         number: np.ndarray,
         region: str,
@@ -181,36 +372,34 @@ class _Group:
         start = np.empty((n_starts, len(series), width))
         lower, upper = np.empty((2, len(series), width))
         self.free = np.empty((len(series), width), bool)
-        rows, points = np.unique(series), dict[tuple[str, bool], np.ndarray]()
+        rows, points = np.unique(series), dict[tuple[str, bool, bool], np.ndarray]()
+        positive = np.array([model.positive for model in models])
         for i in np.unique(number):
-            of_model, kind = np.flatnonzero(number == i), (models[i].trend, models[i].damped)
-            if kind not in points:  # they do not depend on the kind of errors
-                points[kind] = starting_points(models[i], values[rows], n_starts)
+            of_model = np.flatnonzero(number == i)
+            kind = (models[i].trend, models[i].damped, models[i].positive)
+            if kind not in points:
+                values = models[i].scaled(sample).values[rows]
+                points[kind] = starting_points(models[i], values, n_starts)
             start[:, of_model] = points[kind][:, np.searchsorted(rows, series[of_model])]
             lower[of_model], upper[of_model] = bounds(models[i], region)
             self.free[of_model] = models[i].free
         repeated = np.tile(np.arange(len(series)), n_starts)
         self.joins = np.repeat([0, *[join] * (n_starts - 1)], len(series))
         relative = np.array([model.error == "mul" for model in models])[number]
-        likelihood = Likelihood(recursion, values, series[repeated], relative[repeated])
+        # Rows of the centred series, then of those of size one.
+        values = np.concatenate([sample.centred.values, sample.sized.values])
+        places = series + len(sample.units) * positive[number]
+        likelihood = Likelihood(recursion, values, places[repeated], relative[repeated])
         self.objective = Objective(
             likelihood.evaluate, start.reshape(-1, width), lower[repeated], upper[repeated],
             max(1, MATRICES // width**2), self.joins,
         )  # fmt: skip
 
 
-def _penalty(models: tuple[Components, ...], counts: np.ndarray) -> np.ndarray:
-    """Penalties (N, models) of the corrected criterion."""
-    k = np.array([len(model.names) + 1 for model in models])
-    return 2 * k + 2 * k * (k + 1) / np.maximum(counts[:, None] - k - 1, 1)
-
-
 class Race:
     """Searches that are given up, since another model of the series or another start is ahead."""
 
-    def __init__(
-        self, models: tuple[Components, ...], counts: np.ndarray, groups: Sequence[_Group]
-    ) -> None:
+    def __init__(self, penalty: np.ndarray, groups: Sequence[_Group]) -> None:
         first, pairs = 0, []
         for group in groups:
             n_starts = len(group.joins) // len(group.series)
@@ -220,8 +409,8 @@ class Race:
         self._later = np.concatenate([group.joins for group in groups])
         self._series = np.concatenate([group.series for group in groups])
         number = np.concatenate([group.number for group in groups])
-        self._penalty = _penalty(models, counts)[self._series, number]
-        self._iteration, self._leader = 0, np.full(len(counts), np.inf)
+        self._penalty = penalty[self._series, number]
+        self._iteration, self._leader = 0, np.full(len(penalty), np.inf)
         self._promised = np.full(len(self._series), np.inf)  # of the first start of each pair
 
     def __call__(self, units: np.ndarray, value: np.ndarray, decrement: np.ndarray) -> np.ndarray:

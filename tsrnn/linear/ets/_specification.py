@@ -10,9 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tsrnn.linear._samples import Sample, Scaled
+
 KINDS = ("none", "add", "mul")
 SMOOTHING = ("alpha", "beta", "gamma", "phi")
 SIGMA2 = "sigma2"
+# Places of the damping and of the first level among the parameters of a recursion.
+PHI, LEVEL = SMOOTHING.index("phi"), len(SMOOTHING)
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,10 @@ class Components:
     def recursion(self) -> Recursion:
         """Recursion of its means."""
         return Recursion(self.trend == "mul", self.seasonal, self.period)
+
+    def scaled(self, sample: Sample) -> Scaled:
+        """Series as the model has them: centred, unless it divides by their level."""
+        return sample.sized if self.positive else sample.centred
 
     @cached_property
     def names(self) -> tuple[str, ...]:
