@@ -15,6 +15,7 @@ from statsmodels.tsa.forecasting.theta import ThetaModel
 from statsmodels.tsa.seasonal import seasonal_decompose
 from statsmodels.tsa.stattools import acf
 
+from tsrnn.contract import IntervalWarning
 from tsrnn.linear import Theta
 
 AT = {"level": 30.0, "alpha": 0.35, "theta": 2.6, "sigma2": 1.4}
@@ -172,8 +173,9 @@ def test_no_point_of_a_grid_is_higher(dynamic, initialization):
             for share in np.linspace(0, 1, 41):
                 rest = base + share * of_line
                 level = (1 - share) * y[0]
-                if initialization == "estimated":
-                    level = -(rest @ of_level) / (of_level @ of_level)
+                if initialization == "estimated":  # the first mean is within reach of the values
+                    best, reach = -(rest @ of_level) / (of_level @ of_level), np.abs(y - y[0])
+                    level += np.clip(best - level, -np.nanmax(reach), np.nanmax(reach))
                 error = rest + level * of_level
                 value = -0.5 * len(error) * (np.log(2 * math.pi * np.mean(error**2)) + 1)
                 highest = max(highest, value)
@@ -370,6 +372,42 @@ def test_small_noise_on_a_large_level():
         np.testing.assert_allclose(far.predict(3) - 1e9, near.predict(3), atol=1e-4)
 
 
+@pytest.mark.parametrize("dynamic", [True, False])
+def test_an_estimated_level_does_not_run_away(dynamic):
+    """Where alpha is large hardly a row tells of the level: it stays within reach of the values."""
+    rng = np.random.default_rng(0)
+    rises = np.zeros((30, 6))
+    for t in range(1, len(rises)):
+        rises[t] = 0.8 * rises[t - 1] + rng.normal(size=6)
+    frame = pd.DataFrame(100 + rises.cumsum(0))
+    fits = {
+        how: Theta(dynamic=dynamic, initialization=how, freq=1).fit(frame)
+        for how in ("heuristic", "estimated")
+    }
+    params, y1 = fits["estimated"].params_, frame.iloc[0]
+    reach = (frame - y1).abs().max()
+    assert ((params["level"] - y1 / params["theta"]).abs() <= reach * (1 + 1e-9)).all()
+    held = (params["level"] - y1 / params["theta"]).abs() > reach * (1 - 1e-9)
+    assert (held & (params["alpha"] > 0.98)).sum() >= 2
+    for name in held.index[held]:
+        assert "On the boundary: level" in fits["estimated"].messages_[name][0]
+        assert np.isnan(fits["estimated"].bse_.loc[name, "level"])
+    # The level of the heuristic is one that may be estimated.
+    gain = fits["estimated"].loglik_ - fits["heuristic"].loglik_
+    assert (gain > -1e-8).all()
+    assert (gain[params["alpha"] > 0.98] < 1.5).all()
+
+
+def test_a_season_that_repeats_itself_is_forecast():
+    season = np.array([2.0, 5, 1, 9, 8, 7, 6, 5, 4, 3, 4, 6])
+    days = pd.date_range("2000-01", periods=36, freq="MS")
+    model = Theta().fit(pd.Series(np.tile(season, 3), days))
+    with pytest.warns(IntervalWarning, match="no width"):
+        forecasts = model.predict(12, level=[90])
+    np.testing.assert_allclose(forecasts.to_numpy(), np.tile(season[:, None], 3))
+    assert "exactly" in model.messages_.iloc[0][0]
+
+
 class TestBadSeries:
     """Series that cannot be fitted are named; the others go on as they do alone."""
 
@@ -377,9 +415,6 @@ class TestBadSeries:
         ("values", "arguments", "reason"),
         [
             ([1.0, 3, 2, 4, 2], {}, "at least 3 values after the first 3 rows; the series has 2"),
-            ([5.0] * 30, {}, "constant"),
-            ([0.0] * 30, {}, "constant"),
-            (np.tile([2.0, 5, 1, 9, 8, 7, 6, 5, 4, 3, 4, 6], 3), {}, "constant but for its season"),
             (np.arange(30.0) % 7 - 3, {"seasonal": "mul"}, "needs positive values"),
             (np.arange(20.0) % 7, {"seasonal": "add"}, "at least 24; the series has 20"),
         ],

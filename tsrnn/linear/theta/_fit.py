@@ -11,8 +11,9 @@ import numpy as np
 
 from tsrnn.contract import SeriesArrays
 from tsrnn.data import Panel
-from tsrnn.linear._estimates import Deferred, Estimates
+from tsrnn.linear._estimates import EXACT, PERFECT, Deferred, Estimates
 from tsrnn.linear._optimise import agreement_of, maximise
+from tsrnn.linear._samples import without_rounding
 from tsrnn.linear.arma._prepare import batches, unit_data
 from tsrnn.linear.theta._cells import GIVEN
 from tsrnn.linear.theta._likelihood import (
@@ -27,8 +28,9 @@ from tsrnn.linear.theta._season import NONE, rows_of_each, season_of
 
 MARGIN = 3.0  # below the highest node, of a maximum of the grid that is climbed
 TOLERANCE = 1e-12  # decrement: 1e-6 standard errors
-_ROUNDING = 1e-12  # deviation, relative to the size, of a series that does not vary
-CONSTANT = "the series is constant but for its season: there is no variance to model. Drop it"
+# Sum of squared errors, over that of the values less the first, of a line: theta ends at 1e10, so
+# that it is fitted to ten digits.
+ROUNDED = 1e-20
 NAMES = ("level", "alpha", "theta", "sigma2")
 
 
@@ -108,17 +110,15 @@ def samples(choices: Choices, panel: Panel) -> Iterator[tuple[Sample | None, dic
             continue
         season = season_of(values[fine], choices.period, choices.seasonal)
         terms, factors = season.components(np.arange(values.shape[1]))
-        adjusted = (values[fine] - terms) / factors
+        adjusted = without_rounding((values[fine] - terms) / factors)
         scale = np.nanmean(np.abs(adjusted), 1)
-        constant = np.nanmax(adjusted, 1) - np.nanmin(adjusted, 1) <= _ROUNDING * scale
-        reasons |= dict.fromkeys(units[fine[constant]].tolist(), CONSTANT)
+        scale = np.where(scale > 0, scale, 1.0)  # of zeros alone
         # Indices count from the first row of the panel, whether it has a value or not.
         places = (np.arange(choices.period) - first[fine, None]) % choices.period
-        whole = Sample(
-            units[fine], adjusted / np.where(constant, 1.0, scale)[:, None], scale, first[fine],
-            season.kind, season.statistic, np.take_along_axis(season.indices, places, 1),
-        )  # fmt: skip
-        yield (None if constant.all() else whole.select(np.flatnonzero(~constant))), reasons
+        yield Sample(
+            units[fine], adjusted / scale[:, None], scale, first[fine], season.kind,
+            season.statistic, np.take_along_axis(season.indices, places, 1),
+        ), reasons  # fmt: skip
 
 
 def first_rows(values: np.ndarray) -> np.ndarray:
@@ -211,6 +211,7 @@ def search(choices: Choices, sample: Sample) -> Search:
     alpha, at_bound, unidentified = ends.params[best, 0], *np.zeros((2, n, 3), bool)
     at_bound[:, 1] = ends.at_bound[best, 0]
     optimum = likelihood.best(alpha)
+    at_bound[:, 0] = optimum.limited
     level, theta = optimum.start + (1 - optimum.share) * likelihood.first, choices.theta
     if theta is None:
         theta = 1 / np.maximum(1 - optimum.share, 1 / THETA[1])
@@ -260,12 +261,15 @@ def inferred(
     n_obs = np.isfinite(sample.values[:, GIVEN:]).sum(1)
     line = None if choices.dynamic else ends.line
     square = squares(sample.values, ends.params, line)
-    sigma2 = np.where(square > 0, square / n_obs, np.nan) if ends.sigma2 is None else ends.sigma2
+    reach = np.nansum((sample.values - sample.values[:, :1]) ** 2, 1)
+    exact = (square <= np.maximum(PERFECT * n_obs, ROUNDED * reach)) & (ends.sigma2 is None)
+    sigma2 = np.maximum(square / n_obs, PERFECT) if ends.sigma2 is None else ends.sigma2
     loglik = -0.5 * (n_obs * np.log(2 * math.pi * sigma2) + square / sigma2)
     units = np.stack([scale, np.ones(n), np.ones(n), scale**2], 1)[:, choices.free]
-    natural = np.column_stack([ends.params, sigma2])[:, choices.free] * units
-    natural[~np.isfinite(natural).all(1)] = np.nan
+    variance = np.where(exact, 0.0, sigma2)
+    natural = np.column_stack([ends.params, variance])[:, choices.free] * units
     fixed = np.column_stack([ends.at_bound | ends.unidentified, np.zeros(n, bool)])
+    fixed[exact] = True
     derivatives: Any = Deferred(_derivatives, choices, sample, ends.params, line, sigma2, units)
     estimates = Estimates(
         names=choices.names,
@@ -279,7 +283,7 @@ def inferred(
         iterations=ends.iterations,
         converged=ends.converged,
         fixed=fixed[:, choices.free],
-        messages=tuple(_messages(ends, i, bool(np.isnan(natural[i, 0]))) for i in range(n)),
+        messages=tuple((EXACT,) if exact[i] else _messages(ends, i) for i in range(n)),
         starts=ends.starts,
         agreement=ends.agreement,
     )
@@ -320,10 +324,8 @@ def _derivatives(
     return {"gradient": gradient, **matrices}
 
 
-def _messages(ends: Search, i: int, perfect: bool) -> tuple[str, ...]:
+def _messages(ends: Search, i: int) -> tuple[str, ...]:
     """Warnings about one unit."""
-    if perfect:
-        return ("the series is predicted without error: there is no variance to model. Drop it",)
     lines = []
     for what, places in (("On the boundary", ends.at_bound), ("Not identified", ends.unidentified)):
         names = [name for name, here in zip(NAMES, places[i], strict=False) if here]

@@ -17,7 +17,10 @@ follows along in the second,
                   \Big( \frac{\partial^2 S}{\partial b \partial b'} \Big)^{-1}
                   \frac{\partial^2 S}{\partial b \partial \alpha}
 
-A level that is not estimated is :math:`y_1 / \theta`, at which :math:`\lambda` is zero.
+A level that is not estimated is :math:`y_1 / \theta`, at which :math:`\lambda` is zero. One that is
+estimated has :math:`|\lambda| \le \max_t |z_t|`: the first mean is no further from the first value
+than any value is. At a large alpha nothing else bounds it, as errors are of the fourth row on, in
+which the weight of the start is :math:`(1 - \alpha)^3`.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tsrnn.kernels import Lanes, Running, sums
+from tsrnn.linear._estimates import PERFECT
 from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.theta._cells import GIVEN, PRODUCTS, STATE, product_cell, row_cell
 
@@ -48,13 +52,15 @@ class Best(NamedTuple):
     ----------
     start, share, square : arrays of shape (N,)
         Lambda, c and the sum of squares.
-    bounded, identified : boolean arrays of shape (N,)
-        Whether the share is on a bound, and whether the sum of squares tells of it.
+    limited, bounded, identified : boolean arrays of shape (N,)
+        Whether lambda is on a bound, whether the share is, and whether the sum of squares tells of
+        the share.
     """
 
     start: np.ndarray
     share: np.ndarray
     square: np.ndarray
+    limited: np.ndarray
     bounded: np.ndarray
     identified: np.ndarray
 
@@ -88,7 +94,8 @@ class Likelihood:
         self._lanes = Lanes(np.stack([z, A, B, counted], 2))
         low, high = THETA if theta is None else (theta, theta)
         self._bounds = 1 - 1 / low, 1 - 1 / high
-        self._floor = _ROUNDING * np.nansum(z**2, 1)
+        self._floor = np.maximum(_ROUNDING * np.nansum(z**2, 1), PERFECT * self.n_obs)
+        self._reach = np.nanmax(np.abs(z), 1)
 
     def grid(self) -> tuple[np.ndarray, np.ndarray]:
         """Nodes of alpha (nodes,), and log-likelihoods (nodes, N) there."""
@@ -102,7 +109,7 @@ class Likelihood:
             # The last call repeats the last node, so that all are of one size.
             part = nodes[np.minimum(np.arange(begin, begin + at_once), _NODES - 1)]
             products = _products(lanes, np.repeat(part, n), 0)[0]
-            best = self._best(products.reshape(-1, at_once, n))
+            best = self._best(products.reshape(-1, at_once, n), self._reach)
             values.append(_loglik(best.square, self._floor, self.n_obs))
         return nodes, np.concatenate(values)[:_NODES]
 
@@ -121,10 +128,10 @@ class Likelihood:
 
     def best(self, alpha: np.ndarray) -> Best:
         """Least squares at alpha (N,)."""
-        return self._best(_products(self._lanes, alpha, 0)[0])
+        return self._best(_products(self._lanes, alpha, 0)[0], self._reach)
 
-    def _best(self, products: np.ndarray) -> Best:
-        """Least squares of products (6, ...), the share within its bounds."""
+    def _best(self, products: np.ndarray, reach: np.ndarray) -> Best:
+        """Least squares of products (6, ..., N), lambda and the share within their bounds."""
         _, ly, gy, ll, lg, gg = products
         low, high = self._bounds
         across, along = gg, gy
@@ -134,24 +141,34 @@ class Likelihood:
         identified = across > _FLAT * gg
         free = np.where(identified, along / np.where(identified, across, 1.0), 0.5)
         share = np.clip(free, low, high)
-        start = (ly - lg * share) / ll if self._estimated else np.zeros_like(share)
+        start, limited = np.zeros_like(share), np.zeros(share.shape, bool)
+        if self._estimated:
+            start = (ly - lg * share) / ll
+            # The least square over the share is convex in lambda: beyond a bound it is on it.
+            limited = np.abs(start) > reach
+            start = np.clip(start, -reach, reach)
+            of_share = (gy - lg * start) / np.where(gg > 0, gg, 1.0)
+            free = np.where(limited, np.where(gg > 0, of_share, 0.5), free)
+            share = np.clip(free, low, high)
+            identified = np.where(limited, gg > 0, identified)
         bounded = (free <= low) | (free >= high)
-        return Best(start, share, _square(products, start, share), bounded, identified)
+        return Best(start, share, _square(products, start, share), limited, bounded, identified)
 
     def _evaluation(self, jet: list[np.ndarray], series: np.ndarray) -> Evaluation:
         """Log-likelihood with its derivatives by alpha, of products and theirs (6, n)."""
         (_, _, _, ll, lg, gg), slopes, bends = jet
         n, floor = self.n_obs[series], self._floor[series]
-        start, share, square, bounded, identified = self._best(jet[0])
+        start, share, square, limited, bounded, identified = self._best(jet[0], self._reach[series])
         # Halves of what the gradient in the share, and in lambda, changes by with alpha.
         _, d_ly, d_gy, d_ll, d_lg, d_gg = slopes
         of_share, across = start * d_lg + share * d_gg - d_gy, gg
         bend = _square(bends, start, share)
         if self._estimated:
             ll = np.where(ll > 0, ll, 1.0)
-            of_start = start * d_ll + share * d_lg - d_ly
+            of_start = np.where(limited, 0.0, start * d_ll + share * d_lg - d_ly)
             bend = bend - 2 * of_start**2 / ll
-            of_share, across = of_share - lg / ll * of_start, gg - lg**2 / ll
+            of_share = of_share - lg / ll * of_start
+            across = np.where(limited, gg, gg - lg**2 / ll)
         follows = identified & ~bounded
         bend = bend - 2 * np.where(follows, of_share**2 / np.where(follows, across, 1.0), 0.0)
         usable = square > floor

@@ -181,7 +181,8 @@ class ThetaFamily(Family):
         params, sigma2 = self._params(units, numbers)
         states = self._beginning(units, numbers, values[:, 0], rows + first)
         means = from_row(means_of(self.choices.dynamic, params, states, values), -first)
-        scaled = (adjusted - means) / np.sqrt(sigma2)[:, None]
+        # Of a series that is fitted exactly the residuals have no scale.
+        scaled = (adjusted - means) / np.sqrt(np.where(sigma2 > 0, sigma2, np.nan))[:, None]
         terms, factors = self._season(units, numbers).components(
             rows[:, None] + np.arange(means.shape[1])
         )
@@ -315,7 +316,8 @@ class Theta(MeanForecaster):
         Rows of a season; by frequency where it is None, 1 for none.
     initialization : {"heuristic", "estimated"}
         Level before the first row: the first value over theta, whence the first mean is that value,
-        or a parameter. Estimated, it explains the first row of the likelihood and little else.
+        or a parameter. Estimated, it explains the first row of the likelihood and little else, and
+        moves the first mean no further from the first value than any value is.
     parameter_uncertainty : bool, default True
         Whether intervals know that k parameters are estimated from n rows: Student's t with n - k
         degrees of freedom, and the final prediction error, (n + k) / (n - k) times the variance.
