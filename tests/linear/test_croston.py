@@ -233,25 +233,46 @@ def test_forecasts_have_the_units_of_the_data(y, scale):
 
 def test_some_series_cannot_be_fitted_and_the_others_are():
     """Every reason names what was required and what came; forecasts of the others are there."""
-    bad = {"no": [0.0] * 20, "one": [0, 0, 3.0] + [0.0] * 17, "minus": [*PARTS[:19], -1.0]}
+    bad = [*PARTS[:19], -1.0]
     good = [simulated("tsb", 20 + i, np.random.default_rng(i), size=9.0) for i in range(60)]
-    data = frame([*bad.values(), *good])
+    data = frame([bad, *good])
     for model in (Croston(), TSB()):
-        with pytest.warns(UserWarning, match="3 of 63 units could not be fitted"):
+        with pytest.warns(UserWarning, match="1 of 61 units could not be fitted"):
             model.fit(data)
-        reasons = [texts[0] for texts in model.messages_.iloc[:3]]
-        assert "at least 2 rows must have a demand; no row has, of 20" in reasons[0]
-        assert "one row has, of 20" in reasons[1]
-        assert "demand must not be negative; the lowest value is -1" in reasons[2]
+        reason = model.messages_.iloc[0][0]
+        assert "demand must not be negative; the lowest value is -1" in reason
         forecasts = model.predict(h=1)[model.column_name]
-        assert forecasts.iloc[:3].isna().all()
-        assert np.isfinite(forecasts.iloc[3:]).all()
+        assert forecasts.iloc[:1].isna().all()
+        assert np.isfinite(forecasts.iloc[1:]).all()
         alone = type(model)().fit(frame(good[:1])).predict(h=1)[model.column_name]
-        np.testing.assert_allclose(forecasts.iloc[3], alone.iloc[0], rtol=1e-9)
+        np.testing.assert_allclose(forecasts.iloc[1], alone.iloc[0], rtol=1e-9)
     with pytest.raises(ValueError, match="no series could be fitted"):
-        TSB().fit(pd.Series(bad["no"], name="y"))
-    with pytest.raises(ValueError, match="'y' cannot be filtered: at least 2 rows"):
-        TSB().filter(pd.Series(bad["no"], name="y"), parameters("tsb"))
+        TSB().fit(pd.Series(bad, name="y"))
+    with pytest.raises(ValueError, match="'y' cannot be filtered: demand must not be negative"):
+        TSB().filter(pd.Series(bad, name="y"), parameters("tsb"))
+
+
+@pytest.mark.parametrize("initial", ["mean", "first", "estimated"])
+@pytest.mark.parametrize("cls", [Croston, TSB])
+def test_a_series_with_no_demand_or_one(cls, initial):
+    """Nothing is forecast of a series without demand, until there is one; of one, its share."""
+    series = pd.Series([0.0] * 20, name="y")
+    model = cls(initial=initial, random_state=0).fit(series)
+    assert "no demand" in model.messages_.iloc[0][0].lower()
+    with pytest.warns(IntervalWarning, match="no width"):
+        forecast = model.predict(h=3, level=[80])
+    assert (forecast == 0).all(axis=None)
+    assert (model.sample_paths(5, h=2)["y"] == 0).all()
+    assert np.isfinite(model.loglik_.item())
+    assert (model.fittedvalues() == 0).all()
+    assert str(model.summary())
+    later = pd.Series([6.0, 0.0, 5.0], index=range(20, 23), name="y")
+    assert point(model.update(later).predict(h=1)).item() > 0
+    one = pd.Series([0, 0, 3.0] + [0.0] * 17, name="y")
+    forecast = point(cls(initial=initial).fit(one).predict(h=2))
+    assert ((forecast >= 0) & (forecast <= 3.0)).all(axis=None)
+    if cls is Croston and initial == "mean":
+        np.testing.assert_allclose(forecast, 3 / 20)
 
 
 def test_equal_demands_and_demand_in_every_row():

@@ -15,11 +15,12 @@ from tsrnn.linear._optimise import maximise
 from tsrnn.linear.arma._prepare import batches, unit_data
 from tsrnn.linear.intermittent._likelihood import LARGEST_SHAPE, Likelihood
 
-FEWEST = 2  # demands: of one the spread of sizes is not known
 # Levels of the smoothing parameters among which the search starts, each of the two by itself.
 GRID = (0.0, 0.03, 0.08, 0.15, 0.25, 0.4, 0.6, 0.8, 0.95)
 MOST = 50  # iterations
 EQUAL = "All demands are equal: intervals have no spread of sizes, only that of occurrence."
+NO_DEMAND = "There is no demand: forecasts are zero, and no parameter is estimated."
+CUSTOMARY = 0.1  # smoothing parameter of a series that tells nothing of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,26 +45,19 @@ def samples(panel: Panel) -> Iterator[tuple[Sample | None, dict[int, str]]]:
     for units in batches(panel):
         values, _ = unit_data(panel, units)
         demand = values > 0
-        count = demand.sum(1)
         lowest = np.nanmin(np.where(np.isfinite(values), values, np.inf), 1)
-        reasons = {}
-        for i in np.flatnonzero((lowest < 0) | (count < FEWEST)):
-            if lowest[i] < 0:
-                reasons[int(units[i])] = (
-                    f"demand must not be negative; the lowest value is {lowest[i]:g}. Take returns "
-                    "out of the series, or a model for values of any sign, such as ETS"
-                )
-            else:
-                rows = "no row" if count[i] == 0 else "one row"
-                reasons[int(units[i])] = (
-                    f"at least {FEWEST} rows must have a demand; {rows} has, of "
-                    f"{np.isfinite(values[i]).sum()}. Give more rows, or aggregate them"
-                )
-        fine = np.flatnonzero((lowest >= 0) & (count >= FEWEST))
+        reasons = {
+            int(units[i]): f"demand must not be negative; the lowest value is {lowest[i]:g}. Take "
+            "returns out of the series, or a model for values of any sign, such as ETS"
+            for i in np.flatnonzero(lowest < 0)
+        }
+        fine = np.flatnonzero(lowest >= 0)
         if not len(fine):
             yield None, reasons
             continue
-        scale = np.where(demand, values, 0.0)[fine].sum(1) / count[fine]
+        count = demand[fine].sum(1)
+        scale = np.where(demand, values, 0.0)[fine].sum(1) / np.maximum(count, 1)
+        scale = np.where(count > 0, scale, 1.0)
         yield Sample(units[fine], values[fine] / scale[:, None], scale), reasons
 
 
@@ -95,7 +89,8 @@ class Ends(NamedTuple):
     Attributes
     ----------
     params : array of shape (N, 5)
-        Of the scaled series.
+        Of the scaled series; the size of one without demand is 1 in the likelihood, which it does
+        not enter.
     iterations : integer array of shape (N,)
     converged : boolean array of shape (N,)
     at_bound : boolean array of shape (N, 5)
@@ -115,6 +110,9 @@ def search(
     likelihood, n = Likelihood(method, sample.values), len(sample.units)
     start = np.zeros((n, 4))
     start[:, 2:] = first_states(method, sample.values, initial)
+    idle, rows = likelihood.n_demands == 0, np.isfinite(sample.values).sum(1)
+    start[idle, 2] = 1.0
+    start[idle, 3] = 0.0 if method == "tsb" else rows[idle]
     # Sizes and occurrence have no parameter in common: the best of a grid for one is the best
     # beside any value of the other.
     terms = []
@@ -127,11 +125,12 @@ def search(
     lower, upper = np.zeros((n, 4)), np.ones((n, 4))
     lower[:, 2:] = upper[:, 2:] = start[:, 2:]
     if initial == "estimated":
-        lower[:, 2] = np.nanmin(np.where(sample.values > 0, sample.values, np.nan), 1)
+        lower[:, 2] = np.where(sample.values > 0, sample.values, np.inf).min(1)
         upper[:, 2] = np.nanmax(sample.values, 1)
-        longest = np.isfinite(sample.values).sum(1)
-        lower[:, 3] = 1 / longest if method == "tsb" else 1.0
-        upper[:, 3] = 1.0 if method == "tsb" else longest
+        lower[:, 3] = 1 / rows if method == "tsb" else 1.0
+        upper[:, 3] = 1.0 if method == "tsb" else rows
+    start[idle, :2] = CUSTOMARY
+    lower[idle] = upper[idle] = start[idle]
     for place, fixed in enumerate(given):
         if fixed is not None:
             start[:, place] = lower[:, place] = upper[:, place] = fixed
@@ -157,13 +156,21 @@ def inferred(
     scale[:, 2] = sample.scale
     value = likelihood.values(ends.params[:, :4], ends.params[:, 4])
     derivatives: Any = Deferred(_derivatives, likelihood, ends.params, scale)
+    idle, params = likelihood.n_demands == 0, ends.params * scale
+    params[idle, 2] = 0.0
     messages = [
-        _messages([name for name, here in zip(names, row[:4], strict=False) if here], row[4], done)
-        for row, done in zip(ends.at_bound.tolist(), ends.converged.tolist(), strict=True)
+        (NO_DEMAND,)
+        if no_demand
+        else _messages(
+            [name for name, here in zip(names, row[:4], strict=False) if here], row[4], done
+        )
+        for row, done, no_demand in zip(
+            ends.at_bound.tolist(), ends.converged.tolist(), idle.tolist(), strict=True
+        )
     ]
     return Estimates(
         names=names,
-        params=ends.params * scale,
+        params=params,
         loglik=value - likelihood.n_demands * np.log(sample.scale),
         n_obs=np.isfinite(sample.values).sum(1),
         gradient=derivatives,
@@ -172,7 +179,7 @@ def inferred(
         information=derivatives,
         iterations=ends.iterations,
         converged=ends.converged,
-        fixed=ends.at_bound | imposed,
+        fixed=ends.at_bound | imposed | idle[:, None],
         messages=tuple(messages),
         # First states by rule are of the data as well: they count.
         n_params=np.full(n, len(names) - imposed[:2].sum()),

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from scipy.special import gammaincinv
 
+from tsrnn.linear.intermittent._likelihood import LARGEST_SHAPE
 from tsrnn.linear.intermittent._recursion import advance, occurrence_probability
 
 
@@ -23,10 +24,18 @@ def shapes_ahead(params: np.ndarray, chance: np.ndarray, h: int) -> np.ndarray:
     :math:`z_t`, and the gamma distribution here has its variance, :math:`z_t^2` times
 
     .. math:: (1 + 1 / k) (1 + \alpha^2 \pi / k)^{j - 1} - 1
+
+    Infinite where demands are equal.
     """
-    alpha, k = params[:, 0], params[:, 4]
-    growth = np.log1p(alpha**2 * chance / k)[:, None] * np.arange(h)
-    return 1 / np.expm1(np.log1p(1 / k)[:, None] + growth)
+    alpha, spread = params[:, 0], np.where(_equal(params), 0.0, 1 / params[:, 4])
+    growth = np.log1p(alpha**2 * chance * spread)[:, None] * np.arange(h)
+    variance = np.expm1(np.log1p(spread)[:, None] + growth)
+    return np.where(variance > 0, 1 / np.where(variance > 0, variance, 1.0), np.inf)
+
+
+def _equal(params: np.ndarray) -> np.ndarray:
+    """Mask (N,) of series whose demands are equal."""
+    return params[:, 4] >= LARGEST_SHAPE
 
 
 def quantiles(share: float, size: np.ndarray, chance: np.ndarray, shapes: np.ndarray) -> np.ndarray:
@@ -35,7 +44,10 @@ def quantiles(share: float, size: np.ndarray, chance: np.ndarray, shapes: np.nda
     positive = np.broadcast_to(inside > 0, shapes.shape)
     ends = np.zeros(shapes.shape)
     shape = shapes[positive]
-    scaled = gammaincinv(shape, np.broadcast_to(inside, shapes.shape)[positive]) / shape
+    varies = np.isfinite(shape)
+    k = np.where(varies, shape, 1.0)
+    scaled = gammaincinv(k, np.broadcast_to(inside, shapes.shape)[positive]) / k
+    scaled[~varies] = 1.0
     ends[positive] = np.broadcast_to(size[:, None], shapes.shape)[positive] * scaled
     return ends
 
@@ -59,6 +71,7 @@ def simulated(
     for t in range(h):
         level, chance = (field.numpy() for field in states)
         ratio = rng.standard_gamma(np.broadcast_to(shape, size)) / shape
+        ratio[_equal(params)] = 1.0
         # A shape far below one draws zeros by underflow, which would be no demand.
         drawn = level * np.maximum(ratio, np.finfo(float).tiny)
         paths[:, t] = np.where(rng.random(size) < chance, drawn, 0.0)

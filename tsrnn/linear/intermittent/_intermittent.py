@@ -178,7 +178,8 @@ class IntermittentFamily(Family):
         mean = level * chance
         inside = np.clip(chance, CERTAIN, 1 - CERTAIN)  # as in the likelihood
         variance = inside * level**2 * (1 + 1 / params[:, 4, None] - inside)
-        scaled = (values - mean) / np.sqrt(variance)
+        # Without demand there is no size, and residuals have no scale.
+        scaled = (values - mean) / np.sqrt(np.where(variance > 0, variance, np.nan))
         return rows_of(panel, [(numbers, mean)]), rows_of(panel, [(numbers, scaled)])
 
 
@@ -239,7 +240,9 @@ class Croston(_Intermittent):
     -----
     The likelihood is that of demand which occurs with probability :math:`c / p_{t-1}`, of gamma
     distributed sizes with mean :math:`z_{t-1}` and a shape that is estimated. Its maximum in alpha
-    does not depend on the shape. Missing rows are skipped: they are no rows of an interval.
+    does not depend on the shape. Missing rows are skipped: they are no rows of an interval. Of a
+    series without demand zero is forecast; if demand comes later, states move by a tenth unless
+    alpha and beta are given.
 
     Intervals are quantiles of this distribution with the probability held at :math:`c / p_t`: no
     model has flat forecasts of this form and intervals that go on to be smoothed (Shenstone and
@@ -324,6 +327,8 @@ class TSB(_Intermittent):
     The likelihood is that of demand which occurs with probability :math:`d_{t-1}`, of gamma
     distributed sizes with mean :math:`z_{t-1}` and a shape that is estimated. Forecasts are its
     means and :math:`d_t` the probability of demand at all steps ahead. Missing rows are skipped.
+    Of a series without demand zero is forecast; if demand comes later, states move by a tenth
+    unless alpha and beta are given.
 
     Intervals are quantiles of this distribution, exact one step ahead; further ahead the variance
     of sizes grows with that of their level. Where the lower end is zero an interval of 95 percent

@@ -20,7 +20,7 @@ from tsrnn.kernels import Lanes, Running, Sums, paths, sums
 from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.intermittent._recursion import CERTAIN, PARAMS, demand_cell
 
-LARGEST_SHAPE = 1e6  # sizes vary by a thousandth: those of equal demands would vary not at all
+LARGEST_SHAPE = 1e6  # sizes vary by a thousandth; forecasts take it that they vary not at all
 AT_ONCE = 256  # series whose derivatives stay in the cache
 _START = {(0, 2): 1.0, (1, 3): 1.0}  # derivatives of the first states by themselves
 _TERMS = ("occurrence", "misfit")
@@ -75,7 +75,8 @@ class Likelihood:
     def shape(self, params: np.ndarray) -> np.ndarray:
         r"""Best shape (N,) of the sizes, from :math:`\log k - \psi(k) = D` by Newton's method."""
         misfit = self.terms(params)[1]
-        gap = np.maximum((misfit - self.log_sizes) / self.n_demands - 1, 0.5 / LARGEST_SHAPE)
+        mean = (misfit - self.log_sizes) / np.maximum(self.n_demands, 1)
+        gap = np.maximum(mean - 1, 0.5 / LARGEST_SHAPE)
         # Minka's (2002) start and step, in 1 / k: four of them are exact to rounding.
         k = (3 - gap + np.sqrt((gap - 3) ** 2 + 24 * gap)) / (12 * gap)
         for _ in range(6):
