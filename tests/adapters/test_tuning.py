@@ -247,12 +247,12 @@ class TestObjective:
 
     def test_a_series_without_a_forecast_is_a_failure(self):
         good = np.random.default_rng(0).normal(size=40)
-        frame = pd.DataFrame({"good": good, "constant": 1.0})
-        function = objective(ARMA(), frame, h=2, n_windows=1)
+        frame = pd.DataFrame({"good": good, "short": np.where(np.arange(40) < 35, np.nan, good)})
+        function = objective(ARMA(missing="keep"), frame, h=2, n_windows=1)
         trial = optuna.trial.FixedTrial({"order.p": 1, "order.d": 0, "order.q": 0})
         with (
             pytest.warns(UserWarning, match="could not be fitted"),
-            pytest.raises(RuntimeError, match="1 series have no forecast, first 'constant'"),
+            pytest.raises(RuntimeError, match="1 series have no forecast, first 'short'"),
         ):
             function(trial)
 

@@ -45,11 +45,11 @@ def panel():
 
 @pytest.fixture
 def broken(panel):
-    """Return `panel` with a missing value in s5, a missing row in s11, and s7 constant."""
+    """Return `panel` with a missing value in s5, a missing row in s11, and three rows of s7."""
     frame = panel.copy()
     frame.loc[frame.index[frame["unique_id"] == "s5"][3], "y"] = np.nan
-    frame.loc[frame["unique_id"] == "s7", "y"] = 1.0
-    return frame.drop(index=frame.index[frame["unique_id"] == "s11"][8]).reset_index(drop=True)
+    frame = frame.drop(index=frame.index[frame["unique_id"] == "s11"][8])
+    return frame.drop(index=frame.index[frame["unique_id"] == "s7"][:-3]).reset_index(drop=True)
 
 
 @pytest.fixture(scope="session")

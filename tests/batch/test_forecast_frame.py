@@ -37,7 +37,7 @@ def test_series_at_fault_are_named_with_the_reason_and_stop_no_other(broken, arm
     assert set(told) == {"s5", "s7", "s11"}
     assert all(problem.kind == "error" for problem in told.values())
     assert "missing values" in told["s5"].message
-    assert "constant" in told["s7"].message
+    assert "the series has 3" in told["s7"].message
     assert "2024-01-08" in told["s11"].message
     rest = broken[~broken["unique_id"].isin(told)]
     expected = ARMA(order=(1, 0), horizon=3).fit(rest).predict()

@@ -1,11 +1,14 @@
 """The class ARMA: fits in frames, dynamics, refusals, and how it reads as a recurrence."""
 
+import copy
+
 import numpy as np
 import pandas as pd
 import pytest
 from statsmodels.tsa.arima.model import ARIMA
 from statsmodels.tsa.arima_process import ArmaProcess, arma_acovf
 
+from tsrnn.contract import IntervalWarning
 from tsrnn.interpret import recurrence_features
 from tsrnn.linear.arma import ARMA
 
@@ -46,9 +49,10 @@ def test_exact_loglik_of_given_parameters(given, series):
 
 
 def test_a_unit_that_cannot_be_fitted_costs_no_other(series):
-    frame = pd.DataFrame({"good": series, "bad": 1.0})
+    frame = pd.DataFrame({"good": series, "bad": np.nan})
+    frame.iloc[:3, 1] = [1.0, 3.0, 2.0]
     with pytest.warns(UserWarning, match="1 of 2 units could not be fitted"):
-        model = ARMA((1, 1, 1)).fit(frame)
+        model = ARMA((1, 1, 1), missing="keep").fit(frame)
     alone = ARMA((1, 1, 1)).fit(frame[["good"]])
     for method in ("predict", "residuals", "fittedvalues"):
         both, own = getattr(model, method)(), getattr(alone, method)()
@@ -57,6 +61,38 @@ def test_a_unit_that_cannot_be_fitted_costs_no_other(series):
     assert model.roots().loc["bad"].isna().all(axis=None)
     assert model.simulate(5)["bad"].isna().all()
     assert model.recurrent_blocks()[0]["AR"].shape == (1, 1, 1)
+
+
+@pytest.mark.parametrize("missing", ["error", "keep"])
+@pytest.mark.parametrize(
+    ("model", "values"),
+    [
+        (ARMA((1, 1)), np.full(30, 5.0)),
+        (ARMA((1, 1, 1)), np.full(30, 5.0)),
+        (ARMA((0, 1, 1), trend="t"), 3 - 0.1 * np.arange(30)),
+        (ARMA((1, 0), trend="ct"), 3 - 0.1 * np.arange(30)),
+        (ARMA((0, 1, 1), seasonal_order=(0, 1, 1, 4)), np.tile([4.0, 1.0, 7.0, 2.0], 8)[:30]),
+    ],
+)
+def test_a_series_that_the_mean_fits_exactly(model, values, missing, series):
+    """It is continued, without error, beside a series that is fitted as it is alone."""
+    seen = values.copy()
+    if missing == "keep":
+        seen[[7, 20]] = np.nan
+    frame = pd.DataFrame({"other": series[:26], "exact": seen[:26]})
+    model.set_params(missing=missing).fit(frame)
+    with pytest.warns(IntervalWarning, match="'exact' have no width"):
+        forecast = model.predict(4, level=[80])
+    np.testing.assert_allclose(forecast["exact"], values[26:], rtol=1e-9)
+    np.testing.assert_allclose(forecast["exact-hi-80"], values[26:], rtol=1e-9)
+    assert "exactly" in model.messages_["exact"][0]
+    assert model.bse_.loc["exact"].isna().all()
+    assert np.isfinite(model.loglik_["exact"])
+    assert str(model.summary("exact"))
+    alone = copy.deepcopy(model).fit(frame[["other"]])
+    np.testing.assert_allclose(model.params_.loc["other"], alone.params_.iloc[0], rtol=1e-6)
+    filtered = model.filter(frame, model.params_.assign(sigma2=1.0))
+    np.testing.assert_allclose(filtered.predict(4)["exact"], values[26:], rtol=1e-9)
 
 
 class TestDynamics:

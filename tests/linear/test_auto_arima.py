@@ -298,14 +298,25 @@ class TestBadInput:
             warnings.simplefilter("ignore", UserWarning)
             model = AutoARIMA(missing="keep").fit(pd.DataFrame(columns, days))
         assert model.orders_[["good", "rare"]].str.startswith("ARIMA").all()
-        assert model.predict(h=4)[["good", "rare"]].notna().all(axis=None)
-        for name, words in (
-            ("constant", "constant"), ("line", "differences of the series are constant"),
-            ("zero", "constant"), ("short", "the series has 1"), ("nothing", "the series has 0"),
+        forecasts = model.predict(h=4)
+        assert forecasts[["good", "rare"]].notna().all(axis=None)
+        for name, order, values in (
+            ("constant", "ARIMA(0,0,0) with mean", 3.0), ("zero", "ARIMA(0,0,0) with mean", 0.0),
+            ("line", "ARIMA(0,1,0) with drift", np.arange(40, 44)),
         ):  # fmt: skip
+            assert model.orders_[name] == order
+            assert "exactly" in model.messages_[name][0]
+            np.testing.assert_allclose(forecasts[name], values, rtol=1e-12)
+            assert model.bse_.loc[name].isna().all()
+            assert str(model.summary(name))
+        for name, words in (("short", "the series has 1"), ("nothing", "the series has 0")):
             assert words in model.messages_[name][0], name
             assert model.params_.loc[name].isna().all()
             assert model.orders_[name] == ""
+
+    def test_a_line_that_is_differenced_twice_goes_on(self):
+        model = AutoARIMA(d=2).fit(pd.Series(np.arange(30.0), name="y"))
+        np.testing.assert_allclose(model.predict(h=2), [30, 31])
 
     def test_collinear_regressors_are_named(self):
         frame = panel(2)

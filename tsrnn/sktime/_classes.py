@@ -15,7 +15,7 @@ from tsrnn.models import MODELS, model_class
 from tsrnn.sktime._adapter import FRAME_ARGUMENTS, Adapter
 
 _HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
-# Its y is X and a constant, to which there is no likelihood: the models refuse it.
+# Its y is X and a constant, to which there is no likelihood: VARMA refuses it, ARMA has no errors.
 DEGENERATE = {"tests:skip_by_name": ["test_update_with_exogenous_variables"]}
 SMALL = {"hidden_size": 4, "n_layers": 1, "max_epochs": 1, "refit": False, "random_state": 0}
 OF_NETWORKS = {"capability:random_state": True, "property:randomness": "derandomized"}

@@ -28,6 +28,7 @@ from tsrnn.linear.arma._fit import (
     Search,
     ends_at,
     estimates_of,
+    exact_estimates,
     samples,
     search,
     seasonal_search,
@@ -101,7 +102,9 @@ class ARMAFamily(Family):
         parts = (samples(self.spec, units, *unit_data(panel, units)) for units in batches(panel))
         return all_given(chain.from_iterable(parts), panel, given)
 
-    def search(self, sample: Sample, verbose: int) -> Search:
+    def search(self, sample: Sample, verbose: int) -> Search | None:
+        if sample.exact:
+            return None
         if isinstance(sample.likelihood, SeasonalLikelihood):
             return seasonal_search(sample.prepared, sample.likelihood, self.n_starts)
         return search(sample.prepared, sample.likelihood, self.n_starts)
@@ -109,7 +112,9 @@ class ARMAFamily(Family):
     def given(self, sample: Sample, params: np.ndarray) -> Search:
         return ends_at(sample, params)
 
-    def infer(self, sample: Sample, optimum: Search) -> tuple[Estimates, Arrays]:
+    def infer(self, sample: Sample, optimum: Search | None) -> tuple[Estimates, Arrays]:
+        if optimum is None:
+            return exact_estimates(self.spec, sample), {}
         return estimates_of(self.spec, sample, optimum), {}
 
     def filter(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tsrnn.kernels import Lanes
-from tsrnn.linear._estimates import Estimates
+from tsrnn.linear._estimates import EXACT, PERFECT, Estimates
 from tsrnn.linear._optimise import LAST_STEP, Optimum, agreement_of, maximise
 from tsrnn.linear.arma._inference import closest_roots, judge
 from tsrnn.linear.arma._likelihood import Likelihood
@@ -48,11 +48,14 @@ class Sample:
         Their numbers.
     prepared : Prepared
     likelihood : Likelihood or SeasonalLikelihood
+    exact : bool
+        Whether the mean of the model leaves nothing but rounding: there is nothing to search for.
     """
 
     units: np.ndarray
     prepared: Prepared
     likelihood: Likelihood | SeasonalLikelihood
+    exact: bool
 
 
 def samples(
@@ -73,14 +76,21 @@ def samples(
         reasons = {int(units[chosen[i]]): reason for i, reason in refused.items()}
         if prepared is None:
             yield None, reasons
-        elif spec.m:
-            yield Sample(units[chosen[kept]], prepared, SeasonalLikelihood(spec, prepared)), reasons
-        else:
-            lanes = Lanes(prepared.inputs)
-            likelihood = Likelihood(
-                prepared.form, lanes, prepared.n_obs, exact=spec.exact, gaps=prepared.gaps
-            )
-            yield Sample(units[chosen[kept]], prepared, likelihood), reasons
+            continue
+        for exact in (False, True):
+            alike = np.flatnonzero(prepared.still == exact)
+            if not len(alike):
+                continue
+            numbers, group = units[chosen[kept[alike]]], prepared.select(alike)
+            likelihood: Likelihood | SeasonalLikelihood
+            if spec.m:
+                likelihood = SeasonalLikelihood(spec, group)
+            else:
+                likelihood = Likelihood(
+                    group.form, Lanes(group.inputs), group.n_obs, exact=spec.exact, gaps=group.gaps
+                )
+            yield Sample(numbers, group, likelihood, exact), reasons
+            reasons = {}
 
 
 def ends_at(sample: Sample, params: np.ndarray) -> Search:
@@ -131,6 +141,31 @@ def estimates_of(spec: Specification, sample: Sample, ends: Search) -> Estimates
         messages=messages,
         starts=ends.starts,
         agreement=ends.agreement,
+    )
+
+
+def exact_estimates(spec: Specification, sample: Sample) -> Estimates:
+    """Estimates of series that least squares fit exactly: no lags, and a variance of zero."""
+    prepared, m = sample.prepared, sample.prepared.form.n_mean
+    n, k, n_obs = len(prepared.n_obs), prepared.form.n_params + 1, prepared.n_obs
+    params, nothing = np.zeros((n, k)), np.zeros((n, k, k))
+    params[:, :m] = prepared.shift + (prepared.jacobian @ prepared.mean[:, :, None])[:, :, 0]
+    variance = PERFECT * prepared.scale**2  # the likelihood has no bound: as if it were rounding
+    return Estimates(
+        names=spec.names,
+        params=params,
+        loglik=-0.5 * n_obs * (np.log(2 * np.pi * variance) + 1),
+        n_obs=n_obs,
+        gradient=np.zeros((n, k)),
+        hessian=nothing,
+        opg=nothing,
+        information=nothing,
+        iterations=np.zeros(n, np.int64),
+        converged=np.ones(n, bool),
+        fixed=np.ones((n, k), bool),
+        messages=((EXACT,),) * n,
+        starts=np.ones(n, np.int64),
+        agreement=np.ones(n, np.int64),
     )
 
 

@@ -88,6 +88,8 @@ class Prepared(SeriesArrays):
         What least squares leave of the differenced series, 0 where missing, if the series
         themselves are not differenced.
     gaps : bool
+    still : boolean array of shape (N,)
+        Series of which least squares leave nothing but rounding, scaled by their size.
     """
 
     form: Form
@@ -99,6 +101,7 @@ class Prepared(SeriesArrays):
     mean: np.ndarray
     noise: np.ndarray | None
     gaps: bool
+    still: np.ndarray
 
     def select(self, units: np.ndarray) -> Prepared:
         """Some of the series."""
@@ -241,8 +244,9 @@ def _standardised(
     size = np.sqrt(np.einsum("nt,nt->n", y, y) / n_obs + middle**2)
     slopes, noise, square = _least_squares(y, X, seen, spec if in_state else None)
     scale = np.sqrt(square)
-    degenerate = _degenerate(scale <= _NOTHING * size, collinear, spec)
-    scale[list(degenerate)] = 1.0  # refused, and no division by zero
+    still = scale <= _NOTHING * size
+    scale[still | collinear] = 1.0  # no division by zero
+    scale[still] = np.where(size[still] > 0, size[still], 1.0)
     m = form.n_mean
     jacobian, shift = np.zeros((len(y), m, m)), np.zeros((len(y), m))
     jacobian[:, constant:, constant:] = orthogonal * scale[:, None, None]
@@ -258,7 +262,10 @@ def _standardised(
     mean[:, constant:] = slopes / scale[:, None]
     if noise is not None:
         noise = noise / scale[:, None]
-    return Prepared(form, inputs, n_obs, scale, shift, jacobian, mean, noise, gaps), degenerate
+    prepared = Prepared(
+        form, inputs, n_obs, scale, shift, jacobian, mean, noise, gaps, still & ~collinear
+    )
+    return prepared, _degenerate(collinear, spec)
 
 
 def _orthogonal(
@@ -306,17 +313,11 @@ def _least_squares(
     return slopes, noise, (noise**2).sum(1) / np.maximum(seen.sum(1), 1)
 
 
-def _degenerate(constant: np.ndarray, collinear: np.ndarray, spec: Specification) -> dict[int, str]:
-    """Reasons not to fit constant series and those with collinear regressors."""
-    left = "differences of the series are" if spec.lost else "series is"
-    by = " but for its trend and regressors" if spec.n_mean > spec.constant else ""
-    reasons = {
-        int(i): f"the {left} constant{by}: there is no variance to model. Drop it."
-        for i in np.flatnonzero(constant)
-    }
-    for i in np.flatnonzero(collinear):
-        reasons[int(i)] = (
-            f"the regressors {list(spec.trend_names + spec.regressors)} are collinear, or do not "
-            "vary, over the observations of the series. Drop one."
-        )
-    return reasons
+def _degenerate(collinear: np.ndarray, spec: Specification) -> dict[int, str]:
+    """Reasons not to fit series with collinear regressors."""
+    names = list(spec.trend_names + spec.regressors)
+    reason = (
+        f"the regressors {names} are collinear, or do not vary, over the observations of the "
+        "series. Drop one."
+    )
+    return dict.fromkeys(np.flatnonzero(collinear).tolist(), reason)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tsrnn.contract import SeriesArrays
 from tsrnn.data import Panel
-from tsrnn.linear._estimates import Deferred, Estimates
+from tsrnn.linear._estimates import EXACT, PERFECT, Deferred, Estimates
 from tsrnn.linear.arma._fast_filter import innovations
 from tsrnn.linear.arma._fit import ends_at, estimates_of, seasonal_search
 from tsrnn.linear.arma._fit import samples as arma_samples
@@ -27,6 +27,7 @@ from tsrnn.linear.auto_arima._orders import (
     MOST_MODELS,
     Limits,
     Order,
+    criterion_values,
     full,
     lags_within,
     stepwise,
@@ -164,11 +165,6 @@ def samples(choice: Choice, panel: Panel) -> Iterator[tuple[Sample | None, dict[
             for i in np.flatnonzero(n_seen < d + choice.period * D + 4):
                 d[i], D[i] = low
             series = differenced(whole, columns, d, D, choice.period)
-            for i in np.flatnonzero(series.scale == 0):
-                what = "differences of the series are" if d[i] + D[i] else "series is"
-                reasons[int(kept[i])] = (
-                    f"the {what} constant: there is no variance to model. Drop it."
-                )
             regular = np.isfinite(series.transform).all((1, 2))
             for i in np.flatnonzero(~regular):
                 reasons.setdefault(
@@ -176,21 +172,25 @@ def samples(choice: Choice, panel: Panel) -> Iterator[tuple[Sample | None, dict[
                     f"the regressors {list(choice.regressors)} are collinear, or do not vary, over "
                     "the differences that are modelled. Drop one.",
                 )
-            fine = np.flatnonzero((series.scale > 0) & regular)
-            kept = kept[fine]
         reasons = {int(units[i]): reason for i, reason in reasons.items()}
-        if not len(kept):
+        if not len(kept) or not regular.any():
             yield None, reasons
             continue
-        wide = series.X.shape[2] > 1
-        series = Series(
-            series.u[:, fine], series.X[:, :, fine] if wide else series.X, series.n_obs[fine],
-            series.scale[fine], series.slopes[fine], series.transform[fine], series.period,
-        )  # fmt: skip
-        yield Sample(
-            units[kept], values[fine], None if exog is None else exog[fine], d[fine], D[fine],
-            n_seen[fine], series, gaps[fine],
-        ), reasons  # fmt: skip
+        for exact in (False, True):  # apart, as there is nothing to choose for the second
+            fine = np.flatnonzero(regular & ((series.scale == 0) == exact))
+            if not len(fine):
+                continue
+            wide = series.X.shape[2] > 1
+            part = Series(
+                series.u[:, fine], series.X[:, :, fine] if wide else series.X,
+                series.n_obs[fine], series.scale[fine], series.slopes[fine],
+                series.transform[fine], series.period,
+            )  # fmt: skip
+            yield Sample(
+                units[kept[fine]], values[fine], None if exog is None else exog[fine], d[fine],
+                D[fine], n_seen[fine], part, gaps[fine],
+            ), reasons  # fmt: skip
+            reasons = {}
 
 
 def _without_gaps(
@@ -240,6 +240,8 @@ class Search(NamedTuple):
 
 def search(choice: Choice, sample: Sample) -> Search:
     """Choose the model of each series by the criterion, then maximise the likelihoods of all."""
+    if (sample.series.scale == 0).all():
+        return _exact_fits(choice, sample)
     limits = [_limits(choice, sample, i) for i in range(len(sample.units))]
     candidates = Candidates(sample.series, choice.criterion, max(choice.lags[:2]))
     evaluate = partial(_evaluated, choice, sample, candidates)
@@ -259,6 +261,35 @@ def search(choice: Choice, sample: Sample) -> Search:
         for o, d, D in zip(chosen, sample.d, sample.D, strict=True)
     ])  # fmt: skip
     return _optima(choice, sample, candidates, chosen, orders, trace)
+
+
+def _exact_fits(choice: Choice, sample: Sample) -> Search:
+    """Models without lags of series whose differences are constant, but for their regressors.
+
+    With a mean or, where the differences are not zero, a drift; differenced more often there is no
+    constant, and the differences themselves are the errors.
+    """
+    series, (n, period) = sample.series, (len(sample.units), choice.period)
+    level = series.u.sum(0) / series.n_obs
+    with_constant = (sample.d + sample.D == 0) | ((sample.d + sample.D == 1) & (level != 0))
+    nothing, unscaled = np.zeros(n, np.int64), series._replace(scale=np.ones(n))
+    orders = np.stack(
+        [nothing, sample.d, nothing, nothing, sample.D, nothing, with_constant], 1
+    ).astype(np.int64)
+    sigma2 = np.where(with_constant, 0.0, level**2)
+    n_obs = np.where(sample.gaps, sample.n_seen - sample.d - period * sample.D, series.n_obs)
+    size = np.nan_to_num(np.abs(sample.values)).max(1)
+    # The likelihood has no bound: as if the variance were rounding.
+    floor = PERFECT * np.where(size > 0, size, 1.0) ** 2
+    loglik = -0.5 * n_obs * (np.log(2 * np.pi * np.maximum(sigma2, floor)) + 1)
+    trace, params = [], []
+    for i, (constant, mean) in enumerate(zip(with_constant.tolist(), level, strict=True)):
+        inner = np.concatenate([[mean] * constant, np.zeros(series.slopes.shape[1])])
+        params.append(_natural(unscaled, i, orders[i], inner, sigma2[i]))
+        k = np.array([len(inner) + 1])
+        value = criterion_values(choice.criterion, loglik[i : i + 1], k, n_obs[i : i + 1])
+        trace.append({Order(0, 0, 0, 0, constant): float(value[0])})
+    return Search(orders, trace, params, loglik, n_obs, nothing, np.ones(n, bool), {})
 
 
 def _limits(choice: Choice, sample: Sample, i: int) -> Limits:
@@ -378,6 +409,9 @@ def inferred(choice: Choice, names: tuple[str, ...], sample: Sample, ends: Searc
             params[i] = 0.0
             params[i, places], fixed[i, places] = values, False
         lines = [ends.reasons[i]] if i in ends.reasons else []
+        if (values[-1:] == 0).any():  # sigma2
+            lines.append(EXACT)
+            fixed[i] = True
         if not ends.converged[i] and not lines:
             lines.append("The likelihood was not maximised to tolerance.")
         messages.append(tuple(lines))
@@ -408,7 +442,9 @@ def _derivatives(
     n, k = len(sample.units), len(names)
     result = {name: np.zeros((n, k, k)) for name in ("hessian", "opg", "information")}
     result["gradient"] = np.zeros((n, k))
-    fitted = np.array([bool(np.isfinite(values).all()) for values in ends.params])
+    fitted = np.array(
+        [bool(np.isfinite(values).all() and values[-1] > 0) for values in ends.params]
+    )
     for row in np.unique(ends.orders[fitted], axis=0):
         units = np.flatnonzero((ends.orders == row).all(1) & fitted)
         spec = choice.specification(tuple(row.tolist()))
