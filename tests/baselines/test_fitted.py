@@ -24,6 +24,7 @@ from tsrnn.baselines import (
     StatsmodelsTheta,
     UnobservedComponents,
 )
+from tsrnn.contract import IntervalWarning
 
 ONE_TARGET = {
     "SARIMAX": SARIMAX(trend="c"),
@@ -50,8 +51,8 @@ def any_model(request, wave, pair):
 
 @pytest.fixture(scope="module")
 def flawed(panel):
-    """Return the panel with "b" constant."""
-    return panel.assign(y=panel["y"].where(panel["unique_id"] != "b", 7.0))
+    """Return the panel with "b" too short."""
+    return panel[(panel["unique_id"] != "b") | (panel.groupby("unique_id").cumcount() < 3)]
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,8 @@ def gappy(wave):
 
 class TestFailures:
     def test_are_named_and_the_others_are_as_if_alone(self, model, flawed):
-        with pytest.warns(UserWarning, match=r"could not fit 1 of 3 units, 'b': .* is constant, 7"):
+        words = r"could not fit 1 of 3 units, 'b': .* needs at least \d+ rows; there are 3"
+        with pytest.warns(UserWarning, match=words):
             model.fit(flawed)
         forecast = model.predict(5, level=80)
         columns = [name for name in forecast if name.startswith(model.column_name)]
@@ -74,8 +76,14 @@ class TestFailures:
             pd.testing.assert_frame_equal(own, alone, rtol=1e-10)
 
     def test_of_all_is_an_error(self, model, flawed):
-        with pytest.raises(ValueError, match="could fit no series: 'b' is constant, 7. Drop it"):
+        with pytest.raises(ValueError, match="could fit no series: 'b' needs at least"):
             model.fit(flawed[flawed["unique_id"] == "b"])
+
+    def test_a_constant_has_no_variance_to_model(self, panel):
+        flat = panel.assign(y=panel["y"].where(panel["unique_id"] != "b", 7.0))
+        with pytest.warns(UserWarning, match="'b': the first is constant, 7. Drop it"):
+            model = ArchModel().fit(flat)
+        assert model.params_.loc["b"].isna().all()
 
     def test_a_library_that_raises_is_quoted(self, wave):
         both = pd.DataFrame({"u": wave, "v": wave - 60})
@@ -93,6 +101,23 @@ class TestFailures:
         pd.testing.assert_frame_equal(loaded.params_, model.params_)
         pd.testing.assert_series_equal(loaded.messages_, model.messages_)
         assert str(loaded.summary("b")) == str(model.summary("b"))
+
+    def test_a_constant_goes_on(self, panel, model, tmp_path):
+        """Libraries have no likelihood of it: its level is forecast, and that of later rows."""
+        if isinstance(model, ArchModel):
+            pytest.skip("it has no variance to model")
+        flat = panel.assign(y=panel["y"].where(panel["unique_id"] != "b", 7.0))
+        flat = flat[flat["unique_id"] != "c"]
+        model.fit(flat)
+        model.save(tmp_path / "model")
+        for each in (model, tsrnn.load(tmp_path / "model")):
+            with pytest.warns(IntervalWarning, match="'b' have no width"):
+                forecast = each.predict(5, level=80).set_index("unique_id")
+            assert (forecast.loc["b"].iloc[:, 1:] == 7).all(axis=None)
+            assert "7 is forecast" in str(each.summary("b"))
+            assert each.spec_["b"] == {"constant": True}
+        alone = model.fit(flat[flat["unique_id"] == "a"]).predict(5)
+        np.testing.assert_allclose(forecast.loc["a"].iloc[:, 1], alone.iloc[:, 2], rtol=1e-10)
 
     def test_data_too_short_to_forecast_after(self, pair):
         model = VAR(4).fit(pair)

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from tsrnn import ARMA, GARCH, VARMA, ParaRNNForecaster, backtest, compare
-from tsrnn.baselines import Naive, StatsmodelsETS
+from tsrnn.baselines import ArchModel, Naive, StatsmodelsETS
 from tsrnn.contract import with_shared_arguments
 
 SMALL = {"input_size": 8, "hidden_size": 4, "n_layers": 1, "max_epochs": 1, "random_state": 0}
@@ -307,8 +307,8 @@ class TestShapes:
         long.loc[long["unique_id"] == "b", "y"] = 3.0
         long["unique_id"] = long["unique_id"] == "a"
         with pytest.warns(UserWarning, match="1 series set aside: False"):
-            frame = backtest([StatsmodelsETS()], long, h=2, n_windows=2)
-        assert frame.loc[frame["StatsmodelsETS"].isna(), "unique_id"].tolist() == [False] * 4
+            frame = backtest([ArchModel()], long, h=2, n_windows=2)
+        assert frame.loc[frame["ArchModel"].isna(), "unique_id"].tolist() == [False] * 4
 
     def test_a_frequency_that_the_first_rows_do_not_show(self):
         weekdays = pd.Series(np.arange(15.0), pd.bdate_range("2024-01-01", periods=15))
@@ -426,12 +426,12 @@ class TestFailures:
         long = long_frame()
         long.loc[long["unique_id"] == "b", "y"] = 3.0
         with pytest.warns(UserWarning, match="'b'"):
-            frame = backtest([StatsmodelsETS(), Naive()], long, h=2, n_windows=2, refit=False)
-        lost = frame["StatsmodelsETS"].isna()
+            frame = backtest([ArchModel(), Naive()], long, h=2, n_windows=2, refit=False)
+        lost = frame["ArchModel"].isna()
         assert set(frame.loc[lost, "unique_id"]) == {"b"}
         assert lost.sum() == 4
         told = frame.attrs["backtest"]["failures"]
-        assert [(f["model"], f["unique_id"]) for f in told] == [("StatsmodelsETS", "b")] * 2
+        assert [(f["model"], f["unique_id"]) for f in told] == [("ArchModel", "b")] * 2
         assert "constant" in told[0]["error"]
 
     def test_of_other_models_need_no_messages(self):
@@ -539,21 +539,21 @@ class TestFile:
         long.loc[long["unique_id"] == "b", "y"] = 3.0
         long["unique_id"] = long["unique_id"].map(dict(zip("abc", ids, strict=True)))
         with pytest.warns(UserWarning, match=re.escape(f"set aside: {ids[1]!r}. ")):
-            first = backtest([StatsmodelsETS()], long, h=2, n_windows=1, path=path)
-        again = backtest([StatsmodelsETS()], long, h=2, n_windows=1, path=path)
+            first = backtest([ArchModel()], long, h=2, n_windows=1, path=path)
+        again = backtest([ArchModel()], long, h=2, n_windows=1, path=path)
         assert again.attrs == first.attrs
 
     def test_of_the_version_before_has_the_names_of_lost_series(self, tmp_path):
         path, long = tmp_path / "done.parquet", long_frame()
         long.loc[long["unique_id"] == "b", "y"] = 3.0
-        first = backtest([StatsmodelsETS()], long, h=2, n_windows=1, path=path)
+        first = backtest([ArchModel()], long, h=2, n_windows=1, path=path)
         metadata = pl.read_parquet_metadata(path)
         header = json.loads(metadata["tsrnn_backtest"])
         (window,) = header["windows"]
         window[3] = [["b", reason] for _, reason in window[3]]
         metadata["tsrnn_backtest"] = json.dumps(header)
         pl.read_parquet(path).write_parquet(path, metadata=metadata)
-        assert backtest([StatsmodelsETS()], long, h=2, n_windows=1, path=path).attrs == first.attrs
+        assert backtest([ArchModel()], long, h=2, n_windows=1, path=path).attrs == first.attrs
 
     def test_keeps_failures(self, tmp_path):
         path, y = tmp_path / "done.parquet", monthly(60, 0)

@@ -36,6 +36,8 @@ DISTRIBUTIONS = ("normal", "t", "skewt", "ged")
 class VolatilityModel(UnitModel):
     """Mean, volatility process and distribution of arch."""
 
+    of_variance: ClassVar[bool] = True
+
     mean: str
     lags: int | tuple[int, ...]
     vol: str

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tsrnn.baselines._unit import SEASONLESS, Rows, UnitEstimates, UnitModel
+from tsrnn.baselines._unit import CONSTANT, SEASONLESS, Rows, UnitEstimates, UnitModel
 from tsrnn.contract import (
     MOST_STEPS,
     anything,
@@ -140,7 +140,13 @@ def check_unit(
         if model.seasonless() is None:
             raise refuse(place, f"without {SEASONLESS!r}: no season is implied", fitted.spec)
         model = model.estimated(fitted)
-    spec = {name: value for name, value in fitted.spec.items() if name != SEASONLESS}
+    if CONSTANT in fitted.spec:
+        one_of(True)(fitted.spec[CONSTANT], f"{place}.{CONSTANT}")
+        if model.multivariate or model.of_variance:
+            raise refuse(place, f"without {CONSTANT!r}: such a model needs a variance", fitted.spec)
+        model = model.estimated(fitted)
+    switches = CONSTANT, SEASONLESS
+    spec = {name: value for name, value in fitted.spec.items() if name not in switches}
     if fitted.reason:
         if fitted.names or spec:
             raise refuse(place, "empty, as the unit has a reason not to be fitted", fitted.spec)

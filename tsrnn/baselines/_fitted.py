@@ -36,7 +36,15 @@ from tsrnn.baselines._rows import (
     listed,
     series_named,
 )
-from tsrnn.baselines._unit import SEASONLESS, Ahead, Rows, Unit, UnitEstimates, UnitModel
+from tsrnn.baselines._unit import (
+    SEASONLESS,
+    Ahead,
+    ConstantModel,
+    Rows,
+    Unit,
+    UnitEstimates,
+    UnitModel,
+)
 from tsrnn.contract import (
     Arguments,
     Classical,
@@ -454,6 +462,8 @@ def in_processes(arguments: Arguments, work: Callable[..., Any], tasks: list[tup
 
 def estimate_unit(model: UnitModel, rows: Rows) -> UnitEstimates:
     """Estimates of a unit, or the reason why there are none."""
+    if model.has_constant(rows):
+        return ConstantModel().estimate(rows)
     left_out, plain = model.season_left_out(rows), model.seasonless()
     if left_out and plain is not None:
         fitted = estimate_unit(plain, rows)

@@ -13,8 +13,9 @@ from typing import Any, ClassVar, NamedTuple, cast
 import numpy as np
 from scipy.special import ndtri
 
-from tsrnn.contract import Kind, seed_of
+from tsrnn.contract import Kind, record, seed_of
 
+CONSTANT = "constant"  # in the spec of a unit whose rows do not vary
 SEASONLESS = "seasonless"  # in the spec of a unit that is without the season of the frequency
 STARTING = "starting"  # in messages of statsmodels on values that the optimiser starts from
 
@@ -124,6 +125,7 @@ class UnitModel(ABC):
     """Model of one unit. It holds its settings alone, as it is sent to other processes."""
 
     multivariate: ClassVar[bool] = False  # whether all targets of a series are one unit
+    of_variance: ClassVar[bool] = False  # whether there is nothing to model without one
 
     @abstractmethod
     def fewest(self, rows: Rows) -> int:
@@ -174,7 +176,9 @@ class UnitModel(ABC):
         return f"no season: it needs at least {needed} rows; there are {n}"
 
     def estimated(self, fitted: UnitEstimates) -> UnitModel:
-        """Model whose estimates these are, which may be without the season."""
+        """Model whose estimates these are, which may be without the season, or of a constant."""
+        if fitted.spec.get(CONSTANT):
+            return ConstantModel()
         return cast("UnitModel", self.seasonless()) if fitted.spec.get(SEASONLESS) else self
 
     def refusal(self, rows: Rows) -> str:
@@ -186,6 +190,46 @@ class UnitModel(ABC):
         if len(still):
             return f"is constant, {seen.reshape(len(seen), -1)[0, still[0]]:g}. Drop it"
         return ""
+
+    def has_constant(self, rows: Rows) -> bool:
+        """Whether the rows do not vary, and the model of one target goes on at their level."""
+        seen = observed(rows)
+        known = self.multivariate or self.of_variance
+        return not known and len(seen) > 1 and bool(np.ptp(seen) == 0)
+
+
+class ConstantModel(UnitModel):
+    """Level of a unit whose rows do not vary: libraries have no likelihood of it."""
+
+    def fewest(self, rows: Rows) -> int:
+        return 2
+
+    def estimate(self, rows: Rows) -> UnitEstimates:
+        return UnitEstimates(("level",), observed(rows)[-1:], {CONSTANT: True}, len(rows.y))
+
+    def ahead(self, unit: Unit, h: int, levels: Sequence[float]) -> Ahead:
+        mean = np.full(h, self._level(unit))
+        return Ahead(mean, dict.fromkeys(levels, (mean, mean)))
+
+    def paths(self, unit: Unit, h: int, n: int, seed: int) -> np.ndarray:
+        return np.full((n, h), self._level(unit))
+
+    def page(self, fitted: UnitEstimates, rows: Rows) -> str:
+        return f"The rows do not vary: {fitted.params[0]:g} is forecast, and has no error."
+
+    def spec_kind(self, rows: Rows) -> Kind:
+        return record({})
+
+    def legal_names(self, spec: dict[str, Any], rows: Rows) -> list[tuple[str, ...]]:
+        return [("level",)]
+
+    def orders(self, fitted: UnitEstimates) -> str:
+        return CONSTANT
+
+    def _level(self, unit: Unit) -> float:
+        """Last value, which is that fitted to unless later rows have another."""
+        seen = observed(unit.rows)
+        return float(seen[-1] if len(seen) else unit.fitted.params[0])
 
 
 def observed(rows: Rows) -> np.ndarray:
