@@ -1,0 +1,155 @@
+"""Constants, zeros and straight lines: continued as they are, with intervals that say so."""
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tsrnn.baselines import (
+    SARIMAX,
+    ArchModel,
+    Drift,
+    Mean,
+    Naive,
+    Naive2,
+    SeasonalNaive,
+    StatsmodelsAutoARIMA,
+    StatsmodelsETS,
+    StatsmodelsTheta,
+    UnobservedComponents,
+)
+from tsrnn.contract import Classical, IntervalWarning
+from tsrnn.evaluation import Combination
+from tsrnn.linear import ARMA, CES, ETS, GARCH, TSB, AutoARIMA, Croston, Theta
+from tsrnn.models import MODELS, model_class
+
+# Models, and whether a line is among what they can say.
+ANSWERS = {
+    "ARMA": (ARMA((1, 1)), False),
+    "ARMA, line": (ARMA((1, 0), trend="ct"), True),
+    "ARIMA": (ARMA((0, 1, 1)), False),
+    "ARIMA, drift": (ARMA((0, 1, 1), trend="t"), True),
+    "ARIMA, twice": (ARMA((0, 2, 1)), True),
+    "ARIMA, seasonal": (ARMA((0, 1, 1), seasonal_order=(0, 1, 1, 4)), True),
+    "AutoARIMA": (AutoARIMA(), True),
+    "ETS": (ETS(), True),
+    "ETS, level": (ETS("add", "none", "none"), False),
+    "ETS, trend": (ETS("add", "add", "none", damped=False), True),
+    "ETS, usual": (ETS(bounds="usual"), True),
+    "ETS, admissible": (ETS("add", "add", "none", damped=False, bounds="admissible"), True),
+    "ETS, decomposed": (ETS(trend="add", damped=False, initialization="heuristic"), True),
+    "Theta": (Theta(), True),
+    "Theta, estimated": (Theta(initialization="estimated"), True),
+    "Theta, one line": (Theta(2, dynamic=False), False),
+    "CES": (CES(), False),
+    "Croston": (Croston(), False),
+    "TSB": (TSB(), False),
+    "Naive": (Naive(), False),
+    "SeasonalNaive": (SeasonalNaive(season_length=2), False),
+    "Naive2": (Naive2(season_length=2), False),
+    "Drift": (Drift(), True),
+    "Mean": (Mean(), False),
+    "SARIMAX": (SARIMAX(trend="c"), False),
+    "StatsmodelsETS": (StatsmodelsETS(trend="add"), True),
+    "StatsmodelsTheta": (StatsmodelsTheta(season_length=1), False),
+    "StatsmodelsAutoARIMA": (StatsmodelsAutoARIMA(1, max_p=1, max_q=0, d=1), True),
+    "UnobservedComponents": (UnobservedComponents(), False),
+    "Combination": (Combination.classical(), True),
+}
+# Without a variance, or several targets that vary, these say nothing.
+REFUSE = {"GARCH": GARCH(), "ArchModel": ArchModel()}
+JOINT = {"VARMA", "CCC", "DCC", "VECMGARCH", "VAR", "VARMAX", "VECM"}
+FEW = r"at least \d+"
+CONSTANTS, ROWS = (5.0, 0.0, 0.1), (6, 40)
+LINES = {
+    "up": np.arange(1.0, 101),
+    "down": np.arange(100.0, 0, -1),
+    "tenths": 3 + np.arange(40) / 10,
+}
+
+
+def months(values):
+    return pd.Series(values, pd.date_range("2000-01", periods=len(values), freq="MS"), name="y")
+
+
+def forecast(model, values, h=3):
+    """Forecasts (h, 3) with an interval, and the kinds of warnings; None if it asks for rows."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            table = model.fit(months(values)).predict(h=h, level=[80])
+        except ValueError as refusal:
+            if re.search(FEW, str(refusal)):
+                return None, set()
+            raise
+    kinds = {warning.category for warning in caught}
+    assert not any(issubclass(kind, RuntimeWarning) for kind in kinds)
+    return table.to_numpy(float), kinds
+
+
+def test_every_model_of_one_target_is_named():
+    classes = [
+        model_class(name) for name in MODELS if not name.endswith(("Regressor", "Classifier"))
+    ]
+    classical = {cls.__name__ for cls in classes if issubclass(cls, Classical)}
+    named = {type(model).__name__ for model, _ in ANSWERS.values()} | set(REFUSE) | JOINT
+    assert classical <= named
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_constant_goes_on(name):
+    model, _ = ANSWERS[name]
+    for value in CONSTANTS:
+        for rows in ROWS:
+            found, kinds = forecast(model, np.full(rows, value))
+            if found is None:
+                assert rows == 6
+                continue
+            np.testing.assert_allclose(found, value, rtol=1e-12, err_msg=f"{rows} x {value}")
+            assert IntervalWarning in kinds
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_line_goes_on(name):
+    model, has_lines = ANSWERS[name]
+    for kind, values in LINES.items():
+        found, kinds = forecast(model, values)
+        assert np.isfinite(found).all()
+        if not has_lines:
+            continue
+        slope = values[1] - values[0]
+        ahead = np.repeat(values[-1] + slope * np.arange(1, 4)[:, None], 3, 1)
+        numerical = name.startswith(("Statsmodels", "ARIMA, seasonal"))
+        tolerance = 1e-2 * abs(slope) if numerical else 1e-9 * np.abs(values).max()
+        np.testing.assert_allclose(found, ahead, rtol=0, atol=tolerance, err_msg=kind)
+        if not numerical and name != "Combination":
+            assert IntervalWarning in kinds
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_six_rows_of_a_line(name):
+    found, _ = forecast(ANSWERS[name][0], np.arange(1.0, 7))
+    assert found is None or np.isfinite(found[:, 0]).all()
+
+
+@pytest.mark.parametrize("name", ANSWERS | REFUSE)
+def test_a_dead_store_stops_no_panel(name):
+    """A shop is forecast as it is without two others, of which one never sells anything."""
+    model = REFUSE[name] if name in REFUSE else ANSWERS[name][0]
+    sales = 20 + np.random.default_rng(0).normal(size=40).cumsum()
+    shops = {"open": sales, "dead": np.zeros(40), "steady": np.full(40, 7.0)}
+    parts = [months(values).rename_axis("ds").reset_index() for values in shops.values()]
+    frame = pd.concat(parts, keys=shops, names=["unique_id"]).reset_index(level=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        table = model.fit(frame).predict(h=2).set_index("unique_id").iloc[:, 1]
+        alone = model.fit(frame[frame["unique_id"] == "open"]).predict(h=2).iloc[:, 2]
+    np.testing.assert_allclose(table["open"], alone, rtol=1e-6)
+    if name in REFUSE:
+        assert table[["dead", "steady"]].isna().all()
+        assert any("'dead'" in str(w.message) and "constant" in str(w.message) for w in caught)
+    else:
+        np.testing.assert_allclose(table["dead"], 0, atol=1e-12)
+        np.testing.assert_allclose(table["steady"], 7, rtol=1e-12)

@@ -1,0 +1,155 @@
+"""Forecasts have the units of the data: those of y + c are c higher, those of a y are a times."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tsrnn.baselines import (
+    SARIMAX,
+    VAR,
+    VARMAX,
+    VECM,
+    ArchModel,
+    Drift,
+    Mean,
+    Naive,
+    Naive2,
+    SeasonalNaive,
+    StatsmodelsAutoARIMA,
+    StatsmodelsETS,
+    StatsmodelsTheta,
+    UnobservedComponents,
+)
+from tsrnn.contract import Classical
+from tsrnn.evaluation import Combination
+from tsrnn.linear import (
+    ARMA,
+    CCC,
+    CES,
+    DCC,
+    ETS,
+    GARCH,
+    TSB,
+    VARMA,
+    VECMGARCH,
+    AutoARIMA,
+    Croston,
+    Theta,
+)
+from tsrnn.models import MODELS, model_class
+
+OFFSETS = (0.0, 20.0, 1e4, 1e6, 1e8)
+SCALES = (1e-6, 1e-3, 1e3, 1e6)
+M, ROWS = 4, 48
+PAIR = {"target": ["y", "z"]}
+FREE = {"random_state": 0}
+
+# Models of any level and any unit.
+LEVEL = {
+    "ARMA": ARMA((1, 1)),
+    "ARIMA": ARMA((1, 1, 1)),
+    "ARIMA, drift": ARMA((0, 1, 1), trend="t"),
+    "ARIMA, seasonal": ARMA((1, 0, 0), seasonal_order=(0, 1, 1, M)),
+    "AutoARIMA": AutoARIMA(season_length=M),
+    "GARCH": GARCH(),
+    "VARMA": VARMA((1, 0), **PAIR),
+    "CCC": CCC(order=(1, 0), **PAIR),
+    "DCC": DCC(garch_order=(1, 0), **PAIR),
+    "ETS": ETS("add", "none", "none"),
+    "ETS, trend": ETS("add", "add", "none", damped=False),
+    "ETS, damped": ETS("add", "add", "none", damped=True, bounds="usual"),
+    "ETS, season": ETS("add", "add", "add", damped=False, season_length=M),
+    "ETS, admissible": ETS("add", "add", "none", damped=False, bounds="admissible"),
+    "ETS, decomposed": ETS("add", "add", "none", damped=False, initialization="heuristic"),
+    "Theta": Theta(seasonal="add", season_length=M),
+    "Theta, estimated": Theta(seasonal="none", initialization="estimated"),
+    "Theta, one line": Theta(2, dynamic=False, seasonal="add", season_length=M),
+    "Naive": Naive(),
+    "SeasonalNaive": SeasonalNaive(season_length=M),
+    "Drift": Drift(),
+    "Mean": Mean(),
+    "SARIMAX": SARIMAX(trend="c"),
+    "StatsmodelsAutoARIMA": StatsmodelsAutoARIMA(season_length=1, max_p=1, max_q=0, d=1),
+    "Combination": Combination([Drift(), ARMA((1, 0))]),
+}
+# Models of any unit for which zero means something, and why.
+UNIT = {
+    "ETS, relative errors": (ETS("mul", "add", "none", damped=False), "errors are relative"),
+    "ETS, product": (ETS("mul", "none", "mul", season_length=M, **FREE), "a season multiplies"),
+    "CES": (CES(season_length=M), "forecasts return to zero"),
+    "Croston": (Croston("sba"), "zeros are rows without demand"),
+    "TSB": (TSB(), "zeros are rows without demand"),
+    "Naive2": (Naive2(season_length=M), "a season multiplies"),
+    "Theta, product": (Theta(seasonal="mul", season_length=M), "a season multiplies"),
+    "ARMA, no constant": (ARMA((1, 0), trend="n"), "the mean is zero"),
+    "StatsmodelsTheta": (StatsmodelsTheta(season_length=M), "a season multiplies"),
+    "StatsmodelsETS": (StatsmodelsETS(trend="add"), "its optimiser ends where levels lead it"),
+    "VAR": (VAR(lags=1, **PAIR), "least squares of raw rows beside a constant lose digits"),
+}
+# Models that promise neither, and why.
+NEITHER = {
+    ArchModel: "an optimiser from one start ends elsewhere",
+    UnobservedComponents: "an optimiser from one start ends elsewhere",
+    VARMAX: "an optimiser from one start ends elsewhere",
+    VECM: "statsmodels estimates from products of the raw data",
+    VECMGARCH: "starts are drawn, and a search of many parameters ends where they lead",
+}
+# Networks and combinations with them; each an estimator that fits in a moment.
+NETWORKS: dict = {}
+
+
+def test_every_classical_model_is_named():
+    classes = [
+        model_class(name) for name in MODELS if not name.endswith(("Regressor", "Classifier"))
+    ]
+    classical = {cls for cls in classes if issubclass(cls, Classical)}
+    named = {type(model) for model in LEVEL.values()}
+    named |= {type(model) for model, _ in UNIT.values()} | set(NEITHER)
+    assert classical <= named
+
+
+def series():
+    """Two targets whose numbers are multiples of 1/64: levels are added without rounding."""
+    rng, t = np.random.default_rng(3), np.arange(ROWS)
+    noise = rng.normal(size=(2, ROWS))
+    y = 60 + 0.4 * t + 4 * np.cos(np.pi * t / 2) + noise[0].cumsum() + noise[1]
+    z = 30 + 0.8 * noise[0].cumsum() + rng.normal(size=ROWS)
+    return np.round(64 * np.stack([y, z])) / 64
+
+
+def check(model, transforms):
+    """Check forecasts and intervals of series a y + c, all in one frame, for pairs (a, c)."""
+    names = ["y", "z"] if "target" in model.get_params() and model.target else ["y"]
+    values = dict(zip(names, series(), strict=False))
+    parts = [
+        pd.DataFrame(
+            {"unique_id": f"{i:02}", "ds": pd.date_range("2010", periods=ROWS, freq="QS")}
+            | {name: a * column + c for name, column in values.items()}
+        )
+        for i, (a, c) in enumerate(transforms)
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        table = model.fit(pd.concat(parts)).predict(h=5, level=[80])
+    forecasts = [rows.iloc[:, 2:].to_numpy(float) for _, rows in table.groupby("unique_id")]
+    spread = values["y"].std()
+    for (a, c), found in zip(transforms, forecasts, strict=True):
+        assert np.isfinite(found).all()
+        message = f"{a:g} y + {c:g}"
+        # A row of 1e8 has eight digits behind the point.
+        np.testing.assert_allclose(
+            (found - c) / a, forecasts[0], rtol=0, atol=2e-5 * spread, err_msg=message
+        )
+
+
+@pytest.mark.parametrize("name", LEVEL | NETWORKS)
+def test_level_and_unit(name):
+    pairs = [(1.0, c) for c in OFFSETS] + [(a, 0.0) for a in SCALES]
+    check((LEVEL | NETWORKS)[name], pairs)
+
+
+@pytest.mark.parametrize("name", UNIT)
+def test_unit(name):
+    check(UNIT[name][0], [(a, 0.0) for a in (1.0, *SCALES)])
