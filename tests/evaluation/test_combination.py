@@ -32,6 +32,14 @@ def long_frame():
     )  # fmt: skip
 
 
+def with_short_series(rows):
+    """Return the frame with so many rows of "b", of six with a mean and a last value of 3."""
+    long = long_frame()
+    long = long[(long["unique_id"] != "b") | (long.groupby("unique_id").cumcount() < rows)].copy()
+    long.loc[long["unique_id"] == "b", "y"] = [2.0, 4, 2, 4, 3, 3][:rows]
+    return long
+
+
 def members():
     return {"AR": ARMA(order=(2, 0)), "ARI": ARMA(order=(1, 1, 0)), "MA": ARMA(order=(0, 1))}
 
@@ -154,8 +162,7 @@ class TestCriterion:
 
     @pytest.mark.filterwarnings("ignore:1 of 3 units could not be fitted")
     def test_a_series_without_a_member_has_no_forecast(self):
-        long = long_frame()
-        long.loc[long["unique_id"] == "b", "y"] = 3.0
+        long = with_short_series(3)
         both = {"AR": ARMA((1, 0)), "MA": ARMA((0, 1))}
         model = Combination(both, weights="aicc", horizon=2).fit(long)
         assert model.weights_.loc["b"].tolist() == [0, 0]
@@ -181,8 +188,7 @@ class TestMedian:
         assert "medians" in model.interval_guarantee_
 
     def test_the_others_stand_in_for_a_member_without_a_forecast(self):
-        long = long_frame()
-        long.loc[long["unique_id"] == "b", "y"] = 3.0
+        long = with_short_series(6)
         three = {"StatsmodelsETS": StatsmodelsETS(), "naive": Naive(), "mean": Mean()}
         with pytest.warns(UserWarning, match="StatsmodelsETS could not fit 1 of 3"):
             model = Combination(three, combine="median", horizon=2).fit(long)
@@ -382,8 +388,7 @@ class TestForecasts:
         np.testing.assert_allclose(made, weights["arma"] * arma + weights["naive"] * naive)
 
     def test_a_series_that_a_member_cannot_forecast(self):
-        long = long_frame()
-        long.loc[long["unique_id"] == "b", "y"] = 3.0
+        long = with_short_series(6)
         both = {"StatsmodelsETS": StatsmodelsETS(), "naive": Naive(), "mean": Mean()}
         with pytest.warns(UserWarning, match="StatsmodelsETS could not fit 1 of 3"):
             model = Combination(both, weights=[0.5, 0.25, 0.25], horizon=2).fit(long)
