@@ -26,6 +26,13 @@ class DieboldMariano(NamedTuple):
         positive.
     bandwidth : int
         Lags of the kernel, or number of cosines.
+
+    Examples
+    --------
+    >>> from tsrnn.contract import diebold_mariano
+    >>> test = diebold_mariano([1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.2], overlap=1)
+    >>> test.variance, test.bandwidth, test.p_value > 0.05
+    ('bartlett', 2, True)
     """
 
     statistic: float
@@ -84,9 +91,10 @@ def diebold_mariano(
     Examples
     --------
     >>> from tsrnn.contract import diebold_mariano
-    >>> test = diebold_mariano([0.3, -0.1, 0.4, 0.2, 0.6, 0.1, 0.5, 0.2], overlap=1)
-    >>> test.variance, test.bandwidth, round(test.statistic, 3)
-    ('rectangular', 1, 5.315)
+    >>> losses = [0.3, 0.2, -0.1, -0.2, 0.1, 0.6, 0.5, 0.2, 0.4, 0.1]
+    >>> test = diebold_mariano(losses, overlap=1)
+    >>> test.variance, test.bandwidth, round(test.statistic, 3), round(test.p_value, 3)
+    ('rectangular', 1, 1.776, 0.109)
     """
     d = np.asarray(difference, dtype=float)
     n, h = len(d), overlap + 1

@@ -34,8 +34,9 @@ UNBOUNDED = ("relu", "identity")
 
 TESTS = (
     "p(...): Diebold and Mariano's test that a part changes nothing, against the parts before it. "
-    "The validation part chose the form of the linear path and the epoch, so that small p-values "
-    "are somewhat too small."
+    "The variance is that of Harvey, Leybourne and Newbold, and Newey and West's where that is not "
+    "positive. The validation part chose the form of the linear path and the epoch, so that small "
+    "p-values are somewhat too small."
 )
 
 
