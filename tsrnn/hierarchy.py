@@ -357,10 +357,8 @@ def _one_step_errors(
             "rows, or take method='bottom_up', 'ols' or 'wls_struct' without level"
         )
     # What a sum of floats leaves of a forecast without error is no error.
-    rounding = 1e-10 * np.abs(tree.values).max(axis=1, keepdims=True)
-    return np.where(
-        np.nanmax(np.abs(errors), axis=1, keepdims=True) <= rounding, 0 * errors, errors
-    )
+    exact = np.nanmax(np.abs(errors), axis=1) <= 1e-10 * np.abs(tree.values).max(axis=1)
+    return np.where(exact[:, None], 0 * errors, errors)
 
 
 def _projection(
@@ -419,9 +417,8 @@ def _shrunk_covariance(errors: np.ndarray) -> np.ndarray:
     """
     count = errors.shape[1]
     deviation = errors.std(axis=1, ddof=1)
-    z = (errors - errors.mean(axis=1, keepdims=True)) / np.where(deviation > 0, deviation, 1)[
-        :, None
-    ]
+    scale = np.where(deviation > 0, deviation, 1.0)[:, None]
+    z = (errors - errors.mean(axis=1, keepdims=True)) / scale
     mean = z @ z.T / count
     variance = count / (count - 1) ** 3 * (z**2 @ (z**2).T - count * mean**2)
     correlation = mean * count / (count - 1)
