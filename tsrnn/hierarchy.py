@@ -128,27 +128,29 @@ def reconcile(
     column = model.column_name
     base = _in_order(model.predict(h=h, level=levels or None), tree.names, id_col)
     point = _complete(base[column], tree.names, type(model).__name__)
-    errors = None
+    errors = np.full_like(tree.values, np.nan)
     if levels or method in WEIGHTED or getattr(method, "insample", False):
         errors = _one_step_errors(forecaster, model, data, tree, [id_col, time_col])
-    linear = None  # S P of a method that has one
+    known = errors[:, np.isfinite(errors).all(axis=0)]
+    linear: np.ndarray | None = None  # S P of a method that has one
     if not isinstance(method, str):
         reconciled, linear = _reconcile_by(method, tree, point, errors, needs_linear=bool(levels))
     elif method == "top_down":
         reconciled = _share_down(tree, point)
     else:
-        linear = _projection(method, tree, point, errors)
+        linear = _projection(method, tree, point, known)
         reconciled = linear @ point
     written = base[[id_col, time_col]].reset_index(drop=True)
     written[column] = reconciled.ravel()
     for share in levels:
         ends = [f"{column}-{end}-{level_name(share)}" for end in ("lo", "hi")]
         lower, upper = (base[end].to_numpy(float).reshape(point.shape) for end in ends)
-        if intervals == "normality":
-            width = _reconciled_width(linear, (upper - lower) / 2, errors)
-            bounds = reconciled - width, reconciled + width
+        if intervals == "bootstrap":
+            bounds = _error_quantiles(tree, linear, point, upper - lower, known, share)
         else:
-            bounds = _error_quantiles(tree, linear, point, upper - lower, errors, share)
+            assert linear is not None  # of "top_down" alone, which is refused above
+            width = _reconciled_width(linear, (upper - lower) / 2, known)
+            bounds = reconciled - width, reconciled + width
         for end, values in zip(ends, bounds, strict=True):
             written[end] = values.ravel()
     written.attrs = dict(base.attrs)
@@ -228,9 +230,9 @@ def _read_hierarchy(
     levels: dict[str, np.ndarray] = {}
     for columns in lists:
         group = keys.groupby(columns, observed=True).ngroup().to_numpy()
-        first = keys.iloc[np.unique(group, return_index=True)[1]]
+        named = keys.iloc[np.unique(group, return_index=True)[1]]
         levels["/".join(map(str, columns))] = len(names) + group
-        names += ["/".join(values) for values in first[columns].to_numpy()]
+        names += ["/".join(values) for values in named[columns].to_numpy()]
     doubled = pd.Index(names).duplicated()
     if doubled.any():
         raise ValueError(
@@ -316,7 +318,9 @@ def _check_tree(tree: _Hierarchy) -> None:
 
 def _in_order(frame: pd.DataFrame, names: list[str], id_col: str) -> pd.DataFrame:
     """Rows of a frame by series, in the order of these names."""
-    return frame.iloc[np.argsort(pd.Index(names).get_indexer(frame[id_col]), kind="stable")]
+    return frame.iloc[
+        np.argsort(pd.Index(names).get_indexer(pd.Index(frame[id_col])), kind="stable")
+    ]
 
 
 def _complete(column: pd.Series, names: list[str], model: str) -> np.ndarray:
@@ -349,7 +353,7 @@ def _one_step_errors(
         fitted = rolled.set_index(keys)[model.column_name]
     forecasts = fitted.reindex(pd.MultiIndex.from_frame(data[keys])).to_numpy(float)
     errors = tree.values - forecasts.reshape(tree.values.shape)
-    count = int((~np.isnan(errors).any(axis=0)).sum())
+    count = int(np.isfinite(errors).all(axis=0).sum())
     if count < FEWEST_ERRORS:
         raise ValueError(
             f"at least {FEWEST_ERRORS} times must have one-step errors of all series; "
@@ -361,10 +365,8 @@ def _one_step_errors(
     return np.where(exact[:, None], 0 * errors, errors)
 
 
-def _projection(
-    method: str, tree: _Hierarchy, point: np.ndarray, errors: np.ndarray | None
-) -> np.ndarray:
-    r"""Matrix S P of a method that is linear: shape (n, n).
+def _projection(method: str, tree: _Hierarchy, point: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    r"""Matrix S P (n, n) of a method that is linear, of errors (n, T') at the same times.
 
     With the constraints C, of which C y = 0 where series add up, the minimum trace is
 
@@ -381,12 +383,10 @@ def _projection(
         W = np.eye(n)
     elif method == "wls_struct":
         W = np.diag(S.sum(axis=1))
+    elif method == "wls_var":
+        W = np.diag((errors**2).mean(axis=1))
     else:
-        known = errors[:, ~np.isnan(errors).any(axis=0)]
-        if method == "wls_var":
-            W = np.diag((known**2).mean(axis=1))
-        else:
-            W = np.cov(known) if method == "mint_cov" else _shrunk_covariance(known)
+        W = np.cov(errors) if method == "mint_cov" else _shrunk_covariance(errors)
     C = np.hstack([np.eye(n_sums), -S[:n_sums]])
     # Constraints in units of the errors in them, so that series of any size weigh alike.
     size = np.sqrt(np.abs(C) @ np.diag(W))
@@ -404,7 +404,7 @@ def _projection(
         raise ValueError(
             f"method={method!r} cannot make the forecasts of {tree.names[worst]!r} add up: it "
             f"needs errors at more times than there are sums, {n_sums}, and there are "
-            f"{known.shape[1]}. Give more rows, or take method='mint_shrink'"
+            f"{errors.shape[1]}. Give more rows, or take method='mint_shrink'"
         )
     return S @ whole[n_sums:]
 
@@ -447,7 +447,7 @@ def _share_down(tree: _Hierarchy, values: np.ndarray) -> np.ndarray:
 
 
 def _reconcile_by(
-    method: Any, tree: _Hierarchy, point: np.ndarray, errors: np.ndarray | None, needs_linear: bool
+    method: Any, tree: _Hierarchy, point: np.ndarray, errors: np.ndarray, *, needs_linear: bool
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Forecasts (n, h) by a reconciler of hierarchicalforecast, and its S P if it has one.
 
@@ -468,7 +468,7 @@ def _reconcile_by(
         keys = {"unique_id": np.repeat(ids, count), "ds": np.tile(np.arange(count), n)}
         return pd.DataFrame(keys | {name: values.ravel() for name, values in columns.items()})
 
-    known = None if errors is None else long(y=tree.values, forecast=tree.values - errors)
+    known = long(y=tree.values, forecast=tree.values - errors)
     sums = pd.DataFrame(tree.summing, columns=ids[n - n_bottom :])
     sums.insert(0, "unique_id", ids)
     reconciler, name = copy.deepcopy(method), type(method).__name__
@@ -477,7 +477,8 @@ def _reconcile_by(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = HierarchicalReconciliation([reconciler]).reconcile(
-                Y_hat_df=long(forecast=point), S_df=sums, Y_df=known, is_balanced=True,
+                Y_hat_df=long(forecast=point), S_df=sums, is_balanced=True,
+                Y_df=None if np.isnan(errors).all() else known,
                 tags={label: ids[np.unique(rows)] for label, rows in tree.levels.items()},
             )  # fmt: skip
     except Exception as error:
@@ -504,8 +505,7 @@ def _reconcile_by(
 
 def _reconciled_width(linear: np.ndarray, width: np.ndarray, errors: np.ndarray) -> np.ndarray:
     """Roots of the diagonal of S P W P' S', of widths (n, h) and the correlations of errors."""
-    known = errors[:, ~np.isnan(errors).any(axis=0)]
-    covariance = np.cov(known)
+    covariance = np.cov(errors)
     deviation = np.sqrt(np.diag(covariance))
     scale = np.where(deviation > 0, deviation, 1.0)
     correlation = covariance / np.outer(scale, scale)
@@ -526,8 +526,7 @@ def _error_quantiles(
 
     Errors are as much wider at later steps as the intervals of the forecaster, `width`, are.
     """
-    known = errors[:, ~np.isnan(errors).any(axis=0)]
-    count, tail = known.shape[1], (1 - level / 100) / 2
+    count, tail = errors.shape[1], (1 - level / 100) / 2
     # A quantile below that of the smallest of the errors is not known; less 1e-9 for rounding.
     needed = int(np.ceil(1 / tail - 1e-9)) - 1
     if count < needed:
@@ -540,7 +539,7 @@ def _error_quantiles(
     growth = np.where(first > 0, width / np.where(first > 0, first, 1.0), 1.0)
     ends = np.empty((2, *point.shape))
     for step in range(point.shape[1]):
-        ahead = point[:, [step]] + growth[:, [step]] * known
+        ahead = point[:, [step]] + growth[:, [step]] * errors
         ahead = _share_down(tree, ahead) if linear is None else linear @ ahead
         # Weibull's definition: a new error exceeds the quantile as often as it should.
         ends[:, :, step] = np.quantile(ahead, [tail, 1 - tail], axis=1, method="weibull")
