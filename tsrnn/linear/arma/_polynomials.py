@@ -19,9 +19,9 @@ def partial_autocorrelations(phi: np.ndarray) -> np.ndarray:
     rest = phi
     for k in range(len(phi) - 1, -1, -1):
         last = result[k] = rest[k]
-        inside = np.abs(last) < 1
-        scale = np.where(inside, 1 - last**2, np.nan)  # no division by zero on the unit circle
-        rest = (rest[:k] + last * rest[:k][::-1]) / scale
+        # NaN from the first outside on: no division by zero on the circle, no square that overflows
+        inside = np.where(np.abs(last) < 1, last, np.nan)
+        rest = (rest[:k] + inside * rest[:k][::-1]) / (1 - inside**2)
     return result
 
 
