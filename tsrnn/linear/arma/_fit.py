@@ -13,7 +13,7 @@ from tsrnn.kernels import Lanes
 from tsrnn.linear._estimates import EXACT, PERFECT, Estimates
 from tsrnn.linear._optimise import LAST_STEP, Optimum, agreement_of, maximise
 from tsrnn.linear.arma._inference import closest_roots, judge
-from tsrnn.linear.arma._likelihood import Likelihood
+from tsrnn.linear.arma._likelihood import LARGEST, Likelihood
 from tsrnn.linear.arma._polynomials import from_inverse_roots, inverse_roots, is_stable, reflected
 from tsrnn.linear.arma._prepare import Prepared, has_gaps, prepare, trend_and_regressors
 from tsrnn.linear.arma._profile import grid_maxima, has_profile
@@ -34,6 +34,7 @@ _EDGE_OF_PAIRS = 0.7  # pairs of roots have maxima side by side further inside
 _LONG, _BRIEF = 100, 30  # iterations from the best start, and from each of many
 _FEW = 9  # where roots nearly cancel a search is long, and a grid of starts the better one
 _SIMPLE = 3  # lags on both sides; more have second maxima wherever roots are
+_MOST_OF_SHORT, _SHORT_SERIES = 5, 128  # lags that cells are faster for, and rows of short series
 _STEPS = (-6, -4, -2, 2, 4, 6)  # half-steps of the periodogram to both sides
 _REAL = 1e-6  # imaginary part of a root that counts as real
 
@@ -83,7 +84,7 @@ def samples(
                 continue
             numbers, group = units[chosen[kept[alike]]], prepared.select(alike)
             likelihood: Likelihood | SeasonalLikelihood
-            if spec.m:
+            if spec.m or (spec.exact and is_large(spec.p, spec.q, y.shape[1])):
                 likelihood = SeasonalLikelihood(spec, group)
             else:
                 likelihood = Likelihood(
@@ -91,6 +92,15 @@ def samples(
                 )
             yield Sample(numbers, group, likelihood, exact), reasons
             reasons = {}
+
+
+def is_large(p: int, q: int, n_rows: int) -> bool:
+    """True if the search is one by arrays, whose gradient costs no more for many parameters.
+
+    Of cells the cost grows with the square of the parameters, of arrays with the rows.
+    """
+    most = _MOST_OF_SHORT if n_rows <= _SHORT_SERIES else 2 * LARGEST - 1
+    return max(p, q) > LARGEST or (min(p, q) > 0 and p + q > most)
 
 
 def ends_at(sample: Sample, params: np.ndarray) -> Search:
@@ -197,6 +207,8 @@ def search(prepared: Prepared, likelihood: Likelihood, n_starts: int | None = No
     `n_starts` are those of every series, besides the optima of nested models.
     """
     form, n_obs = prepared.form, prepared.n_obs
+    if is_large(form.p, form.q, prepared.inputs.shape[1]):
+        return _search_by_arrays(prepared, likelihood, n_starts)
     gamma = sample_autocovariances(prepared, likelihood.lanes)
     start = np.column_stack([prepared.mean, hannan_rissanen(gamma, form.p, form.q)])
     by_grid = n_starts is None and has_profile(form, likelihood.exact, prepared.gaps)
@@ -229,9 +241,23 @@ def seasonal_search(
     prepared: Prepared, likelihood: SeasonalLikelihood, n_starts: int | None = None
 ) -> Search:
     """Maximise the likelihood of a seasonal model."""
-    best, starts, agreement = seasonal_optimum(prepared, likelihood, n_starts)
+    best, starts, agreement, lower = seasonal_optimum(prepared, likelihood, n_starts)
     best = best._replace(params=mirrored(prepared.form, best.params))
-    return Search(best, np.full(len(best.value), np.nan), starts, agreement)
+    return Search(best, lower, starts, agreement)
+
+
+def _search_by_arrays(prepared: Prepared, likelihood: Likelihood, n_starts: int | None) -> Search:
+    """Maximise a conditional likelihood of many lags: by arrays, then with any autoregression.
+
+    That of arrays is restricted to stationary ones.
+    """
+    form = prepared.form
+    spec = Specification(form.p, 0, form.q, "n", exact=False)
+    ends = seasonal_search(prepared, SeasonalLikelihood(spec, prepared), n_starts)
+    # By scoring alone: second derivatives are differences, of four gradients a parameter.
+    end = _climb(likelihood, form, ends.best.params, _BRIEF, scoring=_BRIEF)
+    _keep_higher(ends.best, np.arange(len(end.value)), end)
+    return ends._replace(best=ends.best._replace(params=_mirrored(form, ends.best.params)[0]))
 
 
 def _search_nested(

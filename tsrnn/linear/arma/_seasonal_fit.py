@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
 from tsrnn.linear._optimise import AGREE, Evaluation, Optimum, maximise
 from tsrnn.linear.arma._fast_filter import innovations
 from tsrnn.linear.arma._likelihood import Moments
-from tsrnn.linear.arma._polynomials import from_partial, partial_autocorrelations, reflected
+from tsrnn.linear.arma._polynomials import (
+    from_partial,
+    inverse_roots,
+    partial_autocorrelations,
+    reflected,
+)
 from tsrnn.linear.arma._prepare import Prepared
 from tsrnn.linear.arma._quasi_newton import climb
 from tsrnn.linear.arma._seasonal import (
@@ -46,6 +53,13 @@ _STRENGTHS = (
     (-0.7, 0.5, 0.1, 0.1),
     (0.9, -0.2, 0.1, -0.6),
 )
+_OF_NESTED = 2  # strong starts of each nested model
+_BRIEF, _LONG = 40, 120  # iterations of one climb of many, and of the highest one
+_MOST_NESTED = 49  # nested models that are all fitted: those of orders (6, 6)
+_SIMPLE = 3  # lags in all; more have second maxima wherever roots are
+_EDGE = 0.8  # modulus of a root of the moving average beyond which another may be higher
+_CORNER, _MOST_CORNERS = 0.8, 4  # partial autocorrelation in a corner, and lags that take both signs
+_ROUNDING = 1e-9  # log-likelihoods that are one
 _TOGETHER = 2**19  # elements of the variances that are updated together
 
 
@@ -301,54 +315,236 @@ def inside(form: Form, params: np.ndarray) -> np.ndarray:
     return result
 
 
+class Ends(NamedTuple):
+    """Ends of the searches for N series.
+
+    Attributes
+    ----------
+    best : Optimum
+    starts, agreement : integer arrays of shape (N,)
+        Starting values of the model itself, and how many came close to the highest end.
+    lower : array of shape (N,)
+        Log-likelihood with one lag less on both sides; NaN where that was not searched.
+    """
+
+    best: Optimum
+    starts: np.ndarray
+    agreement: np.ndarray
+    lower: np.ndarray
+
+
 def seasonal_optimum(
     prepared: Prepared, likelihood: SeasonalLikelihood, n_starts: int | None = None
-) -> tuple[Optimum, np.ndarray, np.ndarray]:
-    """Highest likelihood of prepared series, starts (N,) tried, and those that agree (N,).
+) -> Ends:
+    """Highest likelihood of prepared series, from starts of all kinds where that leaves doubt.
 
-    From the conditional optima that several starts lead to; without `n_starts` from one alone
+    First from the conditional optima that several starts lead to; without `n_starts` from one alone
     where no polynomial has a partner that it could nearly cancel, else from the most likely ones.
+    Then, where there may be higher maxima, from the optima of all nested models and from every
+    corner of the invertible region.
     """
     form, n = prepared.form, len(prepared.n_obs)
-    lanes = _of_differences(prepared) if likelihood.gaps else likelihood.lanes
+    every = np.arange(n)
     plain = not ((form.p and form.q) or (form.P and form.Q))
     count = (1 if plain else _CLIMBED) if n_starts is None else n_starts
-    starts = _starts(form, n, 1 if n_starts is None and plain else max(count, _STARTS))
-    every = np.tile(np.arange(n), len(starts))
-    many = Lanes(lanes.form, lanes.u, lanes.X, lanes.n_obs, every, lanes.free[every])
-    stack = np.concatenate(starts)[:, form.n_mean - lanes.form.n_mean :]
-    if likelihood.spec.exact:
-        ends = inside(lanes.form, fit_lanes(many, stack, exact=False, tol=1e-2, max_iter=12).params)
-    else:
-        ends = fit_lanes(many, stack, exact=False).params
-    if likelihood.gaps:
-        ends = np.column_stack([np.tile(prepared.mean, (len(starts), 1)), ends])
-    if len(starts) > count:
-        begun = _climbed(likelihood, ends, every, max_iter=_FEW)
-        ends, reached = begun.params, begun.value.reshape(len(starts), n)
+    strong = _starts(form, n, 1 if n_starts is None and plain else max(count, _STARTS))
+    free = np.ones((len(strong) * n, form.n_params), dtype=bool)
+    ends = _conditional_ends(prepared, likelihood, np.tile(every, len(strong)), strong, free)
+    if len(strong) > count:
+        begun = _climbed(likelihood, ends, np.tile(every, len(strong)), free, max_iter=_FEW)
+        ends, reached = begun.params, begun.value.reshape(len(strong), n)
         order = np.argsort(-reached, axis=0)
         reached = np.take_along_axis(reached, order, 0)
         reached[1:][reached[:-1] - reached[1:] < _SAME] = -np.inf  # one end of several starts
         order = np.take_along_axis(order, np.argsort(-reached, axis=0, kind="stable"), 0)[:count]
-        ends = ends.reshape(len(starts), n, -1)[order, np.arange(n)].reshape(count * n, -1)
-    tried = _climbed(likelihood, ends, np.tile(np.arange(n), count))
-    values = tried.value.reshape(count, n)
+        ends = ends.reshape(len(strong), n, -1)[order, every].reshape(count * n, -1)
+    tried = _climbed(likelihood, ends, np.tile(every, count), free[: count * n], max_iter=_BRIEF)
+    values = list(tried.value.reshape(count, n))
+    best = _highest(tried, n)
+    lower = np.full(n, np.nan)
+    units = every if n_starts is not None else _doubtful(form, best, np.stack(values))
+    if len(units) and (form.q or form.Q):
+        nested = _nested_optima(prepared, likelihood, units)
+        lags = form.p, form.q, form.P, form.Q
+        starts = [nested[smaller].params for smaller in _one_less(lags)]
+        starts += [_highest_below(nested, lags).params, *_corners(form, best.params[units])]
+        many = np.tile(units, len(starts))
+        more = _climbed(
+            likelihood, np.concatenate(starts), many, free[:1].repeat(len(many), 0), max_iter=_BRIEF
+        )
+        for value in more.value.reshape(len(starts), len(units)):
+            values.append(np.full(n, -np.inf))
+            values[-1][units] = value
+        _keep_higher(best, units, _highest(more, len(units)))
+        if form.p and form.q:
+            lower[units] = nested[form.p - 1, form.q - 1, form.P, form.Q].value
+    loose = np.flatnonzero(~best.converged)
+    if len(loose):
+        end = _climbed(likelihood, best.params[loose], loose, free[: len(loose)], max_iter=_LONG)
+        for whole_part, part in zip(best, end, strict=True):
+            whole_part[loose] = part
+    ends_of = np.stack(values)
+    agreement = np.maximum((ends_of > best.value - AGREE).sum(0), 1)
+    return Ends(best, np.isfinite(ends_of).sum(0), agreement, lower)
+
+
+def _doubtful(form: Form, best: Optimum, values: np.ndarray) -> np.ndarray:
+    """Series that may have a higher maximum than the best of those of these values (count, N)."""
+    doubt = ~best.converged | (values.max(0) - values.min(0) > AGREE)
+    doubt |= np.full(len(doubt), sum((form.p, form.q, form.P, form.Q)) > _SIMPLE)
+    _, _, ma, _, seasonal_ma = form.parts(best.params.T)
+    for theta in (ma, seasonal_ma):
+        # Two lags or more have maxima in several corners, wherever the first one is.
+        doubt |= len(theta) > 1
+        doubt |= (np.abs(inverse_roots(-theta)) > _EDGE).any(0)
+    return np.flatnonzero(doubt)
+
+
+def _nested_optima(
+    prepared: Prepared, likelihood: SeasonalLikelihood, units: np.ndarray
+) -> dict[tuple[int, ...], Optimum]:
+    """Optima of all models with fewer lags, by their orders (p, q, P, Q), as larger parameters."""
+    form, n = prepared.form, len(units)
+    orders = _nested_orders((form.p, form.q, form.P, form.Q))
+    free = np.stack([_free(form, order) for order in orders])
+    # All models in one batch, from a few starts each.
+    strong = _starts(form, n, _OF_NESTED)
+    many, masks = np.tile(units, len(orders) * len(strong)), free.repeat(len(strong) * n, 0)
+    start = [np.where(mask, begin, 0.0) for mask in free for begin in strong]
+    begun = _conditional_ends(prepared, likelihood, many, start, masks)
+    ends = _climbed(likelihood, begun, many, masks, max_iter=_BRIEF)
+    size, optima = len(strong) * n, {}
+    for i, order in enumerate(orders):
+        part = Optimum(*(values[i * size : (i + 1) * size] for values in ends))
+        optima[order] = _highest(part, n)
+    # Where a model within one of them is higher, that is climbed from as well.
+    below = {order: _highest_below(optima, order) for order in orders[1:]}
+    rows = {order: np.flatnonzero(below[order].value > optima[order].value + _SAME)
+            for order in below}  # fmt: skip
+    rows = {order: higher for order, higher in rows.items() if len(higher)}
+    if rows:
+        start = np.concatenate([below[order].params[higher] for order, higher in rows.items()])
+        masks = np.concatenate([
+            _free(form, order)[None].repeat(len(higher), 0) for order, higher in rows.items()
+        ])  # fmt: skip
+        many = np.concatenate([units[higher] for higher in rows.values()])
+        ends, at = _climbed(likelihood, start, many, masks, max_iter=_BRIEF), 0
+        for order, higher in rows.items():
+            part = Optimum(*(values[at : at + len(higher)] for values in ends))
+            _keep_higher(optima[order], higher, part)
+            at += len(higher)
+    return optima
+
+
+def _nested_orders(lags: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Orders of the models nested in one of these lags, the smallest first.
+
+    Of very many those that lack one lag of some kinds, or all lags of some kinds.
+    """
+    each: list[tuple[int, ...]] = list(product(*(range(most + 1) for most in lags)))
+    if len(each) > _MOST_NESTED:
+        one_less = product(*({max(most - 1, 0), most} for most in lags))
+        each = list({*one_less, *product(*({0, most} for most in lags))})
+    return sorted(each, key=lambda order: (sum(order), order))[:-1]
+
+
+def _highest_below(optima: dict[tuple[int, ...], Optimum], order: tuple[int, ...]) -> Optimum:
+    """Highest optimum of the models nested in one of an order, for each series."""
+    inner = [end for lags, end in optima.items() if lags != order and np.less_equal(lags, order).all()]
+    together = Optimum(*(np.concatenate(part) for part in zip(*inner, strict=True)))
+    return _highest(together, len(inner[0].value))
+
+
+def _one_less(lags: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Orders with one lag less of one kind."""
+    return [(*lags[:i], lag - 1, *lags[i + 1 :]) for i, lag in enumerate(lags) if lag]
+
+
+def _free(form: Form, order: tuple[int, ...]) -> np.ndarray:
+    """Mask (k,) of the parameters that a nested model has."""
+    mask = np.ones(form.n_params, dtype=bool)
+    for part, count in zip(form.parts(mask)[1:], order, strict=True):
+        part[count:] = False
+    return mask
+
+
+def _corners(form: Form, params: np.ndarray) -> list[np.ndarray]:
+    """Parameters (n, k) with moving averages moved to every corner of the invertible region.
+
+    There all partial autocorrelations are large, of either sign: corners are where roots are real
+    or complex, positive or negative. Other parameters stay, but off the edge.
+    """
+    starts = []
+    for place in (2, 4):
+        theta = form.parts(params.T)[place]
+        if len(theta) > _MOST_CORNERS:  # of long moving averages the lags that matter most
+            signs = [np.append(first, np.full(len(theta) - _MOST_CORNERS, 0.1))
+                     for first in product((_CORNER, -_CORNER), repeat=_MOST_CORNERS)]  # fmt: skip
+        else:
+            signs = [np.array(each) for each in product((_CORNER, -_CORNER), repeat=len(theta))]
+        for partial in signs if len(theta) else []:
+            start = inside(form, params)
+            form.parts(start.T)[place][:] = -from_partial(np.tile(partial[:, None], len(params)))
+            starts.append(start)
+    return starts
+
+
+def _highest(ends: Optimum, n: int) -> Optimum:
+    """Highest of several ends of each of n series, that of the first start before its equals."""
+    values = ends.value.reshape(-1, n)
     best = values.argmax(0) * n + np.arange(n)
-    agreement = (values > values.max(0) - AGREE).sum(0)
-    return Optimum(*(part[best] for part in tried)), np.full(n, count), agreement
+    return Optimum(*(part[best] for part in ends))
+
+
+def _keep_higher(best: Optimum, units: np.ndarray, other: Optimum) -> None:
+    """Put what is higher by more than rounding in place."""
+    better = other.value > best.value[units] + _ROUNDING
+    for whole_part, part in zip(best, other, strict=True):
+        whole_part[units[better]] = part[better]
+
+
+def _conditional_ends(
+    prepared: Prepared,
+    likelihood: SeasonalLikelihood,
+    units: np.ndarray,
+    starts: list[np.ndarray],
+    free: np.ndarray,
+) -> np.ndarray:
+    """Parameters (N, k) close to conditional optima, from starts of lanes of series `units`."""
+    form = prepared.form
+    lanes = _of_differences(prepared) if likelihood.gaps else likelihood.lanes
+    first = form.n_mean - lanes.form.n_mean
+    many = Lanes(lanes.form, lanes.u, lanes.X, lanes.n_obs, units, free[:, first:])
+    stack = np.concatenate(starts)[:, first:]
+    if likelihood.spec.exact:
+        ends = fit_lanes(many, stack, exact=False, tol=1e-2, max_iter=12).params
+        ends = inside(lanes.form, ends)
+    else:
+        ends = fit_lanes(many, stack, exact=False).params
+    if likelihood.gaps:
+        ends = np.column_stack([prepared.mean[units], ends])
+    return ends
 
 
 def _climbed(
-    likelihood: SeasonalLikelihood, start: np.ndarray, units: np.ndarray, max_iter: int = 200
+    likelihood: SeasonalLikelihood,
+    start: np.ndarray,
+    units: np.ndarray,
+    free: np.ndarray,
+    max_iter: int = 200,
 ) -> Optimum:
-    """Ends of climbs of the likelihoods of units (N,) from parameters (N, k)."""
-    return climb_inside(
-        lambda params, rows: likelihood.evaluate(params, units[rows]),
-        likelihood.form,
-        np.ones(start.shape, dtype=bool),
-        start,
-        max_iter=max_iter,
-    )
+    """Ends of climbs of the likelihoods of units (N,) from parameters (N, k), some of them free."""
+
+    def evaluate(params: np.ndarray, rows: np.ndarray) -> Evaluation:
+        value, gradient, information = likelihood.evaluate(params, units[rows])
+        mask = free[rows]
+        if mask.all():
+            return Evaluation(value, gradient, information)
+        both = mask[:, :, None] & mask[:, None]
+        information = np.where(both, information, np.eye(mask.shape[1]))
+        return Evaluation(value, np.where(mask, gradient, 0.0), information)
+
+    return climb_inside(evaluate, likelihood.form, free, start, max_iter=max_iter)
 
 
 def _of_differences(prepared: Prepared) -> Lanes:

@@ -82,11 +82,14 @@ class Specification:
 
     @property
     def fewest(self) -> int:
-        """Observations that a series must have, including those lost by differencing."""
-        if self.m:  # a lag of a season is of no use if no observation has it behind itself
-            longest = max(self.p + self.m * self.P, self.q + self.m * self.Q)
-            return self.lost + max(len(self.names), longest) + 1
-        return self.d + len(self.names) + max(self.p, self.q) + 1
+        """Observations that a series must have, including those lost by differencing.
+
+        Twice as many as parameters: of fewer the variance of a forecast, (n + k) / (n - k) times
+        that of the innovations, is more than tripled by estimating them.
+        """
+        # A lag of a season is of no use if no observation has it behind itself.
+        longest = max(self.p + self.m * self.P, self.q + self.m * self.Q)
+        return self.lost + max(2 * len(self.names), longest + 1)
 
 
 def arma_specification(
