@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,13 +19,19 @@ from tsrnn.linear.varma._inference import (
 )
 from tsrnn.linear.varma._likelihood import evaluate, evaluate_portion, linearised, portions
 from tsrnn.linear.varma._prepare import Sample, Scaling, collinear_targets, fit_scaling, unusable
-from tsrnn.linear.varma._specification import Coefficients
+from tsrnn.linear.varma._specification import Coefficients, Shape
 from tsrnn.linear.varma._system import root_bound, spectral_radius
 
 # Further starts: factors of the autoregressive and of the moving average coefficients.
 _FURTHER = ((0.5, 0.5), (0.2, 1.0), (0.5, -0.5), (1.0, 0.2))
 _SLOW = 8  # iterations of a search that meets nothing but one maximum
 _SAME = 1e-4  # log-likelihoods that count as one
+_INSIDE = 0.7  # modulus of a root of the moving average beyond which another maximum may be higher
+_LARGE, _MOST_NESTED = 40, 9  # parameters, and nested models, of which not all are searched
+# Coefficients of one lag of the autoregression, if it is to be another, and of the moving average:
+# roots close to the unit circle, and factors of both sides that nearly cancel.
+_FACTORS = ((0.0, 0.9), (0.8, 0.5), (0.7, 0.97))
+_DRAWN = 8  # starts at random
 # Squared distance in standard errors from which the last step of Newton's method is taken: it
 # squares the distance once more.
 _TOLERANCE = 1e-8
@@ -169,8 +177,10 @@ def search(sample: Sample, first: np.ndarray, searches: int, progress: str = "")
     """Maximise from starting values (U, k); `progress` labels the bar, if there is to be one.
 
     Likelihoods with a moving average have several maxima. A search that is slow, does not
-    converge, or ends at the edge of invertibility or where factors cancel is doubted: others
-    begin elsewhere, `searches` in all, and the highest end counts.
+    converge, or ends close to the edge of invertibility or where factors cancel is doubted: others
+    begin at weaker and stronger coefficients, `searches` in all, and of models that are not large
+    at the optima of nested models, in the corners of the invertible region and at random. The
+    highest end counts. One search alone is never doubted.
     """
     shape = sample.shape
     best = _maximise(sample, first, progress)
@@ -178,33 +188,113 @@ def search(sample: Sample, first: np.ndarray, searches: int, progress: str = "")
     doubtful, judged = np.empty(0, int), None
     radius = spectral_radius(shape.unpack(best.params).ma)
     if shape.q:  # it is moving averages that bring further maxima
-        doubts = ~best.converged | (best.iterations > _SLOW) | (radius > 1 - EDGE)
+        doubts = ~best.converged | (best.iterations > _SLOW) | (radius > _INSIDE)
         if shape.p:
             judged = identification(shape, shape.unpack(best.params), sample.n_obs)
             doubts |= ~judged.identified
         doubtful = np.flatnonzero(doubts)
-    factors = _FURTHER[: searches - 1]
-    if len(doubtful) and factors:
-        further = np.tile(first[doubtful], (len(factors), 1, 1))
-        for begun, (ar, ma) in zip(further, factors, strict=True):
-            begun[:, shape.at_ar] *= ar
-            begun[:, shape.at_ma] *= ma
-        repeated = sample.select(np.tile(doubtful, len(factors)))
+    if len(doubtful) and searches > 1:
+        part = sample.select(doubtful)
         label = f"{progress}, further starts" if progress else ""
-        others = _maximise(repeated, np.concatenate(further), label)
-        values = np.vstack([best.value[doubtful], others.value.reshape(len(factors), -1)])
+        known: dict[tuple[int, int], np.ndarray] = {}
+        if shape.k <= _LARGE:  # the small ones first: their optima are starts of larger ones
+            for p, q in _nested_orders(shape.p, shape.q):
+                inner = _with_shape(part, replace(shape, p=p, q=q))
+                begun = _further_starts(inner, starting_values(inner)[0], known, searches)
+                known[p, q] = _highest_end(inner, begun, label)[0].params
+        begun = _further_starts(part, first[doubtful], known, searches)
+        begun[0] = best.params[doubtful]  # where the first search has ended
+        others, values = _highest_end(part, begun, label)
         starts[doubtful] = len(values)
-        agreement[doubtful] = (values > values.max(0) - _SAME).sum(0)
-        winner = values.argmax(0), np.arange(len(doubtful))
-        for whole, part in zip(best, others, strict=True):
-            ends = part.reshape(len(factors), -1, *whole.shape[1:])
-            whole[doubtful] = np.concatenate([whole[doubtful][None], ends])[winner]
+        agreement[doubtful] = np.maximum((values > values.max(0) - _SAME).sum(0), 1)
+        loose = np.flatnonzero(~others.converged)
+        if len(loose):  # a climb along factors that nearly cancel is long
+            longer = _maximise(part.select(loose), others.params[loose], label)
+            for whole, ends in zip(others, longer, strict=True):
+                whole[loose] = ends
+        for whole, ends in zip(best, others, strict=True):
+            whole[doubtful] = ends
         radius, judged = spectral_radius(shape.unpack(best.params).ma), None
-    # An end beyond the unit circle is no estimate, though the search may cross it.
     converged = best.converged & (radius < 1 + EDGE)
     # The last step of those that have converged, by the quadratic that it is the maximum of.
     value = best.value + np.where(best.converged, best.decrement / 2, 0.0)
     return Search(best.params, value, best.iterations, converged, starts, agreement, judged)
+
+
+def _nested_orders(p: int, q: int) -> list[tuple[int, int]]:
+    """Orders of nested models, the small ones first; of many those with one lag less alone."""
+    orders = [(i, j) for i in range(p + 1) for j in range(q + 1) if i + j]
+    if len(orders) > _MOST_NESTED:
+        orders = [(p, 0), (0, q), (p - 1, q), (p, q - 1), (p, q)]
+    return sorted(set(orders), key=sum)[:-1]
+
+
+def _with_shape(sample: Sample, shape: Shape) -> Sample:
+    return Sample(shape, sample.y, sample.design, sample.presample, sample.rows)
+
+
+def _further_starts(
+    sample: Sample,
+    first: np.ndarray,
+    known: dict[tuple[int, int], np.ndarray],
+    searches: int,
+) -> list[np.ndarray]:
+    """Starts (U, k): the first, nested optima, corners, then other factors of coefficients."""
+    shape, begun = sample.shape, [first]
+    if not shape.q:  # an autoregression has one maximum
+        return begun
+    for (p, q), params in known.items():
+        if shape.p - p + shape.q - q == 1 and p <= shape.p and q <= shape.q:
+            begun.append(_embedded(shape, replace(shape, p=p, q=q), params))
+    if shape.k <= _LARGE:
+        # Roots of each target on either side, or of pairs of targets turned against each other.
+        turns = [np.diag(signs) for signs in product((1.0, -1.0), repeat=shape.n)]
+        pair = np.kron(np.eye(shape.n // 2), [[0.0, 1.0], [-1.0, 0.0]])
+        turns += [pair, -pair] if shape.n % 2 == 0 else []
+        for (ar, ma), turn in product(_FACTORS, turns):
+            if ar and not shape.p:
+                continue
+            begun.append(first.copy())
+            for at, size in ((shape.at_ar, ar), (shape.at_ma, -ma)):
+                if size:
+                    begun[-1][:, at] = 0.0
+                    begun[-1][:, at[:, 0]] = size * turn
+        rng = np.random.default_rng(0)  # the same in every fit
+        for _ in range(_DRAWN):
+            begun.append(first.copy())
+            for at, sign in ((shape.at_ar, 1), (shape.at_ma, -1)):
+                lags = _stable(rng.uniform(-1, 1, (1, at.shape[1], shape.n, shape.n)))
+                begun[-1][:, at] = sign * lags.swapaxes(1, 2)
+    for ar, ma in _FURTHER[: searches - 1]:
+        begun.append(first.copy())
+        begun[-1][:, shape.at_ar] *= ar
+        begun[-1][:, shape.at_ma] *= ma
+    return begun
+
+
+def _embedded(shape: Shape, smaller: Shape, params: np.ndarray) -> np.ndarray:
+    """Parameters of a nested model as those of a larger one, further lags zero."""
+    inner = smaller.unpack(params)
+    more = [np.zeros((len(params), lags, shape.n, shape.n))
+            for lags in (shape.p - smaller.p, shape.q - smaller.q)]  # fmt: skip
+    ar, ma = (np.concatenate(part, 1) for part in ((inner.ar, more[0]), (inner.ma, more[1])))
+    return shape.pack(Coefficients(inner.design, ar, ma, inner.chol))
+
+
+def _highest_end(
+    sample: Sample, begun: list[np.ndarray], label: str
+) -> tuple[Optimum, np.ndarray]:
+    """Highest end of the searches of units (U,) from several starts, and values (count, U).
+
+    A value is -inf where the moving average is not invertible: a search may cross the unit circle,
+    but an end beyond it is no estimate.
+    """
+    units = np.arange(len(begun[0]))
+    ends = _maximise(sample.select(np.tile(units, len(begun))), np.concatenate(begun), label)
+    radius = spectral_radius(sample.shape.unpack(ends.params).ma)
+    values = np.where(radius < 1 + EDGE, ends.value, -np.inf).reshape(len(begun), -1)
+    best = values.argmax(0) * len(units) + units
+    return Optimum(*(part[best] for part in ends)), values
 
 
 def _maximise(sample: Sample, first: np.ndarray, progress: str) -> Optimum:

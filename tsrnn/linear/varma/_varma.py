@@ -257,8 +257,10 @@ class VARMA(VARMAResults):
         no innovations, and y where the trend by itself puts it (zero without a trend).
         The exact one needs a stationary autoregression and takes missing values.
     n_starts : int, default 3
-        Most searches for the maximum, of which a model with a moving average may have several;
-        further ones begin where the first one is in doubt.
+        Searches from the regression's coefficients and from weaker and stronger ones. Where the
+        first is in doubt, as a model with a moving average may have several maxima, those of up to
+        40 parameters begin at the optima of nested models and in the corners of the invertible
+        region as well. 1 for the first search alone.
     cov_type : str, default "hessian"
         Kind of standard errors: "hessian", "opg", "information", "robust" or
         "bollerslev-wooldridge".
