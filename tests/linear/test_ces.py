@@ -382,7 +382,7 @@ class TestStates:
         model = model_of(seasonal).set_params(parameter_uncertainty=False).fit(quarterly())
         forecast = model.predict(1, level=[68.26894921370859])
         variance = (forecast.iloc[0, 2] - forecast.iloc[0, 0]) ** 2
-        left = 50 - model.estimates_.n_params[0]
+        left = 50 - model.estimates_.n_params[0] + 1
         np.testing.assert_allclose(variance, model.params_["sigma2"].iloc[0] * 50 / left)
 
     @pytest.mark.parametrize("m", [4, 12])

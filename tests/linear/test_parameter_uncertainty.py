@@ -9,7 +9,7 @@ from scipy import stats
 
 from tsrnn import load
 from tsrnn.contract import read_file, write_file
-from tsrnn.linear import ARMA, CES, ETS, AutoARIMA, Theta
+from tsrnn.linear import ARMA, CES, ETS, VARMA, AutoARIMA, Theta
 
 MODELS = {
     "ARMA": (ARMA, {"order": (1, 0)}),
@@ -45,12 +45,40 @@ def test_are_those_of_student_and_the_final_prediction_error(make, series):
     k = len(estimates.names) if estimates.n_params is None else estimates.n_params[0]
     constants = wide.fitted_.constants
     corrected = wide.fitted_.family.variance_correction(constants) * np.ones(1)
+    if isinstance(wide, ARMA | AutoARIMA):  # whose forecasts are corrected by the model
+        corrected = np.array([n / (n - k + 1)])
     factor = stats.t.ppf(0.95, n - k) / stats.norm.ppf(0.95)
     factor *= np.sqrt((n + k) / (n - k) / corrected[0])
     np.testing.assert_allclose(widths(wide), factor * widths(narrow))
     pd.testing.assert_frame_equal(wide.predict(4).to_frame(), narrow.predict(4).to_frame())
     assert "Widened" in wide.interval_guarantee_
     assert "taken as known" in narrow.interval_guarantee_
+
+
+def test_known_parameters_leave_the_unbiased_variance(make, series):
+    """Sum of squares over n less the parameters of the mean, in every class."""
+    model = make(parameter_uncertainty=False).fit(series)
+    estimates, k = model.estimates_, len(model.params_.columns)
+    n, k = estimates.n_obs[0], k if estimates.n_params is None else estimates.n_params[0]
+    first = (widths(model, h=1)[0] / stats.norm.ppf(0.95)) ** 2
+    sigma2 = model.params_["sigma2"].iloc[0]
+    assert first == pytest.approx(sigma2 * n / (n - k + 1), rel=1e-3)
+    given = make(parameter_uncertainty=False)
+    if not isinstance(given, AutoARIMA):
+        known = widths(given.filter(series, model.params_), h=1)[0] / stats.norm.ppf(0.95)
+        assert known**2 == pytest.approx(sigma2, rel=1e-3)
+
+
+def test_the_unbiased_variance_of_several_targets():
+    """Each equation of a vector model has its own coefficients."""
+    y = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=["a", "b"])
+    fitted = VARMA((1, 0)).fit(y)
+    known = VARMA((1, 0)).filter(y, fitted.params_)
+    ratio = [model.predict(1, level=90)[["a-hi-90", "b-hi-90"]] for model in (fitted, known)]
+    mean = known.predict(1)[["a", "b"]].to_numpy()
+    np.testing.assert_allclose(
+        ratio[0].to_numpy() - mean, np.sqrt(20 / (20 - 3)) * (ratio[1].to_numpy() - mean)
+    )
 
 
 def test_paths_have_these_quantiles(make, series):

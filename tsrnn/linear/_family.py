@@ -195,6 +195,13 @@ class Family(ABC):
         """Factor by which forecasts of units already widen the variance that was estimated."""
         return 1.0
 
+    def mean_parameters(self, estimates: Estimates) -> np.ndarray | None:
+        """Parameters (N,) of the mean of a target, for `variance_factor`.
+
+        None where the variance is a model of its own, or forecasts apply the factor themselves.
+        """
+        return None
+
     def names_of(self, constants: Arrays) -> tuple[str, ...]:
         """Names of the parameters that a unit has, of a family that chooses among models."""
         return self.names
@@ -232,3 +239,13 @@ def normal_forecasts(mean: np.ndarray, variance: np.ndarray, levels: list[float]
     # a covariance of too few rows may grow negative: there is no interval then
     root = np.sqrt(np.where(variance >= 0, variance, np.nan))
     return with_intervals(mean, {level: ndtri(0.5 + level / 200) * root for level in levels})
+
+
+def variance_factor(n_obs: np.ndarray, k: np.ndarray | int) -> np.ndarray:
+    r"""Unbiased variance of innovations over their mean square, :math:`n / (n - k)`.
+
+    Of n residuals of a mean with k estimated parameters, all that a model has but the variance.
+    Every classical model of a mean forecasts with this variance, as those of R's forecast do, also
+    where parameters are taken as known: the mean square is that of too small residuals.
+    """
+    return n_obs / np.maximum(n_obs - k, 1)

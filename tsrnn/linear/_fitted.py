@@ -34,7 +34,7 @@ from tsrnn.contract import (
 )
 from tsrnn.data import Panel, quote, steps_between, write_stamps
 from tsrnn.linear._estimates import BY_UNIT, Estimates, concatenated
-from tsrnn.linear._family import Ahead, Arrays, CannotFitError, Family, Units
+from tsrnn.linear._family import Ahead, Arrays, CannotFitError, Family, Units, variance_factor
 from tsrnn.linear._hypotheses import fingerprint
 from tsrnn.linear._inference import check_kind
 
@@ -307,13 +307,15 @@ class FittedLinear(ClassicalModel[LinearState]):
     ) -> dict[str, np.ndarray]:
         ahead = self._ahead(state, h, future)
         forecasts = self.family.forecast(state.arrays, self.units_of(state.ids), ahead, levels)
-        if not self.widens:
-            return forecasts
         degrees, error = self._uncertainty(state.ids)
+        if (error == 1).all() and not self.widens:
+            return forecasts
         point, ends = forecasts[""], {"": forecasts[""]}
         for level in levels:
             probability = 0.5 + level / 200
-            factor = np.sqrt(error) * stdtrit(degrees, probability) / ndtri(probability)
+            factor = np.sqrt(error)
+            if self.widens:
+                factor = factor * stdtrit(degrees, probability) / ndtri(probability)
             for side in ("lo", "hi"):
                 name = f"-{side}-{level_name(level)}"
                 ends[name] = point + factor[:, None] * (forecasts[name] - point)
@@ -330,29 +332,43 @@ class FittedLinear(ClassicalModel[LinearState]):
         """Paths (n, S, h, C) with innovations of the model's distribution from the state on."""
         ahead, units = self._ahead(state, h, future), self.units_of(state.ids)
         paths = self.family.simulate(state.arrays, units, ahead, n, rng)
-        if not self.widens:
-            return paths
         degrees, error = self._uncertainty(state.ids)
+        if (error == 1).all() and not self.widens:
+            return paths
         point = self.family.forecast(state.arrays, units, ahead, [])[""]
-        # all steps of a path share the variance drawn, so that each step is of Student's t
-        variance = rng.chisquare(degrees, (n, *degrees.shape)) / degrees
-        return point + np.sqrt(error / variance)[:, :, None] * (paths - point)
+        variance: np.ndarray | float = 1.0
+        if self.widens:
+            # all steps of a path share the variance drawn, so that each step is of Student's t
+            variance = rng.chisquare(degrees, (n, *degrees.shape)) / degrees
+        return point + np.sqrt(error / variance)[..., None, :] * (paths - point)
 
     @cached_property
     def widens(self) -> bool:
         """True if intervals know that parameters are estimated."""
-        given = any(GIVEN in texts for texts in self.estimates.messages)
-        return getattr(self.arguments, "parameter_uncertainty", False) and not given
+        return getattr(self.arguments, "parameter_uncertainty", False) and not self.are_given
+
+    @cached_property
+    def are_given(self) -> bool:
+        """True if parameters were given, not estimated."""
+        return any(GIVEN in texts for texts in self.estimates.messages)
 
     def _uncertainty(self, ids: pd.Index) -> tuple[np.ndarray, np.ndarray]:
-        """Degrees of freedom, and final prediction error over the variance, each (S, C)."""
-        estimates = self.estimates
+        """Degrees of freedom, and the variance of forecasts over that of the family, each (S, C).
+
+        The final prediction error where intervals are widened, else the unbiased variance.
+        """
+        estimates, counted = self.estimates, self.family.mean_parameters(self.estimates)
         k = estimates.n_params
         if k is None:
             k = np.full(len(estimates.params), len(estimates.names))
         degrees, error = widening(estimates.n_obs, k)
-        # an estimate of the variance that counts degrees of freedom is not corrected twice
-        error = np.maximum(error / self.family.variance_correction(self.constants), 1.0)
+        if not self.widens:
+            error = np.ones(len(k))
+            if counted is not None and not self.are_given:
+                error = variance_factor(estimates.n_obs, counted)
+        else:
+            # an estimate of the variance that counts degrees of freedom is not corrected twice
+            error = np.maximum(error / self.family.variance_correction(self.constants), 1.0)
         numbers = self.data.series_of(ids, self.arguments.class_name)[:, None] * self.n_units
         numbers = numbers + np.arange(self.n_units)
         return degrees[numbers], error[numbers]

@@ -93,6 +93,9 @@ class ARMAFamily(Family):
     def n_arma(self) -> int:
         return self.spec.p + self.spec.q + self.spec.P + self.spec.Q
 
+    def mean_parameters(self, estimates: Estimates) -> np.ndarray:
+        return np.full(len(estimates.params), len(self.names) - 1)
+
     def prepare(
         self, panel: Panel, given: np.ndarray | None
     ) -> Iterator[tuple[Sample | None, dict[int, str]]]:

@@ -85,6 +85,10 @@ class AutoARIMAFamily(Family):
     def conventions(self) -> dict[str, str]:
         return {"Likelihood": "exact", "Initial state": "stationary"}
 
+    def mean_parameters(self, estimates: Estimates) -> np.ndarray:
+        assert estimates.n_params is not None  # models differ from unit to unit
+        return estimates.n_params - 1
+
     def prepare(
         self, panel: Panel, given: np.ndarray | None
     ) -> Iterator[tuple[Sample | None, dict[int, str]]]:

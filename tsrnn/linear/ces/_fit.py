@@ -11,7 +11,7 @@ import numpy as np
 
 from tsrnn.data import Panel
 from tsrnn.linear._estimates import EXACT, PERFECT, Deferred, Estimates
-from tsrnn.linear._family import Arrays, CannotFitError
+from tsrnn.linear._family import Arrays, CannotFitError, variance_factor
 from tsrnn.linear._optimise import Optimum, agreement_of, maximise
 from tsrnn.linear._samples import Sample, scaled_samples
 from tsrnn.linear.ces._likelihood import Likelihood
@@ -323,8 +323,8 @@ def inferred(
         agreement=ends.agreement,
         n_params=n_params,
     )
-    # Forecasts have the variance of as many degrees of freedom as are left of what was estimated.
-    widening = n_obs / (n_obs - n_params if ends.sigma2 is None else n_obs)
+    given = ends.sigma2 is not None
+    widening = np.ones(len(n_obs)) if given else variance_factor(n_obs, n_params - 1)
     constants = {"model": ends.model.astype(float), "widening": widening, "start": start}
     in_data = (
         2 * (n_obs * np.log(sample.sized.scale))[:, None]

@@ -24,7 +24,15 @@ from tsrnn.contract import (
 from tsrnn.data import Panel, quote
 from tsrnn.linear._as_rnn import Recursion as LinearRecursion
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._family import Ahead, Arrays, CannotFitError, Family, Units, all_given
+from tsrnn.linear._family import (
+    Ahead,
+    Arrays,
+    CannotFitError,
+    Family,
+    Units,
+    all_given,
+    variance_factor,
+)
 from tsrnn.linear._hypotheses import Restriction
 from tsrnn.linear._samples import Sample
 from tsrnn.linear.arma._prepare import rows_of, unit_data
@@ -177,12 +185,9 @@ class ETSFamily(Family):
     def infer(self, sample: Sample, optimum: Search) -> tuple[Estimates, Arrays]:
         n_obs = np.isfinite(sample.values).sum(1)
         estimates = inferred(self.models, sample, optimum, self.region, decomposed=self.decomposed)
-        # Forecasts have the variance of as many degrees of freedom as are left of what was
-        # estimated for the means, as in R.
-        left = n_obs
+        spread = np.ones(len(n_obs))
         if optimum.sigma2 is None and estimates.n_params is not None:
-            left = np.maximum(n_obs - estimates.n_params + 1, 1)
-        spread = n_obs / left
+            spread = variance_factor(n_obs, estimates.n_params - 1)
         model = optimum.model.astype(float)
         constants = {"model": model, "aicc": optimum.aicc, "spread": spread}
         return estimates, constants

@@ -12,6 +12,7 @@ import numpy as np
 from tsrnn.contract import SeriesArrays
 from tsrnn.data import Panel
 from tsrnn.linear._estimates import EXACT, PERFECT, Deferred, Estimates
+from tsrnn.linear._family import variance_factor
 from tsrnn.linear._optimise import agreement_of, maximise
 from tsrnn.linear._samples import without_rounding
 from tsrnn.linear.arma._prepare import batches, unit_data
@@ -304,7 +305,7 @@ def _spread(choices: Choices, kind: np.ndarray, n_obs: np.ndarray) -> np.ndarray
     """
     used = len(choices.names) - 1 + 2 * (not choices.dynamic)
     indices = np.where(kind != NONE, choices.period - 1, 0)
-    return n_obs / np.maximum(n_obs - used - indices, 1)
+    return variance_factor(n_obs, used + indices)
 
 
 def _derivatives(

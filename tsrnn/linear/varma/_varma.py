@@ -78,6 +78,9 @@ class VARMAFamily(Family):
     def n_arma(self) -> int:
         return self.shape.n * (self.shape.p + self.shape.q)
 
+    def mean_parameters(self, estimates: Estimates) -> np.ndarray:
+        return np.full(len(estimates.params), self.shape.at_mean.shape[1])
+
     def prepare(
         self, panel: Panel, given: np.ndarray | None
     ) -> Iterator[tuple[Standardised | None, dict[int, str]]]:
