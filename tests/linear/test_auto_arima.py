@@ -281,6 +281,41 @@ def _next(frame):
     return last.assign(ds=last.ds + pd.DateOffset(months=3))[["unique_id", "ds", "x"]]
 
 
+class TestBoundary:
+    """Series whose season does not change: its moving average ends on the unit circle."""
+
+    @pytest.fixture
+    def fixed_season(self):
+        rng = np.random.default_rng(0)
+        values = np.tile([5.0, -3.0, 1.0, -3.0], 10) + rng.normal(size=40)
+        return pd.Series(values, pd.date_range("2000-01", periods=40, freq="QS"), name="y")
+
+    def test_the_model_is_that_of_an_exhaustive_list_of_fits(self, fixed_season):
+        limits = {"max_p": 1, "max_q": 0, "max_P": 1, "max_Q": 1}
+        model = AutoARIMA(d=0, D=1, stepwise=False, max_order=3, **limits).fit(fixed_season)
+        lowest, n = {}, len(fixed_season) - PERIOD
+        for p, P, Q, constant in itertools.product(range(2), repeat=4):
+            q = 0
+            seasonal, trend = (P, 1, Q, PERIOD), "nt"[constant]
+            fit = ARMA((p, 0, q), seasonal_order=seasonal, trend=trend).fit(fixed_season)
+            k = p + q + P + Q + constant + 1
+            lowest[p, q, P, Q, constant] = (
+                -2 * fit.loglik_.iloc[0] + 2 * k + 2 * k * (k + 1) / (n - k - 1)
+            )
+        best = min(lowest, key=lowest.__getitem__)
+        assert best[3] == 1
+        p, _, q, P, _, Q, constant = model.fitted_.constants["order"][0].astype(int)
+        assert (p, q, P, Q, constant) == best
+        assert model.candidates_["aicc"].iloc[0] == pytest.approx(lowest[best], abs=0.02)
+
+    def test_the_boundary_is_named_and_has_no_standard_error(self, fixed_season):
+        model = AutoARIMA(d=0, D=1, max_p=0, max_q=0, max_P=0, max_Q=1).fit(fixed_season)
+        assert model.orders_.iloc[0].startswith("ARIMA(0,0,0)(0,1,1)[4]")
+        assert model.params_["ma.S.L4"].iloc[0] == pytest.approx(-1, abs=1e-3)
+        assert any("On the boundary" in text for text in model.messages_.iloc[0])
+        assert np.isnan(model.bse_["ma.S.L4"].iloc[0])
+
+
 class TestBadInput:
     def test_the_others_go_on_where_a_series_cannot_be_fitted(self):
         days = pd.date_range("2000-01", periods=40, freq="QS")

@@ -1,5 +1,7 @@
 """Optima beside those of nested models and of other packages, where there are several maxima."""
 
+import time
+import warnings
 from itertools import combinations
 from pathlib import Path
 
@@ -7,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from arch import arch_model
+from statsmodels.tsa.statespace.sarimax import SARIMAX
+from statsmodels.tsa.statespace.tests.results.results_sarimax import wpi1_data
 
 from tsrnn.datasets import (
     load_danish_data,
@@ -15,7 +19,7 @@ from tsrnn.datasets import (
     load_sp500,
     load_wti,
 )
-from tsrnn.linear import ARMA, GARCH, VECMGARCH
+from tsrnn.linear import ARMA, GARCH, VARMA, VECMGARCH
 from tsrnn.linear._mean import Mean
 from tsrnn.linear.vech._fit import candidates
 from tsrnn.linear.vech._prepare import prepare
@@ -139,6 +143,60 @@ class TestARMA:
         assert model.agreement_.between(1, model.starts_).all()
         more = ARMA(order=(1, 1), n_starts=9).fit(draws)
         assert (more.starts_ >= 9).all()
+
+
+    def test_seasonal_maxima_on_both_sides_of_the_circle(self):
+        """Wholesale prices of Greene; Stata's log-likelihood."""
+        prices = pd.Series(wpi1_data)
+        model = ARMA((0, 0, 0), "c", seasonal_order=(0, 0, 3, 4)).fit(prices)
+        assert model.loglik_.iloc[0] == pytest.approx(-407.9580, abs=1e-3)
+
+    @pytest.mark.parametrize(
+        ("order", "seasonal"), [((5, 0, 5), None), ((1, 0, 1), (1, 0, 1, 4)), ((0, 0, 2), None)]
+    )
+    def test_random_starts_of_statsmodels_are_no_higher(self, order, seasonal):
+        y = np.diff(np.random.default_rng(0).standard_normal(41))
+        ours = ARMA(order, seasonal_order=seasonal).fit(pd.Series(y)).loglik_.iloc[0]
+        oracle = SARIMAX(y, trend="c", order=order, seasonal_order=seasonal or (0, 0, 0, 0))
+        rng, ends = np.random.default_rng(1), []
+        for _ in range(2):
+            start = oracle.transform_params(rng.standard_normal(oracle.k_params))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                ends.append(oracle.fit(start, disp=0, maxiter=50).llf)
+        assert ours > max(ends) - 1e-3
+
+    @pytest.mark.parametrize(
+        ("model", "needed"),
+        [
+            (ARMA((5, 0, 5)), 24),
+            (ARMA((5, 1, 5)), 23),
+            (ARMA((5, 5), likelihood="conditional"), 24),
+            (ARMA((3, 0, 2), seasonal_order=(1, 0, 1, 4)), 18),
+            (ARMA((1, 0, 0), seasonal_order=(0, 1, 1, 12)), 25),
+        ],
+        ids=str,
+    )
+    def test_short_series_are_refused_or_fitted_at_once(self, model, needed):
+        y = pd.Series(np.random.default_rng(0).standard_normal(needed))
+        with pytest.raises(ValueError, match=f"at least {needed} observations.*has {needed - 1}"):
+            model.fit(y.iloc[1:])
+        begin = time.process_time()
+        model.fit(y)
+        assert time.process_time() - begin < 8  # some tens of seconds by one order after another
+
+
+class TestVARMA:
+    def test_no_nested_model_is_higher(self):
+        rng = np.random.default_rng(0)
+        y = pd.DataFrame(np.diff(rng.standard_normal((41, 2)), axis=0), columns=["a", "b"])
+        highest = {}
+        for p, q in ((0, 1), (1, 0), (1, 1), (2, 1)):
+            loglik = VARMA((p, q)).fit(y).loglik_.iloc[0]
+            for (i, j), inner in highest.items():
+                if i <= p and j <= q:
+                    assert loglik >= inner - ROUNDING, (p, q, i, j)
+            highest[p, q] = loglik
 
 
 class TestIdentification:

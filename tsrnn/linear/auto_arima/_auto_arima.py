@@ -300,8 +300,10 @@ class AutoARIMA(MeanForecaster):
     -----
     `orders_` has the model of each unit, `candidates_` the criteria of all that were fitted to it.
     Candidates are fitted to a thousandth of the log-likelihood, the model that is chosen to the
-    end; the criteria of those that stay behind the best are upper bounds. Models with a root of
-    modulus below 1.01 are not taken. A constant is a parameter where d + D is at most one.
+    end; the criteria of those that stay behind the best are upper bounds. Models whose
+    autoregression has a root of modulus below 1.01 are not taken. One whose moving average has a
+    root on the unit circle is, where its criterion is best: `messages_` say so, as of `ARMA`, and
+    its coefficients have no standard errors. A constant is a parameter where d + D is at most one.
 
     Steps go to the best of all models one order away, or two orders of a kind, until none is
     better; R's ``forecast`` goes to the first that is better. Intervals do not know that the orders
@@ -370,7 +372,7 @@ class AutoARIMA(MeanForecaster):
     def candidates_(self) -> pd.DataFrame:
         """Criteria of the models that were fitted to each unit, the best first.
 
-        Infinite where a root is close to the unit circle, or the series too short.
+        Infinite where the autoregression is close to a unit root, or the series too short.
         """
         family: Any = self.fitted_.family
         constants, labels = (

@@ -19,12 +19,12 @@ from tsrnn.linear.auto_arima._orders import Pair, criterion_values
 
 ROUGH = 1e-3  # decrement: log-likelihoods to 1e-3 for a choice
 CONDITIONAL = 6  # iterations of conditional least squares, from which exact climbs start
-MOST = int(
-    __import__("os").environ.get("MOST", "40")
-)  # iterations: climbs to roots that cancel, or to the unit circle, take more than 20
+MOST = 40  # iterations: climbs to roots that cancel, or to the unit circle, take more than 20
 PATIENCE = 10  # iterations before a candidate that stays behind the best model is given up
 SAFETY = 2.0  # times what the next step promises is what a climb may yet rise
-OUTSIDE = 1.01  # modulus of the smallest root of a model that is taken, as in R's forecast
+# Modulus of the smallest root of the autoregression of a model that is taken, as in R's forecast. A
+# root of the moving average may be on the unit circle, where the likelihood often is highest.
+OUTSIDE = 1.01
 _NEW = 0.02  # coefficient that a start gives to a lag: of zeros on both sides nothing can be told
 _COLLINEAR = 1e-10  # of the size of regressors: what rounding leaves of a part by itself
 _NOTHING = 1e-12  # spread, relative to the size, that rounding leaves of a constant series
@@ -126,7 +126,7 @@ class Candidates:
     def __call__(self, pairs: list[Pair]) -> np.ndarray:
         """Criteria of pairs of a series and an order.
 
-        Infinite where a series is too short, or a root is on the unit circle or close to it.
+        Infinite where a series is too short, or the autoregression close to a unit root.
         """
         values = np.empty(len(pairs))
         self.fresh = np.array([not params for params in self.params])
@@ -144,13 +144,15 @@ class Candidates:
         start, every = self.starts(pairs, lanes), np.arange(len(pairs))
         params, result = self._optima(likelihood, start, every)
         np.minimum.at(self.best, series, result)
-        # Conditional least squares may lead to the unit circle, where no model is taken, though
-        # there is an optimum elsewhere: from small coefficients these climb once more.
-        second = np.flatnonzero(~np.isfinite(result) & self.fresh[series])
+        # A climb may lead to the unit circle though there is a higher optimum elsewhere: from small
+        # coefficients these climb once more, those that are on the circle of the moving average
+        # because the best model so far, from which they began, was there.
+        on_circle = smallest_root(form, params, autoregression=False) < OUTSIDE
+        second = np.flatnonzero(~np.isfinite(result) & self.fresh[series] | on_circle)
         if len(second):
-            params[second], result[second] = self._optima(
-                likelihood, self._first(lanes)[second], second
-            )
+            others, values = self._optima(likelihood, self._first(lanes)[second], second)
+            higher = values < result[second]
+            params[second[higher]], result[second[higher]] = others[higher], values[higher]
             np.minimum.at(self.best, series, result)
         names = list(_places(form))
         for place in np.flatnonzero(result == self.best[series]):
@@ -183,7 +185,7 @@ class Candidates:
             [objective], scoring=MOST, newton=0.0, tol=ROUGH, max_iter=MOST, give_up=give_up
         )
         values = criteria(np.arange(len(numbers)), ends.value)
-        values[smallest_root(lanes.form, ends.params) < OUTSIDE] = np.inf
+        values[smallest_root(lanes.form, ends.params, moving_average=False) < OUTSIDE] = np.inf
         return ends.params, values
 
     def lanes(self, pairs: list[Pair]) -> Lanes:
@@ -249,11 +251,15 @@ def _places(form: Form) -> dict[tuple[int, int], int]:
     return {pair: place for place, pair in enumerate(pairs)}
 
 
-def smallest_root(form: Form, params: np.ndarray) -> np.ndarray:
+def smallest_root(
+    form: Form, params: np.ndarray, autoregression: bool = True, moving_average: bool = True
+) -> np.ndarray:
     """Modulus (N,) of the root next to the unit circle, of a moving average made invertible."""
     _, ar, ma, seasonal_ar, seasonal_ma = form.parts(params.T)
+    factors = [(ar, 1), (seasonal_ar, form.m)] * autoregression
+    factors += [(-ma, 1), (-seasonal_ma, form.m)] * moving_average
     smallest = np.full(len(params), np.inf)
-    for lags, step in ((ar, 1), (-ma, 1), (seasonal_ar, form.m), (-seasonal_ma, form.m)):
+    for lags, step in factors:
         if len(lags):
             inverse = np.abs(inverse_roots(np.nan_to_num(lags)))
             inverse = np.where(inverse > 1, 1 / np.maximum(inverse, 1e-300), inverse).max(0)

@@ -12,15 +12,18 @@ import numpy as np
 from tsrnn.contract import SeriesArrays
 from tsrnn.data import Panel
 from tsrnn.linear._estimates import EXACT, PERFECT, Deferred, Estimates
+from tsrnn.linear._optimise import Optimum
 from tsrnn.linear.arma._fast_filter import innovations
+from tsrnn.linear.arma._filter import filter_form
 from tsrnn.linear.arma._fit import ends_at, estimates_of, seasonal_search
 from tsrnn.linear.arma._fit import samples as arma_samples
+from tsrnn.linear.arma._inference import judge
 from tsrnn.linear.arma._prepare import batches, has_gaps, unit_data
 from tsrnn.linear.arma._quasi_newton import climb
 from tsrnn.linear.arma._seasonal import Lanes, multiplied
 from tsrnn.linear.arma._seasonal_fit import mirrored
 from tsrnn.linear.arma._specification import Specification
-from tsrnn.linear.auto_arima._candidates import Candidates, Series, differenced
+from tsrnn.linear.auto_arima._candidates import OUTSIDE, Candidates, Series, differenced, smallest_root
 from tsrnn.linear.auto_arima._differences import choose_differences
 from tsrnn.linear.auto_arima._likelihood import Likelihood
 from tsrnn.linear.auto_arima._orders import (
@@ -333,7 +336,7 @@ def _optima(
     n, period, series = len(chosen), choice.period, sample.series
     params: list[np.ndarray] = [np.empty(0)] * n
     loglik, iterations = np.full(n, np.nan), np.zeros(n, np.int64)
-    converged = np.zeros(n, bool)
+    converged, by_model = np.zeros(n, bool), sample.gaps.copy()
     reasons: dict[int, str] = {}
     seasons = np.maximum(orders[:, 3], orders[:, 5])
     for lags in np.unique(seasons):
@@ -348,11 +351,14 @@ def _optima(
         sigma2 = _variances(lanes, inner)
         loglik[units] = ends.value - series.n_obs[units] * np.log(series.scale[units])
         iterations[units], converged[units] = ends.iterations, ends.converged
+        on_circle = smallest_root(lanes.form, inner, autoregression=False) < OUTSIDE
+        by_model[units[on_circle]] = True
         for i, row, free, variance in zip(units, inner, lanes.free, sigma2, strict=True):
             params[i] = _natural(series, int(i), orders[i], row[free], variance)
-    # With gaps each group of equal orders has a filter of its own.
-    for row in np.unique(orders[sample.gaps], axis=0):
-        units = np.flatnonzero((orders == row).all(1) & sample.gaps)
+    # With gaps each group of equal orders has a filter of its own; next to the unit circle of the
+    # moving average there are other maxima, for which one start is not enough.
+    for row in np.unique(orders[by_model], axis=0):
+        units = np.flatnonzero((orders == row).all(1) & by_model)
         spec = choice.specification(tuple(row.tolist()))
         exog = None if sample.exog is None else sample.exog[units]
         for part, refused in arma_samples(spec, units, sample.values[units], exog):
@@ -402,16 +408,25 @@ def inferred(choice: Choice, names: tuple[str, ...], sample: Sample, ends: Searc
     params, fixed = np.full((n, k), np.nan), np.ones((n, k), bool)
     n_params, messages = np.zeros(n, np.int64), []
     for i, (order, values) in enumerate(zip(ends.orders, ends.params, strict=True)):
-        spec = choice.specification(tuple(order.tolist()))
+        spec, lines = choice.specification(tuple(order.tolist())), list[str]()
         n_params[i] = len(spec.names)
         if np.isfinite(values).all():
             places = [names.index(name) for name in spec.names]
             params[i] = 0.0
-            params[i, places], fixed[i, places] = values, False
-        lines = [ends.reasons[i]] if i in ends.reasons else []
-        if (values[-1:] == 0).any():  # sigma2
-            lines.append(EXACT)
-            fixed[i] = True
+            if values[-1] == 0:  # sigma2: the model repeats the series
+                params[i, places], fixed[i] = values, True
+                lines = [EXACT]
+            else:
+                form, lags = filter_form(spec), values[None, :-1]
+                at = Optimum(
+                    lags, np.zeros(1), 0 * lags, np.zeros(1), np.zeros(1, np.int64),
+                    np.ones(1, bool), np.zeros(lags.shape, bool),
+                )  # fmt: skip
+                on_edge, (found,) = judge(form, at, np.full(1, np.nan), ends.n_obs[i : i + 1])
+                params[i, places], fixed[i, places] = values, np.append(on_edge[0], False)
+                lines = list(found)
+        if i in ends.reasons:
+            lines = [ends.reasons[i], *lines]
         if not ends.converged[i] and not lines:
             lines.append("The likelihood was not maximised to tolerance.")
         messages.append(tuple(lines))
