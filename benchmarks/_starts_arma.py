@@ -143,7 +143,7 @@ def _of_one_variable(
         for lags, sign in zip(form.parts(starts.T)[1:], _SIGNS, strict=True):
             lags[:] = sign * from_partial(np.tanh(1.5 * rng.standard_normal(lags.shape)))
         ends = climb_inside(
-            lambda params, lanes: likelihood.evaluate(params, 0 * lanes),
+            lambda params, lanes, own=likelihood: own.evaluate(params, 0 * lanes),
             form, np.ones(starts.shape, bool), starts, max_iter=150,
         )  # fmt: skip
         fitted.append(fit.loglik_.iloc[0])
@@ -170,11 +170,14 @@ def _of_two(
         ar, ma = (rng.uniform(-1, 1, (n_starts, lags, 2, 2)) for lags in (shape.p, shape.q))
         for lags in (ar, ma):  # inside of where they are stationary and invertible
             room = rng.uniform(0.3, 0.98, n_starts) / np.maximum(spectral_radius(lags), 0.3)
-            lags *= (np.minimum(room, 1.0)[:, None] ** np.arange(1, lags.shape[1] + 1))[..., None, None]
+            powers = np.minimum(room, 1.0)[:, None] ** np.arange(1, lags.shape[1] + 1)
+            lags *= powers[..., None, None]
         design = 0.1 * rng.standard_normal((n_starts, 2, 1))
         starts = shape.pack(Coefficients(design, ar, -ma, np.tile(np.eye(2), (n_starts, 1, 1))))
         ends = maximise(
-            lambda params, lanes, exact: evaluate(params, standard.select(0 * lanes), exact),
+            lambda params, lanes, exact, own=standard: evaluate(
+                params, own.select(0 * lanes), exact
+            ),
             starts, max_iter=150,
         )  # fmt: skip
         # Ends of which the moving average is not invertible are no estimates.

@@ -144,7 +144,6 @@ class TestARMA:
         more = ARMA(order=(1, 1), n_starts=9).fit(draws)
         assert (more.starts_ >= 9).all()
 
-
     def test_seasonal_maxima_on_both_sides_of_the_circle(self):
         """Wholesale prices of Greene; Stata's log-likelihood."""
         prices = pd.Series(wpi1_data)

@@ -1,12 +1,15 @@
 """The likelihood of VARMA models and its derivatives, against VARMAX and a plain Kalman filter."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import multivariate_normal
 from statsmodels.tsa.statespace.varmax import VARMAX
 
+from tsrnn.linear import VARMA
 from tsrnn.linear.varma._inference import innovations, outer_products, scores
 from tsrnn.linear.varma._likelihood import admissible, evaluate, linearised
 from tsrnn.linear.varma._prepare import Sample
@@ -261,3 +264,40 @@ def test_both_filters_agree_with_a_loop(n, q, steps, lanes):
     for found in (one.run_back(other), two.run_back(np.repeat(other, 2, 2))[:, :, 1:]):
         back = np.einsum("tnul,tnul->l", found, forcing)
         np.testing.assert_allclose(back, product, atol=1e-11)
+
+
+@pytest.mark.parametrize(("p", "q"), [(1, 0), (0, 1), (1, 1), (2, 1)])
+@pytest.mark.parametrize("trend", ["n", "c"])
+def test_the_presample_is_stationary_or_known(p, q, trend):
+    """Joint normal density of all rows, or a loop from no innovations and the mean."""
+    rng, n, T = np.random.default_rng(p + 2 * q), 2, 12
+    y = 3 + rng.standard_normal((T, n))
+    ar, ma = (0.3 * rng.uniform(-1, 1, (lags, n, n)) for lags in (p, q))
+    intercept = np.array([1.0, -0.5]) if trend == "c" else np.zeros(n)
+    chol = np.array([[1.2, 0.0], [0.4, 0.9]])
+    sigma = chol @ chol.T
+    psi = [np.eye(n)]
+    for j in range(1, 200):
+        psi.append(ma[j - 1] if j <= q else np.zeros((n, n)))
+        psi[j] = psi[j] + sum(ar[i] @ psi[j - 1 - i] for i in range(min(p, j)))
+    gamma = [sum(psi[j + k] @ sigma @ psi[j].T for j in range(200 - k)) for k in range(T)]
+    cov = np.block([[gamma[s - t] if s >= t else gamma[t - s].T for t in range(T)]
+                    for s in range(T)])  # fmt: skip
+    mean = np.tile(np.linalg.solve(np.eye(n) - ar.sum(0), intercept), T)
+    exact = multivariate_normal(mean, cov).logpdf(y.ravel())
+    before = y.mean(0) if trend == "c" else np.zeros(n)
+    rows, e, conditional = [before] * p + list(y), [np.zeros(n)] * q, 0.0
+    for t in range(T):
+        expected = intercept + sum(ar[i] @ rows[p + t - 1 - i] for i in range(p))
+        expected = expected + sum(ma[j] @ e[q + t - 1 - j] for j in range(q))
+        e.append(y[t] - expected)
+        conditional += multivariate_normal(np.zeros(n), sigma).logpdf(e[-1])
+    lags = [part.transpose(1, 0, 2).ravel() for part in (ar, ma)]
+    params = np.concatenate([*([intercept] if trend == "c" else []), *lags, [1.2, 0.4, 0.9]])
+    frame = pd.DataFrame(y, columns=["a", "b"])
+    for likelihood, value in (("exact", exact), ("conditional", conditional)):
+        model = VARMA((p, q), trend, likelihood).filter(frame, params)
+        np.testing.assert_allclose(model.loglik_.iloc[0], value, rtol=1e-10)
+    varmax = VARMAX(frame, order=(p, q), trend=trend)
+    varmax.ssm.tolerance = 0
+    np.testing.assert_allclose(varmax.loglike(params), exact, rtol=1e-10)

@@ -252,7 +252,9 @@ class ARMA(ARMAResults):
         \phi(B) \Phi(B^m) (1 - B)^d (1 - B^m)^D u_t = \theta(B) \Theta(B^m) e_t
 
     Every series and target is fitted by itself, all of them in one batch: Fisher scoring, then
-    Newton's method, with exact derivatives; seasonal ones by a quasi-Newton method. Names,
+    Newton's method, with exact derivatives; seasonal ones and those of many lags by a quasi-Newton
+    method. A series needs twice as many observations, less those lost by differencing, as there
+    are parameters, `sigma2` among them. Names,
     parameters and log-likelihood are those of statsmodels' ARIMA and SARIMAX.
 
     Parameters

@@ -95,7 +95,7 @@ def samples(
 
 
 def is_large(p: int, q: int, n_rows: int) -> bool:
-    """True if the search is one by arrays, whose gradient costs no more for many parameters.
+    """Return True if a search by arrays, whose gradient costs no more for many lags, is faster.
 
     Of cells the cost grows with the square of the parameters, of arrays with the rows.
     """

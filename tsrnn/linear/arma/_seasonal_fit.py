@@ -58,7 +58,10 @@ _BRIEF, _LONG = 40, 120  # iterations of one climb of many, and of the highest o
 _MOST_NESTED = 49  # nested models that are all fitted: those of orders (6, 6)
 _SIMPLE = 3  # lags in all; more have second maxima wherever roots are
 _EDGE = 0.8  # modulus of a root of the moving average beyond which another may be higher
-_CORNER, _MOST_CORNERS = 0.8, 4  # partial autocorrelation in a corner, and lags that take both signs
+_CORNER, _MOST_CORNERS = (
+    0.8,
+    4,
+)  # partial autocorrelation in a corner, and lags that take both signs
 _ROUNDING = 1e-9  # log-likelihoods that are one
 _TOGETHER = 2**19  # elements of the variances that are updated together
 
@@ -450,7 +453,9 @@ def _nested_orders(lags: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 def _highest_below(optima: dict[tuple[int, ...], Optimum], order: tuple[int, ...]) -> Optimum:
     """Highest optimum of the models nested in one of an order, for each series."""
-    inner = [end for lags, end in optima.items() if lags != order and np.less_equal(lags, order).all()]
+    inner = [
+        end for lags, end in optima.items() if lags != order and np.less_equal(lags, order).all()
+    ]
     together = Optimum(*(np.concatenate(part) for part in zip(*inner, strict=True)))
     return _highest(together, len(inner[0].value))
 
@@ -515,7 +520,8 @@ def _conditional_ends(
     lanes = _of_differences(prepared) if likelihood.gaps else likelihood.lanes
     first = form.n_mean - lanes.form.n_mean
     many = Lanes(lanes.form, lanes.u, lanes.X, lanes.n_obs, units, free[:, first:])
-    stack = np.concatenate(starts)[:, first:]
+    # Strong coefficients of several lags need not be stationary together.
+    stack = inside(lanes.form, np.concatenate(starts)[:, first:])
     if likelihood.spec.exact:
         ends = fit_lanes(many, stack, exact=False, tol=1e-2, max_iter=12).params
         ends = inside(lanes.form, ends)

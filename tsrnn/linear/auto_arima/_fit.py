@@ -23,7 +23,13 @@ from tsrnn.linear.arma._quasi_newton import climb
 from tsrnn.linear.arma._seasonal import Lanes, multiplied
 from tsrnn.linear.arma._seasonal_fit import mirrored
 from tsrnn.linear.arma._specification import Specification
-from tsrnn.linear.auto_arima._candidates import OUTSIDE, Candidates, Series, differenced, smallest_root
+from tsrnn.linear.auto_arima._candidates import (
+    OUTSIDE,
+    Candidates,
+    Series,
+    differenced,
+    smallest_root,
+)
 from tsrnn.linear.auto_arima._differences import choose_differences
 from tsrnn.linear.auto_arima._likelihood import Likelihood
 from tsrnn.linear.auto_arima._orders import (

@@ -247,28 +247,35 @@ def _further_starts(
         if shape.p - p + shape.q - q == 1 and p <= shape.p and q <= shape.q:
             begun.append(_embedded(shape, replace(shape, p=p, q=q), params))
     if shape.k <= _LARGE:
-        # Roots of each target on either side, or of pairs of targets turned against each other.
-        turns = [np.diag(signs) for signs in product((1.0, -1.0), repeat=shape.n)]
-        pair = np.kron(np.eye(shape.n // 2), [[0.0, 1.0], [-1.0, 0.0]])
-        turns += [pair, -pair] if shape.n % 2 == 0 else []
-        for (ar, ma), turn in product(_FACTORS, turns):
-            if ar and not shape.p:
-                continue
-            begun.append(first.copy())
-            for at, size in ((shape.at_ar, ar), (shape.at_ma, -ma)):
-                if size:
-                    begun[-1][:, at] = 0.0
-                    begun[-1][:, at[:, 0]] = size * turn
-        rng = np.random.default_rng(0)  # the same in every fit
-        for _ in range(_DRAWN):
-            begun.append(first.copy())
-            for at, sign in ((shape.at_ar, 1), (shape.at_ma, -1)):
-                lags = _stable(rng.uniform(-1, 1, (1, at.shape[1], shape.n, shape.n)))
-                begun[-1][:, at] = sign * lags.swapaxes(1, 2)
+        begun += _corners(shape, first)
     for ar, ma in _FURTHER[: searches - 1]:
         begun.append(first.copy())
         begun[-1][:, shape.at_ar] *= ar
         begun[-1][:, shape.at_ma] *= ma
+    return begun
+
+
+def _corners(shape: Shape, first: np.ndarray) -> list[np.ndarray]:
+    """Starts with roots close to the unit circle, with nearly common factors, and at random."""
+    begun = []
+    # Roots of each target on either side, or of pairs of targets turned against each other.
+    turns = [np.diag(signs) for signs in product((1.0, -1.0), repeat=shape.n)]
+    pair = np.kron(np.eye(shape.n // 2), [[0.0, 1.0], [-1.0, 0.0]])
+    turns += [pair, -pair] if shape.n % 2 == 0 else []
+    for (ar, ma), turn in product(_FACTORS, turns):
+        if ar and not shape.p:
+            continue
+        begun.append(first.copy())
+        for at, size in ((shape.at_ar, ar), (shape.at_ma, -ma)):
+            if size:
+                begun[-1][:, at] = 0.0
+                begun[-1][:, at[:, 0]] = size * turn
+    rng = np.random.default_rng(0)  # the same in every fit
+    for _ in range(_DRAWN):
+        begun.append(first.copy())
+        for at, sign in ((shape.at_ar, 1), (shape.at_ma, -1)):
+            lags = _stable(rng.uniform(-1, 1, (1, at.shape[1], shape.n, shape.n)))
+            begun[-1][:, at] = sign * lags.swapaxes(1, 2)
     return begun
 
 
@@ -281,9 +288,7 @@ def _embedded(shape: Shape, smaller: Shape, params: np.ndarray) -> np.ndarray:
     return shape.pack(Coefficients(inner.design, ar, ma, inner.chol))
 
 
-def _highest_end(
-    sample: Sample, begun: list[np.ndarray], label: str
-) -> tuple[Optimum, np.ndarray]:
+def _highest_end(sample: Sample, begun: list[np.ndarray], label: str) -> tuple[Optimum, np.ndarray]:
     """Highest end of the searches of units (U,) from several starts, and values (count, U).
 
     A value is -inf where the moving average is not invertible: a search may cross the unit circle,

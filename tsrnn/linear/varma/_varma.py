@@ -256,9 +256,9 @@ class VARMA(VARMAResults):
         Constant, nothing, or constant and linear trend; t is 1 in the first row of the data
         fitted to, and in the first row of other data given to `predict`.
     likelihood : {"exact", "conditional"}
-        Before the first row the state is a draw from its stationary distribution, or known:
-        no innovations, and y where the trend by itself puts it (zero without a trend).
-        The exact one needs a stationary autoregression and takes missing values.
+        Exact: no row is dropped; the state before the first row is normal with the stationary
+        mean and variance that the parameters imply, as in VARMAX. Conditional: that state is known
+        (Notes). The exact one needs a stationary autoregression and takes missing values.
     n_starts : int, default 3
         Searches from the regression's coefficients and from weaker and stronger ones. Where the
         first is in doubt, as a model with a moving average may have several maxima, those of up to
@@ -283,6 +283,19 @@ class VARMA(VARMAResults):
 
     Notes
     -----
+    The presample of ``"exact"`` is integrated out: with ``trend="n"`` or ``"c"`` and no exogenous
+    columns the likelihood is the joint normal density of all rows of the stationary process. A
+    linear trend and exogenous columns have no stationary mean; the state before the first row then
+    has the one that the intercept, trend and regressors of the second row would lead to if they
+    stayed, which is the rule of statsmodels' VARMAX with its default initialization. Values agree
+    with ``VARMAX.loglike`` at any parameters, if its ``ssm.tolerance`` is 0.
+
+    The presample of ``"conditional"`` has no innovations, e_t = 0 for t < 1, and y_t = the level
+    of the trend in row 0, fitted by least squares to the series alone: its mean with
+    ``trend="c"``, zero with ``"n"``. No row is dropped either, so that log-likelihoods of models
+    of all orders are of the same n rows. VARMAX has no such likelihood; ``VAR`` of statsmodels
+    drops the first p rows instead.
+
     With p > 0 and q > 0 the coefficients are identified only if no factors of the two polynomials
     cancel; `messages_` say how far each unit is from that, and one too close has no standard
     errors.
