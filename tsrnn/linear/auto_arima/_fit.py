@@ -428,9 +428,9 @@ def inferred(choice: Choice, names: tuple[str, ...], sample: Sample, ends: Searc
                     lags, np.zeros(1), 0 * lags, np.zeros(1), np.zeros(1, np.int64),
                     np.ones(1, bool), np.zeros(lags.shape, bool),
                 )  # fmt: skip
-                on_edge, (found,) = judge(form, at, np.full(1, np.nan), ends.n_obs[i : i + 1])
+                on_edge, (notes,) = judge(form, at, np.full(1, np.nan), ends.n_obs[i : i + 1])
                 params[i, places], fixed[i, places] = values, np.append(on_edge[0], False)
-                lines = list(found)
+                lines = list(notes)
         if i in ends.reasons:
             lines = [ends.reasons[i], *lines]
         if not ends.converged[i] and not lines:
