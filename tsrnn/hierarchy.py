@@ -12,7 +12,15 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from tsrnn.contract import Forecaster, check_levels, choice, level_name, quote
+from tsrnn.contract import (
+    Forecaster,
+    IntervalWarning,
+    check_levels,
+    choice,
+    level_name,
+    quote,
+    warn_user,
+)
 
 __all__ = ["reconcile"]
 
@@ -21,6 +29,7 @@ METHODS = (
 )  # fmt: skip
 INTERVALS = ("normality", "bootstrap")
 WEIGHTED = ("wls_var", "mint_cov", "mint_shrink")  # by errors of one step
+ROUNDING = 1e-7  # of a width over the widest of its step: the root of a variance that cancels
 FEWEST_ERRORS = 3  # times with errors of all series, below which they have no correlations
 
 
@@ -126,7 +135,10 @@ def reconcile(
     )
     model = clone(forecaster).fit(data)
     column = model.column_name
-    base = _in_order(model.predict(h=h, level=levels or None), tree.names, id_col)
+    with warnings.catch_warnings():
+        # Reconciled intervals are judged, below: those of a constant may get width from others.
+        warnings.filterwarnings("ignore", r"intervals of .* have no width", IntervalWarning)
+        base = _in_order(model.predict(h=h, level=levels or None), tree.names, id_col)
     point = _complete(base[column], tree.names, type(model).__name__)
     errors = np.full_like(tree.values, np.nan)
     if levels or method in WEIGHTED or getattr(method, "insample", False):
@@ -151,6 +163,15 @@ def reconcile(
             assert linear is not None  # of "top_down" alone, which is refused above
             width = _reconciled_width(linear, (upper - lower) / 2, known)
             bounds = reconciled - width, reconciled + width
+        flat = (bounds[1] == bounds[0]).any(axis=1)
+        if flat.any():
+            names = [name for name, still in zip(tree.names, flat, strict=True) if still]
+            warn_user(
+                f"intervals of {', '.join(map(quote, names[:3]))} have no width ({len(names)} of "
+                f"{len(flat)} series): their forecast errors are zero. They guarantee nothing if "
+                "coming values differ. Give rows in which the series vary",
+                IntervalWarning,
+            )
         for end, values in zip(ends, bounds, strict=True):
             written[end] = values.ravel()
     written.attrs = dict(base.attrs)
@@ -511,7 +532,12 @@ def _reconciled_width(linear: np.ndarray, width: np.ndarray, errors: np.ndarray)
     correlation = covariance / np.outer(scale, scale)
     np.fill_diagonal(correlation, 1.0)  # of series without errors, too
     steps = [linear * w for w in width.T]
-    return np.sqrt([np.einsum("ij,jk,ik->i", A, correlation, A, optimize=True) for A in steps]).T
+    variance = np.array(
+        [np.einsum("ij,jk,ik->i", A, correlation, A, optimize=True) for A in steps]
+    ).T
+    # Where errors cancel, as those of a constant in its sums, what is left is rounding of any sign.
+    reconciled = np.sqrt(np.maximum(variance, 0.0))
+    return np.where(reconciled > ROUNDING * width.max(axis=0), reconciled, 0.0)
 
 
 def _error_quantiles(

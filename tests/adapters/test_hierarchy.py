@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from tsrnn import ARMA, Croston
+from tsrnn import ARMA, ETS, Croston
 from tsrnn.baselines import Mean, Naive
+from tsrnn.contract import IntervalWarning
 from tsrnn.hierarchy import INTERVALS, METHODS, reconcile
 
 SPEC = [["country"], ["country", "region"], ["country", "region", "store"]]
@@ -324,6 +325,24 @@ def test_a_series_without_errors_keeps_its_forecast(method, kind):
         assert store["Mean-hi-80"] - store["Mean-lo-80"] == pytest.approx(0.0, abs=1e-9)
     if level:
         assert np.isfinite(got.filter(like="Mean").to_numpy(float)).all()
+
+
+@pytest.mark.parametrize("method", ["ols", "wls_struct"])
+def test_a_constant_whose_sums_cancel_has_intervals_without_width(method):
+    """The variance of a store that its own sum leaves alone is rounding, of either sign."""
+    for seed in range(6):
+        noise_of = np.random.default_rng(seed).normal
+        values = {"a": noise_of(size=40), "b": np.full(40, 5.0), "c": noise_of(size=40)}
+        parts = [
+            pd.DataFrame({"group": "ac"["c" in s], "store": s, "ds": range(40), "y": y})
+            for s, y in values.items()
+        ]
+        spec = [["group"], ["group", "store"]]
+        model = ETS("add", "none", "none")
+        with pytest.warns(IntervalWarning, match=r"intervals of 'a/b' have no width \(1 of 5 "):
+            got = reconcile(model, pd.concat(parts), spec, h=1, level=80, method=method)
+        still = got.set_index("unique_id").loc["a/b", ["ETS", "ETS-lo-80", "ETS-hi-80"]]
+        np.testing.assert_allclose(still.astype(float), 5.0, rtol=1e-12)
 
 
 NAMES = {
