@@ -533,12 +533,19 @@ class TestFile:
         with pytest.raises(ValueError, match="random_state of 'ParaRNN' is Generator.*integer"):
             backtest(model, monthly(60, 0), h=1, n_windows=1, path=tmp_path / "done.parquet")
 
-    @pytest.mark.parametrize("ids", ["abc", (3, 1, 2), tuple(pd.date_range("2001", periods=3))])
-    def test_keeps_lost_series(self, tmp_path, ids):
+    @pytest.mark.parametrize(
+        ("ids", "shown"),
+        [
+            ("abc", "'b'"),
+            ((3, 1, 2), "1"),
+            (tuple(pd.date_range("2001", periods=3)), "2001-01-02"),
+        ],
+    )
+    def test_keeps_lost_series(self, tmp_path, ids, shown):
         path, long = tmp_path / "done.parquet", long_frame()
         long.loc[long["unique_id"] == "b", "y"] = 3.0
         long["unique_id"] = long["unique_id"].map(dict(zip("abc", ids, strict=True)))
-        with pytest.warns(UserWarning, match=re.escape(f"set aside: {ids[1]!r}. ")):
+        with pytest.warns(UserWarning, match=re.escape(f"set aside: {shown}. ")):
             first = backtest([ArchModel()], long, h=2, n_windows=1, path=path)
         again = backtest([ArchModel()], long, h=2, n_windows=1, path=path)
         assert again.attrs == first.attrs

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from tsrnn import ARMA, ParaRNNForecaster, backtest, compare, report
-from tsrnn.baselines import Drift, Naive
+from tsrnn.baselines import ArchModel, Drift, Naive
 
 NETWORK = {"input_size": 8, "hidden_size": 4, "n_layers": 1, "max_epochs": 1, "random_state": 0}
 GIVEN = {"h": 2, "n_windows": 3}
@@ -103,11 +103,11 @@ def test_several_are_told_apart_in_words_and_in_the_report(tmp_path):
     long = long.drop(long.index[long["unique_id"] == "h"][4:])
     long.loc[long["unique_id"] == "e", "y"] = 3.0
     with pytest.warns(UserWarning, match="3 series set aside: 'b', 'h', 'e'"):
-        frame = backtest([ARMA(order=(1, 0)), Naive()], long, **GIVEN)
+        frame = backtest([ArchModel(), Naive()], long, **GIVEN)
     result = compare(frame)
     assert result.n_series == 5
     assert list(result.set_aside["unique_id"]) == ["b", "h", "e"]
-    assert result.set_aside["model"].tolist()[2] == "ARMA"
+    assert result.set_aside["model"].tolist()[2] == "ArchModel"
     assert "of 5 series" in result.words()[0]
     assert f"Series: 5; windows of all series: {result.n_windows};" in str(result)
     assert (

@@ -189,8 +189,8 @@ FORECASTERS = {
     "Combination": Entry(
         Combination,
         {"horizon": 6, "forecasters": {"ar": ARMA(order=(1, 0)), "walk": Drift()}},
-        fewest=5,
-        too_short="need at least 5 observations",
+        fewest=3,  # of the drift, which forecasts alone then
+        too_short="needs at least 3 rows",
         exogenous=False,
         goes_on=False,  # a member would take the forecasts of the others for data
         **OWN,

@@ -35,7 +35,7 @@ class TestData:
         self.refused(make, panel.iloc[:0], "must have rows; it is empty")
 
     def test_one_row(self, make, panel):
-        self.refused(make, panel.iloc[:1], "frequency cannot be inferred", 'freq="MS"')
+        self.refused(make, panel.iloc[:1], "frequency cannot be inferred", "freq='MS'")
 
     def test_all_missing(self, make, panel):
         self.refused(make, panel.assign(y=np.nan), "of series 'a' (and of 2 more", "Drop")

@@ -38,7 +38,9 @@ class TestColumns:
 
     def test_cells_that_are_arrays_are_shown(self):
         frame = pd.DataFrame({"ds": [1, 2], "y": [np.ones(2), np.ones(2)]})
-        with pytest.raises(TypeError, match=r"the target 'y' must be numeric.*array\(\[1"):
+        with pytest.raises(
+            TypeError, match=r"the target 'y' must be numeric.*\[1\. 1\.\], ndarray"
+        ):
             read_panel(frame)
 
     def test_ids_that_are_lists_are_refused_by_name(self):
@@ -193,10 +195,9 @@ class TestPerfectFits:
         assert np.isfinite(model.predict(2)).all()
         assert "Results" in str(model.summary())
 
-    @pytest.mark.parametrize("cls", [ARMA, GARCH])
-    def test_a_constant_is_refused_with_advice(self, cls):
+    def test_a_constant_is_refused_with_advice(self):
         with pytest.raises(ValueError, match=r"constant.*Drop it"):
-            cls().fit(daily(np.ones(30)))
+            GARCH().fit(daily(np.ones(30)))
 
 
 class TestSequences:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsrnn.baselines import Drift, Naive, SeasonalNaive, StatsmodelsETS, StatsmodelsTheta
+from tsrnn.baselines import ArchModel, Drift, Naive, SeasonalNaive, StatsmodelsTheta
 from tsrnn.data import quote
 from tsrnn.evaluation import Combination, backtest, compare
 from tsrnn.linear import ARMA, ETS
@@ -106,10 +106,10 @@ def test_a_combination_counts_the_series_of_a_frame(shape):
     data["b"] = 3.0
     if shape == "long":
         data = data.rename_axis("ds").reset_index().melt("ds", var_name="unique_id", value_name="y")
-    members = {"ets": StatsmodelsETS(), "naive": Naive()}
-    with pytest.warns(UserWarning, match="StatsmodelsETS could not fit 1 of 3 units, 'b'"):
+    members = {"arch": ArchModel(), "naive": Naive()}
+    with pytest.warns(UserWarning, match="ArchModel could not fit 1 of 3 units, 'b'"):
         model = Combination(members, weights=[0.5, 0.5], horizon=2).fit(data)
     with pytest.warns(
-        UserWarning, match="^1 of 3 series, the first 'b', are not forecast by 'ets'"
+        UserWarning, match="^1 of 3 series, the first 'b', are not forecast by 'arch'"
     ):
         model.predict()

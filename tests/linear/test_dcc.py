@@ -450,7 +450,7 @@ class TestErrors:
         bad = frame[frame["unique_id"] == "bad"]
         assert fitted.predict(bad, h=2)[["y0", "y1", "y2"]].isna().all(axis=None)
         assert "constant" in str(fitted.summary("bad"))
-        with pytest.raises(ValueError, match=r"none of the series \['bad'\] could be fitted"):
+        with pytest.raises(ValueError, match=r"none of the series 'bad' could be fitted"):
             fitted.correlations(bad)
 
     def test_of_simulation(self, ccc):

@@ -16,7 +16,6 @@ from tsrnn.cli._models import (
     make_model,
     settings_of,
 )
-from tsrnn.data import quote
 
 Files = Annotated[
     str, typer.Argument(metavar="SOURCE", help="Parquet or CSV file, folder or pattern.")
@@ -89,6 +88,7 @@ def _model(model: str, h: int | None, arguments: dict[str, Any], settings: dict[
 
 def _answer(done: Any, out: str, json: bool) -> str:
     from tsrnn.cli._output import document
+    from tsrnn.data import quote
 
     if done.n_series and done.n_failed == done.n_series:
         first = next(done.errors().query("kind == 'error'").itertuples())

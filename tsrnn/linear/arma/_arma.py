@@ -253,9 +253,9 @@ class ARMA(ARMAResults):
 
     Every series and target is fitted by itself, all of them in one batch: Fisher scoring, then
     Newton's method, with exact derivatives; seasonal ones and those of many lags by a quasi-Newton
-    method. A series needs twice as many observations, less those lost by differencing, as there
-    are parameters, `sigma2` among them. Names,
-    parameters and log-likelihood are those of statsmodels' ARIMA and SARIMAX.
+    method. A series needs, beside those lost by differencing, twice as many observations as there
+    are coefficients of lags and one for each other parameter. Names, parameters and log-likelihood
+    are those of statsmodels' ARIMA and SARIMAX.
 
     Parameters
     ----------

@@ -299,7 +299,9 @@ def climb_inside(
 
     x = start.copy()
     for lags, sign in zip(form.parts(x.T)[1:], _SIGNS, strict=True):
-        lags[:] = np.arctanh(partial_autocorrelations(sign * lags))
+        # Rounding may leave a start on the circle or a little beyond it.
+        edge = np.tanh(_FURTHEST)
+        lags[:] = np.arctanh(np.clip(partial_autocorrelations(sign * lags), -edge, edge))
     best = climb(at, x, tol=tol, max_iter=max_iter)
     return best._replace(params=params_of(best.params))
 

@@ -84,12 +84,15 @@ class Specification:
     def fewest(self) -> int:
         """Observations that a series must have, including those lost by differencing.
 
-        Twice as many as parameters: of fewer the variance of a forecast, (n + k) / (n - k) times
-        that of the innovations, is more than tripled by estimating them.
+        Twice as many as coefficients of lags, and one for each other parameter: of k in 2 k
+        observations the variance of a forecast, (n + k) / (n - k) times that of the innovations,
+        is tripled by estimating them.
         """
+        k, n_lags = len(self.names), self.p + self.q + self.P + self.Q
         # A lag of a season is of no use if no observation has it behind itself.
         longest = max(self.p + self.m * self.P, self.q + self.m * self.Q)
-        return self.lost + max(2 * len(self.names), longest + 1)
+        beyond_lags = k + (0 if self.m else max(self.p, self.q)) + 1
+        return self.lost + max(k + n_lags, beyond_lags, longest + 1)
 
 
 def arma_specification(

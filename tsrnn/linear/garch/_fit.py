@@ -422,7 +422,8 @@ def _on_face(model: Model, likelihood: Likelihood, optima: Optima, beyond: np.nd
         return optima
     weight, result = past_weights(model), optima
     # The largest of alpha and beta follows from the others: it is furthest from its bound.
-    dropped = np.where(beyond, (optima.params * (weight == 1.0)).argmax(1), -1)
+    of_sum = np.where(weight == 1.0, optima.params, -np.inf)
+    dropped = np.where(beyond, of_sum.argmax(1), -1)
     for j in np.unique(dropped[beyond]):
         units = np.flatnonzero(dropped == j)
         start = optima.params[units]
