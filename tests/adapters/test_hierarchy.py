@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from tsrnn import ARMA, ETS, Croston
+from tsrnn import ARMA, ETS, GARCH, Croston
 from tsrnn.baselines import Mean, Naive
 from tsrnn.contract import IntervalWarning
 from tsrnn.hierarchy import INTERVALS, METHODS, reconcile
@@ -431,7 +431,7 @@ def test_a_forecaster_stays_as_it_is():
          {"spec": GROUPED}, "two would be 'all/x'"),
         (lambda d: d, {"forecaster": ARMA(target=["y", "z"])}, "is of one target"),
         (lambda d: d.assign(y=np.where(d["store"] == "x", 0, d["y"])),
-         {"forecaster": Croston()}, "'all/a/x' has none, as Croston could not be fitted"),
+         {"forecaster": GARCH()}, "'all/a/x' has none, as GARCH could not be fitted"),
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore:.*units could not be fitted")

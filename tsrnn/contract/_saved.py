@@ -31,7 +31,7 @@ from tsrnn.contract._schema import (
     refuse,
     text,
 )
-from tsrnn.data import future_times, write_stamps
+from tsrnn.data import steps_between, write_stamps
 
 MOST_DRAWS = 1_000_000  # that a file may ask for at predict
 # Arrays of a file beside those of the fitted model.
@@ -130,7 +130,7 @@ class SavedForecaster(CommonArguments, ABC, Generic[S]):
         last_times = arrays["last_times"].astype(dtype)
         # times of any size are read; those that have no calendar are refused now, not at predict
         with as_saved("layout, its freq and tz, and the array 'last_times'"):
-            future_times((last_times, layout.freq), 1, tz=layout.tz)
+            steps_between(last_times, last_times, layout.freq, layout.tz)
             write_stamps(last_times, layout)
         forecaster._history = History.revived(arrays, dtype, len(data.ids))
         with as_saved("params"):
