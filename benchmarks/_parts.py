@@ -41,7 +41,7 @@ def seconds_by_part(work: Callable[[], object]) -> dict[str, float]:
     profile = cProfile.Profile()
     profile.runcall(work)
     parts: dict[str, float] = defaultdict(float)
-    for (file, _, _), (_, _, own, _, callers) in pstats.Stats(profile).stats.items():
+    for (file, _, _), (_, _, own, _, callers) in pstats.Stats(profile).stats.items():  # type: ignore[attr-defined]
         if file != "~":
             parts[part_of(file)] += own
         else:

@@ -132,7 +132,7 @@ def _of_one_variable(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             fit = model.fit(frame)
-        spec = fit.fitted_.family.spec
+        spec = fit.fitted_.family.spec  # type: ignore[attr-defined]
         columns = trend_and_regressors(spec, len(y), X[None] if n_exog else None)
         values, seen = y[None].astype(float), np.ones((1, len(y)), bool)
         prepared, _, _ = prepare(spec, values, seen, columns, gaps=False)
@@ -163,7 +163,7 @@ def _of_two(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             fit = model.fit(pd.DataFrame(y, columns=["a", "b"]))
-        shape = fit.fitted_.family.shape
+        shape = fit.fitted_.family.shape  # type: ignore[attr-defined]
         sample = Sample(shape, y[None], np.ones((1, rows, 1)), np.zeros((1, 2)), np.array([rows]))
         scaling = fit_scaling(sample)
         standard = scaling.standardised(sample)

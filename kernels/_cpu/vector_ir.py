@@ -15,7 +15,7 @@ library, lane by lane.
 import ctypes
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tsrnn.kernels._graph import Op, Operand
@@ -417,6 +417,6 @@ def emit_op(code: VectorCode, op: Op, values: dict[str, str]) -> str:
     return getattr(code, "sign" if op.name == "sgn" else op.name)(*args)
 
 
-def operand(code: VectorCode, value: Operand, values: dict[str, str]) -> str:
+def operand(code: VectorCode, value: Operand, values: Mapping[str, str]) -> str:
     """Register or constant of an operand of the trace."""
     return values[value] if isinstance(value, str) else code.constant(value)

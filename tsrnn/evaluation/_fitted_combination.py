@@ -145,7 +145,7 @@ class FittedCombination(ClassicalModel[CombinedState]):
         if others:
             forecasts = self._member_forecasts(others, state, h, [], None)
             points[others] = [parts[""] for parts in forecasts]
-        there: np.ndarray = np.isfinite(points).all(2)
+        there = np.asarray(np.isfinite(points).all(axis=2))
         return combine_by_network(combiner, self.members, state.members, points), there
 
     def _member_forecasts(

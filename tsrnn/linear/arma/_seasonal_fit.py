@@ -428,12 +428,12 @@ def _nested_optima(
             for order in below}  # fmt: skip
     rows = {order: higher for order, higher in rows.items() if len(higher)}
     if rows:
-        start = np.concatenate([below[order].params[higher] for order, higher in rows.items()])
+        above = np.concatenate([below[order].params[higher] for order, higher in rows.items()])
         masks = np.concatenate([
             _free(form, order)[None].repeat(len(higher), 0) for order, higher in rows.items()
         ])  # fmt: skip
         many = np.concatenate([units[higher] for higher in rows.values()])
-        ends, at = _climbed(likelihood, start, many, masks, max_iter=_BRIEF), 0
+        ends, at = _climbed(likelihood, above, many, masks, max_iter=_BRIEF), 0
         for order, higher in rows.items():
             part = Optimum(*(values[at : at + len(higher)] for values in ends))
             _keep_higher(optima[order], higher, part)

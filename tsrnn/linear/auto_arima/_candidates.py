@@ -156,8 +156,8 @@ class Candidates:
             np.minimum.at(self.best, series, result)
         names = list(_places(form))
         for place in np.flatnonzero(result == self.best[series]):
-            values = zip(names, params[place], free[place], strict=True)
-            self.params[series[place]] = {name: value for name, value, here in values if here}
+            named = zip(names, params[place], free[place], strict=True)
+            self.params[series[place]] = {name: value for name, value, here in named if here}
         return result
 
     def _optima(

@@ -39,7 +39,7 @@ def filter_garch(
         part = slice(start, start + chunk)
         inputs = design(model, np.nan_to_num(y[part]), lengths[part])
         initial = np.zeros((1, model.cell.n, len(inputs)))
-        before = Past(*(None if array is None else array[part] for array in past))
+        before = Past(past.variance[part], None if past.z is None else past.z[part])
         initial[0, : model.n_state] = initial_state(model, params[part], before).T
         states, _ = recurrence(
             model.cell,
