@@ -45,6 +45,10 @@ class Phases(Function, ABC):
         """Load a value of a vector of parameters."""
 
     @abstractmethod
+    def gradient(self, number: int) -> str:
+        """Address of the gradient of a value of a vector of parameters."""
+
+    @abstractmethod
     def each_sequence(self, body: Callable[[], None]) -> None:
         """Run `body` for the sequences that have this step."""
 
@@ -58,7 +62,7 @@ class Phases(Function, ABC):
 
     @abstractmethod
     def prefetch_later(self, address: str, fields: int, write: bool = False) -> None:
-        """Have the cache fetch what a later step takes from an array of so many fields."""
+        """Prefetch the values of a later step; `address` lies in an array (rows, fields)."""
 
     def kept(self, number: int) -> str:
         """Load a slot."""
@@ -83,6 +87,22 @@ class Phases(Function, ABC):
         self.store(value, address)
         self.mask = mask
 
+    def begin(self) -> None:
+        """Take over the initial state, or the gradient of the final one and sums of zero."""
+        base = "%h" if self.forward else "%g_final"
+        for i in range(self.n):
+            self.keep(self.load(self.field(base, self.b, self.n, i)), i)
+        for i in range(0 if self.forward else self.n_vectors):
+            self.keep(self.constant(0.0), self.n + i)
+
+    def end(self) -> None:
+        """Hand on the final state, or gradients of the initial one and of vectors."""
+        base = "%final" if self.forward else "%g_h"
+        for i in range(self.n):
+            self.store(self.kept(i), self.field(base, self.b, self.n, i))
+        for i in range(0 if self.forward else self.n_vectors):
+            self.store(self.kept(self.n + i), self.gradient(i))
+
     def step(self, t: str, written: Written) -> None:
         """Phases of step t; `written` has the array and its fields for results of every step."""
         plan = self.program
@@ -102,7 +122,7 @@ class Phases(Function, ABC):
         self.each_value(lambda: self._phase(phase, written))
 
     def write(self, value: str, base: str, fields: int, number: int) -> None:
-        """Store a result of this step to an array of so many fields."""
+        """Store a result of this step to an array (rows, fields)."""
         address = self.field(base, self.row, fields, number)
         self.prefetch_later(address, fields, write=True)
         self.store(value, address)

@@ -88,6 +88,11 @@ class _Blocks(Phases):
         offset = self.integer("mul", "%d", number)
         return self.load_whole(self.vector(self.weights, self.vectors, offset, self.i))
 
+    def gradient(self, number: int) -> str:
+        """See `Phases`."""
+        first = self.sum(self.vectors, self.integer("mul", "%d", number), self.i)
+        return self.weight_of("%g_w", self.b, first)
+
     def each_sequence(self, body: Callable[[], None]) -> None:
         """See `Phases`: there is one."""
         body()
@@ -194,7 +199,7 @@ class _Blocks(Phases):
         return self.at(base, self.integer("mul", self.sum(first, *numbers), "%K"), self.k)
 
     def clear_padding(self, base: str, fields: int) -> None:
-        """Zeros after the end of the sequence in an array of so many fields."""
+        """Write zeros behind the end of the sequence to an array (rows, fields)."""
         t = self.variable()
         self.set(t, self.length)
         with self.up_to("%T", counter=t) as step:
@@ -244,19 +249,11 @@ def _runs(matrices: Sequence[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def _forward(f: _Blocks) -> None:
-    def begin() -> None:
-        for i in range(f.n):
-            f.keep(f.load(f.field("%h", f.b, f.n, i)), i)
-
-    def end() -> None:
-        for i in range(f.n):
-            f.store(f.kept(i), f.field("%final", f.b, f.n, i))
-
     def tile() -> None:
-        f.each_value(begin)
+        f.each_value(f.begin)
         with f.up_to(f.length) as t:
             f.step(t, {"s": ("%s", f.n)})
-        f.each_value(end)
+        f.each_value(f.end)
         f.clear_padding("%s", f.n)
 
     f.each_tile(tile)
@@ -267,23 +264,10 @@ def _backward(f: _Blocks) -> None:
         "g_u": ("%g_u", f.m), "g_p": ("%g_p", len(f.factors)), "x": ("%x", len(f.operands)),
     }  # fmt: skip
 
-    def begin() -> None:
-        for i in range(f.n):
-            f.keep(f.load(f.field("%g_final", f.b, f.n, i)), i)
-        for i in range(f.n_vectors):
-            f.keep(f.constant(0.0), f.n + i)
-
-    def end() -> None:
-        for i in range(f.n):
-            f.store(f.kept(i), f.field("%g_h", f.b, f.n, i))
-        for i in range(f.n_vectors):
-            number = f.sum(f.vectors, f.integer("mul", "%d", i), f.i)
-            f.store(f.kept(f.n + i), f.weight_of("%g_w", f.b, number))
-
     def tile() -> None:
         with f.up_to(f.n_weights) as i:
             f.store(f.constant(0.0), f.weight_of("%g_w", f.b, i))
-        f.each_value(begin)
+        f.each_value(f.begin)
         with f.up_to(f.length) as i:
             f.place = f.emit(f"and i64 {i}, {_SUMMED_TOGETHER - 1}")
             done = f.integer("add", i, 1)
@@ -293,7 +277,7 @@ def _backward(f: _Blocks) -> None:
             ended = f.emit(f"icmp eq i64 {done}, {f.length}")
             with f.when(f.emit(f"or i1 {full}, {ended}")):
                 f.add_up(count)
-        f.each_value(end)
+        f.each_value(f.end)
         f.clear_padding("%g_u", f.m)
 
     f.each_tile(tile)

@@ -74,6 +74,10 @@ class _Pass(Phases):
         """See `Phases`."""
         return self.load(self.field("%w", "0", self.n_vectors, number))
 
+    def gradient(self, number: int) -> str:
+        """See `Phases`."""
+        return self.field("%g_w", self.b, self.n_vectors, number)
+
     def sequences(self, count: str, body: Callable[[], None]) -> None:
         """Run `body` for the first sequences."""
         with self.up_to(count) as r:
@@ -145,19 +149,11 @@ class _Pass(Phases):
 def _forward(plan: Plan, fmt: Format) -> _Pass:
     f = _Pass("forward", plan, fmt)
 
-    def begin() -> None:
-        for i in range(f.n):
-            f.keep(f.load(f.field("%h", f.b, f.n, i)), i)
-
-    def end() -> None:
-        for i in range(f.n):
-            f.store(f.kept(i), f.field("%final", f.b, f.n, i))
-
-    f.sequences("%n", lambda: f.each_value(begin))
+    f.sequences("%n", lambda: f.each_value(f.begin))
     with f.up_to("%steps") as t:
         f.begin_step(t)
         f.step(t, {"s": ("%s", f.n)})
-    f.sequences("%n", lambda: f.each_value(end))
+    f.sequences("%n", lambda: f.each_value(f.end))
     f.sequences("%n", lambda: f.clear_padding({"%s": f.n}))
     return f
 
@@ -169,25 +165,13 @@ def _backward(plan: Plan, fmt: Format) -> _Pass:
         del written["g_p"]
     written["x"] = ("%x", len(plan.traced.vjp.results["x"]))
 
-    def begin() -> None:
-        for i in range(f.n):
-            f.keep(f.load(f.field("%g_final", f.b, f.n, i)), i)
-        for i in range(f.n_vectors):
-            f.keep(f.constant(0.0), f.n + i)
-
-    def end() -> None:
-        for i in range(f.n):
-            f.store(f.kept(i), f.field("%g_h", f.b, f.n, i))
-        for i in range(f.n_vectors):
-            f.store(f.kept(f.n + i), f.field("%g_w", f.b, f.n_vectors, i))
-
-    f.sequences("%n", lambda: f.each_value(begin))
+    f.sequences("%n", lambda: f.each_value(f.begin))
     with f.up_to("%steps") as i:
         last = f.integer("sub", "%steps", 1)
         t = f.integer("sub", last, i)
         f.begin_step(t)
         f.step(t, written)
-    f.sequences("%n", lambda: f.each_value(end))
+    f.sequences("%n", lambda: f.each_value(f.end))
     f.sequences("%n", lambda: f.clear_padding(dict(written.values())))
     return f
 
