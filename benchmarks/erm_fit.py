@@ -102,7 +102,7 @@ class EpochClock(pl.Callback):
 
 
 def samples(count: int) -> Data:
-    """Inputs (N, T, 1) and targets (N,), of which a tenth is held out."""
+    """Inputs (N, T, 1) and targets (N,), a tenth of them held out."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(count, STEPS, 1))
     return x, x[:, -8:, 0].mean(1) + 0.1 * rng.normal(size=count)

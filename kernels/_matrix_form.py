@@ -188,12 +188,12 @@ def block_step(cell: Cell) -> BlockStep:
 
 
 # Parameters of a block. The code of an unrolled step with more takes long to compile, and a loop is
-# as fast, as values do not stay in registers. 64 are those of 4 units of an LSTM, or 8 of Elman's.
+# as fast, as values do not stay in registers. An LSTM of 4 units has 64, Elman's network of 8 too.
 MOST_UNROLLED = 64
 
 
 def is_rolled(cell: Cell) -> bool:
-    """Whether kernels of the CPU loop over the units of a block, which bounds their code."""
+    """Return True if kernels of the CPU loop over the units of a block, so that code is bounded."""
     return isinstance(cell.step, BlockStep) and cell.p > MOST_UNROLLED
 
 

@@ -155,7 +155,7 @@ def _is_fused(cell: Cell, x: Tensor, bias: bool, params: Tensor, engine: str) ->
 
 
 def _can_be_fused(cell: Cell, width: int, bias: bool) -> bool:
-    """Whether there is a kernel of the CPU for the cell with its projection."""
+    """Return True if the CPU has one kernel for the cell with its projection."""
     parameters = cell.p + cell.m * (width + bias)
     unrolled = is_small(cell) and not is_rolled(cell)
     return unrolled and width <= WIDEST_FUSED and parameters <= MOST_FUSED

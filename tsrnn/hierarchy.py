@@ -324,7 +324,7 @@ def _read_spec(spec: Any) -> list[list[Any]]:
 
 
 def _check_tree(tree: _Hierarchy) -> None:
-    """Refuse levels that cross, of which shares are not defined."""
+    """Refuse levels that cross: a part would have two sums to be a share of."""
     for upper, lower in pairwise(tree.levels.values()):
         pairs = np.unique(np.stack([lower, upper]), axis=1)
         crossing = np.flatnonzero(np.diff(pairs[0]) == 0)

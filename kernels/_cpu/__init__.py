@@ -39,7 +39,7 @@ def kernel_of(cell: Cell, dtype: torch.dtype, kind: str) -> Callable[..., None]:
 
 
 def _name(cell: Cell) -> str:
-    """Name of the files of a cell's kernels: those of rolled blocks are one for all sizes."""
+    """Stem of the files of a cell's kernels; rolled blocks of all sizes share one."""
     return f"{block_step(cell).form.name}.blocks" if is_rolled(cell) else cell.name
 
 

@@ -392,7 +392,7 @@ def _whole_tiles(tile: Tile, begun: str, before: str, after: str) -> str:
 
 
 def _masked_tiles(tile: Tile, begun: str, before: str) -> str:
-    """Loop over the tiles from unit `begun` on, of which the last may be narrower."""
+    """Loop over the tiles from unit `begun` on; the last may be narrower."""
     name, vector = tile.name, f"<{tile.lanes} x i64>"
     iota = "<" + ", ".join(f"i64 {i}" for i in range(tile.lanes)) + ">"
     done = block(f"{name}.done", [f"br label %{name}.units"])

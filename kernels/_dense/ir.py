@@ -90,7 +90,7 @@ class _Pass(Phases):
         self.sequences(self.alive, body)
 
     def each_value(self, body: Callable[[], None]) -> None:
-        """See `Phases`: in tiles of units, the last of which may be masked."""
+        """See `Phases`: in tiles of units; the last may be masked."""
         counter = self.variable()
         self.set(counter, 0)
         with self.up_to("%d", self.lanes, counter) as self.k:
@@ -114,7 +114,7 @@ class _Pass(Phases):
         self.set(self.offset, 0)
 
     def multiply(self, product: Product) -> None:
-        """See `Phases`; the weights lie where those of the last product end."""
+        """See `Phases`; the weights follow those of the product before."""
         count = len(product.matrices)
         parts, outs = (count, 1) if product.transposed else (1, count)
         lanes = panel_width(self.format)

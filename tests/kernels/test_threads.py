@@ -204,4 +204,5 @@ def test_processes_of_a_pool(method):
     _, final = recurrence(cells.para_rnn(1), inputs, torch.full((1, 8), 0.5))
     names = {"expected": final.flatten().tolist()}
     with multiprocessing.get_context(method).Pool(1) as pool:
-        pool.apply_async(exec, (WORK, names)).get(timeout=60)
+        # `get` raises what the child asserts, or TimeoutError where it waits without end.
+        assert pool.apply_async(exec, (WORK, names)).get(timeout=60) is None

@@ -192,7 +192,7 @@ class UnitModel(ABC):
         return ""
 
     def has_constant(self, rows: Rows) -> bool:
-        """Whether the rows do not vary, and the model of one target goes on at their level."""
+        """Return True if the rows are constant and the model of one target continues a constant."""
         seen = observed(rows)
         known = self.multivariate or self.of_variance
         return not known and len(seen) > 1 and bool(np.ptp(seen) == 0)

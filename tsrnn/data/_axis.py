@@ -237,7 +237,7 @@ def _aliases_of_one(axis: Axis) -> list[Freq]:
 
 
 def _aliases_of_two(axis: Axis) -> list[Freq]:
-    """Frequencies of which the two rows of the one series that has two can be neighbours."""
+    """Frequencies at which the only two rows of a series can be neighbours."""
     if not _is_datetime(axis) or digit_form(axis.dtype) in MONTHLY:
         return []
     days, phases = split_days(axis.times, axis.tz)
@@ -473,7 +473,7 @@ def check_gaps(axis: Axis, grid: Grid, offsets: np.ndarray) -> None:
 
 
 def _are_many(wanted: float, came: int) -> bool:
-    """Whether a wrong timestamp is likelier than so many missing rows."""
+    """Return True if a wrong timestamp is likelier than missing rows."""
     return wanted > MOST_ROWS and wanted > MOST_MISSING * came
 
 

@@ -98,7 +98,7 @@ def to_digits(times: np.ndarray, form: str) -> np.ndarray:
 
 
 def are_weeks(numbers: np.ndarray) -> bool:
-    """Whether all numbers can be a year and the number of a week, such as 202452."""
+    """Return True if all numbers can be a year and a week, such as 202452."""
     years, weeks = np.divmod(numbers, 100)
     in_years = (years >= WEEK_YEARS[0]) & (years <= WEEK_YEARS[1])
     return bool((in_years & (weeks >= 1) & (weeks <= 53)).all())

@@ -363,7 +363,7 @@ def _check_no_dates(frame: pd.DataFrame) -> None:
 
 
 def _counts_time(column: pd.Series, form: str) -> bool:
-    """Whether numbers are dates of a form one after the other, as no variable is by chance."""
+    """Return True if numbers are consecutive dates of a form, as no variable is by chance."""
     values = column.to_numpy(np.float64, na_value=np.nan)
     if not np.isfinite(values).all() or (values % 1).any():
         return False

@@ -205,7 +205,7 @@ def calendar_or_steps(stamps: Stamps, what: str, freq: Any = None, dtype: str = 
 
 
 def are_dates(numbers: pd.Index | pd.Series) -> bool:
-    """Whether whole numbers are dates of one form that says more than the year.
+    """Return True if whole numbers are dates of one form that says more than the year.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ def is_text(column: pd.Index | pd.Series) -> bool:
 
 
 def looks_like_dates(column: pd.Index | pd.Series, *, years: bool = True) -> bool:
-    """Whether the column is text and more than half of it is written like dates.
+    """Return True if the column is text and more than half of it is written like dates.
 
     Without `years` four digits are a number like any other.
     """

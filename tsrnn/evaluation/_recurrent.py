@@ -42,7 +42,7 @@ def check_members(members: Mapping[str, Any]) -> None:
 
 
 def network_places(members: Mapping[str, Any]) -> list[int]:
-    """Places of fitted members among the inputs of the network, of which the prior's is the last.
+    """Places of fitted members among the inputs of the network; that of the prior is the last.
 
     Raises
     ------

@@ -89,7 +89,7 @@ class Prepared(SeriesArrays):
         themselves are not differenced.
     gaps : bool
     still : boolean array of shape (N,)
-        Series of which least squares leave nothing but rounding, scaled by their size.
+        Series whose least squares residuals are rounding, scaled by their size.
     """
 
     form: Form
