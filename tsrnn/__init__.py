@@ -147,7 +147,7 @@ if not TYPE_CHECKING:  # to a type checker, a name that is not above does not ex
 
 
 def __dir__() -> list[str]:
-    return sorted({*(name for name in globals() if name.startswith("_")), *__all__})
+    return sorted(__all__)
 
 
 def _resolve(name: str) -> Any:

@@ -125,14 +125,7 @@ def reconcile(
     params = forecaster.get_params()
     id_col, time_col, target = params["id_col"], params["time_col"], params["target"] or "y"
     tree = _read_hierarchy(df, spec, time_col, target)
-    n, n_times = tree.values.shape
-    data = pd.DataFrame(
-        {
-            id_col: np.repeat(np.array(tree.names, dtype=object), n_times),
-            time_col: tree.times.take(np.tile(np.arange(n_times), n)),
-            target: tree.values.ravel(),
-        }
-    )
+    data = tree.long_frame(id_col, time_col, target)
     model = clone(forecaster).fit(data)
     column = model.column_name
     with warnings.catch_warnings():
@@ -154,6 +147,7 @@ def reconcile(
         reconciled = linear @ point
     written = base[[id_col, time_col]].reset_index(drop=True)
     written[column] = reconciled.ravel()
+    flat = np.zeros(len(tree.names), bool)  # series without a width
     for share in levels:
         ends = [f"{column}-{end}-{level_name(share)}" for end in ("lo", "hi")]
         lower, upper = (base[end].to_numpy(float).reshape(point.shape) for end in ends)
@@ -163,17 +157,11 @@ def reconcile(
             assert linear is not None  # of "top_down" alone, which is refused above
             width = _reconciled_width(linear, (upper - lower) / 2, known)
             bounds = reconciled - width, reconciled + width
-        flat = (bounds[1] == bounds[0]).any(axis=1)
-        if flat.any():
-            names = [name for name, still in zip(tree.names, flat, strict=True) if still]
-            warn_user(
-                f"intervals of {', '.join(map(quote, names[:3]))} have no width ({len(names)} of "
-                f"{len(flat)} series): their forecast errors are zero. They guarantee nothing if "
-                "coming values differ. Give rows in which the series vary",
-                IntervalWarning,
-            )
+        flat |= (bounds[1] == bounds[0]).any(axis=1)
         for end, values in zip(ends, bounds, strict=True):
             written[end] = values.ravel()
+    if flat.any():
+        _warn_without_width([name for name, still in zip(tree.names, flat, strict=True) if still])
     written.attrs = dict(base.attrs)
     if levels:
         written.attrs["guarantee"] = (
@@ -181,6 +169,16 @@ def reconcile(
             "errors ahead are correlated between series as those of one step were."
         )
     return written
+
+
+def _warn_without_width(names: list[str]) -> None:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    warn_user(
+        f"intervals of {', '.join(map(quote, names[:3]))}{more} have no width: their forecast "
+        "errors are zero. They guarantee nothing if coming values differ. Give rows in which the "
+        "series vary",
+        IntervalWarning,
+    )
 
 
 def _check_arguments(forecaster: Any, method: Any, intervals: Any, level: Any) -> list[float]:
@@ -209,6 +207,17 @@ class _Hierarchy(NamedTuple):
     times: pd.Index
     values: np.ndarray  # (n, T)
     summing: np.ndarray  # (n, n_bottom)
+
+    def long_frame(self, id_col: str, time_col: str, target: str) -> pd.DataFrame:
+        """Rows of all series, one series after the other."""
+        n, n_times = self.values.shape
+        return pd.DataFrame(
+            {
+                id_col: np.repeat(np.array(self.names, dtype=object), n_times),
+                time_col: self.times.take(np.tile(np.arange(n_times), n)),
+                target: self.values.ravel(),
+            }
+        )
 
 
 def _read_hierarchy(

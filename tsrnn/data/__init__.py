@@ -26,7 +26,7 @@ from tsrnn.data._frames import (
 from tsrnn.data._future import check_continues, future_times, read_future, steps_between
 from tsrnn.data._panel import Layout, Panel, windows
 from tsrnn.data._read import read_panel, read_series
-from tsrnn.data._scaling import Scaler
+from tsrnn.data._scaling import Scaler, log_ratios
 from tsrnn.data._timestamps import are_dates
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "future_times",
     "in_library",
     "load_polars",
+    "log_ratios",
     "panel_frame",
     "quote",
     "quoted",

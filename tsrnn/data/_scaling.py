@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["Scaler"]
+__all__ = ["Scaler", "log_ratios"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,3 +170,30 @@ def _moments(values: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.nda
     relative = centred / np.repeat(peak, lengths, axis=0)
     scale = peak * np.sqrt(np.add.reduceat(relative**2, starts, axis=0) / counts)
     return location, np.where((high > low) & (scale > 0), scale, 1.0)
+
+
+def log_ratios(values: np.ndarray, reference: np.ndarray | np.floating) -> np.ndarray:
+    """Logarithms of positive values over a positive reference, with all digits of the change.
+
+    Parameters
+    ----------
+    values : ndarray
+    reference : ndarray or float
+        Broadcast against the values.
+
+    Returns
+    -------
+    ndarray
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.data import log_ratios
+    >>> (1e9 * log_ratios(np.array([1e9, 1e9 + 1]), np.float64(1e9))).round(6).tolist()
+    [0.0, 1.0]
+    """
+    change = values - reference
+    near = np.abs(change) < reference / 2
+    # Close to 1 a ratio has fewer digits than the change; far away it may overflow.
+    small = np.log1p(np.where(near, change, 0.0) / reference)
+    return np.where(near, small, np.log(values) - np.log(reference))

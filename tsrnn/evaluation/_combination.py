@@ -326,7 +326,7 @@ class Combination(Classical[CombinedState]):
         fitted = {name: fit_member(name, member, panels) for name, member in unfitted.items()}
         results = []
         for i, ((arguments, data, panel), rolled) in enumerate(zip(fits, errors, strict=True)):
-            members, left_out = _told_apart({name: parts[i] for name, parts in fitted.items()})
+            members, left_out = _fitted_members({name: parts[i] for name, parts in fitted.items()})
             if combiner is not None:
                 network_places(members)
             places = [names.index(name) for name in members]
@@ -458,7 +458,7 @@ def members_of(arguments: Arguments, horizon: int) -> dict[str, Forecaster]:
     return members
 
 
-def _told_apart(
+def _fitted_members(
     fitted: dict[str, Forecaster | Exception],
 ) -> tuple[dict[str, Forecaster], dict[str, str]]:
     """Members that were fitted, and the reasons of the others in words.

@@ -17,6 +17,11 @@ PERFECT = 1e-25  # mean square error of scaled rows that is rounding: no bound t
 EXACT = "The model fits the series exactly: its variance is zero, and there are no standard errors."
 
 
+def aicc_penalty(n_obs: np.ndarray, k: np.ndarray | int) -> np.ndarray:
+    """Corrected criterion of Akaike less -2 times the log-likelihood, of k parameters."""
+    return 2 * k + 2 * k * (k + 1) / np.maximum(n_obs - k - 1, 1)
+
+
 class Derivatives(NamedTuple):
     """Log-likelihood of one unit at some parameters.
 

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.optimize import minimize_scalar
 
 from tsrnn.contract import choice, number
-from tsrnn.data import quote
+from tsrnn.data import log_ratios, quote
 from tsrnn.preprocessing._series import Series
 
 
@@ -110,11 +110,6 @@ def _power(y: np.ndarray, period: int, method: str, bounds: tuple[float, float])
 
 def _centred_logs(values: np.ndarray) -> np.ndarray:
     """Logarithms of positive values less their mean."""
-    middle = np.median(values)
-    change = values - middle
-    near = np.abs(change) < middle / 2
-    # The logarithm of a large level has few digits left for changes that are small beside it.
-    small = np.log1p(np.where(near, change, 0.0) / middle)
-    logs = np.where(near, small, np.log(values) - np.log(middle))
+    logs = log_ratios(values, np.median(values))
     centred: np.ndarray = logs - logs.mean()
     return centred

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
+from tsrnn.data import log_ratios
+
 VAGUE = 1e4  # variance of the first level over that of the noise
 DEGREES = 1.0  # of freedom of the variance before the first row: it hardly counts
 FIRST_SCALE = 0.1  # of the noise before the first row, in mean absolute changes of the series
@@ -341,15 +343,6 @@ def _evidence(
 
 _N_ERRORS = len(SCALES) * len(SEEN_TRENDS) * len(SEEN_SEASONS)
 _N_SHARES = len(SCALES) + len(TRENDS) + len(SEASONS)
-
-
-def log_ratios(values: np.ndarray, beginning: np.ndarray) -> np.ndarray:
-    """Logarithms (S, T) of positive values over those of the first row (S, 1)."""
-    change = values - beginning
-    near = np.abs(change) < beginning / 2
-    # Close to 1 a ratio has fewer digits than the change; far away it may overflow.
-    small = np.log1p(np.where(near, change, 0.0) / beginning)
-    return np.where(near, small, np.log(values) - np.log(beginning))
 
 
 def running_changes(

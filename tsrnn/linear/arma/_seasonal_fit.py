@@ -58,10 +58,8 @@ _BRIEF, _LONG = 40, 120  # iterations of one climb of many, and of the highest o
 _MOST_NESTED = 49  # nested models that are all fitted: those of orders (6, 6)
 _SIMPLE = 3  # lags in all; more have second maxima wherever roots are
 _EDGE = 0.8  # modulus of a root of the moving average beyond which another may be higher
-_CORNER, _MOST_CORNERS = (
-    0.8,
-    4,
-)  # partial autocorrelation in a corner, and lags that take both signs
+_CORNER = 0.8  # partial autocorrelation, of either sign, in a corner
+_MOST_CORNERS = 4  # lags of a moving average that take both signs
 _ROUNDING = 1e-9  # log-likelihoods that are one
 _TOGETHER = 2**19  # elements of the variances that are updated together
 

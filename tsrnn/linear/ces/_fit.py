@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tsrnn.data import Panel
-from tsrnn.linear._estimates import EXACT, PERFECT, Deferred, Estimates
+from tsrnn.linear._estimates import EXACT, PERFECT, Deferred, Estimates, aicc_penalty
 from tsrnn.linear._family import Arrays, CannotFitError, variance_factor
 from tsrnn.linear._optimise import Optimum, agreement_of, maximise
 from tsrnn.linear._samples import Sample, scaled_samples
@@ -157,8 +157,7 @@ def _place_exact_fits(models: tuple[Components, ...], sample: Sample, ends: Sear
         sigma2, value, _ = likelihood.values(natural, None)
         exact = np.flatnonzero(np.isfinite(value) & (sigma2 <= PERFECT))
         units, k = units[exact], model.n_params
-        penalty = 2 * k + 2 * k * (k + 1) / (counts[units] - k - 1)
-        ends.aicc[units, number] = penalty - 2 * value[exact]
+        ends.aicc[units, number] = aicc_penalty(counts[units], k) - 2 * value[exact]
         ends.model[units], ends.params[units], ends.converged[units] = number, natural[exact], True
         ends.starts[units] = ends.agreement[units] = 1
 
@@ -209,7 +208,7 @@ class Climb:
     def criteria(self, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Corrected criteria, and those that the searches may yet come to."""
         k = self.model.n_params
-        penalty = 2 * k + 2 * k * (k + 1) / (counts[self.series] - k - 1)
+        penalty = aicc_penalty(counts[self.series], k)
         aicc = penalty - 2 * self.best.value
         # The decrement is twice the rise of the log-likelihood that the next step promises.
         return aicc, aicc - np.where(self.best.converged, 0.0, SAFETY * self.best.decrement)
@@ -326,9 +325,8 @@ def inferred(
     given = ends.sigma2 is not None
     widening = np.ones(len(n_obs)) if given else variance_factor(n_obs, n_params - 1)
     constants = {"model": ends.model.astype(float), "widening": widening, "start": start}
-    in_data = (
-        2 * (n_obs * np.log(sample.sized.scale))[:, None]
-    )  # of densities in the units of the data
+    # Of densities in the units of the data.
+    in_data = 2 * (n_obs * np.log(sample.sized.scale))[:, None]
     return estimates, constants | {"aicc": ends.aicc + in_data}
 
 

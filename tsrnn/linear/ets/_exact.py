@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tsrnn.linear._estimates import PERFECT
+from tsrnn.linear._estimates import PERFECT, aicc_penalty
 from tsrnn.linear._samples import Sample
 from tsrnn.linear.ets._likelihood import Likelihood, to_natural
 from tsrnn.linear.ets._search import Search, empty_search, usable
@@ -33,7 +33,7 @@ def exact_fits(models: tuple[Components, ...], sample: Sample) -> Search:
         units = units[exact]
         value = value[exact] - counts[units] * np.log(scaled.scale[exact])
         k = len(model.names) + 1
-        aicc = 2 * k + 2 * k * (k + 1) / (counts[units] - k - 1) - 2 * value
+        aicc = aicc_penalty(counts[units], k) - 2 * value
         better = aicc < ends.aicc[units].min(1)
         ends.aicc[units, number] = aicc
         units, exact, size = units[better], exact[better], natural.shape[1]

@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from tsrnn.linear._estimates import PERFECT
+from tsrnn.linear._estimates import PERFECT, aicc_penalty
 from tsrnn.linear._family import CannotFitError
 from tsrnn.linear._optimise import Evaluation, Optimum, agreement_of, maximise, solve_positive
 from tsrnn.linear._samples import Sample
@@ -79,7 +79,7 @@ def search_within(
         k = part.free.sum() + 1
         loglik = part.likelihood(np.arange(len(units))).values(natural, None)[1]
         loglik = loglik - counts[units] * np.log(scaled.scale)
-        aicc = -2 * loglik + 2 * k + 2 * k * (k + 1) / (counts[units] - k - 1)
+        aicc = aicc_penalty(counts[units], k) - 2 * loglik
         ends.aicc[units, number] = np.where(np.isfinite(optimum.value), aicc, np.inf)
         chosen = np.flatnonzero(ends.aicc[units, number] < best[units])
         rows, size = units[chosen], natural.shape[1]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tsrnn.linear._estimates import aicc_penalty
 from tsrnn.linear._family import CannotFitError
 from tsrnn.linear._optimise import AGREE, Objective, Optimum, agreement_of, maximise_together
 from tsrnn.linear._samples import Sample
@@ -111,7 +112,7 @@ def penalties(models: tuple[Components, ...], sample: Sample) -> np.ndarray:
     k = np.array([len(model.names) + 1 for model in models])
     scale = np.stack([model.scaled(sample).scale for model in models], 1)
     in_data = 2 * counts * np.log(scale)  # of densities in the units of the data
-    return 2 * k + 2 * k * (k + 1) / np.maximum(counts - k - 1, 1) + in_data
+    return aicc_penalty(counts, k) + in_data
 
 
 class Highest(NamedTuple):
