@@ -128,8 +128,8 @@ class GARCH(LinearForecaster):
     Absolute residuals, of "egarch", "tgarch" and "avgarch", give the likelihood kinks in the
     parameters of the mean. What they add to its curvature has expectation zero, and standard errors
     leave it out: of 4000 simulated "egarch" and 1000 "tgarch" of 1000 rows, the median one of mu is
-    1.00 and 0.99 times the standard deviation of mu, and intervals of 95 percent cover it in 94.9
-    and 95.0 percent.
+    1.00 and 0.99 times the standard deviation of mu, and intervals of 95 percent cover it in 95.0
+    percent of those that converged (benchmarks/known_processes.py).
 
     Intervals take the parameters as known; their coverage is the nominal one if the model is
     right, up to that and to the error of simulation. Forecasts of variances of "egarch" beyond
