@@ -394,3 +394,15 @@ class TestBadInput:
     def test_parameters_cannot_be_given(self):
         with pytest.raises(ValueError, match=r"ARMA\(order"):
             AutoARIMA(season_length=1).filter(quarters(), {"sigma2": 1.0})
+
+
+@pytest.mark.parametrize("level", [1e8, 1e9])
+def test_a_large_level_costs_no_digits(level):
+    """The model of a series far from zero is that of the series nearer to it, and has converged."""
+    noise, y = np.random.default_rng(0).normal(size=150), np.zeros(150)
+    for t in range(1, 150):
+        y[t] = 0.5 * y[t - 1] + noise[t]
+    near, far = (AutoARIMA().fit(pd.Series(y[50:] + c)) for c in (1e3, level))
+    assert far.converged_.all()
+    assert far.orders_.tolist() == near.orders_.tolist()
+    np.testing.assert_allclose(far.predict(3) - level, near.predict(3) - 1e3, rtol=0, atol=1e-5)

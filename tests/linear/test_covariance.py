@@ -172,7 +172,7 @@ def test_an_estimate_on_its_bound_has_no_error(RiskMetrics):
 def test_arguments_are_checked_and_likelihoods_compared(RiskMetrics, model, frame):
     with pytest.raises(ValueError, match="first_rows must be a positive integer; got 0"):
         RiskMetrics(first_rows=0).fit(frame)
-    with pytest.raises(ValueError, match="no series could be fitted; 0: the covariances are not"):
+    with pytest.raises(ValueError, match="no series could be fitted; the covariances are not"):
         RiskMetrics().filter(frame, {"decay": 1.5})
     with pytest.raises(ValueError, match="Neither is nested"):
         model.lr_test(model)

@@ -92,9 +92,10 @@ def estimate(
     # Before there are arrays (N, k, k) of NaN, which many parameters make too large for memory.
     if not any(part.fitted.any() for part in parts):
         labels = unit_index(panel.layout, panel.ids, family.multivariate)
-        raise ValueError(
-            f"no series could be fitted; {listing(labels)}: {reasons.get(0, NO_OPTIMUM)}"
-        )
+        # The only series of a wide frame has a number that the user never gave.
+        named = panel.layout.id_col is not None or not family.multivariate
+        where = f"{listing(labels)}: " if named else ""
+        raise ValueError(f"no series could be fitted; {where}{reasons.get(0, NO_OPTIMUM)}")
     fitted = np.concatenate(units)
     estimates = concatenated(parts).placed(n_units, fitted, reasons)
     if given is not None:  # parameters that were not estimated have no standard errors

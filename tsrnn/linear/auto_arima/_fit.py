@@ -44,6 +44,7 @@ from tsrnn.linear.auto_arima._orders import (
 
 TOLERANCE = 1e-8  # squared gradient in standard errors: 1e-8 of the log-likelihood
 LEAST = 5  # observations
+FAR = 1e6  # mean over the spread: of their squares four digits are left
 ORDER = ("p", "d", "q", "P", "D", "Q", "constant")  # of a unit, as its constants have them
 
 
@@ -342,7 +343,10 @@ def _optima(
     n, period, series = len(chosen), choice.period, sample.series
     params: list[np.ndarray] = [np.empty(0)] * n
     loglik, iterations = np.full(n, np.nan), np.zeros(n, np.int64)
-    converged, by_model = np.zeros(n, bool), sample.gaps.copy()
+    converged = np.zeros(n, bool)
+    # A mean that is large beside the spread costs the sums of a climb their digits: `ARMA` centres.
+    level = np.abs(series.u.sum(0)) / series.n_obs
+    by_model = sample.gaps | ((level > FAR) & (orders[:, 6] == 1))
     reasons: dict[int, str] = {}
     seasons = np.maximum(orders[:, 3], orders[:, 5])
     for lags in np.unique(seasons):

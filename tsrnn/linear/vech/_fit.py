@@ -74,7 +74,8 @@ def samples(
             yield PreparedSeries(np.array([i]), prepared), {}
     # Refused here, as a Hessian of n^8 / 4 elements is not to be filled with NaN.
     if len(reasons) == panel.n_series:
-        raise ValueError(f"no series could be fitted; {quote(panel.ids.tolist()[0])}: {reasons[0]}")
+        where = "" if panel.layout.id_col is None else f"{quote(panel.ids.tolist()[0])}: "
+        raise ValueError(f"no series could be fitted; {where}{reasons[0]}")
 
 
 def highest_maximum(
