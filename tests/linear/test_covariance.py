@@ -270,7 +270,10 @@ def test_draws_of_a_state_of_integers_are_not_cut_off(level):
 
 
 def test_given_parameters_lie_within_the_bounds(frame):
-    with pytest.raises(ValueError, match=r"0: parameters must lie .*10\.0; beyond .* \['s'\]"):
+    with pytest.raises(
+        ValueError,
+        match=r"no series could be fitted; parameters must lie .*10\.0; beyond .* \['s'\]",
+    ):
         LevelForecaster().filter(frame, [11.0])
 
 
