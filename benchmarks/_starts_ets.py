@@ -1,12 +1,11 @@
 """Optima of exponential smoothing, Theta and CES beside those of random starts.
 
-Series without a season are the first yearly ones of M4, where its folder is given or beside the
+Series without a season are the first yearly ones of M4, where its folder stands beside the
 repository, else simulated; those with one are simulated quarters.
 """
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import warnings
 from collections.abc import Iterator
@@ -33,7 +32,6 @@ from tsrnn.linear.theta._likelihood import Likelihood as LikelihoodTheta
 M4 = Path(__file__).resolve().parents[2] / "shared" / "data" / "m4"
 LONGEST = 60  # rows
 PERIOD = 4
-SHORT = 1e-3  # of a log-likelihood: another maximum
 AT_ONCE = 50  # series, all of whose random starts climb together
 NONSEASONAL = (
     ("add", "none", False), ("add", "add", False), ("add", "add", True),
@@ -42,9 +40,9 @@ NONSEASONAL = (
 SEASONAL = (("add", "add", True, "add"), ("mul", "none", False, "mul"), ("mul", "add", True, "mul"))
 
 
-def yearly(n: int, folder: Path) -> np.ndarray:
+def yearly(n: int) -> np.ndarray:
     """Yearly series (n, T) of M4, NaN after their ends; simulated ones where there is no M4."""
-    path, rows = folder / "Yearly-train_rebuilt.csv.gz", []
+    path, rows = M4 / "Yearly-train_rebuilt.csv.gz", []
     if path.exists():
         with gzip.open(path, "rt") as file:
             for line in file:
@@ -144,14 +142,9 @@ def highest_ces(
     return best - np.isfinite(values).sum(1) * np.log(scaled.scale)
 
 
-def cases(
-    n_series: int, n_starts: int, folder: Path = M4, part: str = ""
-) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Name, log-likelihoods of the package, and the best of random starts, case by case.
-
-    Cases are those whose names have a part.
-    """
-    years, seasons = yearly(n_series, folder), quarters(n_series)
+def cases(n_series: int, n_starts: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Name, log-likelihoods of the package, and the best of random starts, case by case."""
+    years, seasons = yearly(n_series), quarters(n_series)
 
     def best(highest: Any, values: np.ndarray) -> np.ndarray:
         rng = np.random.default_rng(2)
@@ -161,9 +154,8 @@ def cases(
         return np.concatenate(parts)
 
     for name, ours, highest, values in models():
-        if part in name:
-            rows = years if values == "years" else seasons
-            yield name, logliks(ours, rows), best(highest, rows)
+        rows = years if values == "years" else seasons
+        yield name, logliks(ours, rows), best(highest, rows)
 
 
 def models() -> Iterator[tuple[str, Any, Any, str]]:
@@ -186,27 +178,5 @@ def models() -> Iterator[tuple[str, Any, Any, str]]:
     for seasonal in ("none", "simple", "partial", "full"):
         model = ComponentsCES(seasonal, 1 if seasonal == "none" else PERIOD)
         highest = partial(highest_ces, model)
-        yield (
-            model.title,
-            CES(seasonal, model.period),
-            highest,
-            ("years" if seasonal == "none" else "quarters"),
-        )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=M4, help="folder of M4")
-    parser.add_argument("--series", type=int, default=500)
-    parser.add_argument("--starts", type=int, default=20)
-    parser.add_argument("--cases", default="", help="part of the names of the cases to print")
-    options = parser.parse_args()
-    print(f"{'case':44s} fits  below 1e-3  largest")
-    for name, ours, best in cases(options.series, options.starts, options.data, options.cases):
-        gap = best - ours
-        row = f"{name:44s} {len(ours):4d} {(gap > SHORT).sum():11d}  {max(np.nanmax(gap), 0):.2g}"
-        print(row, flush=True)
-
-
-if __name__ == "__main__":
-    main()
+        values = "years" if seasonal == "none" else "quarters"
+        yield model.title, CES(seasonal, model.period), highest, values

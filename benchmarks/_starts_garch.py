@@ -32,11 +32,8 @@ from tsrnn.linear.vech._specification import Specification
 
 FINANCE = Path(__file__).parents[1].parent / "shared/data/finance"
 ROWS, SHORT = 1000, 500
-CONSTANT, AR, ARMA = (
-    UnivariateMean(True),
-    UnivariateMean(True, (1,)),
-    UnivariateMean(True, (1,), 1),
-)
+CONSTANT, AR = UnivariateMean(True), UnivariateMean(True, (1,))
+ARMA = UnivariateMean(True, (1,), 1)
 # Volatility, density, mean, lags of shocks and of the variance.
 UNIVARIATE = [
     ("garch", "normal", CONSTANT, 1, 1), ("garch", "t", CONSTANT, 1, 1),

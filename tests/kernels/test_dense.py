@@ -180,20 +180,26 @@ def test_padding_may_hold_nan(form, draw, solve):
         assert torch.equal(value, clean[name]), name
 
 
-def test_nan_stays_in_its_sequence_and_unit(draw, solve):
-    cell = cells.para_lstm(17)
-    problem = draw(cell, 14, 5, 2)
-    clean = solve(cell, problem, "dense")
-    problem.inputs[3, 2, 0, 1] = NAN
-    results = solve(cell, problem, "dense")
-    assert results["states"][3, 3:, :, 1].isnan().all()
-    elsewhere = torch.ones(14, 2, dtype=torch.bool)
-    elsewhere[3, 1] = False
+@pytest.mark.parametrize(
+    ("engine", "size", "shape", "unit"),
+    [("dense", 17, (14, 5, 2), 1), ("sequential", 5, (3, 6, 19), 17)],
+    ids=["dense", "rolled"],
+)
+def test_nan_stays_in_its_sequence_and_unit(draw, solve, engine, size, shape, unit):
+    cell, (batch, _, units) = cells.para_lstm(size), shape
+    problem, sequence = draw(cell, *shape), 1
+    clean = solve(cell, problem, engine)
+    problem.inputs[sequence, 2, 0, unit] = NAN
+    results = solve(cell, problem, engine)
+    assert results["states"][sequence, 3:, :, unit].isnan().all()
+    elsewhere = torch.ones(batch, units, dtype=torch.bool)
+    elsewhere[sequence, unit] = False
     for name in ("states", "g_inputs"):
         moved = results[name].movedim(-1, 1)[elsewhere]
         assert torch.equal(moved, clean[name].movedim(-1, 1)[elsewhere]), name
-    assert torch.equal(results["g_params"][:, 0], clean["g_params"][:, 0])
-    assert results["g_params"][:, 1].isnan().any()
+    others = torch.arange(units) != unit
+    assert torch.equal(results["g_params"][:, others], clean["g_params"][:, others])
+    assert results["g_params"][:, unit].isnan().any()
 
 
 @pytest.mark.parametrize("lengths", [None, [5, 0, 2]])

@@ -6,8 +6,6 @@ import torch
 from tsrnn.kernels import MatrixForm, cells, recurrence
 from tsrnn.kernels._matrix_form import is_rolled
 
-NAN = float("nan")
-
 
 def _unusual(states, inputs, matrices, vectors):
     """Matrices used twice or not at all, products of products, of inputs and of constants."""
@@ -101,19 +99,3 @@ def test_replicates_have_the_bits_that_they_have_alone(draw):
         alone = loss(inputs[i], w, initial[i])
         assert torch.equal(alone, together[i])
         assert torch.equal(torch.autograd.grad(alone, w)[0], g[i])
-
-
-def test_nan_stays_in_its_sequence_and_unit(draw, solve):
-    cell = cells.para_lstm(5)
-    problem = draw(cell, 3, 6, 19)
-    clean = solve(cell, problem, "sequential")
-    problem.inputs[1, 2, 0, 17] = NAN
-    results = solve(cell, problem, "sequential")
-    assert results["states"][1, 3:, :, 17].isnan().all()
-    elsewhere = torch.ones(3, 19, dtype=torch.bool)
-    elsewhere[1, 17] = False
-    for name in ("states", "g_inputs"):
-        moved = results[name].movedim(-1, 1)[elsewhere]
-        assert torch.equal(moved, clean[name].movedim(-1, 1)[elsewhere]), name
-    others = torch.arange(19) != 17
-    assert torch.equal(results["g_params"][:, others], clean["g_params"][:, others])
