@@ -14,17 +14,19 @@ Problem = tuple[Tensor, Tensor, Tensor]
 
 def draw(cell: Cell, batch: int, steps: int, units: int, device: str = "cpu") -> Problem:
     """Inputs, parameters of stable recurrences and the gradient of the states."""
-    generator = torch.Generator().manual_seed(0)
-    inputs = torch.randn(batch, steps, cell.m, units, generator=generator)
-    params = torch.randn(cell.p, units, generator=generator) * (0.3 / math.sqrt(cell.n))
+    # What is on no memory has no numbers.
+    generator = None if device == "meta" else torch.Generator(device).manual_seed(0)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, device=device)
+
+    inputs = normal(batch, steps, cell.m, units)
+    params = normal(cell.p, units) * (0.3 / math.sqrt(cell.n))
     if cell.name == "lru":
-        radius, phase = (
-            0.9 + 0.1 * torch.rand(2, units, generator=generator).unbind(0)[0],
-            params[0],
-        )
+        radius = 0.9 + 0.1 * torch.rand(units, generator=generator, device=device)
+        phase = params[0]
         params = torch.stack([radius * phase.cos(), radius * phase.sin()])
-    grad = torch.randn(batch, steps, cell.n, units, generator=generator)
-    return inputs.to(device), params.to(device), grad.to(device)
+    return inputs, params, normal(batch, steps, cell.n, units)
 
 
 def results(cell: Cell, problem: Problem, engine: str) -> list[Tensor]:

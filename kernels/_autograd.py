@@ -187,7 +187,7 @@ def _backward(
         engine = best_engine(cell_of(cell), inputs, params)
     # Kernels in time order, and all of a GPU, take gradients of the first fields alone; those of a
     # GPU also None for one of the final state that is zero, which saves a launch.
-    on_gpu = inputs.device.type == "cuda" and engine != "newton"
+    on_gpu = inputs.device.type != "cpu" and engine != "newton"
     if not (engine == "sequential" or on_gpu):
         g_states = of_all_fields(g_states, states)
     if g_final is not None:

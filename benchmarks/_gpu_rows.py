@@ -1,0 +1,406 @@
+"""Sections of `gpu.py`: tables whose rows are measured when they are asked for."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any
+
+import _gpu_figures
+import _gpu_peers
+import numpy as np
+import pandas as pd
+import torch
+from _gpu_bench import Bench, Table
+from _recurrences import Problem, draw, needed_backward, results
+
+from tsrnn.kernels import Cell, _autograd, _backend, _time_parallel, cells, recurrence
+from tsrnn.kernels._reference import is_small
+
+LONG = [(8, 16384, 128), (1, 131072, 64)]
+SHAPES = [(64, 512, 1024), (256, 128, 128), *LONG, (64, 784, 128), (32, 96, 128)]
+TORCH: dict[str, Any] = {"rnn": torch.nn.RNN, "gru": torch.nn.GRU, "lstm": torch.nn.LSTM}
+DTYPES = (torch.float32, torch.float64, torch.bfloat16)
+SOME = ("para_rnn_tanh_2", "para_gru_2", "lru")  # checked in all of them: each is a compilation
+MATRICES = [(64, 512, 64), (64, 512, 128), (512, 512, 64), (2048, 128, 128)]  # (B, T, d)
+CATALOGUE = [
+    cells.para_rnn(1), cells.para_rnn(2), cells.para_rnn(4), cells.para_gru(2),
+    cells.para_lstm(1), cells.para_lstm(2), cells.newton_gru(), cells.newton_lstm(),
+    cells.newton_lstm(2), cells.lem(), cells.lem(2), cells.linear(2), cells.lru(),
+    cells.para_rnn(64), cells.para_gru(64), cells.lem(40), cells.para_lstm(128),
+]  # fmt: skip
+
+
+def engines_of(cell: Cell) -> list[str]:
+    """Engines that a device has for a cell."""
+    if not is_small(cell):
+        return ["dense"]
+    parallel = "scan" if _autograd.is_linear(cell) else "shooting"
+    return ["sequential", parallel] if cell.n <= 4 else ["sequential"]
+
+
+def check(bench: Bench) -> list[Table]:
+    """Errors of every cell and engine."""
+
+    def row(cell: Cell, engine: str, dtype: torch.dtype) -> list[str]:
+        batch, steps, units = bench.shape(3, 300, 33 if is_small(cell) else 1)
+        # Rounded first: the loop gets the numbers that the kernels get.
+        problem = tuple(t.to(dtype) for t in draw(cell, batch, steps, units))
+        given = tuple(t.to(bench.device) for t in problem)
+        values = results(cell, given, engine)
+        if bench.how == "compile":
+            return []
+        wanted = results(cell, tuple(t.double() for t in problem), "reference")
+        errors = []
+        for value, exact in zip(values, wanted, strict=True):
+            unit = torch.finfo(dtype).eps * float(exact.abs().max().clamp(min=1))
+            errors.append(f"{float((value.cpu().double() - exact).abs().max()) / unit:.1f}")
+        return errors
+
+    rows: list[Any] = [
+        (f"{cell.name}, {engine}, {str(dtype)[6:]}",
+         lambda c=cell, e=engine, d=dtype: row(c, e, d))
+        for cell in CATALOGUE for engine in engines_of(cell)
+        for dtype in (DTYPES if cell.name in SOME else DTYPES[:1])
+    ]  # fmt: skip
+    header = ["cell, engine, dtype", "states", "g_inputs", "g_params"]
+    return [Table("Largest error in units in the last place of the largest value", header, rows)]
+
+
+def works_of(
+    cell: Cell, copies: list[Problem], engine: str
+) -> tuple[list[Callable[[], object]], list[Callable[[], object]]]:
+    """Calls forward, and forward and backward, one a copy."""
+    forward: list[Callable[[], object]] = []
+    both: list[Callable[[], object]] = []
+    for inputs, params, grad in copies:
+        leaves = (inputs.detach().requires_grad_(), params.detach().requires_grad_())
+
+        def run(leaves: Any = leaves) -> torch.Tensor:
+            return recurrence(cell, *leaves, engine=engine)[0]
+
+        def run_back(leaves: Any = leaves, grad: Any = grad, run: Any = run) -> object:
+            return torch.autograd.grad(run(), leaves, grad)
+
+        forward.append(run)
+        both.append(run_back)
+    return forward, both
+
+
+def floors(bench: Bench, cell: Cell, problem: Problem) -> tuple[float, float]:
+    """Microseconds to move what a pass forward has to, and what both have to.
+
+    Forward reads u and writes h; backward reads h and its gradient, and u where gates are computed
+    again, and writes the gradient of u.
+    """
+    batch, steps, _, units = problem[0].shape
+    field = 1e3 * batch * steps * units * problem[0].element_size() * bench.a_byte
+    forward = field * (cell.m + cell.n)
+    again = cell.m * any(name.startswith("u") for name in needed_backward(cell))
+    return forward, forward + field * (2 * cell.n + cell.m + again)
+
+
+def torch_us(bench: Bench, kind: str, shape: tuple[int, int, int]) -> tuple[float, float]:
+    """Microseconds of torch's layer on one feature, forward and with backward."""
+    batch, steps, width = bench.shape(*shape)
+    layer = TORCH[kind](1, width, batch_first=True).to(bench.device)
+    x = torch.randn(batch, steps, 1, device=bench.device)
+    gradient = torch.randn(batch, steps, width, device=bench.device)
+    parameters = list(layer.parameters())
+    return (
+        1e3 * bench.queue_ms(lambda: layer(x)[0]),
+        1e3 * bench.queue_ms(lambda: torch.autograd.grad(layer(x)[0], parameters, gradient)),
+    )
+
+
+def speed(bench: Bench) -> list[Table]:
+    """Cells beside their floors and beside torch's layers."""
+    of_torch = {"para_rnn_tanh_2": "rnn", "para_gru_2": "gru", "para_lstm_2": "lstm"}
+
+    def row(cell: Cell, shape: tuple[int, int, int], engine: str) -> list[str]:
+        problem = bench.draw(cell, *shape)
+        works = works_of(cell, bench.copies(problem), engine)
+        kernels = [1e3 * bench.graph_ms(work) for work in works]
+        queued = [1e3 * bench.queue_ms(work[0]) for work in works]
+        least = floors(bench, cell, problem)
+        kind = of_torch.get(cell.name)
+        peers = ["", "", ""]
+        if kind and engine == "sequential" and bench.how != "compile":
+            theirs = torch_us(bench, kind, shape)
+            peers = [*(f"{t:.0f}" for t in theirs), f"{theirs[1] / queued[1]:.1f}"]
+        return [
+            *(f"{f:.0f}" for f in least),
+            *(f"{k:.0f} ({k / f:.2f})" for k, f in zip(kernels, least, strict=True)),
+            *(f"{q:.0f}" for q in queued),
+            *peers,
+        ]
+
+    header = ["cell, (B, T, width), engine", "floor forward us", "and backward",
+              "kernels (of floor)", "and backward", "call", "and backward", "torch.nn",
+              "and backward", "ratio"]  # fmt: skip
+    rows: list[Any] = [
+        (f"{cell.name}, {shape}, {engine}", lambda c=cell, s=shape, e=engine: row(c, s, e))
+        for shape in SHAPES
+        for cell in (cells.para_rnn(2), cells.para_gru(2), cells.para_lstm(2), cells.lru())
+        for engine in engines_of(cell)
+        if engine == "sequential" or shape in LONG
+    ]
+    return [Table("Microseconds, float32", header, rows)]
+
+
+def layers(bench: Bench) -> list[Table]:
+    """Layers beside those of torch."""
+    from tsrnn.layers import ParaRNN
+
+    def row(kind: str, shape: tuple[int, int, int]) -> list[str]:
+        batch, steps, width = bench.shape(*shape)
+        x = torch.randn(batch, steps, width, device=bench.device, requires_grad=True)
+        times = []
+        for make in (
+            lambda: ParaRNN(width, width, cell=kind),
+            lambda: TORCH[kind](width, width, batch_first=True),
+        ):
+            layer: Any = make().to(bench.device)
+
+            def work(layer: Any = layer) -> object:
+                output = layer(x)[0]
+                return torch.autograd.grad(output.square().mean(), [x, *layer.parameters()])
+
+            times.append(bench.call_ms(work))
+            if bench.how == "compile":
+                return []
+        return [*(f"{t:.2f}" for t in times), f"{times[1] / times[0]:.1f}"]
+
+    header = ["cell, (B, T, width)", "tsrnn", "torch.nn", "ratio"]
+    return [Table("Layers, forward and backward, ms", header, [
+        (f"{kind}, {shape}", lambda k=kind, s=shape: row(k, s))  # type: ignore[misc]
+        for kind in ("rnn", "gru", "lstm") for shape in SHAPES
+    ])]  # fmt: skip
+
+
+def matrices(bench: Bench) -> list[Table]:
+    """The ordinary networks, beside torch's."""
+    from tsrnn.kernels._gpu import dense
+
+    def row(kind: str, shape: tuple[int, int, int], resident: int) -> list[str]:
+        batch, steps, d = bench.shape(*shape)
+        cell = cells.para_rnn(d) if kind == "rnn" else cells.para_gru(d, reset_after=True)
+        layer = TORCH[kind](1, d, bias=False, batch_first=True)
+        layer.to(bench.device)
+        x = torch.randn(batch, steps, 1, device=bench.device)
+        parameters = list(layer.parameters())
+        # Gates r, z, c of torch, whose z keeps the state; ours are z, r, c.
+        of_input, of_state = (p.detach().chunk(cell.m // d) for p in parameters)
+        if kind == "gru":
+            of_input, of_state = ((-p[1], p[0], p[2]) for p in (of_input, of_state))
+        v = torch.cat(of_input).requires_grad_()
+        w = torch.cat([p.flatten() for p in of_state])[:, None].requires_grad_()
+        usual, dense.RESIDENT_SEQUENCES = dense.RESIDENT_SEQUENCES, resident
+
+        def ours() -> torch.Tensor:
+            return recurrence(cell, torch.nn.functional.linear(x, v)[..., None], w)[0]
+
+        def theirs() -> torch.Tensor:
+            output: torch.Tensor = layer(x)[0]
+            return output
+
+        try:
+            gradient = torch.randn(batch, steps, d, device=bench.device)
+            if bench.how == "compile":
+                torch.autograd.grad(ours(), [v, w], gradient[..., None])
+                return []
+            difference = float((ours()[..., 0] - theirs()).detach().abs().max())
+            times = [
+                1e3 * bench.queue_ms(work)
+                for work in (
+                    ours,
+                    theirs,
+                    lambda: torch.autograd.grad(ours(), [v, w], gradient[..., None]),
+                    lambda: torch.autograd.grad(theirs(), parameters, gradient),
+                )
+            ]
+        finally:
+            dense.RESIDENT_SEQUENCES = usual
+        multiplied = 2e-6 * batch * steps * cell.p / times[0]
+        return [*(f"{t:.0f}" for t in times), f"{times[1] / times[0]:.1f}",
+                f"{times[3] / times[2]:.1f}", f"{multiplied:.2f}", f"{difference:.0e}"]  # fmt: skip
+
+    header = ["network, (B, T, d), matrices", "ours us", "torch.nn", "and backward", "torch.nn",
+              "ratio", "ratio", "Tflop/s forward", "largest difference"]  # fmt: skip
+    return [Table("Full matrices, microseconds of a call among many", header, [
+        (f"{kind}, {shape}, {'in registers if they fit' if resident else 'read at every step'}",
+         lambda k=kind, s=shape, r=resident: row(k, s, r))  # type: ignore[misc]
+        for kind in ("rnn", "gru") for shape in MATRICES for resident in (2**20, 0)
+    ])]  # fmt: skip
+
+
+def training(bench: Bench) -> list[Table]:
+    """Steps of training on 784 pixels in a row, and epochs of a forecaster."""
+    from tsrnn.layers import ParaRNN
+
+    def row(kind: str, *, ours: bool, autocast: bool) -> list[str]:
+        if bench.how == "compile" and not ours:
+            return []
+        batch, steps, width = bench.shape(128, 784, 128)
+        layer: Any = (
+            ParaRNN(1, width, cell=kind) if ours else TORCH[kind](1, width, batch_first=True)
+        )
+        head = torch.nn.Linear(width, 10)
+        model = torch.nn.ModuleList([layer, head]).to(bench.device)
+        optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+        x = torch.rand(batch, steps, 1, device=bench.device)
+        y = torch.randint(10, (batch,), device=bench.device)
+        kind_of_device = "cpu" if bench.how != "measure" else "cuda"
+
+        def step() -> None:
+            with torch.autocast(kind_of_device, torch.bfloat16, enabled=autocast):
+                loss = torch.nn.functional.cross_entropy(head(layer(x)[0][:, -1]).float(), y)
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            if bench.how != "compile":
+                optimizer.step()
+
+        ms = bench.queue_ms(step)
+        return [f"{ms:.2f}", f"{60e3 / ms / (60_000 / batch):.1f}", f"{bench.peak_mb(step):.0f}"]
+
+    header = ["layer", "ms a step", "epochs of 60,000 images a minute", "peak MB"]
+    steps = Table("Training on (128, 784, 1), 128 units", header, [
+        (f"{'tsrnn' if ours else 'torch.nn'} {kind}, {'bfloat16' if autocast else 'float32'}",
+         lambda k=kind, o=ours, a=autocast: row(k, ours=o, autocast=a))  # type: ignore[misc]
+        for kind in ("rnn", "gru", "lstm") for ours in (True, False) for autocast in (False, True)
+    ])  # fmt: skip
+    return [steps]
+
+
+def forecaster(bench: Bench) -> list[Table]:
+    """Epochs of `ParaRNNForecaster` on as much as the hourly series of M4, by device."""
+
+    def row(device: str) -> list[str]:
+        if bench.how == "compile":
+            return []
+        from tsrnn import ParaRNNForecaster
+
+        series, hours, horizon = (414, 860, 48) if bench.how == "measure" else (3, 120, 4)
+        rng = np.random.default_rng(0)
+        daily = np.sin(2 * np.pi * np.arange(hours) / 24)
+        values = 10 + rng.normal(size=(series, 1)) * daily + 0.3 * rng.normal(size=(series, hours))
+        panel = pd.DataFrame(
+            values.T, index=pd.date_range("2024-01-01", periods=hours, freq="h")
+        )
+        panel.columns = [f"s{i}" for i in range(series)]
+        long = panel.stack().rename("y").rename_axis(["ds", "unique_id"]).reset_index()
+        place = device if bench.how == "measure" else "cpu"
+        if device == "cpu":
+            torch.set_num_threads(2)
+        seconds = []
+        for epochs in (1, 1, 3):  # the first one compiles
+            model = ParaRNNForecaster(
+                horizon, prior=None, max_epochs=epochs, refit=False, device=place, random_state=0
+            )  # fmt: skip
+            start = time.perf_counter()
+            model.fit(long)
+            bench.synchronise()
+            seconds.append(time.perf_counter() - start)
+        return [f"{seconds[1]:.2f}", f"{(seconds[2] - seconds[1]) / 2:.2f}"]
+
+    header = ["device", "fit of an epoch, seconds", "a further epoch"]
+    return [Table("ParaRNNForecaster on 414 series of 860 hours, 48 ahead", header, [
+        ("one GPU", lambda: row("cuda")), ("two cores of the same machine", lambda: row("cpu"))
+    ])]  # fmt: skip
+
+
+def peers(bench: Bench) -> list[Table]:
+    """Other people's kernels."""
+    return [Table("Kernels of other packages", _gpu_peers.HEADER, list(_gpu_peers.rows(bench)))]
+
+
+def figures(bench: Bench) -> list[Table]:
+    """Engines by length and width."""
+    rows = list(_gpu_figures.rows(bench))
+    return [Table("Figures 2, 5, 6 and 9", _gpu_figures.HEADER, rows)]
+
+
+def loop(bench: Bench) -> list[Table]:
+    """Cells beside their step called in torch, the setting of figure 5 of Danieli et al."""
+
+    def compiled(cell: Cell, problem: Problem) -> Callable[[], object]:
+        step = torch.compile(lambda h, u, w: torch.stack(cell.step(h.unbind(1), u.unbind(1), w), 1))
+        inputs, params = problem[0], problem[1].unbind(0)
+
+        def work() -> torch.Tensor:
+            h, states = inputs.new_zeros(len(inputs), cell.n, inputs.shape[3]), []
+            for u in inputs.unbind(1):
+                h = step(h, u, params)
+                states.append(h)
+            return torch.stack(states, 1)
+
+        return work
+
+    def row(cell: Cell, steps: int, *, compiles: bool) -> list[str]:
+        problem = bench.draw(cell, 8, steps, 1024)
+        ours = bench.queue_ms(lambda: recurrence(cell, *problem[:2]))
+        if bench.how == "compile":
+            return []
+        plain = bench.call_ms(lambda: recurrence(cell, *problem[:2], engine="reference"))
+        own = bench.call_ms(compiled(cell, problem)) if compiles else float("nan")
+        return [f"{ours:.3f}", f"{plain:.1f}", f"{own:.1f}",
+                f"{plain / ours:.0f}", f"{own / ours:.0f}"]  # fmt: skip
+
+    header = ["cell, (B, T, K)", "tsrnn ms", "loop", "compiled step", "ratio", "ratio"]
+    return [Table("Forward beside the loop in torch", header, [
+        (f"{cell.name}, (8, {steps}, 1024)",
+         lambda c=cell, s=steps: row(c, s, compiles=s == 512))  # type: ignore[misc]
+        for cell in (cells.newton_gru(), cells.newton_lstm()) for steps in (512, 2048, 8192)
+    ])]  # fmt: skip
+
+
+def tuning(bench: Bench) -> list[Table]:
+    """Launch parameters of the kernels in time order, lanes of those in chunks."""
+    kernels: Any = _backend.backend_of(torch.device(bench.device))
+
+    def launched(
+        cell: Cell, shape: tuple[int, int, int], name: str, engine: str, **values: int
+    ) -> list[str]:
+        problem = bench.draw(cell, *shape)
+        usual = getattr(kernels, name)
+        setattr(kernels, name, usual._replace(**values))
+        try:
+            works = works_of(cell, bench.copies(problem), engine)
+            return [f"{1e3 * bench.graph_ms(work):.1f}" for work in works]
+        finally:
+            setattr(kernels, name, usual)
+
+    def laned(cell: Cell, shape: tuple[int, int, int], lanes: int) -> list[str]:
+        problem = bench.draw(cell, *shape)
+        usual, _time_parallel.GPU_LANES = _time_parallel.GPU_LANES, lanes
+        try:
+            works = works_of(cell, bench.copies(problem), engines_of(cell)[1])
+            return [f"{1e3 * bench.graph_ms(work):.1f}" for work in works]
+        finally:
+            _time_parallel.GPU_LANES = usual
+
+    choices = [
+        {"block": 32 * warps * vector, "warps": warps, "ahead": ahead, "longest": ahead // 2}
+        for vector, warps, ahead in itertools.product((1, 2), (1, 4), (8, 16, 32))
+    ]
+    header = ["cell, (B, T, width), kernel, parameters", "forward us", "forward and backward"]
+    rnn, gru, lru = cells.para_rnn(2), cells.para_gru(2), cells.lru()
+    launches: list[Any] = [
+        (f"{cell.name}, {shape}, {name}, {values}",
+         lambda c=cell, s=shape, n=name, v=values: launched(c, s, n, "sequential", **v))
+        for cell in (rnn, gru) for shape in SHAPES[:2] for name in ("FORWARD", "BACKWARD")
+        for values in choices
+    ]  # fmt: skip
+    lanes: list[Any] = [
+        (f"{cell.name}, {shape}, lanes, {count}",
+         lambda c=cell, s=shape, n=count: laned(c, s, n))
+        for cell in (rnn, lru) for shape in LONG for count in (2**13, 2**14, 2**15, 2**16)
+    ]  # fmt: skip
+    return [Table("Launches", header, launches), Table("Lanes of chunks", header, lanes)]
+
+
+SECTIONS: dict[str, Callable[[Bench], list[Table]]] = {
+    "check": check, "speed": speed, "layers": layers, "matrices": matrices, "training": training,
+    "forecaster": forecaster, "loop": loop, "tuning": tuning, "figures": figures, "peers": peers,
+}  # fmt: skip
