@@ -13,7 +13,8 @@ from torch import Tensor
 
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._convergence import Convergence
-from tsrnn.kernels._gpu import chunked, emit, kernels
+from tsrnn.kernels._gpu import chunked, dense_kernels, emit, kernels
+from tsrnn.kernels._gpu.captures import refuse_first_calls
 from tsrnn.kernels._problem import Problem
 from tsrnn.kernels._trace import takes_one_pass
 
@@ -47,6 +48,7 @@ LARGEST_GROUP = 8  # units that a program scans: in float32 a sector, the least 
 SCANNED = 8192  # chunks times units times fields of a map: 32 numbers of each of 256 threads
 # Products fuse with sums: said, since the default of Triton changes with its versions.
 FUSION = {"enable_fp_fusion": True}
+refuse_first_calls(kernels, chunked, dense_kernels)
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:

@@ -141,7 +141,10 @@ def lengths_of(lengths, b, T, inside):
     if lengths is None:
         length = tl.where(inside, T, 0)
     else:
+        # The host has not seen what lies on the device: a wrong length must not reach outside of
+        # arrays. Compared before the cast, which would wrap one of more than 32 bits.
         length = tl.load(lengths + b, mask=inside, other=0)
+        length = tl.minimum(tl.maximum(length, 0), T)
     return length.to(tl.int32)
 
 

@@ -574,6 +574,27 @@ def test_programs_of_one_sequence(block, draw, assert_close, monkeypatch):
     agree([states, final, *gradients], expected, assert_close, 256.0)
 
 
+@pytest.mark.parametrize("engine", ["sequential", "chunks", "registers", "memory"])
+def test_wrong_lengths_of_a_device_reach_nothing_outside(engine, draw, monkeypatch):
+    """The host has not read them: below zero they are zero, above all steps they are all."""
+    monkeypatch.setattr(dense, "RESIDENT_SEQUENCES", 2**20 if engine == "registers" else 0)
+    cell = cells.para_gru(3 if engine in ("registers", "memory") else 2)
+    problem = draw(cell, 4, 5, 3, torch.float32)
+
+    def solve(*lengths):
+        lengths = torch.tensor(lengths)
+        if engine != "chunks":
+            kernels = backend if engine == "sequential" else dense
+            return results_of(cell, problem, lengths, kernels)
+        given = Problem(cell, *problem[:3], lengths)
+        states, final, _ = backend.shooting(given, 2, 5, TOLERANCE)
+        return [states, final, *backend.scan_backward(given, states, *problem[3:], 2)]
+
+    results, expected = solve(-1, 6, 2**32 + 2, -(2**40)), solve(0, 5, 5, 0)
+    for value, same in zip(results, expected, strict=True):
+        assert torch.equal(value, same)
+
+
 def check_not_given(cell, problem, fields, backward, assert_close):
     """Give gradients of the first fields of the states alone, and none of the final state."""
     lengths = torch.tensor([5, 3])

@@ -173,6 +173,39 @@ def test_kernels_of_full_matrices_compile(resident, cell, dtype, pretend, draw, 
     assert dense_kernels.backward.made[2] is not first
 
 
+@pytest.mark.parametrize("engine", ["sequential", "shooting", "dense"])
+def test_a_first_call_inside_a_capture_is_refused_in_words(engine, pretend, draw, monkeypatch):
+    from tsrnn.kernels import _gpu
+    from tsrnn.kernels._gpu import chunked, dense, dense_kernels, kernels
+
+    cell = cells.para_gru(9 if engine == "dense" else 1)
+    problem = Problem(cell, *draw(cell, 2, 9, 5, torch.float32)[:3])
+
+    def run():
+        if engine == "shooting":
+            return _gpu.shooting(problem, 3, 2, 1e-6)
+        return (dense if engine == "dense" else _gpu).forward(problem)
+
+    module, names = {
+        "sequential": (kernels, ["forward"]),
+        "shooting": (chunked, ["march_chunks", "correct"]),
+        "dense": (dense_kernels, ["forward"]),
+    }[engine]
+    pretend(module, names, 90)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    message = (
+        rf"kernel '{names[0]}' of cell '{cell.name[:8]}.*' is .* Call it once before the capture"
+    )
+    with pytest.raises(RuntimeError, match=message):
+        run()
+    with monkeypatch.context() as outside:
+        outside.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+        run()
+    run()  # what is compiled may be captured
+    assert all(getattr(module, name).made for name in names)
+
+
 @pytest.mark.parametrize("form", [cells.para_rnn, cells.para_gru, cells.para_lstm, cells.lem])
 def test_matrices_that_fit_are_read_once(form, pretend, draw):
     from tsrnn.kernels._gpu import dense, dense_kernels
