@@ -29,7 +29,7 @@ CELLS = ["para_rnn(1)", "para_rnn(2)", "para_gru(2)", "para_lstm(2)", "newton_gr
          "newton_lstm()", "lem()", "lru()", "para_rnn(64)", "para_gru(64)", "para_lstm(64)",
          "para_rnn(128)", "para_gru(128)"]  # fmt: skip
 TIME_ORDER = ("forward", "backward")
-CHUNKED = ("march_chunks", "correct", "adjoints", "gradients_at_ends", "backward")
+CHUNKED = ("shoot", "adjoints", "gradients_at_ends", "backward")
 
 
 class Pretended:
@@ -62,7 +62,7 @@ class Compiling:
             start = time.perf_counter()
             binary = self._kernel.warmup(*args, grid=grid, **options)
             seconds = time.perf_counter() - start
-            name = self._name + (", first" if options.get("FIRST") else "")
+            name = self._name
             if "D" in options:
                 name += f", {options['BLOCK']} sequences"
             if name not in [made["kernel"] for made in self._made]:

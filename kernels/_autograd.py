@@ -99,8 +99,9 @@ class _Rule(NamedTuple):
 
 # The CPU's is measured, for cells with gates: others are as fast in time order with a single lane
 # already. That of a GPU is a guess, of the lanes that hide the time of a step, and of the steps in
-# time order that take as long as the host needs for the 27 launches of Newton's method: at some
-# 10 us each those of 2,000 to 4,000. There matrices of more than 4 x 4 do not stay in registers.
+# time order that take longer than three marches of 64 and what is between them: at some 0.1 us
+# a step against 100 us, those of 1,000 to 4,000. There matrices of more than 4 x 4 do not stay in
+# registers.
 _RULES = {"cpu": _Rule(1, 65536), "cuda": _Rule(8192, 4096, 4)}
 
 

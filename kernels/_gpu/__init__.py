@@ -42,10 +42,12 @@ class Launch(NamedTuple):
 # many processors.
 FORWARD = Launch(block=32, warps=1, ahead=16, longest=8)
 BACKWARD = Launch(block=32, warps=1, ahead=24, longest=4)
-SHOOTING = Launch(block=32, warps=1, ahead=16, longest=8)
+# A program for each multiprocessor: a barrier between all of them then costs little.
+SHOOTING = Launch(block=256, warps=8, ahead=16, longest=8)
 SCAN = Launch(block=32, warps=1, ahead=24, longest=4)
 LARGEST_GROUP = 8  # units that a program scans: in float32 a sector, the least that memory reads
 SCANNED = 8192  # chunks times units times fields of a map: 32 numbers of each of 256 threads
+ROWS = (64, 256)  # of chunks that a program scans, or the power of two above: few compilations
 # Products fuse with sums: said, since the default of Triton changes with its versions.
 FUSION = {"enable_fp_fusion": True}
 refuse_first_calls(kernels, chunked, dense_kernels)
@@ -175,8 +177,9 @@ def shooting(
 ) -> tuple[Tensor, Tensor, Convergence | None]:
     """States of all chunks of time at once, by Newton's method on their boundaries.
 
-    What has not agreed after `max_passes` runs in time order. The host waits for nothing: launches
-    that have nothing left to do end at once.
+    What has not agreed after `max_passes` runs in time order. On a GPU all is one launch, whose
+    programs wait for each other between the phases; in the interpreter, where they run one after
+    the other, each phase is one.
 
     Parameters
     ----------
@@ -204,38 +207,54 @@ def shooting(
     tolerance = float(np.float32(tolerance))  # as the kernels read it
     states = inputs.new_empty(batch, steps, n, units)
     final = torch.empty_like(initial, memory_format=torch.contiguous_format)
+    residual = initial.new_empty(batch, units, dtype=dtype)
+    passes = torch.empty_like(residual, dtype=torch.int64)
+    moving, fell_back = (torch.empty_like(residual, dtype=torch.bool) for _ in range(2))
+    if not (lanes := batch * chunks * units):
+        return states, final, Convergence(passes, residual, fell_back)
     starts = initial.new_empty(batch, chunks, n, units, dtype=dtype)
     ends = initial.new_empty(batch, chunks, n + n * n, units, dtype=dtype)
-    # Of the march before, which a correction reads, and of the one that follows.
-    residuals = [initial.new_empty(batch, units, dtype=dtype) for _ in range(2)]
-    moving = torch.empty_like(residuals[0], dtype=torch.bool)
-    passes = torch.empty_like(residuals[0], dtype=torch.int64)
-    given = _contiguous(inputs, params, initial, problem.lengths)
     integer = torch.int32 if dtype == torch.float32 else torch.int64
-    tangent = _tangent(cell, inputs.dtype)
+    residuals = initial.new_empty(2, batch, units, dtype=integer)
+    most = 1 if takes_one_pass(cell) else min(max_passes, chunks)
+    # A march from zero, corrections each with a march, and those of what has not agreed then.
+    last = 2 * (most + 1)
+    counts = torch.zeros(last + 3, dtype=torch.int32, device=initial.device)
+    blocks = -(-lanes // SHOOTING.block)
+    resident = resident_programs(initial.device)
+    phases = [(0, last)] if resident else [(phase, phase) for phase in range(last + 1)]
+    rows, group = _scan_tile(chunks, n, units)
+    # Triton launches on the current device, whatever the tensors' own.
+    with torch.cuda.device_of(initial):
+        for phase in phases:
+            chunked.shoot[(min(blocks, resident or blocks),)](
+                *_contiguous(inputs, params, initial, problem.lengths), starts, ends, moving,
+                residuals, counts, states, final, passes, residual, fell_back, steps, chunk,
+                chunks, lanes, tolerance, most, *phase, TANGENT=_tangent(cell, inputs.dtype),
+                SCAN=_scan(n), N=n, M=cell.m, P=cell.p, K=units, REAL=_REAL[inputs.dtype],
+                BLOCK=SHOOTING.block, PREFETCH=SHOOTING.prefetch(cell.m), CHUNKS=rows,
+                UNITS=group, num_warps=SHOOTING.warps, launch_cooperative_grid=resident > 0,
+                **FUSION,
+            )  # fmt: skip
+    return states, final, Convergence(passes, residual, fell_back)
 
-    def march(*, first: bool = False, in_order: bool = False) -> None:
-        _launch(
-            chunked.march_chunks, SHOOTING, cell,
-            [*given, starts, ends, moving, residuals[1].view(integer), states, final], steps,
-            cell.m, chunk, in_order=int(in_order), TANGENT=tangent, FIRST=first,
-        )  # fmt: skip
 
-    def correct(done: int, *, in_order: bool = False) -> None:
-        residuals.reverse()
-        _launch_scan(
-            chunked.correct, cell, [given[2], starts, ends, moving, *residuals, passes, tolerance],
-            final, chunks, done=done, in_order=int(in_order), FIRST=done == 1,
-        )  # fmt: skip
+@functools.cache
+def resident_programs(device: torch.device) -> int:
+    """Programs of `SHOOTING` that a device runs at once, 0 where they run one after the other.
 
-    march(first=True)
-    for done in range(1, 1 + (1 if takes_one_pass(cell) else min(max_passes, chunks))):
-        correct(done)
-        march()
-    correct(0, in_order=True)
-    march(in_order=True)
-    # What moved last is what ran in time order.
-    return states, final, Convergence(passes, residuals[1], moving)
+    One for each multiprocessor, whose registers are enough for 255 a thread.
+    """
+    if device.type != "cuda":
+        return 0
+    return torch.cuda.get_device_properties(device).multi_processor_count
+
+
+def _scan_tile(chunks: int, n: int, units: int) -> tuple[int, int]:
+    """Rows of chunks and units that a program scans at a time, powers of two."""
+    rows = next((rows for rows in ROWS if chunks <= rows), 1 << (chunks - 1).bit_length())
+    fit = max(1, SCANNED // (rows * n * (n + 1)))
+    return rows, min(LARGEST_GROUP, 1 << (fit.bit_length() - 1), 1 << (units - 1).bit_length())
 
 
 def scan_backward(
@@ -279,9 +298,7 @@ def _launch_scan(
 ) -> None:
     """Run a kernel whose programs hold all chunks of some units; `state` is (B, n, K)."""
     batch, n, units = state.shape
-    rows = 1 << (chunks - 1).bit_length()
-    fit = max(1, SCANNED // (rows * n * (n + 1)))
-    group = min(LARGEST_GROUP, 1 << (fit.bit_length() - 1), 1 << (units - 1).bit_length())
+    rows, group = _scan_tile(chunks, n, units)
     if not batch:
         return
     with torch.cuda.device_of(state):

@@ -2,8 +2,9 @@
 
 Chunks of `steps` steps march side by side as lanes of the kernels in time order do, so that a warp
 reads units that lie beside each other. What passes between chunks is (B, chunks, fields, K), in the
-precision of arithmetic, and a small kernel with all chunks of some units in one program scans it.
-No kernel waits for the host: lanes that are done have no steps in the launches that follow.
+precision of arithmetic, and a program that holds all chunks of some units scans it. Newton's
+iteration is one launch: its programs wait for each other between marches and scans, and stop where
+nothing is left to do.
 """
 
 import triton
@@ -17,6 +18,7 @@ from tsrnn.kernels._gpu.kernels import (
     lengths_of,
     load,
     load_or_zeros,
+    load_shared,
     march,
     march_back,
     places,
@@ -28,12 +30,12 @@ _SIZES = ["T", "steps", "chunks", "lanes"]
 
 
 @triton.jit
-def _chunks(lengths, T, steps, chunks, lanes, K: tl.constexpr, BLOCK: tl.constexpr):
+def _chunks(block, lengths, T, steps, chunks, lanes, K: tl.constexpr, BLOCK: tl.constexpr):
     """Sequence, chunk and unit of each lane, and whether it exists.
 
     Then the first step of the chunk, the length of the sequence and the steps that the chunk has.
     """
-    piece, k, inside = places(lanes, K, BLOCK)
+    piece, k, inside = places(block, lanes, K, BLOCK)
     b = piece // chunks
     chunk = piece % chunks
     begin = chunk * steps
@@ -50,8 +52,113 @@ def _in_time_order(marked, chunk, T, steps, begin, whole, length):
     return length, tl.where(marked, tl.where(chunk == 0, T, 0), limit)
 
 
-@triton.jit(do_not_specialize=[*_SIZES, "in_order"])
-def march_chunks(
+# A pointer's alignment would be a compilation of its own, and a thread moves one number at a time.
+_SHOOT = ["inputs", "parameters", "initial", "lengths", "starts", "ends", "moving", "residuals",
+          "counts", "states", "final", "passes", "residual", "fell_back"]  # fmt: skip
+
+
+@triton.jit(
+    do_not_specialize=[*_SIZES, "tolerance", "most_passes", "phase", "last_phase"],
+    do_not_specialize_on_alignment=_SHOOT,
+)
+def shoot(
+    inputs,
+    parameters,
+    initial,
+    lengths,
+    starts,
+    ends,
+    moving,
+    residuals,
+    counts,
+    states,
+    final,
+    passes,
+    residual,
+    fell_back,
+    T,
+    steps,
+    chunks,
+    lanes,
+    tolerance,
+    most_passes,
+    phase,
+    last_phase,
+    TANGENT: tl.constexpr,
+    SCAN: tl.constexpr,
+    N: tl.constexpr,
+    M: tl.constexpr,
+    P: tl.constexpr,
+    K: tl.constexpr,
+    REAL: tl.constexpr,
+    BLOCK: tl.constexpr,
+    PREFETCH: tl.constexpr,
+    CHUNKS: tl.constexpr,
+    UNITS: tl.constexpr,
+):
+    """Newton's method on the boundaries of chunks, from one phase to another.
+
+    Phase 0 marches from zero, phase ``2 p - 1`` corrects the boundaries for the p-th time and
+    phase ``2 p`` marches from them. Where no unit goes on after a correction, what has not agreed
+    runs in time order, and nothing is left to do. Phases of one launch need all programs on the
+    device at once; the same phases may have a launch each.
+
+    `counts` are zeros at first: of programs that have come to a barrier, then for each correction
+    the units that it has moved and those that it has left to time order. Of `residuals` the one
+    that a march measures is the other one than the correction before it has read.
+    """
+    programs = tl.num_programs(0)
+    sequences = lanes // (chunks * K)
+    comes = 0
+    while phase <= last_phase:
+        # Correction whose units go on: the last one.
+        done = phase // 2
+        moved = tl.load(counts + 1 + 2 * done, cache_modifier=".cg")
+        left = tl.load(counts + 2 + 2 * done, cache_modifier=".cg")
+        goes_on = (moved > 0) | (phase < 2)
+        measured = residuals + (done % 2) * sequences * K
+        if phase % 2 == 0:
+            if goes_on | (left > 0):
+                marching = moving if goes_on else fell_back
+                for block in range(tl.program_id(0), tl.cdiv(lanes, BLOCK), programs):
+                    _march_chunks(
+                        block, inputs, parameters, initial, lengths, starts, ends, marching,
+                        measured, states, final, T, steps, chunks, lanes, phase == 0,
+                        goes_on == 0, TANGENT, N, M, P, K, REAL, BLOCK, PREFETCH,
+                    )  # fmt: skip
+        else:
+            if goes_on:
+                following = residuals + ((done + 1) % 2) * sequences * K
+                groups = sequences * ((K + UNITS - 1) // UNITS)
+                for group in range(tl.program_id(0), groups, programs):
+                    _correct(
+                        group, initial, starts, ends, moving, measured, following,
+                        counts + 3 + 2 * done, passes, residual, fell_back, tolerance, chunks,
+                        done + 1, most_passes, SCAN, N, K, REAL, CHUNKS, UNITS,
+                    )  # fmt: skip
+        phase = phase + 1 if goes_on else last_phase + 1
+        if phase <= last_phase:
+            comes += programs
+            _wait_for_all(counts, comes)
+
+
+@triton.jit
+def _wait_for_all(count, comes):
+    """Barrier between all programs of a launch: each adds one to `count` and waits for `comes`.
+
+    What a program wrote before it is seen by all after it: the first thread releases the writes
+    of its program and acquires those of the others, between two barriers of the program.
+    """
+    tl.debug_barrier()
+    came = tl.atomic_add(count, 1, sem="acq_rel", scope="gpu") + 1
+    while came < comes:
+        came = tl.atomic_add(count, 0, sem="acquire", scope="gpu")
+    tl.debug_barrier()
+
+
+@triton.jit
+def _march_chunks(
+    block,
     inputs,
     parameters,
     initial,
@@ -66,9 +173,9 @@ def march_chunks(
     steps,
     chunks,
     lanes,
+    first,
     in_order,
     TANGENT: tl.constexpr,
-    FIRST: tl.constexpr,
     N: tl.constexpr,
     M: tl.constexpr,
     P: tl.constexpr,
@@ -77,49 +184,52 @@ def march_chunks(
     BLOCK: tl.constexpr,
     PREFETCH: tl.constexpr,
 ):
-    """Ends of chunks and their derivatives by the starts; after the FIRST march, states as well.
+    """Ends of chunks and their derivatives by the starts; after the `first` march, states as well.
 
-    The FIRST march starts all chunks but those at the initial state from zero. Later ones march
+    The first march starts all chunks but those at the initial state from zero. Later ones march
     where units are `moving`, and raise `residual`, the bits of a number that is not negative, to
     the largest mismatch of an end with the start after it. With `in_order` what is moving runs
     in time order, in the lanes of its first chunks.
     """
-    b, chunk, k, inside, begin, whole, length = _chunks(lengths, T, steps, chunks, lanes, K, BLOCK)
+    b, chunk, k, inside, begin, whole, length = _chunks(
+        block, lengths, T, steps, chunks, lanes, K, BLOCK
+    )
     boundary = (b * chunks + chunk) * (N * K) + k
     unit = b * K + k
-    counted = inside & (chunk < chunks - 1)
-    last = inside & (chunk == chunks - 1)
-    if FIRST:
-        start = load(initial + b * (N * K) + k, K, inside & (chunk == 0), N, REAL)
-        start = choose(chunk == 0, start, constants(0.0, start[0], N))
-    else:
-        moves = tl.load(moving + unit, mask=inside, other=False)
-        ordered = tl.zeros_like(length) + in_order > 0
-        marked = moves & ordered
-        length, limit = _in_time_order(marked, chunk, T, steps, begin, whole, length)
-        length, limit = tl.where(moves, length, 0), tl.where(moves, limit, 0)
-        start = load(starts + boundary, K, moves, N, REAL)
-        counted = counted & moves & (ordered == 0)
-        last = moves & tl.where(ordered, chunk == 0, last)
+    # Compared lane by lane, also where the interpreter has a plain number.
+    first = tl.zeros_like(length) + first > 0
+    ordered = tl.zeros_like(length) + in_order > 0
+    # What other programs have written since, past the cache of a multiprocessor.
+    moves = tl.load(moving + unit, mask=inside & (first == 0), other=False, cache_modifier=".cg")
+    moves = inside & (first | moves)
+    length, limit = _in_time_order(moves & ordered, chunk, T, steps, begin, whole, length)
+    length, limit = tl.where(moves, length, 0), tl.where(moves, limit, 0)
+    start = load(initial + b * (N * K) + k, K, moves & first & (chunk == 0), N, REAL)
+    start = choose(chunk == 0, start, constants(0.0, start[0], N))
+    start = choose(first, start, load_shared(starts + boundary, K, moves & (first == 0), N, REAL))
     w = load(parameters + k, K, inside, P, REAL)
-    state = start + _identity(start[0], N)
     states_at = states + (b * T + begin) * (N * K) + k
     reached = march(
-        TANGENT, state, w, inputs + (b * T + begin) * (M * K) + k, M * K, K, states_at, N * K, K,
-        length, tl.max(length, 0), M, REAL, 0 if FIRST else N, PREFETCH,
+        TANGENT, start + _identity(start[0], N), w, inputs + (b * T + begin) * (M * K) + k, M * K,
+        K, states_at, N * K, K, length, tl.max(length, 0), M, REAL, N, PREFETCH,
+        tl.where(first, 0, length),
     )  # fmt: skip
+    counted = moves & (ordered == 0) & (chunk < chunks - 1)
     ends_at = ends + (b * chunks + chunk) * ((N + N * N) * K) + k
     store(ends_at, K, counted, reached)
-    if not FIRST:
-        end = reached[:N]
-        store(final + b * (N * K) + k, K, last, end)
-        mismatch = _mismatch(end, load(starts + boundary + N * K, K, counted, N, REAL))
-        bits = mismatch.to(residual.dtype.element_ty, bitcast=True)
-        # The order of launches is enough: what is read of it is read by the next one.
-        tl.atomic_max(residual + unit, bits, mask=counted, sem="relaxed")
-        shortest = tl.min(tl.where(length < limit, length, T), 0)
-        zeros_at = states_at + shortest.to(tl.int64) * (N * K)
-        store_zeros(zeros_at, N * K, K, length, limit, shortest, tl.max(limit, 0), state[0], N)
+    later = moves & (first == 0)
+    end = reached[:N]
+    last = tl.where(ordered, chunk == 0, chunk == chunks - 1)
+    store(final + b * (N * K) + k, K, later & last, end)
+    counted = counted & later
+    mismatch = _mismatch(end, load_shared(starts + boundary + N * K, K, counted, N, REAL))
+    bits = mismatch.to(residual.dtype.element_ty, bitcast=True)
+    # What orders it is the barrier after the phase.
+    tl.atomic_max(residual + unit, bits, mask=counted, sem="relaxed")
+    limit = tl.where(first, 0, limit)
+    shortest = tl.min(tl.where(length < limit, length, T), 0)
+    zeros_at = states_at + shortest.to(tl.int64) * (N * K)
+    store_zeros(zeros_at, N * K, K, length, limit, shortest, tl.max(limit, 0), start[0], N)
 
 
 @triton.jit
@@ -148,11 +258,11 @@ def _mismatch(ends, starts):
 
 
 @triton.jit
-def _program(K: tl.constexpr, CHUNKS: tl.constexpr, UNITS: tl.constexpr):
-    """Sequence of a program, its rows and units (CHUNKS, UNITS), and its units (UNITS,)."""
+def _program(group, K: tl.constexpr, CHUNKS: tl.constexpr, UNITS: tl.constexpr):
+    """Sequence of a group of units, its rows and units (CHUNKS, UNITS), and its units (UNITS,)."""
     groups: tl.constexpr = (K + UNITS - 1) // UNITS
-    b = (tl.program_id(0) // groups).to(tl.int64)
-    unit = (tl.program_id(0) % groups) * UNITS + tl.arange(0, UNITS)
+    b = tl.cast(group // groups, tl.int64)
+    unit = (group % groups) * UNITS + tl.arange(0, UNITS)
     k = tl.broadcast_to(unit[None, :], (CHUNKS, UNITS))
     row = tl.broadcast_to(tl.arange(0, CHUNKS)[:, None], (CHUNKS, UNITS))
     return b, row, k, unit
@@ -166,60 +276,73 @@ def _finite(values):
     return finite
 
 
-@triton.jit(do_not_specialize=["tolerance", "chunks", "done", "in_order"])
-def correct(
+@triton.jit
+def _correct(
+    group,
     initial,
     starts,
     ends,
     moving,
-    residual,
-    next_residual,
+    measured,
+    following,
+    counts,
     passes,
+    residual,
+    fell_back,
     tolerance,
     chunks,
     done,
-    in_order,
+    most_passes,
     SCAN: tl.constexpr,
-    FIRST: tl.constexpr,
     N: tl.constexpr,
     K: tl.constexpr,
     REAL: tl.constexpr,
     CHUNKS: tl.constexpr,
     UNITS: tl.constexpr,
 ):
-    """A Newton step on the boundaries of all units that have not agreed; they are `moving`.
+    """A Newton step, of number `done`, on the boundaries of a group's units that have not agreed.
 
-    With `in_order` they are only marked, for a march over the whole sequence. What the march that
-    follows does not measure anew keeps its residual.
+    They are `moving`; after `most_passes`, and where they are not finite, they fall back to time
+    order. What the march that follows does not measure anew keeps its residual.
     """
-    b, chunk, k, unit = _program(K, CHUNKS, UNITS)
+    b, chunk, k, unit = _program(group, K, CHUNKS, UNITS)
     at = b * K + unit
-    goes = unit < K
+    inside = unit < K
     # Compared unit by unit, also where the interpreter has a plain number.
-    ordered = tl.zeros_like(unit) + in_order > 0
-    left = tl.zeros((UNITS,), REAL)
-    if not FIRST:
-        left = tl.load(residual + at, mask=goes, other=0.0)
-        # What is not finite will not become so by a Newton step: it is left to time order.
-        goes = goes & (left > tolerance) & ((left < float("inf")) | ordered)
-    tl.store(moving + at, goes, mask=unit < K)
-    newton = goes & (ordered == 0)
+    number = tl.zeros_like(unit) + done
+    first = number == 1
+    bits = tl.load(measured + at, mask=inside & (first == 0), other=0, cache_modifier=".cg")
+    left = bits.to(REAL, bitcast=True)
+    # What is not finite will not become so by a Newton step.
+    goes = first | ((left > tolerance) & (left < float("inf")) & (number <= most_passes))
+    goes = inside & goes
+    falls = inside & (left > tolerance) & (goes == 0)
+    tl.store(moving + at, goes, mask=inside)
+    tl.store(fell_back + at, falls, mask=inside)
+    tl.store(residual + at, left, mask=inside)
+    tl.store(passes + at, number.to(tl.int64), mask=goes)
     # Into another array: a number has copies in several warps, of which one may be late to read.
-    tl.store(next_residual + at, tl.where(newton, 0.0, left), mask=unit < K)
-    tl.store(passes + at, tl.zeros((UNITS,), tl.int64) + done, mask=newton)
-    if tl.max(newton.to(tl.int32), 0) > 0:
-        rows = tl.broadcast_to(newton[None, :], (CHUNKS, UNITS))
+    tl.store(following + at, tl.where(goes, 0, bits), mask=inside)
+    count = tl.sum(goes.to(tl.int32), 0)
+    tl.atomic_add(counts, count, sem="relaxed")
+    tl.atomic_add(counts + 1, tl.sum(falls.to(tl.int32), 0), sem="relaxed")
+    if count > 0:
+        rows = tl.broadcast_to(goes[None, :], (CHUNKS, UNITS))
         row_at = b * chunks + chunk
-        first = load(initial + b * (N * K) + k, K, rows & (chunk == 0), N, REAL)
-        store(starts + row_at * (N * K) + k, K, rows & (chunk == 0), first)
+        initial_at = initial + b * (N * K) + k
         counted = rows & (chunk < chunks - 1)
-        fields = load(ends + row_at * ((N + N * N) * K) + k, K, counted, N + N * N, REAL)
+        fields_at = ends + row_at * ((N + N * N) * K) + k
+        fields = load_shared(fields_at, K, counted, N + N * N, REAL)
         end = fields[:N]
         next_at = starts + (row_at + 1) * (N * K) + k
-        start = constants(0.0, end[0], N)
-        if not FIRST:
-            start = load(next_at, K, counted, N, REAL)
-        store(next_at, K, counted, _corrected(end, fields[N:], start, counted, SCAN, N))
+        old = tl.broadcast_to((first == 0)[None, :], (CHUNKS, UNITS))
+        start = load_shared(next_at, K, counted & old, N, REAL)
+        start = choose(old, start, constants(0.0, end[0], N))
+        start = _corrected(end, fields[N:], start, counted, SCAN, N)
+        tl.debug_barrier()  # copies of a start have all been read
+        zeroth = rows & (chunk == 0)
+        store(starts + row_at * (N * K) + k, K, zeroth, load(initial_at, K, zeroth, N, REAL))
+        store(next_at, K, counted, start)
 
 
 @triton.jit
@@ -271,7 +394,9 @@ def adjoints(
 
     The gradient at the end is that of the final state for the last chunk, zero for the others.
     """
-    b, chunk, k, inside, begin, _, length = _chunks(lengths, T, steps, chunks, lanes, K, BLOCK)
+    b, chunk, k, inside, begin, _, length = _chunks(
+        tl.program_id(0), lengths, T, steps, chunks, lanes, K, BLOCK
+    )
     w = load(parameters + k, K, inside, P, REAL)
     last = inside & (chunk == chunks - 1)
     g = load_or_zeros(g_final, b * (N * K) + k, K, last, N, REAL)
@@ -334,7 +459,7 @@ def gradients_at_ends(
 
     Row i of a tensor is chunk ``chunks - 1 - i``.
     """
-    b, row, k, unit = _program(K, CHUNKS, UNITS)
+    b, row, k, unit = _program(tl.program_id(0), K, CHUNKS, UNITS)
     chunk = chunks - 1 - row
     inside = (k < K) & (chunk >= 0)
     row_at = adjoint + (b * chunks + chunk) * ((N + N * N) * K) + k
@@ -386,7 +511,9 @@ def backward(
     Units that have `failed`, whose products of Jacobians overflowed, run in time order, in the
     lanes of their first chunks.
     """
-    b, chunk, k, inside, begin, whole, length = _chunks(lengths, T, steps, chunks, lanes, K, BLOCK)
+    b, chunk, k, inside, begin, whole, length = _chunks(
+        tl.program_id(0), lengths, T, steps, chunks, lanes, K, BLOCK
+    )
     marked = tl.load(failed + b * K + k, mask=inside, other=0) > 0
     length, limit = _in_time_order(marked, chunk, T, steps, begin, whole, length)
     limit = tl.where(inside, limit, 0)

@@ -16,9 +16,9 @@ _SIZES = ["T", "lanes"]
 
 
 @triton.jit
-def places(lanes, K: tl.constexpr, BLOCK: tl.constexpr):
-    """Row and unit of K of each lane of a program, and whether it exists."""
-    first, lane = tl.program_id(0).to(tl.int64) * BLOCK, tl.arange(0, BLOCK)
+def places(block, lanes, K: tl.constexpr, BLOCK: tl.constexpr):
+    """Row and unit of K of each lane of a block of lanes, and whether it exists."""
+    first, lane = tl.cast(block, tl.int64) * BLOCK, tl.arange(0, BLOCK)
     if K % BLOCK == 0:
         # All of one row. The compiler has to see it, to move several lanes by one instruction.
         unit = tl.max_contiguous(tl.multiple_of(first % K + lane, BLOCK), BLOCK)
@@ -33,7 +33,7 @@ def places(lanes, K: tl.constexpr, BLOCK: tl.constexpr):
 @triton.jit
 def _lanes(lengths, T, lanes, K: tl.constexpr, BLOCK: tl.constexpr):
     """Sequence and unit of each lane, its length, where lanes exist, the shortest and longest."""
-    b, k, inside = places(lanes, K, BLOCK)
+    b, k, inside = places(tl.program_id(0), lanes, K, BLOCK)
     length = lengths_of(lengths, b, T, inside)
     shortest = tl.min(tl.where(inside, length, T), 0)
     return b, k, length, inside, shortest, tl.max(length, 0)
@@ -158,6 +158,19 @@ def load(at, stride, mask, FIELDS: tl.constexpr, REAL: tl.constexpr):
 
 
 @triton.jit
+def load_shared(at, stride, mask, FIELDS: tl.constexpr, REAL: tl.constexpr):
+    """Fields of a row that another program may have written since the kernel began.
+
+    Read past the cache of the multiprocessor, which does not see what others write.
+    """
+    values = ()
+    for i in tl.static_range(FIELDS):
+        value = tl.load(at + i * stride, mask=mask, other=1.0, cache_modifier=".cg")
+        values += (value.to(REAL),)
+    return values
+
+
+@triton.jit
 def load_or_zeros(array, at, stride, mask, FIELDS: tl.constexpr, REAL: tl.constexpr):
     """Fields of a row of an array; zeros where there is none, or the mask does not hold."""
     if array is None:
@@ -238,8 +251,13 @@ def march(
     REAL: tl.constexpr,
     KEPT: tl.constexpr,
     PREFETCH: tl.constexpr,
+    kept=None,
 ):
-    """State after `length` steps of each lane, at most `stop`; KEPT fields written at every one."""
+    """State after `length` steps of each lane, at most `stop`.
+
+    KEPT fields are written at every one of them, or at the first `kept` of each lane.
+    """
+    written = length if kept is None else kept
     now = _inputs_ahead(inputs_at, input_row, input_field, 0, length, M, REAL, PREFETCH)
     for t in range(0, stop, PREFETCH):
         inputs_at += PREFETCH * input_row
@@ -250,7 +268,7 @@ def march(
             alive = t + i < length
             state = choose(alive, STEP(state, now[i], params), state)
             if KEPT > 0:
-                store(states_at + i * state_row, state_field, alive, state[:KEPT])
+                store(states_at + i * state_row, state_field, t + i < written, state[:KEPT])
         states_at += PREFETCH * state_row
         now = following
     return state

@@ -155,11 +155,17 @@ def unroll(monkeypatch):
 
     def unroll(steps):
         for name in ("FORWARD", "BACKWARD", "SHOOTING", "SCAN"):
-            launch = getattr(backend, name)._replace(ahead=64, longest=steps)
+            launch = getattr(backend, name)._replace(block=32, warps=1, ahead=64, longest=steps)
             monkeypatch.setattr(backend, name, launch)
 
     unroll(2)
     return unroll
+
+
+@pytest.fixture(autouse=True)
+def no_empty_rows(monkeypatch):
+    """Scan no more rows than there are chunks, which is quick to interpret."""
+    monkeypatch.setattr(backend, "ROWS", ())
 
 
 def expected_of(cell, problem, lengths):
@@ -455,6 +461,44 @@ def test_shooting_and_scan_of_cells(cell, single, assert_close):
     agree([states, final, *gradients], expected, assert_close, 256.0)
 
 
+@pytest.mark.parametrize("scale", [0.5, 10.0])
+@pytest.mark.parametrize("max_passes", [2, 20])
+@pytest.mark.parametrize("cell", [cells.para_rnn(2), cells.linear(1)], ids=lambda cell: cell.name)
+def test_phases_of_one_launch_are_those_of_many(cell, max_passes, scale, draw, monkeypatch):
+    """Of one program, which is alone at its barriers and has all lanes and all units to itself."""
+    problem, lengths = draw(cell, 3, 18, 14, torch.float32), torch.tensor([18, 0, 11])
+    problem.params[:] *= scale
+    given = Problem(cell, *problem[:3], lengths)
+    expected = backend.shooting(given, 3, max_passes, TOLERANCE)
+    launches, call = [], interpreter.GridExecutor.__call__
+    monkeypatch.setattr(backend, "resident_programs", lambda device: 1)
+    monkeypatch.setattr(
+        interpreter.GridExecutor,
+        "__call__",
+        lambda self, *args, **options: launches.append(self.grid) or call(self, *args, **options),
+    )
+    results = backend.shooting(given, 3, max_passes, TOLERANCE)
+    assert launches == [(1,)]
+    for value, same in zip(
+        (*results[:2], *vars(results[2]).values()),
+        (*expected[:2], *vars(expected[2]).values()),
+        strict=True,
+    ):
+        assert value == same if isinstance(value, str) else value.equal(same)
+    if scale < 1:
+        assert not results[2].fell_back.any()
+
+
+def test_many_rows_of_which_few_are_chunks(single, assert_close, monkeypatch):
+    monkeypatch.setattr(backend, "ROWS", (16,))
+    cell = cells.para_rnn(2)
+    problem = single(cell, 7, 9)
+    states, final, _, _, converged = shoot(cell, problem, 3)
+    gradients = backend.scan_backward(Problem(cell, *problem[:3]), states, *problem[3:], 3)
+    assert converged.all()
+    agree([states, final, *gradients], in_time_order(cell, problem), assert_close, 256.0)
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_shooting_and_scan_in_other_precisions(dtype, draw, assert_close):
     cell = cells.para_rnn(1)
@@ -672,7 +716,7 @@ def test_a_call_launches_little_beside_its_kernels(lengths, draw, monkeypatch):
     with Launched() as launched:
         states, _ = backend.forward(given)
         backend.shooting(given, 3, 2, TOLERANCE)
-    assert not launched.names
+    assert launched.names == ["zeros"]  # with which the counts of shooting begin
     g_states = states[:, :, :1].clone()
     with Launched() as launched:
         backend.backward(given, states, g_states, None)

@@ -47,12 +47,28 @@ class Compiling:
 
     def __init__(self, kernel):
         self._kernel = kernel
-        self.made = []
+        self.made, self.grids, self.metadata = [], [], []
 
     def __getitem__(self, grid):
-        return lambda *args, **options: self.made.append(
-            self._kernel.warmup(*args, grid=grid, **options).asm
-        )
+        def compiled(*args, **options):
+            binary = self._kernel.warmup(*args, grid=grid, **options)
+            self.made.append(binary.asm)
+            self.grids.append(grid)
+            self.metadata.append(binary.metadata)
+
+        return compiled
+
+
+def resources(cubin, path):
+    """Registers of a thread and bytes that it spills."""
+    import triton
+
+    path.write_bytes(cubin)
+    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+    command = [tool, "-res-usage", path]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    registers, stack = (int(re.search(rf"{kind}:(\d+)", text)[1]) for kind in ("REG", "STACK"))
+    return registers, stack
 
 
 @pytest.fixture
@@ -130,7 +146,7 @@ def test_kernels_parallel_in_time_compile(cell, steps, lengths, pretend, draw):
     from tsrnn.kernels import _gpu
     from tsrnn.kernels._gpu import chunked
 
-    names = ("march_chunks", "correct", "adjoints", "gradients_at_ends", "backward")
+    names = ("shoot", "adjoints", "gradients_at_ends", "backward")
     pretend(chunked, names, 90)
     inputs, params, initial, *cotangents = draw(cell, 2, steps, 7, torch.float32)
     lengths = None if lengths is None else torch.tensor(lengths)
@@ -139,11 +155,38 @@ def test_kernels_parallel_in_time_compile(cell, steps, lengths, pretend, draw):
     _gpu.scan_backward(problem, states, *cotangents, 3)
     for name in names:
         assert getattr(chunked, name).made[0]
-    # The first march, then one for every pass, the last of which runs in time order.
-    first, second, *more = chunked.march_chunks.made
-    assert first is not second
-    assert len(more) >= 1
-    assert all(made is second for made in more)
+    # Phases without a device whose programs wait for each other: all are one compilation.
+    first, *more = chunked.shoot.made
+    assert len(more) >= 2
+    assert all(made is first for made in more)
+
+
+@pytest.mark.parametrize("capability", [80, 90])
+@pytest.mark.parametrize("units", [1, 64])
+def test_shooting_is_one_launch_of_programs_that_fit(
+    units, capability, pretend, draw, monkeypatch, tmp_path
+):
+    from tsrnn.kernels import _gpu
+    from tsrnn.kernels._gpu import chunked
+
+    pretend(chunked, ("shoot",), capability)
+    monkeypatch.setattr(_gpu, "resident_programs", lambda device: 132)
+    cell = cells.para_rnn(2)
+    for batch in (1, 16):
+        inputs, params, initial, *_ = draw(cell, batch, 3 * 600, units, torch.float32)
+        _gpu.shooting(Problem(cell, inputs, params, initial), 3, 12, 1e-6)
+    assert chunked.shoot.grids == [(min(132, -(-batch * 600 * units // 256)),) for batch in (1, 16)]
+    first, second = chunked.shoot.made
+    assert first is second
+    assert all(made.launch_cooperative_grid for made in chunked.shoot.metadata)
+    # With 256 threads that have at most 255 registers, a multiprocessor has room for a program.
+    assert chunked.shoot.metadata[0].num_warps == 8
+    registers, spilled = resources(first["cubin"], tmp_path / "shoot.cubin")
+    assert registers <= 255
+    assert spilled <= 32
+    # What others have written is read past the cache, and the barrier orders it.
+    for instruction in ("atom.global.gpu.acq_rel", "global.gpu.acquire", "ld.global.cg"):
+        assert instruction in first["ptx"]
 
 
 @pytest.mark.parametrize(
