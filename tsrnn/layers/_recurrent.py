@@ -103,7 +103,7 @@ class Recurrent(nn.Module, ABC):
             output, h_n = self(x[None], None if hx is None else hx[:, None], lengths)
             return output[0], h_n[:, 0]
         self._check_input(x, hx)
-        steps = as_lengths(lengths, len(x), x.device)
+        steps = as_lengths(lengths, len(x), x.device, x.shape[1])
         return self.run(x, self.initial_state(len(x)) if hx is None else hx, steps)
 
     @abstractmethod
