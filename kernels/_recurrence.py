@@ -115,11 +115,11 @@ def recurrence(
 
     Notes
     -----
-    "auto" takes "dense" for blocks of more than 8 states and "reference" where there are no
-    kernels for the device or dtype. Else it takes "sequential", unless lanes are so few and
-    sequences so long that chunks of time pay: on the CPU a single lane of 65,536 steps, of a
-    cell with gates. On a CUDA device "newton" reads from it whether it has converged, so that
-    a graph cannot capture it; the other engines read nothing.
+    "auto" takes "dense" for blocks of more than 8 states and "reference" where there are no kernels
+    for the device or dtype; on CUDA devices it refuses float16. Else it takes "sequential", unless
+    lanes are so few and sequences so long that chunks of time pay: on the CPU a single lane of
+    65,536 steps, of a cell with gates. On a CUDA device "newton" reads from it whether it has
+    converged, so that a graph cannot capture it; the other engines read nothing.
 
     Results of more than a megabyte on the CPU are in memory that is used again, which torch cannot
     enlarge: as of a tensor `torch.from_numpy` gives, ``resize_`` to more than they hold raises
@@ -280,6 +280,12 @@ def _checked_engine(engine: str, cell: Cell, inputs: Tensor) -> str:
     compiled, small = is_compiled(inputs.device, inputs.dtype), is_small(cell)
     # Blocks too large to unroll have an engine for every dtype.
     nothing_better = inputs.is_complex() or (not compiled and small)
+    if engine == "auto" and inputs.device.type == "cuda" and inputs.dtype == torch.float16:
+        raise ValueError(
+            "there are no kernels in float16, whose range gradients exceed; got engine='auto' on "
+            f"{inputs.device}. Use bfloat16 or float32, torch.autocast in bfloat16 around float32, "
+            "or engine='reference', a loop in torch that is slow on a GPU"
+        )
     if engine == "reference" or (engine == "auto" and nothing_better):
         return "reference"
     if inputs.is_complex():
