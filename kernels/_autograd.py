@@ -28,6 +28,7 @@ from tsrnn.kernels._problem import (
     cut,
     in_given_dtypes,
     is_alive,
+    is_checked,
     of_all_fields,
     without_ends,
 )
@@ -146,7 +147,8 @@ def _check_no_transform(*tensors: Tensor) -> None:
 def _forward(
     inputs: Tensor, params: Tensor, initial: Tensor, lengths: Tensor | None, cell: str, engine: str
 ) -> tuple[Tensor, Tensor, Convergence | None]:
-    if lengths is not None:
+    # Those of compiled code, and of a derivative of the backward pass, have no mark.
+    if lengths is not None and not is_checked(lengths, inputs.shape[1]):
         check_range(lengths, inputs.shape[1])
     inputs, params, initial = (t.resolve_neg() for t in (inputs, params, initial))
     problem = Problem(cell_of(cell), inputs, params, initial, lengths)
@@ -332,7 +334,6 @@ class _OfReplicates(torch.autograd.Function):
 
         # As further units, whose lengths are those of their sequence: all run to the end.
         if lengths is not None:
-            check_range(lengths, inputs.shape[2])
             inputs = without_ends(inputs.flatten(0, 1), lengths).unflatten(0, (count, batch))
         u, w, h = (t.movedim(0, -2).flatten(-2) for t in (inputs, params, initial))
         states, final, rest = run(engine, cell, u, w, h, None, original.n)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from tsrnn.kernels._cell import Cell
 
+_MARK = "_tsrnn_steps"  # attribute of checked lengths: the number of steps
 _INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
@@ -54,7 +55,10 @@ class Problem(NamedTuple):
 
 
 def as_lengths(
-    lengths: Tensor | Sequence[int] | None, batch: int, device: torch.device
+    lengths: Tensor | Sequence[int] | None,
+    batch: int,
+    device: torch.device,
+    steps: int | None = None,
 ) -> Tensor | None:
     """Lengths of the sequences of a padded batch as a tensor.
 
@@ -65,6 +69,9 @@ def as_lengths(
         Number of sequences B.
     device : torch.device
         Where the tensor is to be.
+    steps : int, optional
+        Number of steps T, where lengths are to be checked to lie between 0 and T. What comes back
+        is not checked again by the functions of this package that it is given to.
 
     Returns
     -------
@@ -74,7 +81,13 @@ def as_lengths(
     Raises
     ------
     ValueError
-        If they are not one integer a sequence. Whether they lie within the steps is not checked.
+        If they are not one integer a sequence, or one lies outside of the steps. On a CUDA device
+        lengths are not read, so that the host does not wait: there the second is an assertion of
+        the device, which ends the process's work on it.
+
+    Notes
+    -----
+    Under `torch.compile` lengths are checked where the compiled recurrence runs.
 
     Examples
     --------
@@ -86,29 +99,48 @@ def as_lengths(
     if lengths is None:
         return None
     if isinstance(lengths, Tensor):
-        given = lengths.to(device)
+        given = lengths
     else:
         try:
-            given = torch.as_tensor(lengths, device=device)
+            given = torch.as_tensor(lengths)
         except (TypeError, ValueError, RuntimeError) as error:  # of what is no sequence of numbers
             raise ValueError(
                 f"lengths must be {batch} integers, one a sequence; got {lengths!r}"
             ) from error
     if not batch and not given.numel():
-        return given.new_zeros(0, dtype=torch.int64)  # an empty list has no integer type
+        return torch.zeros(0, dtype=torch.int64, device=device)  # an empty list has no integer type
     if given.shape != (batch,) or given.dtype not in _INTEGERS:
         raise ValueError(
             f"lengths must be {batch} integers, one a sequence; got "
             f"{given.dtype} of shape {tuple(given.shape)}"
         )
-    return given.to(torch.int64)
+    if steps is None or torch.compiler.is_compiling():
+        return given.to(device, torch.int64)
+    if is_checked(given, steps) and given.device == device:
+        return given
+    if device.type == "cpu":
+        given = given.to(device)
+    check_range(given, steps)
+    # What is checked on the host is copied while it goes on.
+    moved = given.to(device, torch.int64, non_blocking=device.type == "cuda")
+    # A tensor of its own bears the mark: the caller may write to the one that was given.
+    moved = moved.detach()
+    setattr(moved, _MARK, steps)
+    return moved
+
+
+def is_checked(lengths: Tensor, steps: int) -> bool:
+    """Whether `as_lengths` has checked these lengths against as many steps."""
+    return getattr(lengths, _MARK, None) == steps
 
 
 def check_range(lengths: Tensor, steps: int) -> None:
-    """Raise unless all lengths lie between 0 and T."""
+    """Raise unless all lengths lie between 0 and T; on a CUDA device, have that assert it."""
     lengths = over_replicates(lengths).flatten()
-    if lengths.is_cuda and torch.cuda.is_current_stream_capturing():
-        return  # their values cannot be read while a graph is captured
+    if lengths.device.type == "cuda":
+        within = (lengths.clamp(0, steps) == lengths).all()
+        torch._assert_async(within, f"lengths must lie between 0 and T={steps}")
+        return
     wrong = ((lengths < 0) | (lengths > steps)).nonzero().flatten().tolist()
     if wrong:
         raise ValueError(
@@ -174,11 +206,9 @@ def without_padding(x: Tensor, lengths: Tensor | Sequence[int] | None) -> Tensor
     tensor([[1., 2., 3.],
             [4., 0., 0.]])
     """
-    given = as_lengths(lengths, x.shape[0], x.device)
+    given = as_lengths(lengths, x.shape[0], x.device, x.shape[1])
     if given is None:
         return x
-    if not torch.compiler.is_compiling():
-        check_range(given, x.shape[1])
     padding = torch.arange(x.shape[1], device=x.device) >= given[:, None]
     return x.masked_fill(padding.view(*padding.shape, *[1] * (x.ndim - 2)), 0.0)
 

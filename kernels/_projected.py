@@ -85,24 +85,23 @@ def projected_recurrence(
         x = in_arithmetic(x, params.dtype)
     _check_projection(cell, x, weight, bias, params, initial)
     *sets, _, units = params.shape
-    width = x.shape[2]
+    batch, steps, width = x.shape
+    lengths = as_lengths(lengths, batch, x.device, steps)
     if not _is_fused(cell, x, bias is not None, params, engine):
         # A matrix product follows `torch.autocast`, the recurrence does not.
         inputs = linear(without_padding(x, lengths), weight, bias).to(params.dtype)
         inputs = inputs.unflatten(-1, (cell.m, units))
         if sets:
-            steps = as_lengths(lengths, x.shape[0], x.device)
             key = cell.key
-            return run("sequential", key, inputs, params, initial, steps, cell.n_outputs)[:2]
+            return run("sequential", key, inputs, params, initial, lengths, cell.n_outputs)[:2]
         return recurrence(cell, inputs, params, initial, lengths, engine, outputs_only=True)
     rows = weight.unflatten(-2, (cell.m, units)).mT.flatten(-3, -2)
     everything = [params, rows]
     if bias is not None:
         everything.append(bias.unflatten(-1, (cell.m, units)))
-    steps = as_lengths(lengths, x.shape[0], x.device)
     key = projected_key(cell, width, bias is not None)
     outputs, final, _ = run(
-        "sequential", key, x, torch.cat(everything, -2), initial, steps, cell.n_outputs
+        "sequential", key, x, torch.cat(everything, -2), initial, lengths, cell.n_outputs
     )
     return outputs, final
 

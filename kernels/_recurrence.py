@@ -11,7 +11,7 @@ from tsrnn.kernels._backend import DTYPES, is_compiled
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._convergence import Convergence, explained
 from tsrnn.kernels._matrix_form import BlockStep
-from tsrnn.kernels._problem import Problem, as_lengths, check_range, in_arithmetic
+from tsrnn.kernels._problem import Problem, as_lengths, in_arithmetic
 from tsrnn.kernels._reference import LARGEST_SMALL_BLOCK, is_small, reference
 from tsrnn.kernels._time_parallel import boundary_steps
 from tsrnn.kernels._trace import is_linear
@@ -75,7 +75,7 @@ def recurrence(
     lengths : integers of shape (B,), optional
         Steps to run of each sequence, between 0 and T. States after the end are
         zero, inputs there are not read, and their gradients are zero. All of T by
-        default.
+        default. See :func:`as_lengths` for how they are checked.
     engine : str
         How to run it; all engines give the same numbers up to rounding.
 
@@ -115,11 +115,11 @@ def recurrence(
 
     Notes
     -----
-    "auto" takes "dense" for blocks of more than 8 states and "reference" where there are no
-    kernels for the device or dtype. Else it takes "sequential", unless lanes are so few and
-    sequences so long that chunks of time pay: on the CPU a single lane of 65,536 steps, of a
-    cell with gates. On a CUDA device "newton" reads from it whether it has converged, so that
-    a graph cannot capture it; the other engines read lengths alone, to check them.
+    "auto" takes "dense" for blocks of more than 8 states and "reference" where there are no kernels
+    for the device or dtype; on CUDA devices it refuses float16. Else it takes "sequential", unless
+    lanes are so few and sequences so long that chunks of time pay: on the CPU a single lane of
+    65,536 steps, of a cell with gates. On a CUDA device "newton" reads from it whether it has
+    converged, so that a graph cannot capture it; the other engines read nothing.
 
     Results of more than a megabyte on the CPU are in memory that is used again, which torch cannot
     enlarge: as of a tensor `torch.from_numpy` gives, ``resize_`` to more than they hold raises
@@ -157,12 +157,10 @@ def recurrence(
     batch, steps, _, units = inputs.shape
     if initial is None:
         initial = inputs.new_zeros(batch, cell.n, units)
-    steps_of_each = as_lengths(lengths, batch, inputs.device)
+    steps_of_each = as_lengths(lengths, batch, inputs.device, steps)
     fields = cell.n_outputs if outputs_only else cell.n
     chosen = _checked_engine(engine, cell, inputs)
     if chosen == "reference":
-        if steps_of_each is not None and not torch.compiler.is_compiling():
-            check_range(steps_of_each, steps)
         states, final = reference(Problem(cell, inputs, params, initial, steps_of_each))
         states = states[:, :, :fields]
         convergence = None
@@ -282,6 +280,12 @@ def _checked_engine(engine: str, cell: Cell, inputs: Tensor) -> str:
     compiled, small = is_compiled(inputs.device, inputs.dtype), is_small(cell)
     # Blocks too large to unroll have an engine for every dtype.
     nothing_better = inputs.is_complex() or (not compiled and small)
+    if engine == "auto" and inputs.device.type == "cuda" and inputs.dtype == torch.float16:
+        raise ValueError(
+            "there are no kernels in float16, whose range gradients exceed; got engine='auto' on "
+            f"{inputs.device}. Use bfloat16 or float32, torch.autocast in bfloat16 around float32, "
+            "or engine='reference', a loop in torch that is slow on a GPU"
+        )
     if engine == "reference" or (engine == "auto" and nothing_better):
         return "reference"
     if inputs.is_complex():

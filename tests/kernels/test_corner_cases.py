@@ -6,6 +6,7 @@ import threading
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tsrnn.kernels import Cell, MatrixForm, cells, projected_recurrence, recurrence
 from tsrnn.kernels._cell import registered
@@ -174,6 +175,18 @@ def test_autocast_in_float16_is_refused_in_words():
             projected_recurrence(cell, x, weight, None, arguments[1], start)
     with pytest.raises(ValueError, match="dtype and device of inputs, torch.bfloat16"):
         recurrence(cell, arguments[0].bfloat16(), arguments[1])  # nothing has rounded it here
+
+
+@pytest.mark.parametrize("cell", [cells.para_rnn(2), cells.para_gru(9)], ids=lambda c: c.name)
+def test_float16_on_a_gpu_is_refused_in_words(cell):
+    """In tensors that have a device and no values; elsewhere there is a loop in torch for it."""
+    with FakeTensorMode():
+        shapes = (1, 3, cell.m, 4), (cell.p, 4), (1, cell.n, 4)
+        problem = [torch.empty(s, dtype=torch.float16, device="cuda:0") for s in shapes]
+        with pytest.raises(ValueError, match="no kernels in float16.* on cuda:0. Use bfloat16"):
+            recurrence(cell, *problem)
+    problem = [torch.zeros(s, dtype=torch.float16) for s in shapes]
+    assert recurrence(cell, *problem)[0].dtype == torch.float16
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from tsrnn.kernels import without_padding
+from tsrnn.kernels import as_lengths, without_padding
 from tsrnn.layers._checks import check_choice, check_sizes
 from tsrnn.layers._initialisation import draw_linear
 from tsrnn.layers._recurrent import Recurrent
@@ -143,6 +143,8 @@ class RecurrentNetwork(nn.Module):
         self, x: Tensor, hx: Tensor | None = None, lengths: Tensor | Sequence[int] | None = None
     ) -> tuple[Tensor, Tensor]:
         """Outputs of the last layer (B, T, hidden_size) and the state after the last step."""
+        if lengths is not None:  # once for the map before the layers and for these
+            lengths = as_lengths(lengths, len(x), x.device, x.shape[1])
         if self.input is not None:
             x = self.input(without_padding(x, lengths))
         states, h_n = self.rnn(x, hx, lengths)
@@ -299,6 +301,8 @@ class Ensemble(nn.Module):
         """States of the last layers (B, T, hidden_size) and the state after the last step."""
         count = len(self.members)
         starts = [None] * count if hx is None else hx.chunk(count, -1)
+        if lengths is not None:  # once for all members
+            lengths = as_lengths(lengths, len(x), x.device, x.shape[1])
         runs = [net.run(x, h, lengths) for net, h in zip(self.networks, starts, strict=True)]
         states, h_n = zip(*runs, strict=True)
         return torch.cat(states, -1), torch.cat(h_n, -1)

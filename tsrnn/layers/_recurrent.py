@@ -87,8 +87,8 @@ class Recurrent(nn.Module, ABC):
 
         Notes
         -----
-        Under `torch.autocast` in bfloat16 matrix products run in it; the recurrence and its state
-        keep the dtype of the layer.
+        Under `torch.autocast` in bfloat16 matrix products run in it, the projection of `x` among
+        them; the recurrence runs in the dtype of the layer, which output and state have.
         """
         for name, value in (("x", x), ("hx", hx)):
             if not isinstance(value, Tensor) and (name == "x" or value is not None):
@@ -103,8 +103,10 @@ class Recurrent(nn.Module, ABC):
             output, h_n = self(x[None], None if hx is None else hx[:, None], lengths)
             return output[0], h_n[:, 0]
         self._check_input(x, hx)
-        steps = as_lengths(lengths, len(x), x.device)
-        return self.run(x, self.initial_state(len(x)) if hx is None else hx, steps)
+        steps = as_lengths(lengths, len(x), x.device, x.shape[1])
+        output, h_n = self.run(x, self.initial_state(len(x)) if hx is None else hx, steps)
+        # Autocast rounds what a layer ends with, where that is a matrix product.
+        return output.to(dtype), h_n
 
     @abstractmethod
     def run(self, x: Tensor, hx: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
