@@ -16,7 +16,7 @@ from tsrnn.kernels._convergence import Convergence
 from tsrnn.kernels._gpu import chunked, dense_kernels, emit, kernels
 from tsrnn.kernels._gpu.captures import refuse_first_calls
 from tsrnn.kernels._problem import Problem
-from tsrnn.kernels._trace import takes_one_pass
+from tsrnn.kernels._trace import takes_one_pass, trace
 
 _REAL = {torch.float32: tl.float32, torch.float64: tl.float64, torch.bfloat16: tl.float32}
 
@@ -39,14 +39,17 @@ class Launch(NamedTuple):
 
 
 # First guesses, not yet timed on a device. A program is one warp, so that few lanes are spread over
-# many processors.
-FORWARD = Launch(block=32, warps=1, ahead=16, longest=8)
-BACKWARD = Launch(block=32, warps=1, ahead=24, longest=4)
+# many processors. Of the steps ahead a compilation takes the square: Triton's pass for coalescing
+# goes through the whole kernel for each of their loads, in 5 seconds for 16 steps of two fields.
+FORWARD = Launch(block=32, warps=1, ahead=32, longest=16)
+BACKWARD = Launch(block=32, warps=1, ahead=48, longest=8)
 # A program for each multiprocessor: a barrier between all of them then costs little.
 SHOOTING = Launch(block=256, warps=8, ahead=16, longest=8)
-SCAN = Launch(block=32, warps=1, ahead=24, longest=4)
+SCAN = Launch(block=32, warps=1, ahead=32, longest=4)
 LARGEST_GROUP = 8  # units that a program scans: in float32 a sector, the least that memory reads
 SCANNED = 8192  # chunks times units times fields of a map: 32 numbers of each of 256 threads
+# Said, since ptxas spills to 128 where two programs would fit on a multiprocessor then.
+MOST_REGISTERS = 255
 ROWS = (64, 256)  # of chunks that a program scans, or the power of two above: few compilations
 # Products fuse with sums: said, since the default of Triton changes with its versions.
 FUSION = {"enable_fp_fusion": True}
@@ -68,6 +71,17 @@ def source(cell: Cell, dtype: torch.dtype) -> str:
 def functions(cell: Cell, dtype: torch.dtype) -> ModuleType:
     """Module of a cell's ``step`` and ``vjp``."""
     return emit.load(cell.name, source(cell, dtype))
+
+
+@functools.cache
+def _fields_read(cell: Cell, given: int) -> int:
+    """Numbers that the derivative of a step reads, the gradients of `given` fields among them.
+
+    A state is read once, as the new one of its step and the old one of the step after it.
+    """
+    reads = trace(cell)[1].reads
+    states = {name[1:] for name in reads if name[0] in "hs"}
+    return len(states) + sum(name[0] == "u" for name in reads) + given
 
 
 def forward(problem: Problem, *, keep: bool = True) -> tuple[Tensor, Tensor]:
@@ -118,8 +132,8 @@ def backward(
     vjp = functions(cell, inputs.dtype).vjp
     _launch(
         kernels.backward, BACKWARD, cell, [*given, g_inputs, sums, g_initial],
-        inputs.shape[1], cell.m + 2 * cell.n, VJP=vjp, SHARED=cell.shared, GIVEN=g_states.shape[2],
-        ONLY_INITIAL=only_initial,
+        inputs.shape[1], _fields_read(cell, g_states.shape[2]), VJP=vjp, SHARED=cell.shared,
+        GIVEN=g_states.shape[2], ONLY_INITIAL=only_initial,
     )  # fmt: skip
     if only_initial:
         return None, None, g_initial
@@ -233,8 +247,8 @@ def shooting(
                 chunks, lanes, tolerance, most, *phase, TANGENT=_tangent(cell, inputs.dtype),
                 SCAN=_scan(n), N=n, M=cell.m, P=cell.p, K=units, REAL=_REAL[inputs.dtype],
                 BLOCK=SHOOTING.block, PREFETCH=SHOOTING.prefetch(cell.m), CHUNKS=rows,
-                UNITS=group, num_warps=SHOOTING.warps, launch_cooperative_grid=resident > 0,
-                **FUSION,
+                UNITS=group, num_warps=SHOOTING.warps, maxnreg=MOST_REGISTERS,
+                launch_cooperative_grid=resident > 0, **FUSION,
             )  # fmt: skip
     return states, final, Convergence(passes, residual, fell_back)
 
@@ -279,7 +293,7 @@ def scan_backward(
     g_inputs = torch.empty_like(given[0])
     sums = params.new_empty(batch, chunks, *params.shape, dtype=dtype)
     g_initial = torch.empty_like(given[2])
-    read = cell.m + 2 * n
+    read = _fields_read(cell, g_states.shape[2])
     vjp = functions(cell, inputs.dtype).vjp
     of_marches = {"VJP": vjp, "GIVEN": g_states.shape[2]}
     _launch(chunked.adjoints, SCAN, cell, [*given, adjoint], steps, read, chunk, **of_marches)

@@ -26,6 +26,7 @@ from tsrnn.kernels._gpu.kernels import (
     store_zeros,
 )
 
+# As in `kernels`, the first arguments are arrays, which are not compiled for by their alignment.
 _SIZES = ["T", "steps", "chunks", "lanes"]
 
 
@@ -52,14 +53,9 @@ def _in_time_order(marked, chunk, T, steps, begin, whole, length):
     return length, tl.where(marked, tl.where(chunk == 0, T, 0), limit)
 
 
-# A pointer's alignment would be a compilation of its own, and a thread moves one number at a time.
-_SHOOT = ["inputs", "parameters", "initial", "lengths", "starts", "ends", "moving", "residuals",
-          "counts", "states", "final", "passes", "residual", "fell_back"]  # fmt: skip
-
-
 @triton.jit(
     do_not_specialize=[*_SIZES, "tolerance", "most_passes", "phase", "last_phase"],
-    do_not_specialize_on_alignment=_SHOOT,
+    do_not_specialize_on_alignment=range(14),
 )
 def shoot(
     inputs,
@@ -366,7 +362,7 @@ def _corrected(ends, jacobians, starts, counted, SCAN: tl.constexpr, N: tl.const
     return corrected
 
 
-@triton.jit(do_not_specialize=_SIZES)
+@triton.jit(do_not_specialize=_SIZES, do_not_specialize_on_alignment=range(8))
 def adjoints(
     inputs,
     parameters,
@@ -441,7 +437,7 @@ def _state_before(states, initial, b, chunk, T, begin, k, N: tl.constexpr, K: tl
     return tl.where(chunk == 0, initial + b * (N * K) + k, before)
 
 
-@triton.jit(do_not_specialize=["chunks"])
+@triton.jit(do_not_specialize=["chunks"], do_not_specialize_on_alignment=range(4))
 def gradients_at_ends(
     adjoint,
     g_final,
@@ -478,7 +474,7 @@ def gradients_at_ends(
     tl.store(failed + b * K + unit, wrong, mask=unit < K)
 
 
-@triton.jit(do_not_specialize=_SIZES)
+@triton.jit(do_not_specialize=_SIZES, do_not_specialize_on_alignment=range(12))
 def backward(
     inputs,
     parameters,

@@ -10,8 +10,10 @@ import triton
 import triton.language as tl
 
 # One compilation serves all numbers of sequences and steps. That of units is a constant of it, so
-# that a step's addresses are those of the step before plus constants. No argument may be called
-# `params`: Triton's launcher has a variable of that name.
+# that a step's addresses are those of the step before plus constants. The first arguments are
+# arrays: a thread moves one number at a time, which takes no more alignment than a number has, so
+# that a view of an array is no reason to compile again. No argument may be called `params`:
+# Triton's launcher has a variable of that name.
 _SIZES = ["T", "lanes"]
 
 
@@ -20,8 +22,8 @@ def places(block, lanes, K: tl.constexpr, BLOCK: tl.constexpr):
     """Row and unit of K of each lane of a block of lanes, and whether it exists."""
     first, lane = tl.cast(block, tl.int64) * BLOCK, tl.arange(0, BLOCK)
     if K % BLOCK == 0:
-        # All of one row. The compiler has to see it, to move several lanes by one instruction.
-        unit = tl.max_contiguous(tl.multiple_of(first % K + lane, BLOCK), BLOCK)
+        # All of one row, which needs no masks.
+        unit = first % K + lane
         row = tl.zeros_like(unit) + first // K
         inside = tl.full((BLOCK,), True, tl.int1)
     else:
@@ -39,7 +41,7 @@ def _lanes(lengths, T, lanes, K: tl.constexpr, BLOCK: tl.constexpr):
     return b, k, length, inside, shortest, tl.max(length, 0)
 
 
-@triton.jit(do_not_specialize=_SIZES)
+@triton.jit(do_not_specialize=_SIZES, do_not_specialize_on_alignment=range(6))
 def forward(
     inputs,
     parameters,
@@ -81,7 +83,7 @@ def forward(
         store_zeros(states_at, N * K, K, length, limit, shortest, T, h[0], N)
 
 
-@triton.jit(do_not_specialize=_SIZES)
+@triton.jit(do_not_specialize=_SIZES, do_not_specialize_on_alignment=range(10))
 def backward(
     inputs,
     parameters,

@@ -113,22 +113,35 @@ def test_kernels_in_time_order_compile(dtype, capability, pretend, draw):
         assert first is second  # not compiled again for other sizes
 
 
-def test_two_lanes_a_thread_move_by_one_instruction(pretend, draw, monkeypatch):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_views_that_are_not_aligned_take_the_same_kernels(dtype, pretend, draw):
     from tsrnn.kernels import _gpu
-    from tsrnn.kernels._gpu import kernels
+    from tsrnn.kernels._gpu import chunked, kernels
 
-    pretend(kernels, ("forward", "backward"), 90)
-    for name in ("FORWARD", "BACKWARD"):
-        monkeypatch.setattr(_gpu, name, getattr(_gpu, name)._replace(block=64, warps=1))
-    cell = cells.para_rnn(2)
-    inputs, params, initial, *cotangents = draw(cell, 2, 5, 64, torch.float32)
-    problem = Problem(cell, inputs, params, initial, torch.tensor([5, 3]))
-    states, _ = _gpu.forward(problem)
-    _gpu.backward(problem, states, *cotangents)
-    for kernel in (kernels.forward, kernels.backward):
-        moves = re.findall(r"(?:ld|st)\.global\.(v2\.)?b32", kernel.made[0]["ptx"])
-        assert moves
-        assert all(moves)
+    def unaligned(x):
+        view = torch.empty(x.numel() + 1, dtype=x.dtype)[1:].view(x.shape)
+        assert view.data_ptr() % 16
+        return view.copy_(x)
+
+    in_time_order = ("forward", "backward")
+    in_chunks = ("shoot", "adjoints", "gradients_at_ends", "backward")
+    pretend(kernels, in_time_order, 90)
+    pretend(chunked, in_chunks, 90)
+    cell = cells.para_rnn(1)
+    tensors = [t.contiguous() for t in draw(cell, 2, 16, 16, dtype)]
+    for given in (tensors, [unaligned(t) for t in tensors]):
+        inputs, params, initial, *cotangents = given
+        lengths = torch.tensor([0, 5, 16])[1 if given is tensors else 0 :][:2]
+        problem = Problem(cell, inputs, params, initial, lengths)
+        states, _ = _gpu.forward(problem)
+        _gpu.backward(problem, unaligned(states), *cotangents)
+        _gpu.shooting(problem, 4, 1, 1e-6)
+        _gpu.scan_backward(problem, states, *cotangents, 4)
+    for module, names in ((kernels, in_time_order), (chunked, in_chunks)):
+        for name in names:
+            first, *more = getattr(module, name).made
+            assert more
+            assert all(made is first for made in more)
 
 
 @pytest.mark.parametrize(
