@@ -172,11 +172,41 @@ def _launch(
         return
     # Triton launches on the current device, whatever the tensors' own.
     with torch.cuda.device_of(initial):
-        kernel[(-(-lanes // launch.block),)](
-            *tensors, *sizes, N=cell.n, M=cell.m, P=cell.p, K=units, REAL=_REAL[initial.dtype],
-            BLOCK=launch.block, PREFETCH=launch.prefetch(fields), num_warps=launch.warps, **FUSION,
-            **options,
+        _run(
+            kernel, -(-lanes // launch.block), tensors, sizes, N=cell.n, M=cell.m, P=cell.p,
+            K=units, REAL=_REAL[initial.dtype], BLOCK=launch.block,
+            PREFETCH=launch.prefetch(fields), num_warps=launch.warps, **options,
         )  # fmt: skip
+
+
+_compiled: dict[tuple[Any, ...], tuple[Any, list[Any]]] = {}
+
+
+def _run(
+    kernel: Any,
+    programs: int,
+    tensors: list[Tensor | None],
+    scalars: tuple[float, ...],
+    **options: Any,
+) -> None:
+    """Launch a kernel on the current device.
+
+    Triton looks for what it has compiled at every launch, which takes half of the host's time. No
+    value of an argument is compiled for, so that types and constants tell what it would find.
+    """
+    device = torch.cuda.current_device() if torch.cuda.is_initialized() else None
+    key = (
+        kernel, device, *[None if t is None else t.dtype for t in tensors],
+        *[scalar < 2**31 for scalar in scalars], *options.values(),
+    )  # fmt: skip
+    if key in _compiled:
+        compiled, constants = _compiled[key]
+        compiled[(programs, 1, 1)](*tensors, *scalars, *constants)
+        return
+    compiled = kernel[(programs,)](*tensors, *scalars, **FUSION, **options)
+    if compiled is not None:  # as it is in the interpreter
+        names = kernel.arg_names[len(tensors) + len(scalars) :]
+        _compiled[key] = compiled, [options[name] for name in names]
 
 
 @functools.cache
@@ -242,17 +272,21 @@ def shooting(
     resident = resident_programs(initial.device)
     phases = [(0, last)] if resident else [(phase, phase) for phase in range(last + 1)]
     rows, group = _scan_tile(chunks, n, units)
+    arrays = [
+        *_contiguous(inputs, params, initial, problem.lengths), starts, ends, moving, residuals,
+        counts, states, final, passes, residual, fell_back,
+    ]  # fmt: skip
     # Triton launches on the current device, whatever the tensors' own.
     with torch.cuda.device_of(initial):
         for phase in phases:
-            chunked.shoot[(min(blocks, resident or blocks),)](
-                *_contiguous(inputs, params, initial, problem.lengths), starts, ends, moving,
-                residuals, counts, states, final, passes, residual, fell_back, steps, chunk,
-                chunks, lanes, tolerance, most, *phase, TANGENT=_tangent(cell, inputs.dtype),
-                SCAN=_scan(n), N=n, M=cell.m, P=cell.p, K=units, REAL=_REAL[inputs.dtype],
-                BLOCK=SHOOTING.block, PREFETCH=SHOOTING.prefetch(cell.m), CHUNKS=rows,
-                UNITS=group, num_warps=SHOOTING.warps, maxnreg=MOST_REGISTERS,
-                launch_cooperative_grid=resident > 0, **FUSION,
+            _run(
+                chunked.shoot, min(blocks, resident or blocks), arrays,
+                (steps, chunk, chunks, lanes, tolerance, most, *phase),
+                TANGENT=_tangent(cell, inputs.dtype), SCAN=_scan(n), N=n, M=cell.m, P=cell.p,
+                K=units, REAL=_REAL[inputs.dtype], BLOCK=SHOOTING.block,
+                PREFETCH=SHOOTING.prefetch(cell.m), CHUNKS=rows, UNITS=group,
+                num_warps=SHOOTING.warps, maxnreg=MOST_REGISTERS,
+                launch_cooperative_grid=resident > 0,
             )  # fmt: skip
     return states, final, Convergence(passes, residual, fell_back)
 
@@ -301,9 +335,7 @@ def scan_backward(
     vjp = functions(cell, inputs.dtype).vjp
     of_marches = {"VJP": vjp, "GIVEN": g_states.shape[2]}
     _launch(chunked.adjoints, SCAN, cell, [*given, adjoint], steps, read, chunk, **of_marches)
-    _launch_scan(
-        chunked.gradients_at_ends, cell, [adjoint, given[-1], terminal, failed], initial, chunks
-    )
+    _launch_scan(chunked.gradients_at_ends, [adjoint, given[-1], terminal, failed], initial, chunks)
     _launch(
         chunked.backward, SCAN, cell, [*given, terminal, failed, g_inputs, sums, g_initial],
         steps, read, chunk, **of_marches,
@@ -311,16 +343,15 @@ def scan_backward(
     return g_inputs, sums.sum((0, 1)).to(params.dtype), g_initial
 
 
-def _launch_scan(
-    kernel: Any, cell: Cell, arguments: list[Any], state: Tensor, chunks: int, **options: Any
-) -> None:
+def _launch_scan(kernel: Any, tensors: list[Tensor | None], state: Tensor, chunks: int) -> None:
     """Run a kernel whose programs hold all chunks of some units; `state` is (B, n, K)."""
     batch, n, units = state.shape
     rows, group = _scan_tile(chunks, n, units)
     if not batch:
         return
     with torch.cuda.device_of(state):
-        kernel[(batch * -(-units // group),)](
-            *arguments, chunks, N=n, K=units, REAL=_REAL[state.dtype], SCAN=_scan(n), CHUNKS=rows,
-            UNITS=group, num_warps=max(1, min(8, rows * group // 32)), **FUSION, **options,
+        _run(
+            kernel, batch * -(-units // group), tensors, (chunks,), N=n, K=units,
+            REAL=_REAL[state.dtype], SCAN=_scan(n), CHUNKS=rows, UNITS=group,
+            num_warps=max(1, min(8, rows * group // 32)),
         )  # fmt: skip

@@ -174,6 +174,58 @@ def test_kernels_parallel_in_time_compile(cell, steps, lengths, pretend, draw):
     assert all(made is first for made in more)
 
 
+@pytest.mark.parametrize("lengths", [None, [9, 4]])
+def test_a_later_launch_has_the_arguments_of_the_first(lengths, pretend, draw, monkeypatch):
+    from triton.compiler.compiler import CompiledKernel
+
+    from tsrnn.kernels import _gpu
+    from tsrnn.kernels._gpu import chunked, kernels
+
+    launches, searches = [], []
+
+    def note(*arguments):
+        launches.append(arguments)
+
+    class Counting:
+        """A kernel that counts how often Triton looks for its compiled form."""
+
+        def __init__(self, kernel):
+            self._kernel, self.arg_names = kernel, kernel.arg_names
+
+        def __getitem__(self, grid):
+            searches.append(self)
+            return self._kernel[grid]
+
+    monkeypatch.setattr(_gpu, "_compiled", {})
+    monkeypatch.setattr(_gpu, "resident_programs", lambda device: 132)
+    monkeypatch.setattr(CompiledKernel, "_init_handles", lambda self: None)
+    monkeypatch.setattr(CompiledKernel, "run", property(lambda self: note))
+    monkeypatch.setattr(CompiledKernel, "launch_metadata", lambda *_: None)
+    for module, names in (
+        (kernels, ("forward", "backward")),
+        (chunked, ("shoot", "adjoints", "gradients_at_ends", "backward")),
+    ):
+        pretend(module, names, 90)
+        for name in names:
+            monkeypatch.setattr(module, name, Counting(getattr(module, name)._kernel))
+    cell = cells.para_rnn(1)
+    inputs, params, initial, *cotangents = draw(cell, 2, 9, 7, torch.float32)
+    problem = Problem(cell, inputs, params, initial, lengths and torch.tensor(lengths))
+
+    def call():
+        launches.clear()
+        states, _ = _gpu.forward(problem)
+        _gpu.backward(problem, states, *cotangents)
+        _gpu.shooting(problem, 3, 5, 1e-6)
+        _gpu.scan_backward(problem, states, *cotangents, 3)
+        return [[x.shape if isinstance(x, torch.Tensor) else x for x in one] for one in launches]
+
+    first = call()
+    assert len(first) == len(searches) == 6
+    assert call() == first
+    assert len(searches) == 6
+
+
 @pytest.mark.parametrize("capability", [80, 90])
 @pytest.mark.parametrize("units", [1, 64])
 def test_shooting_is_one_launch_of_programs_that_fit(
