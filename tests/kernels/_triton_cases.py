@@ -471,7 +471,8 @@ def test_phases_of_one_launch_are_those_of_many(cell, max_passes, scale, draw, m
     given = Problem(cell, *problem[:3], lengths)
     expected = backend.shooting(given, 3, max_passes, TOLERANCE)
     launches, call = [], interpreter.GridExecutor.__call__
-    monkeypatch.setattr(backend, "resident_programs", lambda device: 1)
+    monkeypatch.setattr(backend, "multiprocessors", lambda device: 1)
+    monkeypatch.setattr(backend, "RESIDENT_WARPS", 1)
     monkeypatch.setattr(
         interpreter.GridExecutor,
         "__call__",
