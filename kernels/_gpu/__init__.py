@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -180,7 +181,7 @@ _compiled: dict[tuple[Any, ...], tuple[Any, list[Any]]] = {}
 def _run(
     kernel: Any,
     programs: int,
-    tensors: list[Tensor | None],
+    tensors: Sequence[Tensor | None],
     scalars: tuple[float, ...],
     **options: Any,
 ) -> None:
@@ -245,7 +246,7 @@ def shooting(
     cell, inputs, params, initial, _ = problem
     batch, steps, _, units = inputs.shape
     chunks, n, dtype = -(-steps // chunk), cell.n, wide(inputs.dtype)
-    if chunks == 1:
+    if chunks < 2:
         return *forward(problem), None
     tolerance = float(np.float32(tolerance))  # as the kernels read it
     states = inputs.new_empty(batch, steps, n, units)
@@ -312,7 +313,7 @@ def scan_backward(
     cell, inputs, params, initial, _ = problem
     batch, steps, _, units = inputs.shape
     chunks, n = -(-steps // chunk), cell.n
-    if chunks == 1:
+    if chunks < 2:
         gradients: Any = backward(problem, states, g_states, g_final)
         return gradients
     dtype = wide(inputs.dtype)

@@ -490,6 +490,16 @@ def test_phases_of_one_launch_are_those_of_many(cell, max_passes, scale, draw, m
         assert not results[2].fell_back.any()
 
 
+def test_shooting_without_steps(single):
+    cell = cells.para_rnn(1)
+    problem = single(cell, 1, 3)
+    given = Problem(cell, problem.inputs[:, :0], *problem[1:3])
+    states, final, convergence = backend.shooting(given, 2, 3, TOLERANCE)
+    assert states.shape[1] == 0
+    assert torch.equal(final, problem.initial)
+    assert convergence is None
+
+
 def test_many_rows_of_which_few_are_chunks(single, assert_close, monkeypatch):
     monkeypatch.setattr(backend, "ROWS", (16,))
     cell = cells.para_rnn(2)
