@@ -88,8 +88,8 @@ def disassembled(cubin: bytes) -> tuple[str, str]:
     return usage.stdout, code.stdout
 
 
-def longest_loop(instructions: list[tuple[int, str]]) -> list[str]:
-    """Instructions between a branch back and its target, of the longest such."""
+def longest_loop(instructions: list[tuple[int, str]], without: str) -> list[str]:
+    """Instructions between a branch back and its target, of the longest such `without` a word."""
     best: list[str] = []
     for at, text in instructions:
         found = re.search(r"\bBRA\S* (?:\S+ )?`?\(?(?:0x([0-9a-f]+)|\.L_x_\d+)", text)
@@ -97,7 +97,7 @@ def longest_loop(instructions: list[tuple[int, str]]) -> list[str]:
             continue
         begin = int(found.group(1), 16)
         loop = [text for address, text in instructions if begin <= address <= at]
-        if begin < at and len(loop) > len(best):
+        if begin < at and len(loop) > len(best) and not any(without in text for text in loop):
             best = loop
     return best
 
@@ -122,7 +122,9 @@ def row_of(cell: str, made: dict[str, Any]) -> list[object]:
         (int(match.group(1), 16), match.group(2).strip())
         for match in re.finditer(r"^\s+/\*([0-9a-f]{4,})\*/\s+([^;]*);", code, re.MULTILINE)
     ]
-    loop = longest_loop(instructions) if made["steps"] else []
+    # The loop over the phases of shooting has barriers, and that over steps inside it none.
+    without = "BAR.SYNC" if "shoot" in made["kernel"] else "nothing"
+    loop = longest_loop(instructions, without) if made["steps"] else []
     a_step = f"{len(loop) / made['steps']:.0f}" if loop else ""
     barriers = sum("BAR.SYNC" in text for text in loop)
     return [cell, made["kernel"], made["warps"], registers, stack + local, len(instructions),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -51,6 +52,7 @@ LARGEST_GROUP = 8  # units that a program scans: in float32 a sector, the least 
 SCANNED = 8192  # chunks times units times fields of a map: 32 numbers of each of 256 threads
 # Said, since ptxas spills to 128 where two programs would fit on a multiprocessor then.
 MOST_REGISTERS = 255
+RESIDENT_WARPS = 8  # of a multiprocessor, whose 65,536 registers are 256 for each thread of them
 ROWS = (64, 256)  # of chunks that a program scans, or the power of two above: few compilations
 # Products fuse with sums: said, since the default of Triton changes with its versions.
 FUSION = {"enable_fp_fusion": True}
@@ -185,7 +187,7 @@ _compiled: dict[tuple[Any, ...], tuple[Any, list[Any]]] = {}
 def _run(
     kernel: Any,
     programs: int,
-    tensors: list[Tensor | None],
+    tensors: Sequence[Tensor | None],
     scalars: tuple[float, ...],
     **options: Any,
 ) -> None:
@@ -250,7 +252,7 @@ def shooting(
     cell, inputs, params, initial, _ = problem
     batch, steps, _, units = inputs.shape
     chunks, n, dtype = -(-steps // chunk), cell.n, wide(inputs.dtype)
-    if chunks == 1:
+    if chunks < 2:
         return *forward(problem), None
     tolerance = float(np.float32(tolerance))  # as the kernels read it
     states = inputs.new_empty(batch, steps, n, units)
@@ -269,7 +271,7 @@ def shooting(
     last = 2 * (most + 1)
     counts = torch.zeros(last + 3, dtype=torch.int32, device=initial.device)
     blocks = -(-lanes // SHOOTING.block)
-    resident = resident_programs(initial.device)
+    resident = multiprocessors(initial.device) * (RESIDENT_WARPS // SHOOTING.warps)
     phases = [(0, last)] if resident else [(phase, phase) for phase in range(last + 1)]
     rows, group = _scan_tile(chunks, n, units)
     arrays = [
@@ -292,11 +294,8 @@ def shooting(
 
 
 @functools.cache
-def resident_programs(device: torch.device) -> int:
-    """Programs of `SHOOTING` that a device runs at once, 0 where they run one after the other.
-
-    One for each multiprocessor, whose registers are enough for 255 a thread.
-    """
+def multiprocessors(device: torch.device) -> int:
+    """Multiprocessors of a device; 0 where programs run one after the other."""
     if device.type != "cuda":
         return 0
     return torch.cuda.get_device_properties(device).multi_processor_count
@@ -320,7 +319,7 @@ def scan_backward(
     cell, inputs, params, initial, _ = problem
     batch, steps, _, units = inputs.shape
     chunks, n = -(-steps // chunk), cell.n
-    if chunks == 1:
+    if chunks < 2:
         gradients: Any = backward(problem, states, g_states, g_final)
         return gradients
     dtype = wide(inputs.dtype)

@@ -471,7 +471,8 @@ def test_phases_of_one_launch_are_those_of_many(cell, max_passes, scale, draw, m
     given = Problem(cell, *problem[:3], lengths)
     expected = backend.shooting(given, 3, max_passes, TOLERANCE)
     launches, call = [], interpreter.GridExecutor.__call__
-    monkeypatch.setattr(backend, "resident_programs", lambda device: 1)
+    monkeypatch.setattr(backend, "multiprocessors", lambda device: 1)
+    monkeypatch.setattr(backend, "RESIDENT_WARPS", 1)
     monkeypatch.setattr(
         interpreter.GridExecutor,
         "__call__",
@@ -487,6 +488,16 @@ def test_phases_of_one_launch_are_those_of_many(cell, max_passes, scale, draw, m
         assert value == same if isinstance(value, str) else value.equal(same)
     if scale < 1:
         assert not results[2].fell_back.any()
+
+
+def test_shooting_without_steps(single):
+    cell = cells.para_rnn(1)
+    problem = single(cell, 1, 3)
+    given = Problem(cell, problem.inputs[:, :0], *problem[1:3])
+    states, final, convergence = backend.shooting(given, 2, 3, TOLERANCE)
+    assert states.shape[1] == 0
+    assert torch.equal(final, problem.initial)
+    assert convergence is None
 
 
 def test_many_rows_of_which_few_are_chunks(single, assert_close, monkeypatch):

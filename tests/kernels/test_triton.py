@@ -197,7 +197,7 @@ def test_a_later_launch_has_the_arguments_of_the_first(lengths, pretend, draw, m
             return self._kernel[grid]
 
     monkeypatch.setattr(_gpu, "_compiled", {})
-    monkeypatch.setattr(_gpu, "resident_programs", lambda device: 132)
+    monkeypatch.setattr(_gpu, "multiprocessors", lambda device: 132)
     monkeypatch.setattr(CompiledKernel, "_init_handles", lambda self: None)
     monkeypatch.setattr(CompiledKernel, "run", property(lambda self: note))
     monkeypatch.setattr(CompiledKernel, "launch_metadata", lambda *_: None)
@@ -235,7 +235,7 @@ def test_shooting_is_one_launch_of_programs_that_fit(
     from tsrnn.kernels._gpu import chunked
 
     pretend(chunked, ("shoot",), capability)
-    monkeypatch.setattr(_gpu, "resident_programs", lambda device: 132)
+    monkeypatch.setattr(_gpu, "multiprocessors", lambda device: 132)
     cell = cells.para_rnn(2)
     for batch in (1, 16):
         inputs, params, initial, *_ = draw(cell, batch, 3 * 600, units, torch.float32)
