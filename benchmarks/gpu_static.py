@@ -8,6 +8,8 @@ registers in memory. Kernels that scan chunks have no loop over steps; where ful
 than 64 units are read a tile at a time, the longest loop may be that over the tiles. Seconds are
 those of a first compilation, Triton and ptxas.
 
+``--dtype`` is float32 by default; "tf32" is float32 where torch may multiply in TF32.
+
 ``--tree`` compiles the kernels of another clone, for a comparison.
 """
 
@@ -27,7 +29,9 @@ from typing import Any
 # Cells of more than 8 units a block have full matrices, those of a single block here.
 CELLS = ["para_rnn(1)", "para_rnn(2)", "para_gru(2)", "para_lstm(2)", "newton_gru()",
          "newton_lstm()", "lem()", "lru()", "para_rnn(64)", "para_gru(64)", "para_lstm(64)",
-         "para_rnn(128)", "para_gru(128)"]  # fmt: skip
+         "para_rnn(128)", "para_gru(128)", "para_lstm(128)", "para_rnn(256)",
+         "para_gru(256)", "para_rnn(512)"]  # fmt: skip
+DTYPES = ("float32", "tf32", "bfloat16", "float64")
 TIME_ORDER = ("forward", "backward")
 CHUNKED = ("shoot", "adjoints", "gradients_at_ends", "backward")
 
@@ -64,7 +68,7 @@ class Compiling:
             seconds = time.perf_counter() - start
             name = self._name
             if "D" in options:
-                name += f", {options['BLOCK']} sequences"
+                name += f" in {options['PLACE']}, {options['BLOCK']} sequences"
             if name not in [made["kernel"] for made in self._made]:
                 steps = options.get("PREFETCH", 1 if "BLOCK" in options else None)
                 self._made.append({"kernel": name, "cubin": binary.asm["cubin"], "steps": steps,
@@ -133,7 +137,7 @@ def row_of(cell: str, made: dict[str, Any]) -> list[object]:
 
 
 def compile_all(
-    names: list[str], units: int, capability: int, block: int | None
+    names: list[str], units: int, capability: int, block: int | None, precision: str
 ) -> list[list[object]]:
     import torch
     from triton.backends.compiler import GPUTarget
@@ -144,6 +148,8 @@ def compile_all(
     from tsrnn.kernels._problem import Problem
     from tsrnn.kernels._reference import is_small
 
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    dtype = torch.float32 if precision == "tf32" else getattr(torch, precision)
     driver._active = Pretended(GPUTarget("cuda", capability, 32))
     for launch in ("FORWARD", "BACKWARD", "SHOOTING", "SCAN") if block else ():
         setattr(_gpu, launch, getattr(_gpu, launch)._replace(block=block))
@@ -165,8 +171,11 @@ def compile_all(
         small = is_small(cell)
         steps, chunk, width = (64 * 512, 64, units) if small else (2, 1, 1)
         for batch in (1,) if small else (1, 4096):  # of many sequences, several share a program
-            inputs, params = torch.zeros(batch, steps, cell.m, width), torch.zeros(cell.p, width)
-            initial = torch.zeros(batch, cell.n, width)
+            inputs = torch.zeros(batch, steps, cell.m, width, dtype=dtype)
+            params, initial = (
+                inputs.new_zeros(cell.p, width),
+                inputs.new_zeros(batch, cell.n, width),
+            )
             problem = Problem(cell, inputs, params, initial)
             engine: Any = _gpu if small else dense
             states, _ = engine.forward(problem)
@@ -183,6 +192,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--cells", nargs="+", default=CELLS, help="such as para_gru(2)")
+    parser.add_argument("--dtype", choices=DTYPES, default=DTYPES[0], help="tf32 of full matrices")
     parser.add_argument("--units", type=int, default=64)
     parser.add_argument("--block", type=int, help="lanes of a program, 32 by default")
     parser.add_argument("--capability", type=int, default=90)
@@ -199,9 +209,11 @@ def main() -> None:
         os.environ |= {"TRITON_CACHE_DIR": folder, "TSRNN_CACHE_DIR": folder}
         import triton
 
-        print(f"Triton {triton.__version__}, sm_{options.capability}, float32, "
+        print(f"Triton {triton.__version__}, sm_{options.capability}, {options.dtype}, "
               f"{options.units} units\n")  # fmt: skip
-        rows = compile_all(options.cells, options.units, options.capability, options.block)
+        rows = compile_all(
+            options.cells, options.units, options.capability, options.block, options.dtype
+        )
     header = ["cell", "kernel", "warps", "registers", "spilled bytes", "instructions",
               "of a step", "loads", "stores", "barriers", "seconds"]  # fmt: skip
     print_table(header, rows)

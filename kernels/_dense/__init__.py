@@ -1,5 +1,7 @@
 """The engine for full matrices: a matrix product a step, compiled for the CPU and for CUDA."""
 
+import functools
+import warnings
 from types import ModuleType
 
 import torch
@@ -51,4 +53,20 @@ def _kernels(problem: Problem) -> ModuleType | None:
     backend_of(device)  # says what to install where it is missing
     from tsrnn.kernels._gpu import dense
 
-    return dense if block_step(problem.cell).size <= dense.LARGEST else None
+    size = block_step(problem.cell).size
+    if size > dense.LARGEST:
+        _warn_of_loop(size, dense.LARGEST)
+        return None
+    return dense
+
+
+@functools.cache
+def _warn_of_loop(size: int, largest: int) -> None:
+    """Warn once of a block that is too large for the kernels of CUDA devices."""
+    warnings.warn(
+        f"kernels of CUDA devices run blocks of at most {largest} units; got {size}. The loop in "
+        f"torch runs instead, which is slow: use smaller blocks side by side, or torch.nn.RNN, GRU "
+        "or LSTM for one large one",
+        RuntimeWarning,
+        stacklevel=2,
+    )

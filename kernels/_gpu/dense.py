@@ -18,23 +18,34 @@ from tsrnn.kernels._matrix_form import BlockStep, MatrixForm, block_step
 from tsrnn.kernels._problem import Problem
 from tsrnn.kernels._program import Product, Program, plan_of
 
-LARGEST = 256  # units whose vectors a program keeps in registers
+LARGEST = 512  # units whose vectors a program keeps in registers
 PREFETCHED = 6  # products whose tiles are on their way at a time: shared memory has room for them
+TILE_BYTES = 8192  # of a matrix in shared memory at a time, where it is read at every step
 # First guesses, not yet timed on a device. Numbers of matrices that stay in registers, of four
 # bytes: 192 KB of the 256 that a multiprocessor has forward, 96 backward, where more else is kept.
 RESIDENT = {"forward": 49152, "backward": 24576}
-RESIDENT_SEQUENCES = 1024  # beyond, those of a unit share what a program reads of a matrix
+# Beyond, those of a unit share a program; beyond half as many where tensor cores multiply.
+RESIDENT_SEQUENCES = 1024
 NUMBERS_OF_A_THREAD = 48  # of matrices in registers, if there are threads enough
 MOST_WARPS = 8
-# Sequences of a program that reads matrices at every step: as many as a matrix product of bfloat16
-# takes at least, and fewer where they would leave multiprocessors without any.
+# Sequences of a program that shares its matrices: as many rows as an instruction of tensor cores
+# has at most, and fewer where they would leave multiprocessors without any.
 BLOCK, SMALL_BLOCK, PROGRAMS = 16, 4, 132
+VECTOR_BYTES = 8192  # of a vector of all sequences of a program: 32 of a thread, of some 20 vectors
+# Multiplications of a thread and step beyond which the compiler does not order the reads of
+# matrices in shared memory so that they stay in few registers.
+MOST_MULTIPLIED = 1200
+MOST_READ = 32  # bytes of a unit that a backward step of a GRU reads: 16 sequences have room
+READ_AHEAD = 12  # numbers of a thread that fit in registers one step before they are needed
+FARTHEST = 2**31  # numbers from a program's first, beyond which offsets have 64 bits
+# Of an H100, where kernels are interpreted, or compiled for a device that is not there.
+SHARED_MEMORY = 232448
 
 
 @functools.cache
-def functions(form: MatrixForm, dtype: torch.dtype) -> ModuleType:
+def functions(form: MatrixForm, dtype: torch.dtype, precision: str = "ieee") -> ModuleType:
     """Module of a form's ``step`` and ``vjp``."""
-    return emit.load(f"{form.name}.dense", emit.form_source(form, dtype))
+    return emit.load(f"{form.name}.dense", emit.form_source(form, dtype, precision))
 
 
 def forward(problem: Problem) -> tuple[Tensor, Tensor]:
@@ -42,9 +53,9 @@ def forward(problem: Problem) -> tuple[Tensor, Tensor]:
     stacked = _Stacked.of(problem)
     states = problem.inputs.new_empty(*stacked.inputs.shape[:2], problem.cell.n)
     final = torch.empty_like(stacked.initial)
-    step = functions(stacked.form, problem.inputs.dtype).step
+    step = functions(stacked.form, problem.inputs.dtype, precision_of(problem.inputs.dtype)).step
     stacked.launch(
-        "forward", [states, final], plan_of(stacked.form).forward,
+        "forward", [stacked.initial], [states, final], plan_of(stacked.form).forward,
         STEP=step, M=len(stacked.form.inputs),
     )  # fmt: skip
     return stacked.units_last(states), stacked.units_last(final)
@@ -72,10 +83,10 @@ def backward(
     g_vectors = inputs.new_empty(len(states), n_vectors * d, dtype=wide(inputs.dtype))
     g_initial = torch.empty_like(stacked.initial)
     stacked.launch(
-        "backward",
-        [states, g_states, None if g_final is None else units_first(g_final), g_rows, g_vectors,
-         g_initial],
-        back.program, VJP=functions(stacked.form, inputs.dtype).vjp,
+        "backward", [],
+        [states, old, g_states, None if g_final is None else units_first(g_final), g_rows,
+         g_vectors, g_initial],
+        back.program, VJP=functions(stacked.form, inputs.dtype, precision_of(inputs.dtype)).vjp,
         M=stacked.inputs.shape[2] // d, ROWS=g_rows.shape[2] // d, GIVEN=g_states.shape[2] // d,
     )  # fmt: skip
     g_inputs = g_rows[..., :m]
@@ -142,7 +153,12 @@ class _Stacked(NamedTuple):
         return x.unflatten(0, (self.units, self.batch)).flatten(1, 2)
 
     def launch(
-        self, kind: str, tensors: list[Tensor | None], steps: Program, **options: Any
+        self,
+        kind: str,
+        starts: list[Tensor],
+        tensors: list[Tensor | None],
+        steps: Program,
+        **options: Any,
     ) -> None:
         """Run a kernel of a program of steps, on the current stream of the tensors' device."""
         dtype, count = self.initial.dtype, len(self.form.matrices)
@@ -150,33 +166,104 @@ class _Stacked(NamedTuple):
             return
         width = max(16, 1 << (self.d - 1).bit_length())
         products = [product for phase in steps.phases for product in phase.products]
-        kept = {(number, p.transposed) for p in products for number in p.matrices}
-        words = len(kept) * width * width * (2 if dtype == torch.float64 else 1)
+        m, n = self.inputs.shape[2] // self.d, len(self.form.states)
+        # Of inputs; in the backward pass of old states and incoming gradients too.
+        fields = m if kind == "forward" else m + n + options["GIVEN"]
+        launch = Launch.of(self, kind, products, width, fields)
+        programs = -(-self.batch // launch.block) * self.units
         weights = [
             self.matrices(width, back=back) if any(p.transposed == back for p in products) else None
             for back in ((False,) if kind == "forward" else (False, True))
         ]
-        scratch, sequences = None, self.batch * self.units
-        shared = self.batch >= BLOCK and sequences > RESIDENT_SEQUENCES
-        if words <= RESIDENT[kind] and not shared:
-            block, programs, stages = 1, sequences, 1
-            threads = max(2 * width, words // NUMBERS_OF_A_THREAD, 32)
-            warps = min(MOST_WARPS, 1 << (-(-threads // 32) - 1).bit_length())
-        else:
-            few = -(-self.batch // BLOCK) * self.units < PROGRAMS or self.batch <= SMALL_BLOCK
-            block = SMALL_BLOCK if few and dtype != torch.bfloat16 else BLOCK
-            programs = -(-self.batch // block) * self.units
-            multiplied = sum(len(product.matrices) for product in products)
-            stages, warps = 2 if multiplied <= PREFETCHED else 1, 4 if width <= 16 else 8
-            scratch = self.initial.new_empty(programs, block, width)
+        scratch = None
+        if launch.place == "memory":
+            scratch = self.initial.new_empty(programs, launch.block, width)
+        # Of the last sequence of a program; offsets of 32 bits are fewer registers.
+        arrays = [t for t in (self.inputs, *tensors) if t is not None]
+        long = launch.block * max(t[0].numel() for t in arrays) >= FARTHEST
         # Triton launches on the current device, whatever the tensors' own.
         with torch.cuda.device_of(self.inputs):
             getattr(kernels, kind)[(programs,)](
-                self.inputs, self.params, self.initial, self.lengths, *weights, scratch, *tensors,
+                self.inputs, self.params, *starts, self.lengths, *weights, scratch, *tensors,
                 self.inputs.shape[1], self.batch, self.d, self.units, N=len(self.form.states),
-                V=len(self.form.vectors), MATRICES=count, REAL=_REAL[dtype], BLOCK=block, D=width,
-                num_warps=warps, num_stages=stages, **FUSION, **options,
+                V=len(self.form.vectors), MATRICES=count, REAL=_REAL[dtype], BLOCK=launch.block,
+                D=width, PLACE=launch.place, TILE=launch.tile, AHEAD=launch.ahead,
+                FULL=self.d == width, LONG=long, num_warps=launch.warps, num_stages=launch.stages,
+                **FUSION, **options,
             )  # fmt: skip
+
+
+class Launch(NamedTuple):
+    """Launch of a kernel: sequences and warps of a program, and where it keeps matrices.
+
+    A matrix in memory is read by tiles of `tile` rows; `ahead` says whether inputs are asked for a
+    step before they are needed.
+    """
+
+    block: int
+    warps: int
+    stages: int
+    place: str
+    tile: int
+    ahead: bool = True
+
+    @classmethod
+    def of(
+        cls, stacked: _Stacked, kind: str, products: list[Product], width: int, fields: int
+    ) -> Launch:
+        """Launch for some products a step, vectors of `width` numbers, `fields` read a step."""
+        dtype, sequences = stacked.initial.dtype, stacked.batch * stacked.units
+        item = dtype.itemsize
+        tensor_cores = precision_of(dtype) == "tf32" or dtype == torch.bfloat16
+        kept = {(number, p.transposed) for p in products for number in p.matrices}
+        multiplied = sum(len(product.matrices) for product in products)
+        words = len(kept) * width * width * (2 if dtype == torch.float64 else 1)
+        most = RESIDENT_SEQUENCES // 2 if tensor_cores else RESIDENT_SEQUENCES
+        if words <= RESIDENT[kind] and not (stacked.batch >= BLOCK and sequences > most):
+            threads = max(2 * width, words // NUMBERS_OF_A_THREAD, 32)
+            warps = min(MOST_WARPS, 1 << (-(-threads // 32) - 1).bit_length())
+            return cls(1, warps, 1, "registers", width)
+        gated_back = kind == "backward" and multiplied > 1
+        if tensor_cores:
+            # Instructions have 16 rows, of which 8 may be empty: of many vectors these fit.
+            block = 8 if gated_back or width > 256 else BLOCK
+            warps = 8 if width <= (256 if gated_back else 64) else 16
+        else:
+            block, warps = min(BLOCK, max(1, VECTOR_BYTES // (width * item))), 8
+            if gated_back and fields * item > MOST_READ and width <= 128:
+                block = min(block, 8)
+            if -(-stacked.batch // block) * stacked.units < PROGRAMS:
+                block = min(block, SMALL_BLOCK)
+        numbers = max(1, block * width // (32 * warps))
+        ahead = numbers * fields <= READ_AHEAD or (tensor_cores and gated_back and width <= 256)
+        # Beside matrices are the operand of a product and what changes its place between threads.
+        needed = len(kept) * width * width * item + 2 * block * width * max(item, 4)
+        ordered = tensor_cores or numbers * width * multiplied <= MOST_MULTIPLIED
+        if ordered and needed <= shared_memory(stacked.initial.device):
+            return cls(block, warps, 1, "shared", width, ahead)
+        tile = min(width, max(16, TILE_BYTES // (item * width)))
+        stages = 2 if multiplied <= PREFETCHED else 1
+        return cls(block, warps, stages, "memory", tile, ahead)
+
+
+def precision_of(dtype: torch.dtype) -> str:
+    """Precision of products, as `tl.dot` takes it: TF32 where torch is asked for it."""
+    if dtype != torch.float32:
+        return "ieee"
+    try:
+        tf32 = torch.get_float32_matmul_precision() != "highest"
+    except RuntimeError:  # torch's newer switch was used, which the older one then refuses
+        tf32 = torch.backends.cuda.matmul.fp32_precision == "tf32"
+    return "tf32" if tf32 else "ieee"
+
+
+@functools.cache
+def shared_memory(device: torch.device) -> int:
+    """Bytes of shared memory that a program may have."""
+    if device.type != "cuda":
+        return SHARED_MEMORY
+    properties: Any = torch.cuda.get_device_properties(device)  # whose stub lacks the name
+    return int(properties.shared_memory_per_block_optin)
 
 
 def _gradients_of_matrices(

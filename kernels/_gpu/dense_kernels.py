@@ -3,19 +3,24 @@
 A program owns BLOCK sequences of one unit and carries their state as tensors (BLOCK, D): D is d
 up to a power of two. Arrays are (sequences, T, vector, d), sequences of all units one after the
 other; matrices are (K, matrices, D, D), zero outside of d x d, their rows what is summed over.
-Those that fit stay in registers, for programs of one sequence; others are read again at every step,
-a tile at a time.
+A program keeps them at one of three places, PLACE:
+
+- "registers", for programs of one sequence;
+- "shared": loaded once before the march, they are operands of `tl.dot`, which the compiler puts
+  into shared memory, where tensor cores read them too;
+- "memory": read again at every step, a tile of ROWS rows at a time.
 """
 
 import triton
 import triton.language as tl
 
 from tsrnn.kernels._gpu.kernels import (
+    add,
+    choose,
+    constants,
     lengths_of,
     load,
     load_or_zeros,
-    march,
-    march_back,
     store,
     store_zeros,
 )
@@ -24,52 +29,53 @@ from tsrnn.kernels._gpu.kernels import (
 _SIZES = ["T", "B", "d", "K"]
 _FORWARD = ["inputs", "parameters", "initial", "lengths", "states", "final"]
 _BACKWARD = [
-    "inputs", "parameters", "initial", "lengths", "states", "g_states", "g_final", "g_rows",
+    "inputs", "parameters", "lengths", "states", "old_states", "g_states", "g_final", "g_rows",
     "g_vectors", "g_initial",
 ]  # fmt: skip
-# Of a matrix, in shared memory at a time. Tiles of up to six products are on their way there: as
-# compiled these take 52 KB of the 99 that the smallest devices have (d = 32 in float64).
-TILE_BYTES = tl.constexpr(8192)
 
 
 @triton.jit
-def multiply(x, weights, numbers: tl.constexpr, kept, scratch):
+def multiply(x, weights, numbers: tl.constexpr, kept, tiles, PRECISION: tl.constexpr):
     """Products of one operand with some matrices."""
     products = ()
-    if scratch is None:
+    if tiles is not None:
+        scratch, depth = tiles
+        D: tl.constexpr = x.shape[1]
+        operand = _stored(x, weights, kept, scratch, depth.shape[0])
+        for i in tl.static_range(len(numbers)):
+            matrix = weights + numbers[i] * D * D
+            products += (_product(operand, matrix, scratch, depth, PRECISION, x.dtype),)
+    elif len(weights[numbers[0]].shape) == 3:  # in registers
         operand = tl.where(kept, x, 0.0)[:, :, None]
         for i in tl.static_range(len(numbers)):
             products += (tl.sum(operand * weights[numbers[i]], 1),)
     else:
-        D: tl.constexpr = x.shape[1]
-        FIT: tl.constexpr = 8 * TILE_BYTES // (D * weights.dtype.element_ty.primitive_bitwidth)
-        SOME: tl.constexpr = FIT if FIT > 16 else 16  # rows that a product takes at least
-        ROWS: tl.constexpr = SOME if SOME < D else D
-        operand = _stored(x, weights, kept, scratch, ROWS)
+        operand = tl.where(kept, x, 0.0).to(weights[numbers[0]].dtype)
         for i in tl.static_range(len(numbers)):
-            matrix = weights + numbers[i] * D * D
-            products += (_product(operand, matrix, scratch, ROWS, x.dtype),)
+            matrix = weights[numbers[i]]
+            y = tl.dot(operand, matrix, input_precision=PRECISION, out_dtype=x.dtype)
+            products += (tl.where(kept, y, 0.0),)
     return products
 
 
 @triton.jit
-def multiply_loaded(x, weights, numbers: tl.constexpr, kept, scratch):
+def multiply_loaded(x, weights, numbers: tl.constexpr, kept, tiles, PRECISION: tl.constexpr):
     """Products of an operand that may be made of what has been loaded alone.
 
     It is gathered, unit by unit where it is: the compiler would else not move it between threads,
     but load and compute it in all that multiply by it.
     """
-    if scratch is None:
+    if tiles is None and len(weights[numbers[0]].shape) == 3:
         x = tl.gather(x, tl.arange(0, x.shape[1])[None, :], 1)
-    return multiply(x, weights, numbers, kept, scratch)
+    return multiply(x, weights, numbers, kept, tiles, PRECISION)
 
 
 @triton.jit
-def multiply_back(x, weights, numbers: tl.constexpr, kept, scratch):
+def multiply_back(x, weights, numbers: tl.constexpr, kept, tiles, PRECISION: tl.constexpr):
     """Sum of the products of some operands, each with its own matrix."""
-    total = multiply(x[0], weights, (numbers[0],), kept, scratch)[0]
+    total = multiply(x[0], weights, (numbers[0],), kept, tiles, PRECISION)[0]
     for i in tl.static_range(1, len(numbers)):
-        total += multiply(x[i], weights, (numbers[i],), kept, scratch)[0]
+        total += multiply(x[i], weights, (numbers[i],), kept, tiles, PRECISION)[0]
     return total
 
 
@@ -89,37 +95,60 @@ def _stored(x, weights, kept, scratch, ROWS: tl.constexpr):
 
 
 @triton.jit
-def _product(x, weights, scratch, ROWS: tl.constexpr, REAL: tl.constexpr):
-    """Operand times a matrix (D, D), its tiles one after the other."""
+def _product(x, weights, scratch, depth, PRECISION: tl.constexpr, REAL: tl.constexpr):
+    """Operand times a matrix (D, D), tiles of as many rows as `depth` has one after the other."""
     D: tl.constexpr = x.shape[1]
+    ROWS: tl.constexpr = depth.shape[0]
     column = tl.arange(0, D)[None, :]
-    depth = tl.arange(0, ROWS)
     if ROWS == D:
         tile = tl.load(weights + depth[:, None] * D + column)
-        result = tl.dot(x, tile, input_precision="ieee", out_dtype=REAL)
+        result = tl.dot(x, tile, input_precision=PRECISION, out_dtype=REAL)
     else:
         row = tl.arange(0, x.shape[0])[:, None]
         result = tl.zeros(x.shape, REAL)
         for first in range(0, D, ROWS):
             part = tl.load(scratch + row * D + first + depth[None, :])
             tile = tl.load(weights + (first + depth[:, None]) * D + column)
-            result = tl.dot(part, tile, result, input_precision="ieee", out_dtype=REAL)
+            result = tl.dot(part, tile, result, input_precision=PRECISION, out_dtype=REAL)
     return result
 
 
 @triton.jit
-def _block(lengths, T, B, d, BLOCK: tl.constexpr, D: tl.constexpr):
-    """Place of a program: its unit of K, sequences (BLOCK, 1), units (1, D) of d.
+def _tiles(scratch, BLOCK: tl.constexpr, D: tl.constexpr, TILE: tl.constexpr):
+    """Memory of an operand and the rows of a tile, where matrices are read at every step."""
+    return scratch + tl.program_id(0).to(tl.int64) * (BLOCK * D), tl.arange(0, TILE)
 
-    Then the steps of each unit (BLOCK, D) and of its row, none outside, and which exist.
+
+@triton.jit
+def _block(lengths, T, B, d, BLOCK: tl.constexpr, D: tl.constexpr, FULL: tl.constexpr):
+    """Place of a program: its unit of K, its first sequence, and rows (BLOCK, 1), units (1, D).
+
+    Then the steps of each unit (BLOCK, D) and of its row, none outside, and which exist. Of FULL
+    blocks d = D, and all units of a row share a mask.
     """
     blocks = tl.cdiv(B, BLOCK)
     k = (tl.program_id(0) // blocks).to(tl.int64)
-    row = (tl.program_id(0) % blocks) * BLOCK + tl.arange(0, BLOCK)[:, None]
+    begin = (tl.program_id(0) % blocks) * BLOCK
+    row = tl.arange(0, BLOCK)[:, None]
     column = tl.arange(0, D)[None, :]
-    inside = (row < B) & (column < d)
-    length = tl.where(inside, lengths_of(lengths, row, T, row < B), 0)
-    return k, k * B + row, column, length, tl.where(inside, T, 0), inside
+    exists = begin + row < B
+    inside = tl.broadcast_to(exists, (BLOCK, D))
+    if not FULL:
+        inside = exists & (column < d)
+    length = tl.where(inside, lengths_of(lengths, begin + row, T, exists), 0)
+    return k, k * B + begin, row, column, length, tl.where(inside, T, 0), inside
+
+
+@triton.jit
+def _offsets(row, column, steps, width, LONG: tl.constexpr):
+    """Offsets (BLOCK, D) of a vector of a program's sequences, of `steps` of `width` numbers each.
+
+    They stay, while a pointer to the program's first sequence moves from step to step: pointers of
+    all units would take four times the registers of two.
+    """
+    if LONG:
+        row = row.to(tl.int64)
+    return row * steps * width + column
 
 
 @triton.jit
@@ -146,10 +175,10 @@ def _matrices(
     MATRICES: tl.constexpr,
     D: tl.constexpr,
     REAL: tl.constexpr,
-    RESIDENT: tl.constexpr,
+    PLACE: tl.constexpr,
 ):
-    """Matrices of a unit: in registers, as (1, D, D), or where they are."""
-    if RESIDENT:
+    """Matrices of a unit: in registers, (1, D, D), or operands of products, or where they are."""
+    if PLACE == "registers":
         # Plus zero, which the compiler does not know: were they aligned to it, a thread would read
         # four columns at once and keep them, and sums over rows would go through more threads.
         at = weights + k * (MATRICES * D * D) + tl.minimum(T, 0)
@@ -157,9 +186,143 @@ def _matrices(
         matrices = ()
         for i in tl.static_range(MATRICES):
             matrices += (tl.load(at + i * D * D).to(REAL),)
+    elif PLACE == "shared":
+        at = weights + k * (MATRICES * D * D)
+        at += tl.arange(0, D)[:, None] * D + tl.arange(0, D)[None, :]
+        matrices = ()
+        for i in tl.static_range(MATRICES):
+            matrices += (tl.load(at + i * D * D),)
     else:
         matrices = weights + k * (MATRICES * D * D)
     return matrices
+
+
+@triton.jit
+def _march(
+    STEP: tl.constexpr,
+    state,
+    params,
+    inputs,
+    inputs_at,
+    states,
+    states_at,
+    d,
+    length,
+    stop,
+    N: tl.constexpr,
+    M: tl.constexpr,
+    REAL: tl.constexpr,
+    AHEAD: tl.constexpr,
+):
+    """State after `length` steps of each sequence, at most `stop`, written at every one.
+
+    If AHEAD, inputs are asked for a step before they are needed.
+    """
+    now = load(inputs + inputs_at, d, length > 0, M, REAL)
+    for t in range(0, stop):
+        inputs += M * d
+        alive = t < length
+        if AHEAD:
+            following = load(inputs + inputs_at, d, t + 1 < length, M, REAL)
+        state = choose(alive, STEP(state, now, params), state)
+        store(states + states_at, d, alive, state)
+        states += N * d
+        now = following if AHEAD else load(inputs + inputs_at, d, t + 1 < length, M, REAL)
+    return state
+
+
+@triton.jit
+def _history(
+    inputs,
+    inputs_at,
+    old_states,
+    states_at,
+    g_states,
+    g_states_at,
+    d,
+    t,
+    length,
+    N: tl.constexpr,
+    M: tl.constexpr,
+    GIVEN: tl.constexpr,
+    REAL: tl.constexpr,
+):
+    """Old state, inputs and incoming gradient of step t, where the pointers are.
+
+    Where a sequence has ended just before the step, the old state is read all the same: it is the
+    new state of its last step.
+    """
+    # Compared unit by unit, also where the interpreter has a plain number for t.
+    this = tl.zeros_like(length) + t
+    read = (this >= 0) & (this < length)
+    old = load(old_states + states_at, d, (this >= 0) & (this <= length) & (length > 0), N, REAL)
+    now = load(inputs + inputs_at, d, read, M, REAL)
+    incoming = load(g_states + g_states_at, d, read, GIVEN, REAL)
+    return old, now, incoming
+
+
+@triton.jit
+def _march_back(
+    VJP: tl.constexpr,
+    g,
+    params,
+    inputs,
+    inputs_at,
+    g_rows,
+    g_rows_at,
+    states,
+    old_states,
+    states_at,
+    g_states,
+    g_states_at,
+    d,
+    length,
+    stop,
+    N: tl.constexpr,
+    M: tl.constexpr,
+    V: tl.constexpr,
+    ROWS: tl.constexpr,
+    GIVEN: tl.constexpr,
+    REAL: tl.constexpr,
+    AHEAD: tl.constexpr,
+):
+    """Gradients of the state before the first step and, summed over time, of the vectors.
+
+    The pointers are at step ``stop - 1``; rows of gradients are written at every step.
+    """
+    # Where no sequence has a step, `stop` is 0 and the pointers stand before the arrays.
+    new = load(states + states_at, d, (stop - 1 < length) & (length > 0), N, REAL)
+    sums = constants(0.0, g[0], V)
+    old, now, incoming = _history(
+        inputs, inputs_at, old_states, states_at, g_states, g_states_at, d, stop - 1, length,
+        N, M, GIVEN, REAL,
+    )  # fmt: skip
+    for done in range(0, stop):
+        t = stop - 1 - done
+        inputs -= M * d
+        old_states -= N * d
+        g_states -= GIVEN * d
+        if AHEAD:
+            older, before, incoming_before = _history(
+                inputs, inputs_at, old_states, states_at, g_states, g_states_at, d, t - 1, length,
+                N, M, GIVEN, REAL,
+            )  # fmt: skip
+        alive = t < length
+        total = choose(alive, add(g, incoming), constants(0.0, g[0], N))
+        g_old, g_now, g_vectors = VJP(total, old, now, new, params)
+        g = choose(alive, g_old, g)
+        store(g_rows + g_rows_at, d, alive, g_now)
+        g_rows -= ROWS * d
+        sums = add(sums, g_vectors)
+        new = old
+        if AHEAD:
+            old, now, incoming = older, before, incoming_before
+        else:
+            old, now, incoming = _history(
+                inputs, inputs_at, old_states, states_at, g_states, g_states_at, d, t - 1, length,
+                N, M, GIVEN, REAL,
+            )  # fmt: skip
+    return g, sums
 
 
 @triton.jit(do_not_specialize=_SIZES, do_not_specialize_on_alignment=_FORWARD)
@@ -184,37 +347,44 @@ def forward(
     REAL: tl.constexpr,
     BLOCK: tl.constexpr,
     D: tl.constexpr,
+    PLACE: tl.constexpr,
+    TILE: tl.constexpr,
+    AHEAD: tl.constexpr,
+    FULL: tl.constexpr,
+    LONG: tl.constexpr,
 ):
-    """States and final state; matrices are read once where there is no `scratch`."""
-    k, b, column, length, limit, inside = _block(lengths, T, B, d, BLOCK, D)
+    """States and final state."""
+    k, first, row, column, length, limit, inside = _block(lengths, T, B, d, BLOCK, D, FULL)
     shortest, longest = _extremes(length, limit, T)
-    w = _vectors(parameters, k, K, d, column, inside, MATRICES, V, REAL)
-    matrices = weights  # None where there is nothing to multiply
+    vectors = _vectors(parameters, k, K, d, column, inside, MATRICES, V, REAL)
     if weights is not None:
-        matrices = _matrices(weights, k, T, MATRICES, D, REAL, scratch is None)
+        weights = _matrices(weights, k, T, MATRICES, D, REAL, PLACE)
     if scratch is not None:
-        scratch += tl.program_id(0).to(tl.int64) * (BLOCK * D)
-    h = load(initial + b * (N * d) + column, d, inside, N, REAL)
-    states_at = states + b * T * (N * d) + column
-    h = march(
-        STEP, h, (w, matrices, column < d, scratch), inputs + b * T * (M * d) + column, M * d, d,
-        states_at, N * d, d, length, longest, M, REAL, N, 1,
+        scratch = _tiles(scratch, BLOCK, D, TILE)
+    initial_at = _offsets(row, column, 1, N * d, LONG)
+    states_at = _offsets(row, column, T, N * d, LONG)
+    states += first * T * (N * d)
+    h = load(initial + first * (N * d) + initial_at, d, inside, N, REAL)
+    h = _march(
+        STEP, h, (vectors, weights, inside, scratch), inputs + first * T * (M * d),
+        _offsets(row, column, T, M * d, LONG), states, states_at, d, length, longest, N, M, REAL,
+        AHEAD,
     )  # fmt: skip
-    store(final + b * (N * d) + column, d, inside, h)
-    states_at += shortest.to(tl.int64) * (N * d)
-    store_zeros(states_at, N * d, d, length, limit, shortest, T, h[0], N)
+    store(final + first * (N * d) + initial_at, d, inside, h)
+    states += shortest.to(tl.int64) * (N * d)
+    store_zeros(states + states_at, N * d, d, length, limit, shortest, T, h[0], N)
 
 
 @triton.jit(do_not_specialize=_SIZES, do_not_specialize_on_alignment=_BACKWARD)
 def backward(
     inputs,
     parameters,
-    initial,
     lengths,
     weights,
     transposed,
     scratch,
     states,
+    old_states,
     g_states,
     g_final,
     g_rows,
@@ -234,31 +404,39 @@ def backward(
     REAL: tl.constexpr,
     BLOCK: tl.constexpr,
     D: tl.constexpr,
+    PLACE: tl.constexpr,
+    TILE: tl.constexpr,
+    AHEAD: tl.constexpr,
+    FULL: tl.constexpr,
+    LONG: tl.constexpr,
 ):
     """Gradients of vectors and of the initial state, and at every step rows of ROWS vectors.
 
     They are the gradients of inputs, then of products where these are others, then operands to be
     kept. Of the states the first GIVEN fields have a gradient.
     """
-    k, b, column, length, limit, inside = _block(lengths, T, B, d, BLOCK, D)
+    k, first, row, column, length, limit, inside = _block(lengths, T, B, d, BLOCK, D, FULL)
     shortest, longest = _extremes(length, limit, T)
-    w = _vectors(parameters, k, K, d, column, inside, MATRICES, V, REAL)
-    matrices, back = weights, transposed  # None where there is nothing to multiply
+    vectors = _vectors(parameters, k, K, d, column, inside, MATRICES, V, REAL)
     if weights is not None:
-        matrices = _matrices(weights, k, T, MATRICES, D, REAL, scratch is None)
+        weights = _matrices(weights, k, T, MATRICES, D, REAL, PLACE)
     if transposed is not None:
-        back = _matrices(transposed, k, T, MATRICES, D, REAL, scratch is None)
+        transposed = _matrices(transposed, k, T, MATRICES, D, REAL, PLACE)
     if scratch is not None:
-        scratch += tl.program_id(0).to(tl.int64) * (BLOCK * D)
-    g = load_or_zeros(g_final, b * (N * d) + column, d, inside, N, REAL)
-    last = b * T + (longest - 1).to(tl.int64)
-    g, sums = march_back(
-        VJP, g, (w, matrices, back, column < d, scratch), inputs + last * (M * d) + column,
-        g_rows + last * (ROWS * d) + column, M * d, ROWS * d, d, states + last * (N * d) + column,
-        g_states + last * (GIVEN * d) + column, N * d, d, initial + b * (N * d) + column, length,
-        longest, N, M, V, GIVEN, REAL, True, True, 1,
+        scratch = _tiles(scratch, BLOCK, D, TILE)
+    initial_at = _offsets(row, column, 1, N * d, LONG)
+    rows_at = _offsets(row, column, T, ROWS * d, LONG)
+    g = load_or_zeros(g_final, first * (N * d) + initial_at, d, inside, N, REAL)
+    last = first * T + (longest - 1).to(tl.int64)
+    g, sums = _march_back(
+        VJP, g, (vectors, weights, transposed, inside, scratch), inputs + last * (M * d),
+        _offsets(row, column, T, M * d, LONG), g_rows + last * (ROWS * d), rows_at,
+        states + last * (N * d), old_states + last * (N * d),
+        _offsets(row, column, T, N * d, LONG), g_states + last * (GIVEN * d),
+        _offsets(row, column, T, GIVEN * d, LONG), d, length, longest, N, M, V, ROWS, GIVEN,
+        REAL, AHEAD,
     )  # fmt: skip
-    store(g_initial + b * (N * d) + column, d, inside, g)
-    store(g_vectors + b * (V * d) + column, d, inside, sums)
-    rows_at = g_rows + (b * T + shortest) * (ROWS * d) + column
-    store_zeros(rows_at, ROWS * d, d, length, limit, shortest, T, g[0], ROWS)
+    store(g_initial + first * (N * d) + initial_at, d, inside, g)
+    store(g_vectors + first * (V * d) + _offsets(row, column, 1, V * d, LONG), d, inside, sums)
+    g_rows += (first * T + shortest) * (ROWS * d)
+    store_zeros(g_rows + rows_at, ROWS * d, d, length, limit, shortest, T, g[0], ROWS)

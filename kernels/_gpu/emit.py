@@ -102,8 +102,10 @@ def affine_source(n: int) -> str:
     )
 
 
-def form_source(form: MatrixForm, dtype: torch.dtype) -> str:
+def form_source(form: MatrixForm, dtype: torch.dtype, precision: str = "ieee") -> str:
     """Text of ``step`` and ``vjp`` of a matrix form, products included.
+
+    `precision` is that of products of float32, as ``tl.dot`` takes it: "ieee" or "tf32".
 
     Raises
     ------
@@ -115,9 +117,9 @@ def form_source(form: MatrixForm, dtype: torch.dtype) -> str:
     return (
         header(form.block(1))
         + f"from tsrnn.kernels._gpu.dense_kernels import {', '.join(_MULTIPLY)}\n"
-        + _form_function("step", form, dtype, _STEP, plan.forward, "weights", [["s"]])
+        + _form_function("step", form, dtype, _STEP, plan.forward, "weights", precision, [["s"]])
         + _form_function(
-            "vjp", form, dtype, _VJP, back.program, "weights, transposed",
+            "vjp", form, dtype, _VJP, back.program, "weights, transposed", precision,
             [["g_h"], ["g_u", *back.kept], ["g_w"]], products,
         )
     )  # fmt: skip
@@ -188,7 +190,7 @@ def graph_function(
 
 # Arguments and functions beside those of a cell.
 _MULTIPLY = ("multiply", "multiply_loaded", "multiply_back")
-_OF_FORMS = ("vectors", "weights", "transposed", "kept", "scratch", *_MULTIPLY)
+_OF_FORMS = ("vectors", "weights", "transposed", "kept", "tiles", *_MULTIPLY)
 
 
 def _form_function(
@@ -198,6 +200,7 @@ def _form_function(
     signature: Signature,
     steps: Program,
     matrices: str,
+    precision: str,
     parts: Sequence[Sequence[str]],
     more_inputs: tuple[str, ...] = (),
 ) -> str:
@@ -211,10 +214,10 @@ def _form_function(
         for op in phase.ops:
             function.operate(op)
         for product in phase.products:
-            function.multiply(product, loaded=name == "vjp")
+            function.multiply(product, precision, loaded=name == "vjp")
     values = [[x for kind in part for x in steps.results[kind]] for part in parts]
     results = [tuple_of(map(function.tensor, part)) for part in values]
-    return function.text(name, results, f"vectors, {matrices}, kept, scratch")
+    return function.text(name, results, f"vectors, {matrices}, kept, tiles")
 
 
 class _Function:
@@ -271,13 +274,13 @@ class _Function:
             return _FORMS[op.name](*args)
         return f"{_CALLS[op.name]}({', '.join(args)})"
 
-    def multiply(self, product: Product, *, loaded: bool) -> None:
+    def multiply(self, product: Product, precision: str, *, loaded: bool) -> None:
         """Write a matrix product; `loaded` says that its operand may be made of what is stored."""
         for out in product.outs:
             self._names[out] = self._distinct(out)
         outs = [self._names[out] for out in product.outs]
         operands = tuple_of(map(self.tensor, product.operands))
-        rest = f"{tuple_of(map(str, product.matrices))}, kept, scratch)"
+        rest = f"{tuple_of(map(str, product.matrices))}, kept, tiles, '{precision}')"
         if product.transposed:
             self._lines.append(f"{outs[0]} = multiply_back({operands}, transposed, {rest}")
         else:

@@ -26,7 +26,7 @@ from tsrnn.kernels import (
 )
 from tsrnn.kernels import _gpu as backend
 from tsrnn.kernels._derived import affine, tangent, with_projection
-from tsrnn.kernels._gpu import dense, dense_kernels, elementary, emit
+from tsrnn.kernels._gpu import dense, elementary, emit
 from tsrnn.kernels._graph import OPERATIONS, Graph, Op, evaluate
 from tsrnn.kernels._problem import Problem
 from tsrnn.kernels._reference import reference
@@ -792,23 +792,66 @@ def test_second_derivatives(draw, assert_close):
         assert_close(value, expected)
 
 
-@pytest.fixture(params=["registers", "memory"])
+@pytest.fixture(params=["registers", "shared", "memory"])
 def place(request, monkeypatch):
     """Where matrices are kept from step to step."""
-    if request.param == "memory":
+    if request.param != "registers":
         monkeypatch.setattr(dense, "RESIDENT_SEQUENCES", 0)
-    return request.param
+        monkeypatch.setattr(dense, "RESIDENT", dict.fromkeys(dense.RESIDENT, 0))
+    if request.param == "memory":
+        monkeypatch.setattr(dense, "SHARED_MEMORY", 0)
+        dense.shared_memory.cache_clear()
+    yield request.param
+    dense.shared_memory.cache_clear()
+
+
+@pytest.fixture
+def launches(monkeypatch):
+    """Launches of the kernels of full matrices that a test makes."""
+    made, launch_of = [], dense.Launch.of
+    monkeypatch.setattr(dense.Launch, "of", lambda *args: made.append(launch_of(*args)) or made[-1])
+    return made
 
 
 FORMS = [cells.para_rnn, cells.para_lstm, cells.para_gru, cells.newton_lstm, cells.lem]
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize("size", [3, 16])
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
-def test_full_matrices(form, draw, assert_close):
-    cell = form(3)
+def test_full_matrices(form, size, place, launches, draw, assert_close):
+    cell = form(size)
     problem = draw(cell, steps=3, units=2, dtype=torch.float32)
     check(cell, problem, [2, 0, 3], assert_close, dense)
+    assert {launch.place for launch in launches} == {place}
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize("form", [cells.para_rnn, cells.para_lstm], ids=lambda form: form.__name__)
+def test_full_matrices_without_inputs_ahead(form, monkeypatch, draw, assert_close):
+    monkeypatch.setattr(dense, "READ_AHEAD", 0)
+    problem = draw(form(3), batch=5, steps=3, units=2, dtype=torch.float32)
+    check(form(3), problem, [2, 0, 3, 1, 3], assert_close, dense)
+
+
+@pytest.mark.usefixtures("place")
+def test_full_matrices_with_offsets_of_64_bits(monkeypatch, draw, assert_close):
+    monkeypatch.setattr(dense, "FARTHEST", 0)
+    cell = cells.para_gru(3)
+    check(cell, draw(cell, steps=3, units=2, dtype=torch.float32), [2, 0, 3], assert_close, dense)
+
+
+@pytest.mark.parametrize("place", ["shared", "memory"], indirect=True)
+@pytest.mark.parametrize("form", [cells.para_gru, cells.lem], ids=lambda form: form.__name__)
+def test_full_matrices_in_tf32(form, place, launches, draw, assert_close):
+    """Numbers are those of exact products: the interpreter does not round to TF32."""
+    usual = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        problem = draw(form(20), batch=19, steps=3, units=2, dtype=torch.float32)
+        check(form(20), problem, [3] * 16 + [1, 0, 2], assert_close, dense)
+    finally:
+        torch.set_float32_matmul_precision(usual)
+    assert [(launch.block, launch.place) for launch in launches] == [(16, place), (8, place)]
 
 
 @pytest.mark.usefixtures("place")
@@ -827,17 +870,18 @@ def test_full_matrices_in_other_precisions(dtype, draw, assert_close):
 
 
 @pytest.mark.parametrize("form", [cells.para_gru, cells.lem], ids=lambda form: form.__name__)
+@pytest.mark.parametrize("place", ["memory"], indirect=True)
+@pytest.mark.usefixtures("place")
 def test_full_matrices_in_tiles(form, monkeypatch, draw, assert_close):
-    monkeypatch.setattr(dense, "RESIDENT_SEQUENCES", 0)
-    monkeypatch.setattr(dense_kernels, "TILE_BYTES", tl.constexpr(1024))
+    monkeypatch.setattr(dense, "TILE_BYTES", 1024)
     problem = draw(form(40), steps=3, units=1, dtype=torch.float32)
     check(form(40), problem, [3, 1, 2], assert_close, dense)
 
 
+@pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("programs", [1, 132])
 def test_full_matrices_of_many_sequences(programs, monkeypatch, draw, assert_close):
     """In programs of few and of many of them."""
-    monkeypatch.setattr(dense, "RESIDENT_SEQUENCES", 0)
     monkeypatch.setattr(dense, "PROGRAMS", programs)
     cell = cells.para_gru(3)
     problem = draw(cell, batch=19, steps=3, units=2, dtype=torch.float32)

@@ -1,11 +1,14 @@
 """The engine for full matrices against the loop in torch and torch's own networks."""
 
+import warnings
+
 import pytest
 import torch
 
-from tsrnn.kernels import MatrixForm, cells, recurrence
+from tsrnn.kernels import MatrixForm, _backend, _dense, cells, recurrence
 from tsrnn.kernels._dense import cpu, ir
 from tsrnn.kernels._dense.ir import Registers
+from tsrnn.kernels._problem import Problem
 from tsrnn.kernels._program import plan_of
 
 NAN = float("nan")
@@ -293,3 +296,23 @@ def test_a_last_state_that_is_infinite_stays_in_its_sequence(steps, size, draw, 
     expected = solve(cell, problem, "reference")
     assert expected["g_params"].isfinite().all()
     agree(solve(cell, problem, "dense"), expected)
+
+
+def test_blocks_too_large_for_kernels_of_a_gpu_are_said_once(monkeypatch):
+    pytest.importorskip("triton", reason="Triton is made for Linux only")
+    # The device "meta" stands for one of CUDA: nothing is computed.
+    monkeypatch.setitem(_backend.DTYPES, "meta", (torch.float32,))
+    monkeypatch.setitem(_backend._MODULES, "meta", "tsrnn.kernels._gpu")
+    _dense._warn_of_loop.cache_clear()
+
+    def kernels_of(size):
+        cell = cells.para_rnn(size)
+        inputs = torch.empty(1, 2, cell.m, 1, device="meta")
+        return _dense._kernels(Problem(cell, inputs, inputs, inputs))
+
+    assert kernels_of(512) is not None
+    with pytest.warns(RuntimeWarning, match="at most 512 units; got 513.*loop in torch"):
+        assert kernels_of(513) is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert kernels_of(513) is None

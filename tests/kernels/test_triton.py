@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -333,3 +334,111 @@ def test_matrices_that_fit_are_read_once(form, pretend, draw):
         assert not any("64x64x" in line for loop in loads[1:] for line in loop)
         # Nor is anything else loaded that a thread has to have for all units.
         assert not any("dim = 2" in line for loop in loads[1:] for line in loop)
+
+
+@pytest.fixture
+def tf32():
+    """Let torch multiply float32 in TF32."""
+    usual = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    yield
+    torch.set_float32_matmul_precision(usual)
+
+
+def compile_full_matrices(cell, batch, dtype, draw):
+    """Compile both kernels for as many sequences; what the compiler made of them."""
+    from tsrnn.kernels._gpu import dense, dense_kernels
+
+    inputs, params, initial, *cotangents = draw(cell, batch, 2, 1, dtype)
+    problem = Problem(cell, inputs, params, initial)
+    states, _ = dense.forward(problem)
+    dense.backward(problem, states, *cotangents)
+    return [getattr(dense_kernels, kind).made[-1] for kind in ("forward", "backward")]
+
+
+@pytest.mark.parametrize("precision", ["exact", "tf32", "bfloat16"])
+def test_sequences_share_matrices_in_shared_memory(precision, pretend, draw, request):
+    from tsrnn.kernels._gpu import dense_kernels
+
+    if precision == "tf32":
+        request.getfixturevalue("tf32")
+    dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
+    pretend(dense_kernels, ("forward", "backward"), 90)
+    for made in compile_full_matrices(cells.para_rnn(64), 2100, dtype, draw):
+        before, *loops = made["ttgir"].split("scf.for")
+        assert re.search(r"local_alloc .*64x64x", before)
+        assert not any(re.search(r"(tt\.load|local_alloc) .*64x64x", loop) for loop in loops)
+        # Tensor cores multiply what was asked for in fewer bits, and nothing else.
+        kinds = set(re.findall(r"mma\.sync\S*?\.(tf32|bf16)\.", made["ptx"]))
+        assert kinds == {"exact": set(), "tf32": {"tf32"}, "bfloat16": {"bf16"}}[precision]
+
+
+FEW = 32  # bytes of a thread: none as a rule, but versions of Triton differ by some registers
+
+
+@pytest.mark.parametrize(("precision", "batch"), [("exact", 1), ("exact", 4096), ("tf32", 4096)])
+@pytest.mark.parametrize(
+    ("cell", "most"),
+    [
+        (cells.para_lstm(40), FEW),
+        (cells.para_lstm(64), FEW),
+        (cells.para_rnn(128), FEW),
+        (cells.para_gru(128), FEW),
+        (cells.para_lstm(128), FEW),
+        (cells.para_gru(256), 96),
+        (cells.para_rnn(512), 96),
+    ],
+    ids=lambda value: getattr(value, "name", str(value)),
+)
+def test_full_matrices_do_not_spill(cell, most, batch, precision, pretend, draw, request):
+    if precision == "tf32":
+        request.getfixturevalue("tf32")
+    check_spills(cell, batch, torch.float32, most, pretend, draw)
+
+
+@pytest.mark.parametrize("batch", [1, 4096])
+@pytest.mark.parametrize(
+    ("cell", "dtype", "most"),
+    [
+        (cells.para_gru(128), torch.bfloat16, FEW),
+        (cells.para_rnn(256), torch.bfloat16, 96),
+        (cells.para_rnn(64), torch.float64, FEW),
+        (cells.para_gru(256), torch.float64, 96),
+    ],
+    ids=lambda value: getattr(value, "name", str(value)),
+)
+def test_full_matrices_of_other_dtypes_spill_little(cell, dtype, most, batch, pretend, draw):
+    check_spills(cell, batch, dtype, most, pretend, draw)
+
+
+def check_spills(cell, batch, dtype, most, pretend, draw):
+    """Registers that both kernels keep in memory, in bytes, as the machine code says."""
+    import triton
+
+    from tsrnn.kernels._gpu import dense_kernels
+
+    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+    pretend(dense_kernels, ("forward", "backward"), 90)
+    for made in compile_full_matrices(cell, batch, dtype, draw):
+        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+            file.write(made["cubin"])
+            file.flush()
+            command = [tool, "-res-usage", file.name]
+            usage = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert sum(map(int, re.findall(r"(?:STACK|LOCAL):(\d+)", usage))) <= most
+
+
+def test_what_does_not_fit_in_shared_memory_stays_in_memory(pretend, draw, monkeypatch):
+    from tsrnn.kernels._gpu import dense, dense_kernels
+
+    pretend(dense_kernels, ("forward", "backward"), 80)
+    monkeypatch.setattr(dense, "SHARED_MEMORY", 99 * 1024)
+    dense.shared_memory.cache_clear()
+    launches, launch_of = [], dense.Launch.of
+    monkeypatch.setattr(
+        dense.Launch, "of", lambda *args: launches.append(launch_of(*args)) or launches[-1]
+    )
+    for cell in (cells.para_rnn(128), cells.para_rnn(256)):
+        compile_full_matrices(cell, 2100, torch.float32, draw)
+    dense.shared_memory.cache_clear()
+    assert [launch.place for launch in launches] == ["shared", "shared", "memory", "memory"]
