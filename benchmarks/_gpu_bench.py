@@ -174,7 +174,7 @@ def compile_only(capability: int) -> None:
     from tsrnn.kernels import _gpu
     from tsrnn.kernels._gpu import chunked, dense_kernels, kernels
 
-    _gpu.resident_programs = lambda device: MULTIPROCESSORS  # type: ignore[assignment]
+    _gpu.multiprocessors = lambda device: MULTIPROCESSORS  # type: ignore[assignment]
     driver._active = Pretended(GPUTarget("cuda", capability, 32))  # type: ignore[assignment]
     for module in (kernels, chunked, dense_kernels):
         for name in ("forward", "backward", "shoot", "adjoints", "gradients_at_ends"):

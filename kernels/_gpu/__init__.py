@@ -52,6 +52,7 @@ LARGEST_GROUP = 8  # units that a program scans: in float32 a sector, the least 
 SCANNED = 8192  # chunks times units times fields of a map: 32 numbers of each of 256 threads
 # Said, since ptxas spills to 128 where two programs would fit on a multiprocessor then.
 MOST_REGISTERS = 255
+REGISTERS = 65536  # of a multiprocessor
 RESIDENT_WARPS = 8  # of a multiprocessor, whose 65,536 registers are 256 for each thread of them
 ROWS = (64, 256)  # of chunks that a program scans, or the power of two above: few compilations
 # Products fuse with sums: said, since the default of Triton changes with its versions.
@@ -271,7 +272,7 @@ def shooting(
     last = 2 * (most + 1)
     counts = torch.zeros(last + 3, dtype=torch.int32, device=initial.device)
     blocks = -(-lanes // SHOOTING.block)
-    resident = multiprocessors(initial.device) * (RESIDENT_WARPS // SHOOTING.warps)
+    resident = multiprocessors(initial.device) * max(1, RESIDENT_WARPS // SHOOTING.warps)
     phases = [(0, last)] if resident else [(phase, phase) for phase in range(last + 1)]
     rows, group = _scan_tile(chunks, n, units)
     arrays = [
@@ -287,7 +288,8 @@ def shooting(
                 TANGENT=_tangent(cell, inputs.dtype), SCAN=_scan(n), N=n, M=cell.m, P=cell.p,
                 K=units, REAL=_REAL[inputs.dtype], BLOCK=SHOOTING.block,
                 PREFETCH=SHOOTING.prefetch(cell.m), CHUNKS=rows, UNITS=group,
-                num_warps=SHOOTING.warps, maxnreg=MOST_REGISTERS,
+                num_warps=SHOOTING.warps,
+                maxnreg=min(MOST_REGISTERS, REGISTERS // (32 * SHOOTING.warps)),
                 launch_cooperative_grid=resident > 0,
             )  # fmt: skip
     return states, final, Convergence(passes, residual, fell_back)
