@@ -33,7 +33,6 @@ class Launch(NamedTuple):
     warps: int
     ahead: int
     longest: int
-    far: int = 0
 
     def prefetch(self, fields: int) -> int:
         """Steps to load ahead where a step reads so many fields: a power of two."""
@@ -109,7 +108,6 @@ def forward(problem: Problem, *, keep: bool = True) -> tuple[Tensor, Tensor]:
         STEP=step,
         SHARED=cell.shared,
         KEEP=keep,
-        FAR=FORWARD.far if inputs.device.type != "cpu" else 0,
     )
     return states, final
 
@@ -139,8 +137,6 @@ def backward(
         kernels.backward, BACKWARD, cell, [*given, g_inputs, sums, g_initial],
         inputs.shape[1], _fields_read(cell, g_states.shape[2]), VJP=vjp, SHARED=cell.shared,
         GIVEN=g_states.shape[2], ONLY_INITIAL=only_initial,
-        FAR=BACKWARD.far if inputs.device.type != "cpu" else 0,
-        READ=cell.m * any(name[0] == "u" for name in trace(cell)[1].reads),
     )  # fmt: skip
     if only_initial:
         return None, None, g_initial

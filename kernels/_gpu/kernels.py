@@ -61,7 +61,6 @@ def forward(
     KEEP: tl.constexpr,
     BLOCK: tl.constexpr,
     PREFETCH: tl.constexpr,
-    FAR: tl.constexpr,
 ):
     """States and final state: (B, T, m, K), (p, K), (B, n, K), (B,) to (B, T, n, K), (B, n, K)."""
     b, k, length, inside, shortest, longest = _lanes(lengths, T, lanes, K, BLOCK)
@@ -75,7 +74,7 @@ def forward(
     states_at = states + b * T * (N * K) + k
     h = march(
         STEP, h, w, inputs_at, input_row, input_field, states_at, N * K, K, length, longest,
-        M, REAL, N if KEEP else 0, PREFETCH, None, FAR,
+        M, REAL, N if KEEP else 0, PREFETCH,
     )  # fmt: skip
     store(final + b * (N * K) + k, K, inside, h)
     if KEEP:
@@ -109,8 +108,6 @@ def backward(
     ONLY_INITIAL: tl.constexpr,
     BLOCK: tl.constexpr,
     PREFETCH: tl.constexpr,
-    FAR: tl.constexpr,
-    READ: tl.constexpr,
 ):
     """Gradients of inputs, of params for each sequence (B, p, K), and of the initial state.
 
@@ -130,7 +127,7 @@ def backward(
         VJP, g, w, inputs + input_at, g_inputs + input_at, input_row, input_row, input_field,
         states + row * (N * K) + k, g_states + row * (GIVEN * K) + k, N * K, K,
         initial + b * (N * K) + k, length, longest, N, M, P, GIVEN, REAL,
-        not SHARED and not ONLY_INITIAL, not ONLY_INITIAL, PREFETCH, FAR, READ,
+        not SHARED and not ONLY_INITIAL, not ONLY_INITIAL, PREFETCH,
     )  # fmt: skip
     store(g_initial + b * (N * K) + k, K, inside, g)
     if not ONLY_INITIAL:
@@ -230,32 +227,11 @@ def store_zeros(at, row, field, length, limit, begin, end, like, FIELDS: tl.cons
 
 
 @triton.jit
-def _fetch(at, stride, mask, FIELDS: tl.constexpr):
-    """Have the fields of a row brought from memory to the second cache."""
-    for i in tl.static_range(FIELDS):
-        tl.inline_asm_elementwise(
-            "{ .reg .pred p; setp.ne.s32 p, $2, 0; @p prefetch.global.L2 [$1]; mov.u32 $0, 0; }",
-            "=r,l,r", [(at + i * stride).to(tl.int64), mask.to(tl.int32)], dtype=tl.int32,
-            is_pure=False, pack=1,
-        )  # fmt: skip
-
-
-@triton.jit
 def _inputs_ahead(
-    at,
-    row,
-    field,
-    t,
-    length,
-    M: tl.constexpr,
-    REAL: tl.constexpr,
-    PREFETCH: tl.constexpr,
-    FAR: tl.constexpr,
+    at, row, field, t, length, M: tl.constexpr, REAL: tl.constexpr, PREFETCH: tl.constexpr
 ):
     ahead = ()
     for i in tl.static_range(PREFETCH):
-        if FAR > 0:
-            _fetch(at + (i + FAR) * row, field, t + i + FAR < length, M)
         ahead += (load(at + i * row, field, t + i < length, M, REAL),)
     return ahead
 
@@ -278,18 +254,17 @@ def march(
     KEPT: tl.constexpr,
     PREFETCH: tl.constexpr,
     kept=None,
-    FAR: tl.constexpr = 0,
 ):
     """State after `length` steps of each lane, at most `stop`.
 
     KEPT fields are written at every one of them, or at the first `kept` of each lane.
     """
     written = length if kept is None else kept
-    now = _inputs_ahead(inputs_at, input_row, input_field, 0, length, M, REAL, PREFETCH, FAR)
+    now = _inputs_ahead(inputs_at, input_row, input_field, 0, length, M, REAL, PREFETCH)
     for t in range(0, stop, PREFETCH):
         inputs_at += PREFETCH * input_row
         following = _inputs_ahead(
-            inputs_at, input_row, input_field, t + PREFETCH, length, M, REAL, PREFETCH, FAR
+            inputs_at, input_row, input_field, t + PREFETCH, length, M, REAL, PREFETCH
         )
         for i in tl.static_range(PREFETCH):
             alive = t + i < length
@@ -318,8 +293,6 @@ def history(
     GIVEN: tl.constexpr,
     REAL: tl.constexpr,
     PREFETCH: tl.constexpr,
-    FAR: tl.constexpr = 0,
-    READ: tl.constexpr = 0,
 ):
     """Old state, inputs and incoming gradient of step t and those before it.
 
@@ -331,11 +304,6 @@ def history(
         # Compared lane by lane, also where the interpreter has a plain number for t.
         this = tl.zeros_like(length) + (t - i)
         read = (this >= 0) & (this < length)
-        if FAR > 0:
-            far = (this >= FAR) & (this - FAR < length)
-            _fetch(states_at - (i + FAR) * state_row, state_field, far, N)
-            _fetch(inputs_at - (i + FAR) * input_row, input_field, far, READ)
-            _fetch(g_states_at - (i + FAR) * GIVEN * state_field, state_field, far, GIVEN)
         before = tl.where(this > 0, states_at - (i + 1) * state_row, initial_at)
         old = load(before, state_field, (this >= 0) & (this <= length) & (length > 0), N, REAL)
         inputs = load(inputs_at - i * input_row, input_field, read, M, REAL)
@@ -369,8 +337,6 @@ def march_back(
     OF_INPUTS: tl.constexpr,
     OF_PARAMS: tl.constexpr,
     PREFETCH: tl.constexpr,
-    FAR: tl.constexpr = 0,
-    READ: tl.constexpr = 0,
 ):
     """Gradients of the state before the first step and, summed over time, of the parameters.
 
@@ -381,7 +347,7 @@ def march_back(
     sums = constants(0.0, g[0], P)
     now = history(
         inputs_at, input_row, input_field, states_at, g_states_at, state_row, state_field,
-        initial_at, stop - 1, length, N, M, GIVEN, REAL, PREFETCH, FAR, READ,
+        initial_at, stop - 1, length, N, M, GIVEN, REAL, PREFETCH,
     )  # fmt: skip
     for done in range(0, stop, PREFETCH):
         inputs_at -= PREFETCH * input_row
@@ -390,7 +356,7 @@ def march_back(
         t = stop - 1 - done
         following = history(
             inputs_at, input_row, input_field, states_at, g_states_at, state_row, state_field,
-            initial_at, t - PREFETCH, length, N, M, GIVEN, REAL, PREFETCH, FAR, READ,
+            initial_at, t - PREFETCH, length, N, M, GIVEN, REAL, PREFETCH,
         )  # fmt: skip
         for i in tl.static_range(PREFETCH):
             old, inputs, incoming = now[i]
