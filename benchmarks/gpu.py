@@ -41,7 +41,6 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-
 import subprocess
 import sys
 import time
@@ -179,8 +178,9 @@ def compile_ahead(sections: list[str], processes: int, capability: int) -> None:
             slowest.append((seconds, name))
             if wrong:
                 print(line([name, wrong]), flush=True)
-    print(f"{len(jobs)} rows compiled in {time.perf_counter() - start:.0f} s; slowest:",
-          ", ".join(f"{name} {s:.0f} s" for s, name in sorted(slowest)[-3:]), flush=True)  # fmt: skip
+    words = ", ".join(f"{name} {seconds:.0f} s" for seconds, name in sorted(slowest)[-3:])
+    passed = time.perf_counter() - start
+    print(f"{len(jobs)} rows compiled in {passed:.0f} s; slowest: {words}", flush=True)
 
 
 def print_tables(path: Path) -> None:
@@ -198,7 +198,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--sections", nargs="+", default=list(SECTIONS), help="name or name:seconds")
+    parser.add_argument(
+        "--sections", nargs="+", default=list(SECTIONS), help="name or name:seconds"
+    )
     parser.add_argument("--within", type=float, default=7200.0, help="seconds for all sections")
     parser.add_argument("--row-seconds", type=float, default=60.0, help="of a row that is ended")
     parser.add_argument("--json", default="gpu.jsonl", help="file that rows are written to")

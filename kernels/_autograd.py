@@ -98,12 +98,11 @@ class _Rule(NamedTuple):
     fields: float = float("inf")
 
 
-# The CPU's is measured, for cells with gates: others are as fast in time order with a single lane
-# already. That of a GPU is a guess, of the lanes that hide the time of a step, and of the steps in
-# time order that take longer than three marches of 64 and what is between them: at some 0.1 us
-# a step against 100 us, those of 1,000 to 4,000. There matrices of more than 4 x 4 do not stay in
-# registers.
-_RULES = {"cpu": _Rule(1, 65536), "cuda": _Rule(8192, 4096, 4)}
+# Both are measured, the CPU's for cells with gates: others are as fast in time order with a single
+# lane already. On an H200 chunks of 512 steps in all are faster already, but a call is not before
+# time order takes longer than the host needs to launch them. Matrices of more than 4 x 4 do not
+# stay in registers there.
+_RULES = {"cpu": _Rule(1, 65536), "cuda": _Rule(4096, 2048, 4)}
 
 
 def best_engine(cell: Cell, inputs: Tensor, params: Tensor) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -14,8 +13,8 @@ from torch import Tensor
 
 from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._convergence import Convergence
-from tsrnn.kernels._gpu import chunked, dense_kernels, emit, kernels
-from tsrnn.kernels._gpu.captures import refuse_first_calls
+from tsrnn.kernels._gpu import chunked, emit, kernels
+from tsrnn.kernels._gpu.launches import run
 from tsrnn.kernels._problem import Problem
 from tsrnn.kernels._trace import takes_one_pass, trace
 
@@ -39,9 +38,10 @@ class Launch(NamedTuple):
         return min(self.longest, 1 << max(0, (self.ahead // max(fields, 1)).bit_length() - 1))
 
 
-# First guesses, not yet timed on a device. A program is one warp, so that few lanes are spread over
-# many processors. Of the steps ahead a compilation takes the square: Triton's pass for coalescing
-# goes through the whole kernel for each of their loads, in 5 seconds for 16 steps of two fields.
+# A program is one warp, so that few lanes are spread over many processors. With so many numbers ahead
+# an H200 waits for arithmetic rather than for memory. Of the steps ahead a compilation takes the
+# square: Triton's pass for coalescing goes through the whole kernel for each of their loads, in 5
+# seconds for 16 steps of two fields.
 FORWARD = Launch(block=32, warps=1, ahead=32, longest=16)
 BACKWARD = Launch(block=32, warps=1, ahead=48, longest=8)
 # A program for each multiprocessor: a barrier between all of them then costs little.
@@ -51,12 +51,8 @@ LARGEST_GROUP = 8  # units that a program scans: in float32 a sector, the least 
 SCANNED = 8192  # chunks times units times fields of a map: 32 numbers of each of 256 threads
 # Said, since ptxas spills to 128 where two programs would fit on a multiprocessor then.
 MOST_REGISTERS = 255
-REGISTERS = 65536  # of a multiprocessor
 RESIDENT_WARPS = 8  # of a multiprocessor, whose 65,536 registers are 256 for each thread of them
 ROWS = (64, 256)  # of chunks that a program scans, or the power of two above: few compilations
-# Products fuse with sums: said, since the default of Triton changes with its versions.
-FUSION = {"enable_fp_fusion": True}
-refuse_first_calls(kernels, chunked, dense_kernels)
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:
@@ -169,43 +165,11 @@ def _launch(
     sizes = (steps, lanes) if chunk is None else (steps, chunk, chunks, lanes)
     if not lanes:
         return
-    # Triton launches on the current device, whatever the tensors' own.
-    with torch.cuda.device_of(initial):
-        _run(
-            kernel, -(-lanes // launch.block), tensors, sizes, N=cell.n, M=cell.m, P=cell.p,
-            K=units, REAL=_REAL[initial.dtype], BLOCK=launch.block,
-            PREFETCH=launch.prefetch(fields), num_warps=launch.warps, **options,
-        )  # fmt: skip
-
-
-_compiled: dict[tuple[Any, ...], tuple[Any, list[Any]]] = {}
-
-
-def _run(
-    kernel: Any,
-    programs: int,
-    tensors: Sequence[Tensor | None],
-    scalars: tuple[float, ...],
-    **options: Any,
-) -> None:
-    """Launch a kernel on the current device.
-
-    Triton looks for what it has compiled at every launch, which takes half of the host's time. No
-    value of an argument is compiled for, so that types and constants tell what it would find.
-    """
-    device = torch.cuda.current_device() if torch.cuda.is_initialized() else None
-    key = (
-        kernel, device, *[None if t is None else t.dtype for t in tensors],
-        *[scalar < 2**31 for scalar in scalars], *options.values(),
+    run(
+        kernel, -(-lanes // launch.block), tensors, sizes, N=cell.n, M=cell.m, P=cell.p, K=units,
+        REAL=_REAL[initial.dtype], BLOCK=launch.block, PREFETCH=launch.prefetch(fields),
+        num_warps=launch.warps, **options,
     )  # fmt: skip
-    if key in _compiled:
-        compiled, constants = _compiled[key]
-        compiled[(programs, 1, 1)](*tensors, *scalars, *constants)
-        return
-    compiled = kernel[(programs,)](*tensors, *scalars, **FUSION, **options)
-    if compiled is not None:  # as it is in the interpreter
-        names = kernel.arg_names[len(tensors) + len(scalars) :]
-        _compiled[key] = compiled, [options[name] for name in names]
 
 
 @functools.cache
@@ -268,26 +232,22 @@ def shooting(
     last = 2 * (most + 1)
     counts = torch.zeros(last + 3, dtype=torch.int32, device=initial.device)
     blocks = -(-lanes // SHOOTING.block)
-    resident = multiprocessors(initial.device) * max(1, RESIDENT_WARPS // SHOOTING.warps)
+    resident = multiprocessors(initial.device) * (RESIDENT_WARPS // SHOOTING.warps)
     phases = [(0, last)] if resident else [(phase, phase) for phase in range(last + 1)]
     rows, group = _scan_tile(chunks, n, units)
     arrays = [
         *_contiguous(inputs, params, initial, problem.lengths), starts, ends, moving, residuals,
         counts, states, final, passes, residual, fell_back,
     ]  # fmt: skip
-    # Triton launches on the current device, whatever the tensors' own.
-    with torch.cuda.device_of(initial):
-        for phase in phases:
-            _run(
-                chunked.shoot, min(blocks, resident or blocks), arrays,
-                (steps, chunk, chunks, lanes, tolerance, most, *phase),
-                TANGENT=_tangent(cell, inputs.dtype), SCAN=_scan(n), N=n, M=cell.m, P=cell.p,
-                K=units, REAL=_REAL[inputs.dtype], BLOCK=SHOOTING.block,
-                PREFETCH=SHOOTING.prefetch(cell.m), CHUNKS=rows, UNITS=group,
-                num_warps=SHOOTING.warps,
-                maxnreg=min(MOST_REGISTERS, REGISTERS // (32 * SHOOTING.warps)),
-                launch_cooperative_grid=resident > 0,
-            )  # fmt: skip
+    for phase in phases:
+        run(
+            chunked.shoot, min(blocks, resident or blocks), arrays,
+            (steps, chunk, chunks, lanes, tolerance, most, *phase),
+            TANGENT=_tangent(cell, inputs.dtype), SCAN=_scan(n), N=n, M=cell.m, P=cell.p,
+            K=units, REAL=_REAL[inputs.dtype], BLOCK=SHOOTING.block,
+            PREFETCH=SHOOTING.prefetch(cell.m), CHUNKS=rows, UNITS=group,
+            num_warps=SHOOTING.warps, maxnreg=MOST_REGISTERS, launch_cooperative_grid=resident > 0,
+        )  # fmt: skip
     return states, final, Convergence(passes, residual, fell_back)
 
 
@@ -346,9 +306,8 @@ def _launch_scan(kernel: Any, tensors: list[Tensor | None], state: Tensor, chunk
     rows, group = _scan_tile(chunks, n, units)
     if not batch:
         return
-    with torch.cuda.device_of(state):
-        _run(
-            kernel, batch * -(-units // group), tensors, (chunks,), N=n, K=units,
-            REAL=_REAL[state.dtype], SCAN=_scan(n), CHUNKS=rows, UNITS=group,
-            num_warps=max(1, min(8, rows * group // 32)),
-        )  # fmt: skip
+    run(
+        kernel, batch * -(-units // group), tensors, (chunks,), N=n, K=units,
+        REAL=_REAL[state.dtype], SCAN=_scan(n), CHUNKS=rows, UNITS=group,
+        num_warps=max(1, min(8, rows * group // 32)),
+    )  # fmt: skip

@@ -12,8 +12,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from tsrnn.kernels._dense.cpu import units_first, units_last, vector
-from tsrnn.kernels._gpu import _REAL, FUSION, emit, wide
+from tsrnn.kernels._gpu import _REAL, emit, wide
 from tsrnn.kernels._gpu import dense_kernels as kernels
+from tsrnn.kernels._gpu.launches import run
 from tsrnn.kernels._matrix_form import BlockStep, MatrixForm, block_step
 from tsrnn.kernels._problem import Problem
 from tsrnn.kernels._program import Product, Program, plan_of
@@ -181,16 +182,15 @@ class _Stacked(NamedTuple):
         # Of the last sequence of a program; offsets of 32 bits are fewer registers.
         arrays = [t for t in (self.inputs, *tensors) if t is not None]
         long = launch.block * max(t[0].numel() for t in arrays) >= FARTHEST
-        # Triton launches on the current device, whatever the tensors' own.
-        with torch.cuda.device_of(self.inputs):
-            getattr(kernels, kind)[(programs,)](
-                self.inputs, self.params, *starts, self.lengths, *weights, scratch, *tensors,
-                self.inputs.shape[1], self.batch, self.d, self.units, N=len(self.form.states),
-                V=len(self.form.vectors), MATRICES=count, REAL=_REAL[dtype], BLOCK=launch.block,
-                D=width, PLACE=launch.place, TILE=launch.tile, AHEAD=launch.ahead,
-                FULL=self.d == width, LONG=long, num_warps=launch.warps, num_stages=launch.stages,
-                **FUSION, **options,
-            )  # fmt: skip
+        run(
+            getattr(kernels, kind), programs,
+            [self.inputs, self.params, *starts, self.lengths, *weights, scratch, *tensors],
+            (self.inputs.shape[1], self.batch, self.d, self.units), N=len(self.form.states),
+            V=len(self.form.vectors), MATRICES=count, REAL=_REAL[dtype], BLOCK=launch.block,
+            D=width, PLACE=launch.place, TILE=launch.tile, AHEAD=launch.ahead,
+            FULL=self.d == width, LONG=long, num_warps=launch.warps, num_stages=launch.stages,
+            **options,
+        )  # fmt: skip
 
 
 class Launch(NamedTuple):

@@ -181,6 +181,7 @@ def test_a_later_launch_has_the_arguments_of_the_first(lengths, pretend, draw, m
 
     from tsrnn.kernels import _gpu
     from tsrnn.kernels._gpu import chunked, kernels
+    from tsrnn.kernels._gpu import launches as of_gpu
 
     launches, searches = [], []
 
@@ -197,7 +198,7 @@ def test_a_later_launch_has_the_arguments_of_the_first(lengths, pretend, draw, m
             searches.append(self)
             return self._kernel[grid]
 
-    monkeypatch.setattr(_gpu, "_compiled", {})
+    monkeypatch.setattr(of_gpu, "compiled", {})
     monkeypatch.setattr(_gpu, "multiprocessors", lambda device: 132)
     monkeypatch.setattr(CompiledKernel, "_init_handles", lambda self: None)
     monkeypatch.setattr(CompiledKernel, "run", property(lambda self: note))
@@ -282,37 +283,32 @@ def test_kernels_of_full_matrices_compile(resident, cell, dtype, pretend, draw, 
     assert dense_kernels.backward.made[2] is not first
 
 
-@pytest.mark.parametrize("engine", ["sequential", "shooting", "dense"])
-def test_a_first_call_inside_a_capture_is_refused_in_words(engine, pretend, draw, monkeypatch):
+def test_a_first_call_inside_a_capture_is_refused_in_words(draw, monkeypatch):
     from tsrnn.kernels import _gpu
-    from tsrnn.kernels._gpu import chunked, dense, dense_kernels, kernels
+    from tsrnn.kernels._gpu import kernels, launches
 
-    cell = cells.para_gru(9 if engine == "dense" else 1)
+    class Standing:
+        """A kernel, and what is compiled of it, that does nothing."""
+
+        arg_names = kernels.forward.arg_names
+
+        def __getitem__(self, grid):
+            return lambda *args, **options: self
+
+    cell = cells.para_gru(1)
     problem = Problem(cell, *draw(cell, 2, 9, 5, torch.float32)[:3])
-
-    def run():
-        if engine == "shooting":
-            return _gpu.shooting(problem, 3, 2, 1e-6)
-        return (dense if engine == "dense" else _gpu).forward(problem)
-
-    module, names = {
-        "sequential": (kernels, ["forward"]),
-        "shooting": (chunked, ["march_chunks", "correct"]),
-        "dense": (dense_kernels, ["forward"]),
-    }[engine]
-    pretend(module, names, 90)
+    captures = [True]
+    monkeypatch.setattr(launches, "compiled", {})
+    monkeypatch.setattr(kernels, "forward", Standing())
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
-    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
-    message = (
-        rf"kernel '{names[0]}' of cell '{cell.name[:8]}.*' is .* Call it once before the capture"
-    )
-    with pytest.raises(RuntimeError, match=message):
-        run()
-    with monkeypatch.context() as outside:
-        outside.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
-        run()
-    run()  # what is compiled may be captured
-    assert all(getattr(module, name).made for name in names)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: captures[0])
+    with pytest.raises(RuntimeError, match="Call the recurrence once before the capture"):
+        _gpu.forward(problem)
+    captures[0] = False
+    _gpu.forward(problem)
+    captures[0] = True
+    _gpu.forward(problem)  # what is compiled may be captured
 
 
 @pytest.mark.parametrize("form", [cells.para_rnn, cells.para_gru, cells.para_lstm, cells.lem])

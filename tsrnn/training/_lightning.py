@@ -6,6 +6,7 @@ import copy
 import io
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import lightning.pytorch as pl
@@ -110,7 +111,8 @@ def train(
             by_epochs=_by_epochs(processes, callbacks),
         )  # fmt: skip
         trainer = _trainer(task, device, processes, max_epochs, callbacks, verbose)
-        trainer.fit(task, val_dataloaders=[IT_IS_TIME] if task.automatic_optimization else None)
+        with _backward_in_this_thread():
+            trainer.fit(task, val_dataloaders=[IT_IS_TIME] if task.automatic_optimization else None)
     model.to("cpu")
     return task.course.history, task.course.best_epoch
 
@@ -188,10 +190,19 @@ def train_for(
         model, epoch, loss, groups, course, moments=moments, callbacks=callbacks,
         by_epochs=_by_epochs(processes, callbacks),
     )  # fmt: skip
-    with contained(processes):
+    with contained(processes), _backward_in_this_thread():
         _trainer(task, device, processes, len(rates), callbacks, verbose).fit(task)
     model.to("cpu")
     return task.moments
+
+
+def _backward_in_this_thread() -> AbstractContextManager[object]:
+    """Let backward passes on a GPU run in the thread that asks for them, as those on a CPU do.
+
+    To wake the thread that torch has for a device takes as long as the kernels of a small network.
+    """
+    context: AbstractContextManager[object] = torch.autograd.set_multithreading_enabled(False)
+    return context
 
 
 def _by_epochs(processes: Processes, callbacks: Sequence[Callback]) -> bool:
