@@ -22,6 +22,9 @@ SHAPES = [(64, 512, 1024), (256, 128, 128), *LONG, (64, 784, 128), (32, 96, 128)
 TORCH: dict[str, Any] = {"rnn": torch.nn.RNN, "gru": torch.nn.GRU, "lstm": torch.nn.LSTM}
 DTYPES = (torch.float32, torch.float64, torch.bfloat16)
 SOME = ("para_rnn_tanh_2", "para_gru_2", "lru")  # checked in all of them: each is a compilation
+# Sequences up to which each has a program of its own, and the precision of products.
+PLACES = [("a sequence a program", 2**20, "highest"), ("programs shared", 0, "highest"),
+          ("programs shared, TF32", 0, "high")]  # fmt: skip
 MATRICES = [(64, 512, 64), (64, 512, 128), (512, 512, 64), (2048, 128, 128)]  # (B, T, d)
 CATALOGUE = [
     cells.para_rnn(1), cells.para_rnn(2), cells.para_rnn(4), cells.para_gru(2),
@@ -191,7 +194,9 @@ def matrices(bench: Bench) -> list[Table]:
     """The ordinary networks, beside torch's."""
     from tsrnn.kernels._gpu import dense
 
-    def row(kind: str, shape: tuple[int, int, int], resident: int) -> list[str]:
+    def row(kind: str, shape: tuple[int, int, int], resident: int, precision: str) -> list[str]:
+        torch.set_float32_matmul_precision(precision)
+        torch.backends.cudnn.allow_tf32 = precision == "high"
         batch, steps, d = bench.shape(*shape)
         cell = cells.para_rnn(d) if kind == "rnn" else cells.para_gru(d, reset_after=True)
         layer = TORCH[kind](1, d, bias=False, batch_first=True)
@@ -229,6 +234,8 @@ def matrices(bench: Bench) -> list[Table]:
             calls = [1e3 * bench.queue_ms(work) for work in works[2:]]
         finally:
             dense.RESIDENT_SEQUENCES = usual
+            torch.set_float32_matmul_precision("highest")
+            torch.backends.cudnn.allow_tf32 = False
         multiplied = 2e-6 * batch * steps * cell.p / times[0]
         return [*(f"{t:.0f}" for t in times), f"{times[1] / times[0]:.1f}",
                 f"{times[3] / times[2]:.1f}", *(f"{t:.0f}" for t in calls), f"{multiplied:.2f}",
@@ -238,9 +245,9 @@ def matrices(bench: Bench) -> list[Table]:
               "ratio", "ratio", "call, both passes", "torch.nn", "Tflop/s forward",
               "largest difference"]  # fmt: skip
     return [Table("Full matrices, microseconds as a graph replays them", header, [
-        (f"{kind}, {shape}, {'in registers if they fit' if resident else 'read at every step'}",
-         lambda k=kind, s=shape, r=resident: row(k, s, r))  # type: ignore[misc]
-        for kind in ("rnn", "gru") for shape in MATRICES for resident in (2**20, 0)
+        (f"{kind}, {shape}, {words}",
+         lambda k=kind, s=shape, r=resident, p=precision: row(k, s, r, p))  # type: ignore[misc]
+        for kind in ("rnn", "gru") for shape in MATRICES for words, resident, precision in PLACES
     ])]  # fmt: skip
 
 

@@ -7,7 +7,8 @@ with links ``tsrnn/kernels`` to ``../kernels`` and ``tsrnn/datasets`` to ``../da
 
 Sections run one after the other, each in a process of its own; after a row that ends it, or takes
 longer than ``--row-seconds``, another goes on with the next row. Rows print as they come, and are
-written to ``--json``, a line each, of which ``--tables`` prints tables again. With ``--within`` all
+written to ``--json``, a line each, of which ``--tables`` prints tables again, or writes them to a
+``--page`` of the documentation. With ``--within`` all
 is over after so many seconds, and with ``--sections check:60`` a section after 60 of its own.
 
 - ``check``: states and gradients of cells and engines beside the loop in float64, in units in
@@ -22,11 +23,12 @@ is over after so many seconds, and with ``--sections check:60`` a section after 
 - ``layers``: layers of the package, their input projection included, beside torch.nn.RNN, GRU and
   LSTM, forward and backward.
 - ``matrices``: networks with full matrices beside torch.nn.RNN and GRU holding the same numbers:
-  matrices in registers where they fit, and read again at every step.
+  each sequence a program of its own, programs shared, and these in TF32.
 - ``training``: steps of Adam on a batch of pixels one by one, as of psMNIST, beside torch's layers,
   in float32 and under autocast, with the most memory that was taken.
 - ``forecaster``: epochs of `ParaRNNForecaster` on a panel of hours, beside two cores.
 - ``loop``: cells beside the same step in torch, called step by step, as it is and compiled.
+- ``rule``: time order beside chunks of time, around the limits of ``engine="auto"``.
 - ``tuning``: launch parameters of the kernels, and lanes of those in chunks.
 - ``figures``: timings and memory of Danieli et al. by length and width.
 - ``peers``: kernels of other packages, which lie in folders that ``--peers`` names.
@@ -49,8 +51,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import triton
 from _gpu_bench import Bench, compile_only
 from _gpu_rows import SECTIONS
+
+BEGIN, END = "<!-- benchmarks/gpu.py --tables -->", "<!-- end of benchmarks/gpu.py -->"
 
 
 def named_rows(bench: Bench, section: str) -> list[tuple[str, list[str], str, Any]]:
@@ -183,15 +188,25 @@ def compile_ahead(sections: list[str], processes: int, capability: int) -> None:
     print(f"{len(jobs)} rows compiled in {passed:.0f} s; slowest: {words}", flush=True)
 
 
-def print_tables(path: Path) -> None:
-    """Print the rows of a file as tables."""
-    shown = None
+def tables(path: Path) -> str:
+    """Text of the rows of a file: what they ran on, and their tables."""
+    parts, shown = [], None
     for text in path.read_text(encoding="utf-8").splitlines():
         record = json.loads(text)
         if record["title"] != shown:
-            print(head(record["title"], record["header"]))
+            parts.append(head(record["title"], record["header"]) if record["header"] else "")
             shown = record["title"]
-        print(line(record["row"]))
+        parts.append(line(record["row"]) if record["header"] else record["title"])
+    return "\n".join(parts).strip()
+
+
+def write_tables(path: Path, page: Path) -> None:
+    """Replace what stands on a page between the two comments that name this script."""
+    before, found, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _, also, after = rest.partition(END)
+    if not (found and also):
+        raise ValueError(f"{page} has no lines {BEGIN!r} and {END!r}")
+    page.write_text(f"{before}{BEGIN}\n\n{tables(path)}\n\n{END}{after}", encoding="utf-8")
 
 
 def main() -> None:
@@ -205,6 +220,7 @@ def main() -> None:
     parser.add_argument("--row-seconds", type=float, default=60.0, help="of a row that is ended")
     parser.add_argument("--json", default="gpu.jsonl", help="file that rows are written to")
     parser.add_argument("--tables", help="print the tables of such a file")
+    parser.add_argument("--page", help="write them to a page that has a place for them")
     parser.add_argument("--compile", type=int, help="compile only, in so many processes")
     parser.add_argument("--capability", type=int, default=90, help="of the device to compile for")
     parser.add_argument("--rehearse", action="store_true")
@@ -215,7 +231,10 @@ def main() -> None:
     options = parser.parse_args()
     sys.path += options.peers
     if options.tables:
-        print_tables(Path(options.tables))
+        if options.page:
+            write_tables(Path(options.tables), Path(options.page))
+        else:
+            print(tables(Path(options.tables)))
         return
     names = [name.partition(":")[0] for name in options.sections]
     if unknown := set(names) - set(SECTIONS):
@@ -232,8 +251,12 @@ def main() -> None:
         bench = Bench("rehearse" if options.rehearse else "measure")
         run_section(bench, options.section, options.first, Path(options.json))
         return
-    place = "rehearsal" if options.rehearse else torch.cuda.get_device_name()
-    print(f"{place}, torch {torch.__version__}", flush=True)
+    bench = Bench("rehearse" if options.rehearse else "measure")
+    name = "rehearsal" if options.rehearse else torch.cuda.get_device_name()
+    rate = 1e-9 / bench.a_byte
+    place = f"{name}, torch {torch.__version__}, Triton {triton.__version__}; {rate:.2f} TB/s"
+    print(place, flush=True)
+    write(Path(options.json), "machine", place, [], [], 0.0)
     end = time.monotonic() + options.within
     for asked in options.sections:
         name, _, seconds = asked.partition(":")

@@ -16,12 +16,12 @@ those of a first compilation, Triton and ptxas.
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import re
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -36,45 +36,16 @@ TIME_ORDER = ("forward", "backward")
 CHUNKED = ("shoot", "adjoints", "gradients_at_ends", "backward")
 
 
-class Pretended:
-    """Driver of a GPU that is not there."""
-
-    def __init__(self, target: Any) -> None:
-        self._target = target
-
-    def get_current_target(self) -> Any:
-        """Compile for this."""
-        return self._target
-
-    def get_current_device(self) -> int:
-        """Number of the only one."""
-        return 0
-
-    def get_current_stream(self, device: int) -> int:
-        """Number of the only one."""
-        return 0
-
-
-class Compiling:
-    """Kernel whose launches stop before the GPU; notes what was compiled."""
-
-    def __init__(self, kernel: Any, name: str, made: list[dict[str, Any]]) -> None:
-        self._kernel, self._name, self._made = kernel, name, made
-
-    def __getitem__(self, grid: Any) -> Any:
-        def compiled(*args: Any, **options: Any) -> None:
-            start = time.perf_counter()
-            binary = self._kernel.warmup(*args, grid=grid, **options)
-            seconds = time.perf_counter() - start
-            name = self._name
-            if "D" in options:
-                name += f" in {options['PLACE']}, {options['BLOCK']} sequences"
-            if name not in [made["kernel"] for made in self._made]:
-                steps = options.get("PREFETCH", 1 if "BLOCK" in options else None)
-                self._made.append({"kernel": name, "cubin": binary.asm["cubin"], "steps": steps,
-                                   "warps": options["num_warps"], "seconds": seconds})  # fmt: skip
-
-        return compiled
+def note_kernel(
+    made: list[dict[str, Any]], name: str, binary: Any, options: dict[str, Any], seconds: float
+) -> None:
+    """Keep what was compiled, once a kernel and launch."""
+    if "D" in options:
+        name += f" in {options['PLACE']}, {options['BLOCK']} sequences"
+    if name not in [kept["kernel"] for kept in made]:
+        steps = options.get("PREFETCH", 1 if "BLOCK" in options else None)
+        made.append({"kernel": name, "cubin": binary.asm["cubin"], "steps": steps,
+                     "warps": options["num_warps"], "seconds": seconds})  # fmt: skip
 
 
 def disassembled(cubin: bytes) -> tuple[str, str]:
@@ -140,6 +111,7 @@ def compile_all(
     names: list[str], units: int, capability: int, block: int | None, precision: str
 ) -> list[list[object]]:
     import torch
+    from _gpu_bench import Compiled, Pretended
     from triton.backends.compiler import GPUTarget
     from triton.runtime import driver
 
@@ -161,8 +133,8 @@ def compile_all(
     ):
         for kind in kinds:
             if hasattr(module, kind):
-                wrapped = Compiling(getattr(module, kind), f"{words}: {kind}", made)
-                setattr(module, kind, wrapped)
+                note = functools.partial(note_kernel, made, f"{words}: {kind}")
+                setattr(module, kind, Compiled(getattr(module, kind), note))
     rows = []
     for name in names:
         made.clear()

@@ -38,10 +38,10 @@ class Launch(NamedTuple):
         return min(self.longest, 1 << max(0, (self.ahead // max(fields, 1)).bit_length() - 1))
 
 
-# A program is one warp, so that few lanes are spread over many processors. With so many numbers ahead
-# an H200 waits for arithmetic rather than for memory. Of the steps ahead a compilation takes the
-# square: Triton's pass for coalescing goes through the whole kernel for each of their loads, in 5
-# seconds for 16 steps of two fields.
+# A program is one warp, so that few lanes are spread over many processors. With so many numbers
+# ahead an H200 waits for arithmetic rather than for memory. Of the steps ahead a compilation takes
+# the square: Triton's pass for coalescing goes through the whole kernel for each of their loads, in
+# 5 seconds for 16 steps of two fields.
 FORWARD = Launch(block=32, warps=1, ahead=32, longest=16)
 BACKWARD = Launch(block=32, warps=1, ahead=48, longest=8)
 # A program for each multiprocessor: a barrier between all of them then costs little.

@@ -283,6 +283,25 @@ def test_full_matrices_of_any_width(form, size, on_device, check):
     )
 
 
+@pytest.mark.parametrize("form", [cells.para_rnn, cells.para_gru, cells.para_lstm])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_full_matrices_by_tensor_cores(dtype, form, on_device, solve, monkeypatch):
+    """As many sequences as share a program: float32 in TF32, of which products keep 11 bits."""
+    cell, before = form(64), torch.get_float32_matmul_precision()
+    problem = on_device(cell, 600, 12, 1, dtype)
+    problem = problem._replace(params=problem.params / 4)
+    expected = solve(cell, type(problem)(*(t.double() for t in problem)), "reference")
+    torch.set_float32_matmul_precision("high")
+    try:
+        results = solve(cell, problem, "dense")
+    finally:
+        torch.set_float32_matmul_precision(before)
+    allowed = 4e-3 if dtype == torch.float32 else 3e-2
+    for name, value in results.items():
+        error = (value.double() - expected[name]).norm() / expected[name].norm()
+        assert error < allowed, (name, float(error))
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("cell", MATRICES[1::2], ids=lambda cell: cell.name)
 def test_full_matrices_in_other_precisions(cell, dtype, on_device, check):
