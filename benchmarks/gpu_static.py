@@ -123,7 +123,7 @@ def compile_all(
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
     dtype = torch.float32 if precision == "tf32" else getattr(torch, precision)
     driver._active = Pretended(GPUTarget("cuda", capability, 32))
-    for launch in ("FORWARD", "BACKWARD", "SHOOTING", "SCAN") if block else ():
+    for launch in ("FORWARD", "BACKWARD", "SHOOTING", "SHOOTING_OF_MANY", "SCAN") if block else ():
         setattr(_gpu, launch, getattr(_gpu, launch)._replace(block=block))
     made: list[dict[str, Any]] = []
     for module, kinds, words in (

@@ -176,7 +176,7 @@ def recurrence(
     is_readable = not (inputs.is_cuda and torch.cuda.is_current_stream_capturing())
     if chosen not in _IN_TIME_ORDER and not torch.compiler.is_compiling() and is_readable:
         problem = Problem(cell, inputs, params, initial, steps_of_each)
-        chunk = 1 if chosen == "newton" else boundary_steps(inputs)
+        chunk = 1 if chosen == "newton" else boundary_steps(cell, inputs)
         convergence = explained(convergence, problem, final, chunk)
     return states, final, convergence
 

@@ -36,8 +36,8 @@ LANES = 16  # with fewer units on a CPU, chunks fill the lanes of vector registe
 WANTED_LANES = 256  # units times chunks: several vectors of them overlap their steps
 WANTED_CHUNKS = 64  # as sequences: the scan over their boundaries stays short
 SHORTEST_CHUNK = 64  # steps: a chunk has to cost more than its part of that scan
-GPU_LANES = 2**15  # units times chunks: some eight warps for each of 132 multiprocessors
-MOST_CHUNKS = 1024  # of a unit on a GPU: rows that a program can scan
+GPU_LANES = 2**16  # units times chunks: some sixteen warps for each of 132 multiprocessors
+MOST_CHUNKS = 2048  # of a unit on a GPU: rows that a program can scan, of states of 8 bytes
 
 
 def forward(problem: Problem) -> tuple[Tensor, Tensor, Convergence | None]:
@@ -46,7 +46,7 @@ def forward(problem: Problem) -> tuple[Tensor, Tensor, Convergence | None]:
     backend = backend_of(inputs.device)
     on_gpu = getattr(backend, "shooting", None)
     if on_gpu is not None:
-        steps = gpu_chunk(inputs)
+        steps = gpu_chunk(cell, inputs)
         results: tuple[Tensor, Tensor, Convergence | None]
         results = on_gpu(problem, steps, most_passes(cell), _allowed(cell, inputs, steps))
         return results
@@ -61,17 +61,19 @@ def forward(problem: Problem) -> tuple[Tensor, Tensor, Convergence | None]:
     return *cut(states, final, initial, lengths), convergence
 
 
-def gpu_chunk(inputs: Tensor) -> int:
+def gpu_chunk(cell: Cell, inputs: Tensor) -> int:
     """Steps of a chunk on a GPU: enough chunks to fill it, as many as a program can scan."""
     batch, steps, _, units = inputs.shape
-    wanted = max(1, min(GPU_LANES // max(1, batch * units), MOST_CHUNKS))
+    size = cell.n * torch.promote_types(inputs.dtype, torch.float32).itemsize
+    most = MOST_CHUNKS if size <= 8 else MOST_CHUNKS // 2
+    wanted = max(1, min(GPU_LANES // max(1, batch * units), most))
     return max(SHORTEST_CHUNK, -(-steps // wanted))
 
 
-def boundary_steps(inputs: Tensor) -> int:
+def boundary_steps(cell: Cell, inputs: Tensor) -> int:
     """Steps between the boundaries at which states have to agree."""
     if getattr(backend_of(inputs.device), "shooting", None) is not None:
-        return gpu_chunk(inputs)
+        return gpu_chunk(cell, inputs)
     return chosen_chunks(inputs).steps
 
 
@@ -214,7 +216,7 @@ def backward(
     on_gpu = getattr(backend, "scan_backward", None)
     if on_gpu is not None:
         gradients: tuple[Tensor | None, Tensor, Tensor]
-        gradients = on_gpu(problem, states, g_states, g_final, gpu_chunk(inputs))
+        gradients = on_gpu(problem, states, g_states, g_final, gpu_chunk(cell, inputs))
         return gradients
     assert g_final is not None  # which kernels of the CPU read
     # States are zero in the padding, where a root or a logarithm of them has no slope.

@@ -44,14 +44,14 @@ class Launch(NamedTuple):
 # 5 seconds for 16 steps of two fields.
 FORWARD = Launch(block=32, warps=1, ahead=32, longest=16)
 BACKWARD = Launch(block=32, warps=1, ahead=48, longest=8)
-# A program for each multiprocessor: a barrier between all of them then costs little.
-SHOOTING = Launch(block=256, warps=8, ahead=16, longest=8)
+# Newton's method has a program for each multiprocessor: a barrier between all of them then costs
+# little. Of states of more than 8 bytes half as many lanes have the registers that a scan takes.
+SHOOTING = Launch(block=512, warps=16, ahead=8, longest=8)
+SHOOTING_OF_MANY = Launch(block=256, warps=8, ahead=16, longest=8)
 SCAN = Launch(block=32, warps=1, ahead=32, longest=4)
 LARGEST_GROUP = 8  # units that a program scans: in float32 a sector, the least that memory reads
 SCANNED = 8192  # chunks times units times fields of a map: 32 numbers of each of 256 threads
-# Said, since ptxas spills to 128 where two programs would fit on a multiprocessor then.
-MOST_REGISTERS = 255
-RESIDENT_WARPS = 8  # of a multiprocessor, whose 65,536 registers are 256 for each thread of them
+REGISTERS = 65536  # of a multiprocessor; a thread has 255 at most
 ROWS = (64, 256)  # of chunks that a program scans, or the power of two above: few compilations
 
 
@@ -231,8 +231,9 @@ def shooting(
     # A march from zero, corrections each with a march, and those of what has not agreed then.
     last = 2 * (most + 1)
     counts = torch.zeros(last + 3, dtype=torch.int32, device=initial.device)
-    blocks = -(-lanes // SHOOTING.block)
-    resident = multiprocessors(initial.device) * (RESIDENT_WARPS // SHOOTING.warps)
+    launch = SHOOTING if n * dtype.itemsize <= 8 else SHOOTING_OF_MANY
+    blocks = -(-lanes // launch.block)
+    resident = multiprocessors(initial.device)
     phases = [(0, last)] if resident else [(phase, phase) for phase in range(last + 1)]
     rows, group = _scan_tile(chunks, n, units)
     arrays = [
@@ -244,9 +245,11 @@ def shooting(
             chunked.shoot, min(blocks, resident or blocks), arrays,
             (steps, chunk, chunks, lanes, tolerance, most, *phase),
             TANGENT=_tangent(cell, inputs.dtype), SCAN=_scan(n), N=n, M=cell.m, P=cell.p,
-            K=units, REAL=_REAL[inputs.dtype], BLOCK=SHOOTING.block,
-            PREFETCH=SHOOTING.prefetch(cell.m), CHUNKS=rows, UNITS=group,
-            num_warps=SHOOTING.warps, maxnreg=MOST_REGISTERS, launch_cooperative_grid=resident > 0,
+            K=units, REAL=_REAL[inputs.dtype], BLOCK=launch.block,
+            PREFETCH=launch.prefetch(cell.m), CHUNKS=rows, UNITS=group,
+            num_warps=launch.warps, launch_cooperative_grid=resident > 0,
+            # Said, since ptxas spills to make room for two programs on a multiprocessor.
+            maxnreg=min(255, REGISTERS // (32 * launch.warps)),
         )  # fmt: skip
     return states, final, Convergence(passes, residual, fell_back)
 

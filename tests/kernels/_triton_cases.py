@@ -154,7 +154,7 @@ def unroll(monkeypatch):
     """Unroll two steps, which is quick to interpret, or as many as a test says."""
 
     def unroll(steps):
-        for name in ("FORWARD", "BACKWARD", "SHOOTING", "SCAN"):
+        for name in ("FORWARD", "BACKWARD", "SHOOTING", "SHOOTING_OF_MANY", "SCAN"):
             launch = getattr(backend, name)._replace(block=32, warps=1, ahead=64, longest=steps)
             monkeypatch.setattr(backend, name, launch)
 
@@ -472,7 +472,6 @@ def test_phases_of_one_launch_are_those_of_many(cell, max_passes, scale, draw, m
     expected = backend.shooting(given, 3, max_passes, TOLERANCE)
     launches, call = [], interpreter.GridExecutor.__call__
     monkeypatch.setattr(backend, "multiprocessors", lambda device: 1)
-    monkeypatch.setattr(backend, "RESIDENT_WARPS", 1)
     monkeypatch.setattr(
         interpreter.GridExecutor,
         "__call__",
@@ -617,7 +616,7 @@ def test_gradients_whose_products_overflow_run_in_time_order(single, assert_clos
 @pytest.mark.parametrize("block", [32, 64])
 def test_programs_of_one_sequence(block, draw, assert_close, monkeypatch):
     """Whose lanes are units beside each other: units are a multiple of a program's."""
-    for name in ("FORWARD", "BACKWARD", "SHOOTING", "SCAN"):
+    for name in ("FORWARD", "BACKWARD", "SHOOTING", "SHOOTING_OF_MANY", "SCAN"):
         monkeypatch.setattr(backend, name, getattr(backend, name)._replace(block=block))
     cell, lengths = cells.lem(1), [3, 0]
     check(cell, draw(cell, 2, 3, 64, torch.float32), lengths, assert_close)
