@@ -37,7 +37,7 @@ WANTED_LANES = 256  # units times chunks: several vectors of them overlap their 
 WANTED_CHUNKS = 64  # as sequences: the scan over their boundaries stays short
 SHORTEST_CHUNK = 64  # steps: a chunk has to cost more than its part of that scan
 GPU_LANES = 2**16  # units times chunks: some sixteen warps for each of 132 multiprocessors
-MOST_CHUNKS = 2048  # of a unit on a GPU: rows that a program can scan, of states of 8 bytes
+MOST_CHUNKS = 2048  # of a unit on a GPU: rows that a program can scan
 
 
 def forward(problem: Problem) -> tuple[Tensor, Tensor, Convergence | None]:
@@ -65,8 +65,8 @@ def gpu_chunk(cell: Cell, inputs: Tensor) -> int:
     """Steps of a chunk on a GPU: enough chunks to fill it, as many as a program can scan."""
     batch, steps, _, units = inputs.shape
     size = cell.n * torch.promote_types(inputs.dtype, torch.float32).itemsize
-    most = MOST_CHUNKS if size <= 8 else MOST_CHUNKS // 2
-    wanted = max(1, min(GPU_LANES // max(1, batch * units), most))
+    part = 1 if size <= 8 else 2  # of larger states half as many lanes have registers
+    wanted = max(1, min(GPU_LANES // max(1, batch * units), MOST_CHUNKS) // part)
     return max(SHORTEST_CHUNK, -(-steps // wanted))
 
 

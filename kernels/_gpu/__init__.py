@@ -46,7 +46,7 @@ FORWARD = Launch(block=32, warps=1, ahead=32, longest=16)
 BACKWARD = Launch(block=32, warps=1, ahead=48, longest=8)
 # Newton's method has a program for each multiprocessor: a barrier between all of them then costs
 # little. Of states of more than 8 bytes half as many lanes have the registers that a scan takes.
-SHOOTING = Launch(block=512, warps=16, ahead=8, longest=8)
+SHOOTING = Launch(block=512, warps=16, ahead=16, longest=8)
 SHOOTING_OF_MANY = Launch(block=256, warps=8, ahead=16, longest=8)
 SCAN = Launch(block=32, warps=1, ahead=32, longest=4)
 LARGEST_GROUP = 8  # units that a program scans: in float32 a sector, the least that memory reads

@@ -398,7 +398,7 @@ def test_a_first_call_inside_a_capture_is_refused_in_words(engine, on_device):
     cell, units = (cells.para_gru(29), 1) if engine == "dense" else (cells.para_gru(2), 29)
     problem = on_device(cell, 2, 200, units, torch.float32)[:3]
     with (
-        pytest.raises(RuntimeError, match="Call it once before the capture"),
+        pytest.raises(RuntimeError, match="Call the recurrence once before the capture"),
         torch.cuda.graph(torch.cuda.CUDAGraph()),
     ):
         recurrence(cell, *problem, engine=engine)

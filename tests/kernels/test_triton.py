@@ -378,6 +378,28 @@ def test_sequences_share_matrices_in_shared_memory(precision, pretend, draw, req
         assert kinds == {"exact": set(), "tf32": {"tf32"}, "bfloat16": {"bf16"}}[precision]
 
 
+@pytest.mark.parametrize("cell", [cells.para_rnn(2), cells.para_lstm(2)], ids=lambda c: c.name)
+def test_small_blocks_do_not_spill(cell, pretend, draw, monkeypatch, tmp_path):
+    from tsrnn.kernels import _gpu
+    from tsrnn.kernels._gpu import chunked, kernels
+
+    in_order, in_chunks = ("forward", "backward"), ("adjoints", "backward", "gradients_at_ends")
+    pretend(kernels, in_order, 90)
+    pretend(chunked, ("shoot", *in_chunks), 90)
+    monkeypatch.setattr(_gpu, "multiprocessors", lambda device: 132)
+    inputs, params, initial, *cotangents = draw(cell, 1, 600, 64, torch.float32)
+    problem = Problem(cell, inputs, params, initial)
+    states, _ = _gpu.forward(problem)
+    _gpu.backward(problem, states, *cotangents)
+    _gpu.shooting(problem, 3, 12, 1e-6)
+    _gpu.scan_backward(problem, states, *cotangents, 3)
+    path = tmp_path / "kernel.cubin"
+    for module, names in ((kernels, in_order), (chunked, in_chunks)):
+        for name in names:
+            assert resources(getattr(module, name).made[0]["cubin"], path)[1] == 0, name
+    assert resources(chunked.shoot.made[0]["cubin"], path)[1] <= 64  # in its scan, which is short
+
+
 FEW = 32  # bytes of a thread: none as a rule, but versions of Triton differ by some registers
 
 
