@@ -103,21 +103,28 @@ def floors(bench: Bench, cell: Cell, problem: Problem) -> tuple[float, float]:
     return forward, forward + field * (2 * cell.n + cell.m + again)
 
 
+def is_supported(layer: torch.nn.Module, x: torch.Tensor) -> bool:
+    """True unless cuDNN refuses the shape, as it does 131,072 steps."""
+    try:
+        layer(x)
+    except RuntimeError as error:
+        if "NOT_SUPPORTED" not in str(error):
+            raise
+        return False
+    return True
+
+
 def torch_us(bench: Bench, kind: str, shape: tuple[int, int, int]) -> tuple[float, float]:
     """Microseconds of torch's layer on one feature, forward and with backward.
 
-    Not a number where cuDNN refuses the shape, as it does 131,072 steps.
+    Not a number where they do not support the shape.
     """
     batch, steps, width = bench.shape(*shape)
     layer = TORCH[kind](1, width, batch_first=True).to(bench.device)
     x = torch.randn(batch, steps, 1, device=bench.device)
     gradient = torch.randn(batch, steps, width, device=bench.device)
     parameters = list(layer.parameters())
-    try:
-        layer(x)
-    except RuntimeError as error:
-        if "NOT_SUPPORTED" not in str(error):
-            raise
+    if not is_supported(layer, x):
         return float("nan"), float("nan")
     return (
         1e3 * bench.queue_ms(lambda: layer(x)[0]),
@@ -173,6 +180,9 @@ def layers(bench: Bench) -> list[Table]:
             lambda: TORCH[kind](width, width, batch_first=True),
         ):
             layer: Any = make().to(bench.device)
+            if bench.how == "measure" and not is_supported(layer, x):
+                times.append(float("nan"))
+                continue
 
             def work(layer: Any = layer) -> object:
                 output = layer(x)[0]

@@ -22,10 +22,11 @@ from tsrnn.kernels._program import Product, Program, plan_of
 LARGEST = 512  # units whose vectors a program keeps in registers
 PREFETCHED = 6  # products whose tiles are on their way at a time: shared memory has room for them
 TILE_BYTES = 8192  # of a matrix in shared memory at a time, where it is read at every step
-# First guesses, not yet timed on a device. Numbers of matrices that stay in registers, of four
-# bytes: 192 KB of the 256 that a multiprocessor has forward, 96 backward, where more else is kept.
+# Numbers of matrices that stay in registers, of four bytes: 192 KB of the 256 that a multiprocessor
+# has forward, 96 backward, where more else is kept.
 RESIDENT = {"forward": 49152, "backward": 24576}
-# Beyond, those of a unit share a program; beyond half as many where tensor cores multiply.
+# Beyond, those of a unit share a program; beyond half as many where tensor cores multiply. On an
+# H200 512 are faster in programs of their own, but for a GRU, and 2,048 of 128 units are not.
 RESIDENT_SEQUENCES = 1024
 NUMBERS_OF_A_THREAD = 48  # of matrices in registers, if there are threads enough
 MOST_WARPS = 8
