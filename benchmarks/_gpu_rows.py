@@ -334,6 +334,44 @@ def forecaster(bench: Bench) -> list[Table]:
     ])]  # fmt: skip
 
 
+def host(bench: Bench) -> list[Table]:
+    """Calls so small that the host's time is measured, and where the backward pass runs."""
+    from tsrnn.layers import ParaRNN
+
+    def row(make: Callable[[int], torch.nn.Module] | None) -> list[str]:
+        batch, steps, width = bench.shape(32, 96, 128)
+        cell = cells.para_rnn(2)
+        inputs, params, grad = bench.draw(cell, batch, steps, width)
+        leaves = [inputs.requires_grad_(), params.requires_grad_()]
+        if make is not None:
+            layer = make(width).to(bench.device)
+            inputs = torch.randn(batch, steps, width, device=bench.device)
+            leaves, grad = list(layer.parameters()), torch.randn_like(inputs)
+
+        def forward() -> torch.Tensor:
+            outputs = recurrence(cell, *leaves) if make is None else layer(inputs)
+            output: torch.Tensor = outputs[0]
+            return output
+
+        def both() -> object:
+            return torch.autograd.grad(forward(), leaves, grad)
+
+        times = [bench.queue_ms(forward), bench.queue_ms(both)]
+        with torch.autograd.set_multithreading_enabled(False):
+            times.append(bench.queue_ms(both))
+        return [f"{1e3 * t:.0f}" for t in times]
+
+    makers: list[tuple[str, Any]] = [
+        ("recurrence of ParaRNN", None),
+        ("ParaRNN", lambda width: ParaRNN(width, width)),
+        ("torch.nn.GRU", lambda width: torch.nn.GRU(width, width, batch_first=True)),
+    ]
+    header = ["call", "forward us", "both passes", "both in the calling thread"]
+    return [Table("Calls of (32, 96, 128)", header, [
+        (name, lambda m=make: row(m)) for name, make in makers  # type: ignore[misc]
+    ])]  # fmt: skip
+
+
 def peers(bench: Bench) -> list[Table]:
     """Other people's kernels."""
     return [Table("Kernels of other packages", _gpu_peers.HEADER, list(_gpu_peers.rows(bench)))]
@@ -449,6 +487,6 @@ def tuning(bench: Bench) -> list[Table]:
 
 SECTIONS: dict[str, Callable[[Bench], list[Table]]] = {
     "check": check, "speed": speed, "layers": layers, "matrices": matrices, "training": training,
-    "forecaster": forecaster, "loop": loop, "rule": rule, "tuning": tuning, "figures": figures,
-    "peers": peers,
+    "forecaster": forecaster, "host": host, "loop": loop, "rule": rule, "tuning": tuning,
+    "figures": figures, "peers": peers,
 }  # fmt: skip

@@ -8,8 +8,8 @@ with links ``tsrnn/kernels`` to ``../kernels`` and ``tsrnn/datasets`` to ``../da
 Sections run one after the other, each in a process of its own; after a row that ends it, or takes
 longer than ``--row-seconds``, another goes on with the next row. Rows print as they come, and are
 written to ``--json``, a line each, of which ``--tables`` prints tables again, or writes them to a
-``--page`` of the documentation. With ``--within`` all
-is over after so many seconds, and with ``--sections check:60`` a section after 60 of its own.
+``--page`` of the documentation. With ``--within`` all is over after so many seconds, and with
+``--sections check:60`` a section after 60 of its own.
 
 - ``check``: states and gradients of cells and engines beside the loop in float64, in units in
   the last place of the largest value.
@@ -27,6 +27,8 @@ is over after so many seconds, and with ``--sections check:60`` a section after 
 - ``training``: steps of Adam on a batch of pixels one by one, as of psMNIST, beside torch's layers,
   in float32 and under autocast, with the most memory that was taken.
 - ``forecaster``: epochs of `ParaRNNForecaster` on a panel of hours, beside two cores.
+- ``host``: calls so small that the host's time is measured, with the backward pass in a thread of
+  its own, as torch has it, and in the thread that asks for it.
 - ``loop``: cells beside the same step in torch, called step by step, as it is and compiled.
 - ``rule``: time order beside chunks of time, around the limits of ``engine="auto"``.
 - ``tuning``: launch parameters of the kernels, and lanes of those in chunks.
