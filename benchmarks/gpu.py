@@ -53,10 +53,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import triton
+
+try:
+    import triton
+except ModuleNotFoundError:
+    sys.exit("the kernels of GPUs need Triton, on Linux: pip install triton")
 from _gpu_bench import Bench, compile_only
 from _gpu_rows import SECTIONS
 
+GO_ON = 3  # status of a process whose last row has been written
 BEGIN, END = "<!-- benchmarks/gpu.py --tables -->", "<!-- end of benchmarks/gpu.py -->"
 
 
@@ -79,6 +84,7 @@ def run_section(bench: Bench, section: str, first: int, path: Path) -> None:
         start = time.perf_counter()
         try:
             values = make()
+            bench.synchronise()
         except Exception as error:  # a device must show all that is wrong in one run
             last = traceback.extract_tb(error.__traceback__)[-1]
             words = str(error).split("\n")[0][:300]
@@ -86,7 +92,10 @@ def run_section(bench: Bench, section: str, first: int, path: Path) -> None:
         seconds = time.perf_counter() - start
         print(f"{line([name, *values])} {seconds:.1f} s", flush=True)
         write(path, section, title, header, [name, *values], seconds)
-        bench.synchronise()  # raises after an illegal access: all later rows would fail
+        try:
+            bench.synchronise()
+        except Exception:  # after an illegal access all that follows in this process fails
+            sys.exit(GO_ON)
 
 
 def head(title: str, header: list[str]) -> str:
@@ -122,7 +131,8 @@ def watch(section: str, seconds: float, options: argparse.Namespace) -> None:
     path, deadline = Path(options.json), time.monotonic() + seconds
     bench = Bench("rehearse" if options.rehearse else "measure")
     rows = named_rows(bench, section)
-    done = rows_in(path, section)
+    if done := rows_in(path, section):
+        print(f"{section}: {done} of {len(rows)} rows are in {path} already", flush=True)
     while done < len(rows):
         command = [sys.executable, __file__, "--section", section, "--first", str(done),
                    "--json", str(path)]  # fmt: skip
@@ -142,7 +152,7 @@ def watch(section: str, seconds: float, options: argparse.Namespace) -> None:
         if time.monotonic() > deadline:
             print(f"{section}: {len(rows) - done} of {len(rows)} rows not reached", flush=True)
             return
-        if done < len(rows):
+        if done < len(rows) and child.returncode != GO_ON:
             title, header, name, _ = rows[done]
             ended = f"ended its process ({child.returncode})"
             print(line([name, ended]), flush=True)
@@ -211,6 +221,34 @@ def write_tables(path: Path, page: Path) -> None:
     page.write_text(f"{before}{BEGIN}\n\n{tables(path)}\n\n{END}{after}", encoding="utf-8")
 
 
+def limited(asked: str, parser: argparse.ArgumentParser) -> tuple[str, float]:
+    """Section of the command line, and the seconds that it may take."""
+    name, _, seconds = asked.partition(":")
+    try:
+        return name, float(seconds or "inf")
+    except ValueError:
+        parser.error(f"--sections takes names, or names with seconds as speed:60; got {asked}")
+
+
+def measure(limits: dict[str, float], options: argparse.Namespace) -> None:
+    """Run sections, each within its seconds."""
+    path = Path(options.json)
+    bench = Bench("rehearse" if options.rehearse else "measure")
+    name = "rehearsal" if options.rehearse else torch.cuda.get_device_name()
+    rate = 1e-9 / bench.a_byte
+    place = f"{name}, torch {torch.__version__}, Triton {triton.__version__}; {rate:.2f} TB/s"
+    print(place, flush=True)
+    if not path.exists():
+        write(path, "machine", place, [], [], 0.0)
+    elif name not in path.read_text(encoding="utf-8").partition("\n")[0]:
+        sys.exit(f"{path} holds rows of another machine than {name}: give another --json")
+    end = time.monotonic() + options.within
+    for section, seconds in limits.items():
+        left = end - time.monotonic()
+        if left > 0:
+            watch(section, min(left, seconds), options)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -220,7 +258,9 @@ def main() -> None:
     )
     parser.add_argument("--within", type=float, default=7200.0, help="seconds for all sections")
     parser.add_argument("--row-seconds", type=float, default=60.0, help="of a row that is ended")
-    parser.add_argument("--json", default="gpu.jsonl", help="file that rows are written to")
+    parser.add_argument(
+        "--json", default="gpu.jsonl", help="file of rows; one that is there is continued"
+    )
     parser.add_argument("--tables", help="print the tables of such a file")
     parser.add_argument("--page", help="write them to a page that has a place for them")
     parser.add_argument("--compile", type=int, help="compile only, in so many processes")
@@ -232,17 +272,19 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true", help="changes nothing")
     options = parser.parse_args()
     sys.path += options.peers
-    if options.tables:
-        if options.page:
-            write_tables(Path(options.tables), Path(options.page))
-        else:
-            print(tables(Path(options.tables)))
-        return
-    names = [name.partition(":")[0] for name in options.sections]
-    if unknown := set(names) - set(SECTIONS):
+    limits = dict(limited(asked, parser) for asked in options.sections)
+    if unknown := set(limits) - set(SECTIONS):
         parser.error(f"--sections knows {', '.join(SECTIONS)}; got {', '.join(sorted(unknown))}")
+    if options.page and not options.tables:
+        parser.error("--page takes the tables of a file, which --tables names")
+    if options.page:
+        write_tables(Path(options.tables), Path(options.page))
+        return
+    if options.tables:
+        print(tables(Path(options.tables)))
+        return
     if options.compile:
-        compile_ahead(names, options.compile, options.capability)
+        compile_ahead(list(limits), options.compile, options.capability)
         return
     if not options.rehearse and not torch.cuda.is_available():
         print("no CUDA device is here; --rehearse runs on the CPU, --compile N compiles")
@@ -253,17 +295,7 @@ def main() -> None:
         bench = Bench("rehearse" if options.rehearse else "measure")
         run_section(bench, options.section, options.first, Path(options.json))
         return
-    bench = Bench("rehearse" if options.rehearse else "measure")
-    name = "rehearsal" if options.rehearse else torch.cuda.get_device_name()
-    rate = 1e-9 / bench.a_byte
-    place = f"{name}, torch {torch.__version__}, Triton {triton.__version__}; {rate:.2f} TB/s"
-    print(place, flush=True)
-    write(Path(options.json), "machine", place, [], [], 0.0)
-    end = time.monotonic() + options.within
-    for asked in options.sections:
-        name, _, seconds = asked.partition(":")
-        left = end - time.monotonic()
-        watch(name, min(left, float(seconds)) if seconds else left, options)
+    measure(limits, options)
 
 
 if __name__ == "__main__":

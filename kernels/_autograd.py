@@ -98,10 +98,10 @@ class _Rule(NamedTuple):
     fields: float = float("inf")
 
 
-# Both are measured, the CPU's for cells with gates: others are as fast in time order with a single
-# lane already. On an H200 chunks of 512 steps in all are faster already, but a call is not before
-# time order takes longer than the host needs to launch them. Matrices of more than 4 x 4 do not
-# stay in registers there.
+# The CPU's is measured for cells with gates: others are as fast in time order with a single lane
+# already. On an H200 chunks pay from 512 steps on the device, but a call gains only once time order
+# takes longer than the host's launches; with 1,024 lanes they were faster, with 8,192 slower.
+# Matrices of more than 4 x 4 do not stay in registers there.
 _RULES = {"cpu": _Rule(1, 65536), "cuda": _Rule(4096, 2048, 4)}
 
 

@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 
 from tsrnn.kernels._cell import Cell
 
-_MARK = "_tsrnn_steps"  # attribute of checked lengths: the number of steps
+_MARK = "_tsrnn_checked"  # attribute of checked lengths
 _INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
@@ -118,20 +119,25 @@ def as_lengths(
         return given.to(device, torch.int64)
     if is_checked(given, steps) and given.device == device:
         return given
-    if device.type == "cpu":
-        given = given.to(device)
+    given = given.to(device if device.type == "cpu" else given.device, torch.int64)
     check_range(given, steps)
-    # What is checked on the host is copied while it goes on.
-    moved = given.to(device, torch.int64, non_blocking=device.type == "cuda")
-    # A tensor of its own bears the mark: the caller may write to the one that was given.
-    moved = moved.detach()
-    setattr(moved, _MARK, steps)
-    return moved
+    # A copy bears the mark: the caller may write to what was given. From the host it is made while
+    # that goes on.
+    checked = given.to(device, copy=True, non_blocking=device.type == "cuda").detach()
+    if not checked.is_inference():  # of which nobody counts the changes
+        setattr(checked, _MARK, _mark(checked, steps))
+    return checked
 
 
 def is_checked(lengths: Tensor, steps: int) -> bool:
     """Whether `as_lengths` has checked these lengths against as many steps."""
-    return getattr(lengths, _MARK, None) == steps
+    mark = getattr(lengths, _MARK, None)
+    return mark is not None and mark == _mark(lengths, steps)
+
+
+def _mark(lengths: Tensor, steps: int) -> tuple[int, int, int]:
+    """Mark of checked lengths, which their changes and copies do not have."""
+    return steps, lengths._version, id(lengths)
 
 
 def check_range(lengths: Tensor, steps: int) -> None:
@@ -140,6 +146,8 @@ def check_range(lengths: Tensor, steps: int) -> None:
     if lengths.device.type == "cuda":
         within = (lengths.clamp(0, steps) == lengths).all()
         torch._assert_async(within, f"lengths must lie between 0 and T={steps}")
+        return
+    if isinstance(lengths, FakeTensor):  # which has a shape and no values
         return
     wrong = ((lengths < 0) | (lengths > steps)).nonzero().flatten().tolist()
     if wrong:

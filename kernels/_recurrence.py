@@ -119,7 +119,8 @@ def recurrence(
     for the device or dtype; on CUDA devices it refuses float16. Else it takes "sequential", unless
     lanes are so few and sequences so long that chunks of time pay: on the CPU a single lane of
     65,536 steps, of a cell with gates. On a CUDA device "newton" reads from it whether it has
-    converged, so that a graph cannot capture it; the other engines read nothing.
+    converged, so that a graph cannot capture it; the other engines read nothing, but for the
+    warning of ``full_output=True``.
 
     Results of more than a megabyte on the CPU are in memory that is used again, which torch cannot
     enlarge: as of a tensor `torch.from_numpy` gives, ``resize_`` to more than they hold raises

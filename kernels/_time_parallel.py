@@ -64,10 +64,15 @@ def forward(problem: Problem) -> tuple[Tensor, Tensor, Convergence | None]:
 def gpu_chunk(cell: Cell, inputs: Tensor) -> int:
     """Steps of a chunk on a GPU: enough chunks to fill it, as many as a program can scan."""
     batch, steps, _, units = inputs.shape
-    size = cell.n * torch.promote_types(inputs.dtype, torch.float32).itemsize
-    part = 1 if size <= 8 else 2  # of larger states half as many lanes have registers
+    # Registers hold half as many lanes of larger states.
+    part = 1 if has_small_state(cell, inputs.dtype) else 2
     wanted = max(1, min(GPU_LANES // max(1, batch * units), MOST_CHUNKS) // part)
     return max(SHORTEST_CHUNK, -(-steps // wanted))
+
+
+def has_small_state(cell: Cell, dtype: torch.dtype) -> bool:
+    """Whether a state is of 8 bytes at most, in the precision of a GPU's arithmetic."""
+    return cell.n * torch.promote_types(dtype, torch.float32).itemsize <= 8
 
 
 def boundary_steps(cell: Cell, inputs: Tensor) -> int:

@@ -16,6 +16,7 @@ from tsrnn.kernels._convergence import Convergence
 from tsrnn.kernels._gpu import chunked, emit, kernels
 from tsrnn.kernels._gpu.launches import run
 from tsrnn.kernels._problem import Problem
+from tsrnn.kernels._time_parallel import has_small_state
 from tsrnn.kernels._trace import takes_one_pass, trace
 
 _REAL = {torch.float32: tl.float32, torch.float64: tl.float64, torch.bfloat16: tl.float32}
@@ -39,9 +40,10 @@ class Launch(NamedTuple):
 
 
 # A program is one warp, so that few lanes are spread over many processors. With so many numbers
-# ahead an H200 waits for arithmetic rather than for memory. Of the steps ahead a compilation takes
-# the square: Triton's pass for coalescing goes through the whole kernel for each of their loads, in
-# 5 seconds for 16 steps of two fields.
+# ahead an H200 waits for the arithmetic of an Elman block rather than for memory; 8 steps ahead in
+# place of 4 would make a GRU a fifth faster, and compile six times as long. Of the steps ahead a
+# compilation takes the square: Triton's pass for coalescing goes through the whole kernel for each
+# of their loads, in 5 seconds for 16 steps of two fields.
 FORWARD = Launch(block=32, warps=1, ahead=32, longest=16)
 BACKWARD = Launch(block=32, warps=1, ahead=48, longest=8)
 # Newton's method has a program for each multiprocessor: a barrier between all of them then costs
@@ -231,7 +233,7 @@ def shooting(
     # A march from zero, corrections each with a march, and those of what has not agreed then.
     last = 2 * (most + 1)
     counts = torch.zeros(last + 3, dtype=torch.int32, device=initial.device)
-    launch = SHOOTING if n * dtype.itemsize <= 8 else SHOOTING_OF_MANY
+    launch = SHOOTING if has_small_state(cell, dtype) else SHOOTING_OF_MANY
     blocks = -(-lanes // launch.block)
     resident = multiprocessors(initial.device)
     phases = [(0, last)] if resident else [(phase, phase) for phase in range(last + 1)]

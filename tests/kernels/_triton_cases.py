@@ -628,11 +628,12 @@ def test_programs_of_one_sequence(block, draw, assert_close, monkeypatch):
     agree([states, final, *gradients], expected, assert_close, 256.0)
 
 
-@pytest.mark.parametrize("engine", ["sequential", "chunks", "registers", "memory"])
+@pytest.mark.parametrize("engine", ["sequential", "chunks", "registers", "shared"])
 def test_wrong_lengths_of_a_device_reach_nothing_outside(engine, draw, monkeypatch):
     """The host has not read them: below zero they are zero, above all steps they are all."""
-    monkeypatch.setattr(dense, "RESIDENT_SEQUENCES", 2**20 if engine == "registers" else 0)
-    cell = cells.para_gru(3 if engine in ("registers", "memory") else 2)
+    if engine == "shared":
+        monkeypatch.setattr(dense, "RESIDENT", dict.fromkeys(dense.RESIDENT, 0))
+    cell = cells.para_gru(3 if engine in ("registers", "shared") else 2)
     problem = draw(cell, 4, 5, 3, torch.float32)
 
     def solve(*lengths):

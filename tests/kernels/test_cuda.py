@@ -264,12 +264,22 @@ def test_newton_on_every_step(cell, on_device, check):
         check(cell, problem, "newton", lengths)
 
 
-@pytest.mark.parametrize("cell", MATRICES, ids=lambda cell: cell.name)
-@pytest.mark.parametrize("place", ["registers", "memory"])
-def test_full_matrices(place, cell, on_device, check, monkeypatch):
+def keep_matrices_in(place, monkeypatch):
+    """Have full matrices in registers, in shared memory, or read from memory at every step."""
     from tsrnn.kernels._gpu import dense
 
-    monkeypatch.setattr(dense, "RESIDENT_SEQUENCES", 2**20 if place == "registers" else 0)
+    if place == "registers":
+        monkeypatch.setattr(dense, "RESIDENT_SEQUENCES", 2**20)
+        return
+    monkeypatch.setattr(dense, "RESIDENT", dict.fromkeys(dense.RESIDENT, 0))
+    if place == "memory":
+        monkeypatch.setattr(dense, "shared_memory", lambda device: 0)
+
+
+@pytest.mark.parametrize("cell", MATRICES, ids=lambda cell: cell.name)
+@pytest.mark.parametrize("place", ["registers", "shared", "memory"])
+def test_full_matrices(place, cell, on_device, check, monkeypatch):
+    keep_matrices_in(place, monkeypatch)
     for batch, lengths in ((19, [20] * 19), (3, [20, 0, 7])):
         check(cell, on_device(cell, batch, 20, 2, torch.float32), "dense", lengths)
 
@@ -499,17 +509,16 @@ def test_arrays_of_more_than_two_to_the_31_numbers(batch, steps, engine):
     assert (states[-1, 60:] == 2.0).all()  # the limit, to rounding
 
 
-LAUNCHES = ["sequential", "shooting", "scan", "dense", "resident"]
+PLACES = ["registers", "shared", "memory"]
+LAUNCHES = ["sequential", "shooting", "scan", *PLACES]
 SANITIZER_SECONDS = 180  # of one tool and engine; without it a launch takes a second
 
 
 @pytest.mark.parametrize("engine", LAUNCHES)
 def test_small_launches(engine, on_device, check, monkeypatch):
     """For the sanitizer, which is slow."""
-    if engine in ("dense", "resident"):
-        from tsrnn.kernels._gpu import dense
-
-        monkeypatch.setattr(dense, "RESIDENT_SEQUENCES", 2**20 if engine == "resident" else 0)
+    if engine in PLACES:
+        keep_matrices_in(engine, monkeypatch)
         cell = cells.para_gru(40)
         check(cell, on_device(cell, 2, 9, 1, torch.float32), "dense", [9, 4])
         return

@@ -1,5 +1,8 @@
 """Lengths of sequences: checked once a call, and on a CUDA device without being read."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -73,6 +76,44 @@ def test_a_tensor_that_is_written_to_is_checked_again():
         run_layer(lengths)
     with pytest.raises(ValueError, match="between 0 and T=4; got 5 for sequence 0"):
         as_lengths(as_lengths([5, 0, 1], 3, CPU, 5), 3, CPU, 4)
+    checked[2] = 9  # which the tensor that was given does not see
+    assert lengths[2] == 1
+    for again in (checked, copy.deepcopy(checked), pickle.loads(pickle.dumps(checked))):
+        with pytest.raises(ValueError, match="got 9 for sequence 2"):
+            run_layer(again)
+
+
+def test_an_array_is_not_what_is_kept():
+    lengths = np.array([5, 0, 1])
+    checked = as_lengths(lengths, 3, CPU, 5)
+    lengths[0] = 9
+    assert checked[0] == 5
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8])
+def test_narrow_integers_beside_many_steps(dtype):
+    x, lengths = torch.zeros(3, 300, 2), torch.tensor([1, 2, 100], dtype=dtype)
+    output, _ = ParaRNN(2, 4)(x, None, lengths)
+    assert output.shape == (3, 300, 4)
+    assert torch.equal(as_lengths(lengths, 3, CPU, 300), lengths.long())
+
+
+@pytest.mark.parametrize("lengths", [[1, 2, 3], torch.tensor([1, 2, 3])], ids=["list", "tensor"])
+def test_shapes_alone(lengths):
+    layer = ParaRNN(2, 4)
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        given = mode.from_tensor(lengths) if isinstance(lengths, torch.Tensor) else lengths
+        output, _ = layer(torch.zeros(3, 5, 2), None, given)
+    assert output.shape == (3, 5, 4)
+
+
+def test_lengths_without_a_count_of_their_changes():
+    with torch.inference_mode():
+        checked = as_lengths([5, 0, 1], 3, CPU, 5)
+        run_layer(checked)
+        checked[0] = 9
+        with pytest.raises(ValueError, match="got 9 for sequence 0"):
+            run_layer(checked)
 
 
 @pytest.mark.parametrize("kind", CELLS)
@@ -130,7 +171,7 @@ def test_lengths_of_the_host_are_checked_there(device, monkeypatch):
     monkeypatch.setattr(torch.Tensor, "to", noted)
     monkeypatch.setattr(_problem, "check_range", lambda lengths, steps: copies.append(lengths))
     given = as_lengths(torch.empty(3, dtype=torch.int64), 3, device, 5)
-    checked, copy = copies
+    _, checked, moved = copies
     assert checked.device.type == "cpu"
-    assert copy == ("cpu", True)
+    assert moved == ("cpu", True)
     assert given.device == device

@@ -199,7 +199,8 @@ def train_for(
 def _backward_in_this_thread() -> AbstractContextManager[object]:
     """Let backward passes on a GPU run in the thread that asks for them, as those on a CPU do.
 
-    To wake the thread that torch has for a device takes as long as the kernels of a small network.
+    To wake the thread that torch has for a device takes several times as long as the kernels of a
+    small network. Processes that are started for a training keep it.
     """
     context: AbstractContextManager[object] = torch.autograd.set_multithreading_enabled(False)
     return context
