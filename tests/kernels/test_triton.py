@@ -60,16 +60,18 @@ class Compiling:
         return compiled
 
 
-def resources(cubin, path):
-    """Registers of a thread and bytes that it spills."""
+def resources(cubin):
+    """Registers of a thread, and bytes of those that it keeps in memory."""
     import triton
 
-    path.write_bytes(cubin)
     tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
-    command = [tool, "-res-usage", path]
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    registers, stack = (int(re.search(rf"{kind}:(\d+)", text)[1]) for kind in ("REG", "STACK"))
-    return registers, stack
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        command = [tool, "-res-usage", file.name]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    registers = int(re.search(r"REG:(\d+)", text)[1])
+    return registers, sum(map(int, re.findall(r"(?:STACK|LOCAL):(\d+)", text)))
 
 
 @pytest.fixture
@@ -239,7 +241,7 @@ def test_a_later_launch_has_the_arguments_of_the_first(lengths, pretend, draw, m
     ids=str,
 )
 def test_shooting_is_one_launch_of_programs_that_fit(
-    units, dtype, lanes, most, capability, pretend, draw, monkeypatch, tmp_path
+    units, dtype, lanes, most, capability, pretend, draw, monkeypatch
 ):
     from tsrnn.kernels import _gpu
     from tsrnn.kernels._gpu import chunked
@@ -257,7 +259,7 @@ def test_shooting_is_one_launch_of_programs_that_fit(
     assert all(made.launch_cooperative_grid for made in chunked.shoot.metadata)
     # A multiprocessor has 65,536 registers: room for a program.
     assert 32 * chunked.shoot.metadata[0].num_warps == lanes
-    registers, spilled = resources(first["cubin"], tmp_path / "shoot.cubin")
+    registers, spilled = resources(first["cubin"])
     assert registers <= most
     assert spilled <= 64  # in the scan, which is short beside a march
     # What others have written is read past the cache, and the barrier orders it.
@@ -379,7 +381,7 @@ def test_sequences_share_matrices_in_shared_memory(precision, pretend, draw, req
 
 
 @pytest.mark.parametrize("cell", [cells.para_rnn(2), cells.para_lstm(2)], ids=lambda c: c.name)
-def test_small_blocks_do_not_spill(cell, pretend, draw, monkeypatch, tmp_path):
+def test_small_blocks_do_not_spill(cell, pretend, draw, monkeypatch):
     from tsrnn.kernels import _gpu
     from tsrnn.kernels._gpu import chunked, kernels
 
@@ -393,11 +395,10 @@ def test_small_blocks_do_not_spill(cell, pretend, draw, monkeypatch, tmp_path):
     _gpu.backward(problem, states, *cotangents)
     _gpu.shooting(problem, 3, 12, 1e-6)
     _gpu.scan_backward(problem, states, *cotangents, 3)
-    path = tmp_path / "kernel.cubin"
     for module, names in ((kernels, in_order), (chunked, in_chunks)):
         for name in names:
-            assert resources(getattr(module, name).made[0]["cubin"], path)[1] == 0, name
-    assert resources(chunked.shoot.made[0]["cubin"], path)[1] <= 64  # in its scan, which is short
+            assert resources(getattr(module, name).made[0]["cubin"])[1] == 0, name
+    assert resources(chunked.shoot.made[0]["cubin"])[1] <= 64  # in its scan, which is short
 
 
 FEW = 32  # bytes of a thread: none as a rule, but versions of Triton differ by some registers
@@ -439,20 +440,12 @@ def test_full_matrices_of_other_dtypes_spill_little(cell, dtype, most, batch, pr
 
 
 def check_spills(cell, batch, dtype, most, pretend, draw):
-    """Registers that both kernels keep in memory, in bytes, as the machine code says."""
-    import triton
-
+    """Hold what both kernels keep in memory below a number of bytes a thread."""
     from tsrnn.kernels._gpu import dense_kernels
 
-    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
     pretend(dense_kernels, ("forward", "backward"), 90)
     for made in compile_full_matrices(cell, batch, dtype, draw):
-        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-            file.write(made["cubin"])
-            file.flush()
-            command = [tool, "-res-usage", file.name]
-            usage = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        assert sum(map(int, re.findall(r"(?:STACK|LOCAL):(\d+)", usage))) <= most
+        assert resources(made["cubin"])[1] <= most
 
 
 def test_what_does_not_fit_in_shared_memory_stays_in_memory(pretend, draw, monkeypatch):
