@@ -10,8 +10,8 @@ SCRIPTS = sorted(path.name for path in FOLDER.glob("*.py"))
 # These measure what has no public name: passes of a solver, null distributions, kernels of a GPU,
 # likelihoods that a random start climbs.
 INSIDE = {path.name for path in FOLDER.glob("_starts_*.py")} | {
-    "_gpu_figures.py", "_gpu_peers.py", "_recurrences.py", "_timing.py", "block_size.py",
- "gpu.py", "gpu_static.py", "linearity.py", "lyapunov.py", "newton.py",
+    "_gpu_bench.py", "_gpu_figures.py", "_gpu_peers.py", "_gpu_rows.py", "_recurrences.py",
+    "_timing.py", "block_size.py", "gpu_static.py", "linearity.py", "lyapunov.py", "newton.py",
     "windows.py",
 }  # fmt: skip
 

@@ -90,9 +90,9 @@ def test_simulated_variances_converge_to_the_analytic_ones(returns):
 
 def test_simulated_variances_of_an_egarch_converge_to_those_of_arch(returns):
     model = GARCH(vol="egarch", n_simulations=100_000, random_state=0).fit(returns)
-    np.random.seed(0)  # noqa: NPY002
+    draw = np.random.default_rng(0).standard_normal
     expected = oracle_of(model, returns).forecast(
-        horizon=4, method="simulation", simulations=100_000
+        horizon=4, method="simulation", simulations=100_000, rng=draw
     )
     np.testing.assert_allclose(model.predict_variance(4), expected.variance.iloc[-1], rtol=0.01)
 

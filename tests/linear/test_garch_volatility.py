@@ -109,9 +109,9 @@ def test_estimates_and_standard_errors_are_those_of_arch(returns, mean, vol):
 
 def test_simulated_forecasts_converge_to_those_of_arch(returns):
     model = GARCH(vol="tgarch", n_simulations=100_000, random_state=0).fit(returns)
-    np.random.seed(0)  # noqa: NPY002
     oracle = arch_model(returns, model).fix(model.params_.iloc[0].to_numpy())
-    ahead = oracle.forecast(horizon=5, method="simulation", simulations=100_000)
+    draw = np.random.default_rng(0).standard_normal
+    ahead = oracle.forecast(horizon=5, method="simulation", simulations=100_000, rng=draw)
     expected = ahead.variance.iloc[-1].to_numpy()
     for method, tolerance in (("analytic", 0.005), ("simulation", 0.01), ("bootstrap", 0.03)):
         found = model.predict_variance(5, method=method)
