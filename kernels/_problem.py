@@ -130,7 +130,7 @@ def as_lengths(
 
 
 def is_checked(lengths: Tensor, steps: int) -> bool:
-    """Whether `as_lengths` has checked these lengths against as many steps."""
+    """Return True if `as_lengths` has checked these lengths against this number of steps."""
     mark = getattr(lengths, _MARK, None)
     return mark is not None and mark == _mark(lengths, steps)
 

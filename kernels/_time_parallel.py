@@ -71,7 +71,7 @@ def gpu_chunk(cell: Cell, inputs: Tensor) -> int:
 
 
 def has_small_state(cell: Cell, dtype: torch.dtype) -> bool:
-    """Whether a state is of 8 bytes at most, in the precision of a GPU's arithmetic."""
+    """Return True if a state takes at most 8 bytes in the precision of a GPU's arithmetic."""
     return cell.n * torch.promote_types(dtype, torch.float32).itemsize <= 8
 
 

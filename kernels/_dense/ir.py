@@ -114,7 +114,7 @@ class _Pass(Phases):
         self.set(self.offset, 0)
 
     def multiply(self, product: Product) -> None:
-        """See `Phases`; the weights follow those of the product before."""
+        """See `Phases`; the weights of all products lie one after the other, in this order."""
         count = len(product.matrices)
         parts, outs = (count, 1) if product.transposed else (1, count)
         lanes = panel_width(self.format)

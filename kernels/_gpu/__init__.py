@@ -39,15 +39,14 @@ class Launch(NamedTuple):
         return min(self.longest, 1 << max(0, (self.ahead // max(fields, 1)).bit_length() - 1))
 
 
-# A program is one warp, so that few lanes are spread over many processors. With so many numbers
-# ahead an H200 waits for the arithmetic of an Elman block rather than for memory; 8 steps ahead in
-# place of 4 would make a GRU a fifth faster, and compile six times as long. Of the steps ahead a
-# compilation takes the square: Triton's pass for coalescing goes through the whole kernel for each
-# of their loads, in 5 seconds for 16 steps of two fields.
+# One warp a program spreads few lanes over many processors. At these depths an H200 waits for the
+# arithmetic of an Elman block, no longer for memory. A GRU would gain from 8 steps ahead, but the
+# time of compilation grows with the square of the steps: Triton's pass for coalescing goes through
+# the whole kernel for each load.
 FORWARD = Launch(block=32, warps=1, ahead=32, longest=16)
 BACKWARD = Launch(block=32, warps=1, ahead=48, longest=8)
-# Newton's method has a program for each multiprocessor: a barrier between all of them then costs
-# little. Of states of more than 8 bytes half as many lanes have the registers that a scan takes.
+# Newton's method runs one program on each multiprocessor, so that its barriers cost little. States
+# of more than 8 bytes leave registers for half as many lanes.
 SHOOTING = Launch(block=512, warps=16, ahead=16, longest=8)
 SHOOTING_OF_MANY = Launch(block=256, warps=8, ahead=16, longest=8)
 SCAN = Launch(block=32, warps=1, ahead=32, longest=4)
@@ -230,7 +229,7 @@ def shooting(
     integer = torch.int32 if dtype == torch.float32 else torch.int64
     residuals = initial.new_empty(2, batch, units, dtype=integer)
     most = 1 if takes_one_pass(cell) else min(max_passes, chunks)
-    # A march from zero, corrections each with a march, and those of what has not agreed then.
+    # Phases: a march from zero, a correction and a march a pass, then the rest in time order.
     last = 2 * (most + 1)
     counts = torch.zeros(last + 3, dtype=torch.int32, device=initial.device)
     launch = SHOOTING if has_small_state(cell, dtype) else SHOOTING_OF_MANY

@@ -523,7 +523,7 @@ def backward(
     g_states_at = g_states + end * (GIVEN * K) + k
     before = _state_before(states, initial, b, chunk, T, begin, k, N, K)
     g, sums = march_back(
-        VJP, g, w, inputs + input_at, g_inputs + input_at, M * K, M * K, K, states + state_at,
+        VJP, g, w, inputs + input_at, g_inputs + input_at, M * K, K, states + state_at,
         g_states_at, N * K, K, before, length, stop, N, M, P, GIVEN, REAL, True, True, PREFETCH,
     )  # fmt: skip
     store(g_initial + b * (N * K) + k, K, inside & (chunk == 0), g)

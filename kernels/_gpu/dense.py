@@ -25,7 +25,7 @@ TILE_BYTES = 8192  # of a matrix in shared memory at a time, where it is read at
 # Numbers of matrices that stay in registers, of four bytes: 192 KB of the 256 that a multiprocessor
 # has forward, 96 backward, where more else is kept.
 RESIDENT = {"forward": 49152, "backward": 24576}
-# Beyond, those of a unit share a program; beyond half as many where tensor cores multiply. On an
+# With more sequences than this, or than half of it on tensor cores, sequences share programs. On an
 # H200 a GRU is a tenth faster so with 512 and 2,048 sequences, an Elman network of 128 units 7
 # percent slower with 2,048; in TF32 both are two to three times as fast with 2,048.
 RESIDENT_SEQUENCES = 1024
@@ -227,7 +227,7 @@ class Launch(NamedTuple):
             return cls(1, warps, 1, "registers", width)
         gated_back = kind == "backward" and multiplied > 1
         if tensor_cores:
-            # Instructions have 16 rows, of which 8 may be empty: of many vectors these fit.
+            # An instruction multiplies 16 rows; 8 of them stay empty where registers are short.
             block = 8 if gated_back or width > 256 else BLOCK
             warps = 8 if width <= (256 if gated_back else 64) else 16
         else:

@@ -9,11 +9,11 @@ march over time, on tuples of fields in registers.
 import triton
 import triton.language as tl
 
-# One compilation serves all numbers of sequences and steps. That of units is a constant of it, so
-# that a step's addresses are those of the step before plus constants. The first arguments are
-# arrays: a thread moves one number at a time, which takes no more alignment than a number has, so
-# that a view of an array is no reason to compile again. No argument may be called `params`:
-# Triton's launcher has a variable of that name.
+# One compilation serves all numbers of sequences and steps. The number of units is a constant, so
+# that addresses move from step to step by constants. Arrays need no alignment, since a thread moves
+# one number at a time: a view of an array takes the kernel that is there. No argument may be called
+# `params`: Triton's launcher has a variable of that name.
+
 _SIZES = ["T", "lanes"]
 
 
@@ -124,7 +124,7 @@ def backward(
         input_at += k
     row = b * T + last
     g, sums = march_back(
-        VJP, g, w, inputs + input_at, g_inputs + input_at, input_row, input_row, input_field,
+        VJP, g, w, inputs + input_at, g_inputs + input_at, input_row, input_field,
         states + row * (N * K) + k, g_states + row * (GIVEN * K) + k, N * K, K,
         initial + b * (N * K) + k, length, longest, N, M, P, GIVEN, REAL,
         not SHARED and not ONLY_INITIAL, not ONLY_INITIAL, PREFETCH,
@@ -320,7 +320,6 @@ def march_back(
     inputs_at,
     g_inputs_at,
     input_row,
-    g_input_row,
     input_field,
     states_at,
     g_states_at,
@@ -366,10 +365,10 @@ def march_back(
             g_old, g_inputs, g_params = VJP(total, old, inputs, new, params)
             g = choose(alive, g_old, g)
             if OF_INPUTS:
-                store(g_inputs_at - i * g_input_row, input_field, alive, g_inputs)
+                store(g_inputs_at - i * input_row, input_field, alive, g_inputs)
             if OF_PARAMS:
                 sums = add(sums, g_params)
             new = old
-        g_inputs_at -= PREFETCH * g_input_row
+        g_inputs_at -= PREFETCH * input_row
         now = following
     return g, sums

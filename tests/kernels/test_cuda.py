@@ -206,12 +206,17 @@ def test_lengths_make_the_host_wait_for_nothing(on_device):
     problem = on_device(cell, 3, 40, 8, torch.float32)
     leaves = [t.requires_grad_() for t in problem[:3]]
     for lengths in ([40, 0, 13], torch.tensor([40, 0, 13], device=DEVICE)):
-        recurrence(cell, *leaves, lengths)[0].sum().backward()  # compiled before
+        states, _ = recurrence(cell, *leaves, lengths)  # compiled before
+        expected = torch.autograd.grad(states.sum(), leaves)
         torch.cuda.set_sync_debug_mode("error")
         try:
-            recurrence(cell, *leaves, lengths)[0].sum().backward()
+            with pytest.raises(RuntimeError, match="synchronizing"):
+                leaves[0].sum().item()  # what waits is seen
+            states, _ = recurrence(cell, *leaves, lengths)
+            gradients = torch.autograd.grad(states.sum(), leaves)
         finally:
             torch.cuda.set_sync_debug_mode("default")
+        assert all(map(torch.equal, gradients, expected))
 
 
 def test_every_cell_in_time_order(cell, on_device, check):
@@ -295,7 +300,7 @@ def test_full_matrices_of_any_width(form, size, on_device, check):
 
 @pytest.mark.parametrize("form", [cells.para_rnn, cells.para_gru, cells.para_lstm])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_full_matrices_by_tensor_cores(dtype, form, on_device, solve, monkeypatch):
+def test_full_matrices_by_tensor_cores(dtype, form, on_device, solve):
     """As many sequences as share a program: float32 in TF32, of which products keep 11 bits."""
     cell, before = form(64), torch.get_float32_matmul_precision()
     problem = on_device(cell, 600, 12, 1, dtype)

@@ -42,7 +42,7 @@ def check_members(members: Mapping[str, Any]) -> None:
 
 
 def network_places(members: Mapping[str, Any]) -> list[int]:
-    """Places of fitted members among the inputs of the network; that of the prior is the last.
+    """Positions of fitted members among the inputs of the network. The prior has the last one.
 
     Raises
     ------
