@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any, Protocol, Self, TypeVar
 
@@ -76,6 +77,12 @@ class SeriesArrays:
         parts = {f.name: _selected(vars(self)[f.name], series) for f in fields(self)}  # type: ignore[arg-type]
         return replace(self, **parts)  # type: ignore[type-var]
 
+    def joined(self, others: Sequence[Self]) -> Self:
+        """Record of these series, then those of others."""
+        names = [f.name for f in fields(self)]  # type: ignore[arg-type]
+        parts = {n: _joined([getattr(part, n) for part in (self, *others)]) for n in names}
+        return replace(self, **parts)  # type: ignore[type-var]
+
     def replaced(self, series: np.ndarray, new: Self) -> Self:
         """Copy in which the series of these numbers are those of `new`, under their old ids."""
         names = [f.name for f in fields(self)]  # type: ignore[arg-type]
@@ -89,6 +96,17 @@ def _selected(value: Any, series: np.ndarray) -> Any:
     if isinstance(value, dict):
         return {name: array[series] for name, array in value.items()}
     return value[series] if isinstance(value, np.ndarray | pd.Index) else value
+
+
+def _joined(values: Sequence[Any]) -> Any:
+    first = values[0]
+    if isinstance(first, SeriesArrays):
+        return first.joined(values[1:])
+    if isinstance(first, dict):
+        return {name: _joined([value[name] for value in values]) for name in first}
+    if isinstance(first, pd.Index):
+        return first.append(list(values[1:]))
+    return np.concatenate(values) if isinstance(first, np.ndarray) else first
 
 
 def _replaced(value: Any, series: np.ndarray, new: Any) -> Any:

@@ -9,7 +9,9 @@ from tsrnn.data._calendar import (
     calendar_columns,
     calendar_features,
     calendar_names,
+    calendar_phases,
     cycle_steps,
+    step_days,
 )
 from tsrnn.data._csv import CsvFormat, whole_numbers
 from tsrnn.data._faults import quote, quoted, show_label, tell_apart, type_advice, warn_user
@@ -39,6 +41,7 @@ __all__ = [
     "calendar_columns",
     "calendar_features",
     "calendar_names",
+    "calendar_phases",
     "check_continues",
     "check_zones",
     "cycle_steps",
@@ -53,6 +56,7 @@ __all__ = [
     "read_panel",
     "read_series",
     "show_label",
+    "step_days",
     "steps_between",
     "tell_apart",
     "to_pandas",

@@ -14,7 +14,14 @@ from tsrnn.data._frequency import NS_PER_DAY, Business, Days, Months, Tick, pars
 from tsrnn.data._panel import Layout
 from tsrnn.data._timestamps import period_freq, period_step, periods
 
-__all__ = ["calendar_columns", "calendar_features", "calendar_names", "cycle_steps"]
+__all__ = [
+    "calendar_columns",
+    "calendar_features",
+    "calendar_names",
+    "calendar_phases",
+    "cycle_steps",
+    "step_days",
+]
 
 YEAR = 365.25
 MOST_WAVES = 3  # smooth, and all there is of five to seven weekdays and of four quarters
@@ -73,7 +80,7 @@ def calendar_features(calendar: Any, layout: Layout) -> tuple[str, ...]:
             "calendar needs dates; the timestamps are integers. Give dates, such as "
             "pd.period_range(start, periods=len(df), freq=...) as the index, or leave calendar out"
         )
-    step = _step_days(layout)
+    step = step_days(layout)
     if calendar is True:
         usual = _usual(step)
         if not usual:
@@ -158,15 +165,46 @@ def calendar_columns(times: np.ndarray, features: Sequence[str], layout: Layout)
     >>> calendar_columns(panel.times[:2], ["quarter"], panel.layout).round(6).tolist()
     [[0.0, 1.0, 1.0], [1.0, 0.0, -1.0]]
     """
+    phases = calendar_phases(times, features, layout)
+    parts = []
+    for j, name in enumerate(features):
+        angle = 2 * np.pi * phases[..., j]
+        parts += [getattr(np, wave)(k * angle) for wave, k in _waves(name, layout)]
+    return np.stack(parts, -1)
+
+
+def calendar_phases(times: np.ndarray, features: Sequence[str], layout: Layout) -> np.ndarray:
+    """Share of each cycle of the calendar that has passed at the timestamps.
+
+    Parameters
+    ----------
+    times : ndarray of any shape
+        Of the kind of `Panel.times`; on the wall clock of the zone, a period at its start.
+    features : sequence of str
+        Cycles, see `calendar_features`.
+    layout : Layout
+        Of the data.
+
+    Returns
+    -------
+    ndarray of float64, shape (..., len(features))
+        From 0 up to, but not including, 1.
+
+    Examples
+    --------
+    >>> from tsrnn.data import calendar_phases, read_panel
+    >>> from tsrnn.datasets import load_macrodata
+    >>> panel = read_panel(load_macrodata())
+    >>> calendar_phases(panel.times[:3], ["quarter"], panel.layout).ravel().tolist()
+    [0.0, 0.25, 0.5]
+    """
     if layout.time_kind == "period":
         index = periods(times.ravel(), period_freq(layout.time_dtype)).to_timestamp()
     else:
         index = pd.DatetimeIndex(to_local(times.ravel().astype("datetime64[ns]"), layout.tz))
-    parts = []
-    for name in features:  # of the array, whose fields are plain numbers
-        angle = 2 * np.pi * np.asarray(CYCLES[name].place(index.array), float)
-        parts += [getattr(np, wave)(k * angle) for wave, k in _waves(name, layout)]
-    return np.stack(parts, -1).reshape(*times.shape, len(parts))
+    # Of the array, whose fields are plain numbers.
+    phases = [np.asarray(CYCLES[name].place(index.array), float) for name in features]
+    return np.stack(phases, -1).reshape(*times.shape, len(features))
 
 
 def cycle_steps(feature: str, layout: Layout) -> float:
@@ -190,12 +228,12 @@ def cycle_steps(feature: str, layout: Layout) -> float:
     >>> cycle_steps("quarter", read_panel(load_macrodata()).layout)
     4.0
     """
-    return CYCLES[feature].days / _step_days(layout)
+    return CYCLES[feature].days / step_days(layout)
 
 
 def _waves(name: str, layout: Layout) -> list[tuple[str, int]]:
     """Sines and cosines that are not linear in each other at the places that the steps reach."""
-    n = _steps(name, _step_days(layout))
+    n = _steps(name, step_days(layout))
     waves = [(wave, k) for k in range(1, min(MOST_WAVES, n // 2) + 1) for wave in ("sin", "cos")]
     return [(wave, k) for wave, k in waves if not (wave == "sin" and 2 * k == n)]
 
@@ -217,8 +255,16 @@ def _usual(step: float) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=64)
-def _step_days(layout: Layout) -> float:
-    """Mean length of a step in days."""
+def step_days(layout: Layout) -> float:
+    """Mean length of a step in days, of timestamps that are dates.
+
+    Examples
+    --------
+    >>> from tsrnn.data import read_panel, step_days
+    >>> from tsrnn.datasets import load_macrodata
+    >>> step_days(read_panel(load_macrodata()).layout)
+    91.3125
+    """
     if layout.time_kind == "period":
         freq = period_freq(layout.time_dtype)
         assert freq is not None

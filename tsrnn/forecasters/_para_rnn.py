@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,14 +59,21 @@ class ParaRNNForecaster(RecurrentForecaster):
         without a linear path. At most half of the training part of the shortest series.
     prior : {"auto", "only"}, path or None
         Network trained before, on simulated series and public collections (see
-        :doc:`/prior_network`), that forecasts short series. "auto": where the longest one has
-        fewer than 400 rows, with a season of up to 24 rows fewer than 1,500, there are no
-        exogenous columns, and no argument asks for a network of one's own by differing from its
-        default. It is adapted by a few small steps to series of at least 300 rows and 25
-        seasons, and to panels of at least 30 series without a season; the widths of its intervals
-        follow the errors of all series. A file that `tsrnn.prior.TrainedPrior.save` wrote: the
+        :doc:`/prior_network`), that forecasts short series, and series with exogenous columns.
+        "auto": where no argument asks for a network of one's own by differing from its
+        default, and there are columns, or the longest series has fewer than 400 rows, with a
+        season of up to 24 rows fewer than 1,500. The effects of columns are estimated by a
+        regression and taken out (see :doc:`/columns`); it forecasts what they leave. It is adapted
+        by a few small steps to series of at least 300 rows and 25 seasons, and to panels of at
+        least 30 series without a season; the widths of its intervals follow the errors of all
+        series. A file that `tsrnn.prior.TrainedPrior.save` wrote: the
         same by that network, for series of any length. "only": the network as it was trained,
         for series of any length. None: always train.
+    effects : dict, optional
+        Effects that exogenous columns may have where the prior network forecasts, by column:
+        "linear", "smooth" (a curve), "lagged" (of past rows), a list of these, or "none". Linear
+        and smooth effects that are named are always in the regression; of lags, evidence chooses
+        some. By default evidence chooses all: see :doc:`/columns`.
     season_length : int, optional
         Rows of a season, 1 for none; by frequency, of an integer index 1. The prior network
         forecasts without a season where it is longer than 60 rows.
@@ -291,6 +298,7 @@ class ParaRNNForecaster(RecurrentForecaster):
         horizon: int | None = None,
         *,
         prior: str | Path | None = "auto",
+        effects: Mapping[Any, str | Sequence[str]] | None = None,
         season_length: int | None = None,
         cell: str | Cell = "rnn",
         block_size: int | Sequence[int] | None = None,
@@ -305,6 +313,7 @@ class ParaRNNForecaster(RecurrentForecaster):
     ) -> None:
         super().__init__(horizon, **shared)
         self.prior = prior
+        self.effects = effects
         self.season_length = season_length
         self.cell = cell
         self.block_size = block_size
@@ -319,7 +328,15 @@ class ParaRNNForecaster(RecurrentForecaster):
     @classmethod
     def _update_header(cls, header: dict[str, Any]) -> None:
         super()._update_header(header)
-        added = "prior", "season_length", "n_states", "window", "n_heads", "layer_options"
+        added = (
+            "prior",
+            "effects",
+            "season_length",
+            "n_states",
+            "window",
+            "n_heads",
+            "layer_options",
+        )
         for name in added:
             header["params"].setdefault(name, None)
 

@@ -19,18 +19,28 @@ from tsrnn.contract import (
     Origins,
     SeriesArrays,
     Summary,
+    anything,
     as_saved,
     by_name,
     check_arrays,
     habits,
     integer,
     level_name,
+    listed,
     record,
+    refuse,
     seed_of,
     text,
     truth,
 )
 from tsrnn.data import Panel
+from tsrnn.forecasters._columns import (
+    ColumnState,
+    FittedColumns,
+    file_shapes,
+    state_from_file,
+    state_to_file,
+)
 from tsrnn.forecasters._linearised import path_steps
 from tsrnn.interpret import (
     WIDTH,
@@ -51,6 +61,7 @@ from tsrnn.prior import (
     SERIES_RATE,
     Forecasts,
     TrainedPrior,
+    check_effects,
     trained_prior,
     training_origins,
     window_rows,
@@ -58,6 +69,8 @@ from tsrnn.prior import (
 
 PATH_ORIGINS, PATH_UNITS = 64, 16  # of which features are read
 SHOWN = 8  # structural models in a summary
+NORMAL_80 = 1.2816  # standard deviations in half an interval of 80 percent
+TINY = 1e-300  # keeps quotients of constants defined
 # Rows from which on a network trained on the series forecasts as well as the prior network, and
 # the same where seasons are short enough for it to be adapted to many; measured on months, hours.
 ROWS_TO_TRAIN, ROWS_WITH_SEASON = 400, 1500
@@ -71,7 +84,7 @@ UNITS_TO_ADAPT = 30
 # Arguments that do not ask for training by differing from their defaults.
 HONOURED = frozenset(
     {"prior", "season_length", "horizon", "target", "id_col", "time_col", "freq", "missing"}
-    | {"known_ahead", "static", "calendar"}  # of which the panel has the columns
+    | {"known_ahead", "static", "calendar", "effects"}
     | {"intervals", "random_state", "verbose"}
 )
 # Fields of a file beside those of every forecaster.
@@ -82,7 +95,10 @@ FITTED: dict[str, Kind] = {
     "season_length": integer(1, LONGEST_SEASON),
     "size": by_name(integer(0, 1024)),
     "description": text,
+    "terms": listed(anything),
+    "logarithms": truth,
 }
+WITH_COLUMNS = ("terms", "logarithms")  # fields of files of forecasters with columns
 
 GUARANTEE = (
     "Intervals: quantiles learned on other series, real and simulated, wider or narrower by the "
@@ -93,6 +109,13 @@ GUARANTEE = (
 OF_PANEL = (
     ": at each step by those of all series fitted to, which count at most as much as the learned "
     "quantiles, then by those"
+)
+EFFECTS = (
+    "Effects of columns: terms and the strength of their shrinkage are those with the largest "
+    "marginal likelihood, the errors following the structural models. Coefficients and standard "
+    "errors are posterior means and deviations, in the mean over series; the choice of terms is "
+    "not in them. Of factors, coefficients are those of the logarithm. The share is that of the "
+    "variance of all effects in the rows fitted to. Columns without a line have no effect."
 )
 IN_SAMPLE = (
     " The network was adapted to the rows whose errors these are; where that is one series, widths "
@@ -144,19 +167,18 @@ def takes_prior(arguments: Arguments, default: Arguments, panel: Panel) -> bool:
     ]
     if values["intervals"] not in ("conformal", "quantile"):
         asked.append(f"intervals={values['intervals']!r}")
-    columns = ", ".join(map(repr, panel.exog_names))
     if values["prior"] != "auto":
-        if asked or columns:
-            got = "; ".join(asked) or f"the exogenous columns {columns}"
+        if asked:
             raise ValueError(
-                f"prior={str(values['prior'])!r} forecasts by a network that was trained before, "
-                "from the "
-                f"past of each target alone; got {got}. Leave these out, or train with prior=None"
+                f"prior={str(values['prior'])!r} forecasts by a network that was trained before; "
+                f"got {'; '.join(asked)}. Leave these out, or train with prior=None"
             )
         return True
+    if asked or panel.exog_names:
+        return not asked
     short = 1 < season_of(arguments, panel) <= SHORT_SEASON
     most = ROWS_WITH_SEASON if short else ROWS_TO_TRAIN
-    return not asked and not columns and int(panel.lengths.max()) < most
+    return int(panel.lengths.max()) < most
 
 
 def season_of(arguments: Arguments, panel: Panel) -> int:
@@ -178,7 +200,9 @@ class PriorState(SeriesArrays):
     n_rows : integer ndarray of shape (S,)
         Rows seen so far.
     tail : ndarray of shape (S, W, C)
-        Last rows of each series, the first ones of its part; zeros after them.
+        Last rows of each series, the first ones of its part; zeros after them. Without the
+        effects of columns, where there are any.
+    columns : ColumnState or None
 
     Examples
     --------
@@ -194,6 +218,7 @@ class PriorState(SeriesArrays):
     target_scale: np.ndarray
     n_rows: np.ndarray
     tail: np.ndarray
+    columns: ColumnState | None = None
 
     @property
     def counts(self) -> np.ndarray:
@@ -224,6 +249,9 @@ class FittedPrior(FittedModel[PriorState]):
         Whether the network was adapted to the series.
     widths : ndarray of shape (PAST_ROWS,)
         Factors of the learned widths by step, by the errors of all series; 1 of a single one.
+    columns : FittedColumns or None
+        Effects of exogenous columns, which the network does not see: it forecasts what they
+        leave.
 
     Examples
     --------
@@ -241,6 +269,7 @@ class FittedPrior(FittedModel[PriorState]):
     prior: TrainedPrior
     adapted: bool
     widths: np.ndarray
+    columns: FittedColumns | None = None
 
     @property
     def guarantee(self) -> str:
@@ -270,8 +299,12 @@ class FittedPrior(FittedModel[PriorState]):
             )
         season = season_of(arguments, panel)
         horizon = arguments.horizon or habit.horizon
-        fitted = cls(arguments, data, horizon, season, prior, False, np.ones(PAST_ROWS))
+        kinds = check_effects(arguments.effects, data.given_columns)
+        columns = FittedColumns.of(panel, data, season, kinds) if data.exog_names else None
+        fitted = cls(arguments, data, horizon, season, prior, False, np.ones(PAST_ROWS), columns)
         state = fitted.filter(panel)
+        if columns is not None:
+            panel = columns.advance(columns.begin(panel), panel)[0]
         if isinstance(arguments.prior, str) and arguments.prior == "only":
             return fitted, state
         series = [target for i in range(panel.n_series) for target in panel.series(i).T]
@@ -294,30 +327,57 @@ class FittedPrior(FittedModel[PriorState]):
     def filter(self, panel: Panel) -> PriorState:
         """State after the rows of a panel."""
         window, lengths = window_rows(self.season_length), panel.lengths
-        tail = np.zeros((panel.n_series, window, panel.values.shape[1]))
         scale = np.ones((panel.n_series, panel.values.shape[1]))
         for i in range(panel.n_series):
             rows = panel.series(i)
             largest = np.abs(rows).max(0)  # so that squares do not overflow
             deviation = largest * (rows / np.where(largest > 0, largest, 1.0)).std(0)
             scale[i] = np.where(deviation > 0, deviation, 1.0)
-            tail[i, : min(window, len(rows))] = rows[-window:]
-        return PriorState(panel.ids, panel.last_times, scale, lengths, tail)
+        tail = np.zeros((panel.n_series, window, panel.values.shape[1]))
+        columns = None if self.columns is None else self.columns.begin(panel)
+        empty = PriorState(
+            panel.ids, panel.last_times, scale, np.zeros_like(lengths), tail, columns
+        )
+        return self.advance(empty, panel)
 
     def advance(self, state: PriorState, panel: Panel) -> PriorState:
         """State after further rows of all series."""
+        n_rows, columns = state.n_rows + panel.lengths, state.columns
+        last_times = panel.last_times
+        if self.columns is not None:
+            assert columns is not None
+            panel, columns, _ = self.columns.advance(columns, panel)
         tail, window = state.tail.copy(), state.tail.shape[1]
         for i, count in enumerate(state.counts):
             rows = np.concatenate([state.tail[i, :count], panel.series(i)])[-window:]
             tail[i, : len(rows)] = rows
-        n_rows = state.n_rows + panel.lengths
-        return replace(state, last_times=panel.last_times, n_rows=n_rows, tail=tail)
+        return replace(state, last_times=last_times, n_rows=n_rows, tail=tail, columns=columns)
 
     def forecasts(self, state: PriorState, h: int) -> Forecasts:
-        """Predictive distributions of all units, series by series, target by target."""
+        """Predictive distributions of all units, series by series, target by target.
+
+        Without the effects of columns, where there are any.
+        """
         single = len(self.data.ids) * self.data.n_targets == 1
         widths = self.widths * (IN_SAMPLE_WIDTH if self.adapted and single else 1.0)
         return self.prior.forecast(*state.last_rows, self.season_length, h, widths)
+
+    def exog_ahead(self, state: PriorState, h: int, future: np.ndarray | None) -> np.ndarray:
+        """Columns (S, h, k) ahead: known values, and forecasts of the other columns."""
+        assert self.columns is not None
+        assert state.columns is not None
+        names, known = self.data.exog_names, self.data.known_ahead
+        exog = np.repeat(state.columns.memory.recent[:, -1:], h, 1)
+        if future is not None:
+            exog[..., [names.index(name) for name in known]] = future
+        later = self.columns.later
+        if later:
+            n_series, window, n_later = state.columns.tail.shape
+            rows = state.columns.tail.swapaxes(1, 2).reshape(n_series * n_later, window)
+            counts = np.full(len(rows), window)
+            medians = self.prior.forecast(rows, counts, self.season_length, h).median
+            exog[..., later] = medians.reshape(n_series, n_later, h).swapaxes(1, 2)
+        return exog
 
     def forecast(
         self, state: PriorState, h: int, levels: list[float], future: np.ndarray | None
@@ -325,31 +385,91 @@ class FittedPrior(FittedModel[PriorState]):
         """Forecasts (S, h, C) and their intervals, under the names of `FittedModel`."""
         drawn = self.forecasts(state, h)
         tails = [0.5 + side * level / 200 for level in levels for side in (-1, 1)]
-        ends = drawn.at(tails)
+        # The ends, then the median: (S, n, h, C).
+        quantiles = np.concatenate([drawn.at(tails), drawn.median[:, None]], 1)
         n_series, _, n_targets = state.tail.shape
-
-        def of_series(values: np.ndarray) -> np.ndarray:
-            return values.reshape(n_series, n_targets, h).swapaxes(1, 2)
-
-        named = {"": of_series(drawn.median)}
+        quantiles = quantiles.reshape(n_series, n_targets, -1, h).transpose(0, 2, 3, 1)
+        if self.columns is not None:
+            exog = self.exog_ahead(state, h, future)
+            times = self.data.times_ahead(state, h)
+            width = self.relative_width(drawn, state, h)
+            quantiles = self.with_columns(quantiles, state, times, exog, width)
+        named = {"": quantiles[:, -1]}
         for i, level in enumerate(levels):
-            named[f"-lo-{level_name(level)}"] = of_series(ends[:, 2 * i])
-            named[f"-hi-{level_name(level)}"] = of_series(ends[:, 2 * i + 1])
+            named[f"-lo-{level_name(level)}"] = quantiles[:, 2 * i]
+            named[f"-hi-{level_name(level)}"] = quantiles[:, 2 * i + 1]
         return named
+
+    def relative_width(self, drawn: Forecasts, state: PriorState, h: int) -> np.ndarray:
+        """Standard deviations (S, h, C) that the 80 percent intervals of a normal imply.
+
+        Of the logarithm where effects are factors.
+        """
+        assert self.columns is not None
+        n_series, _, n_targets = state.tail.shape
+        low, high = drawn.at([0.1, 0.9]).swapaxes(0, 1)
+        deviation = (high - low) / (2 * NORMAL_80)
+        if self.columns.effects.logarithms:
+            deviation = deviation / np.maximum(np.abs(drawn.median), TINY)
+        return deviation.reshape(n_series, n_targets, h).swapaxes(1, 2)
+
+    def with_columns(
+        self,
+        quantiles: np.ndarray,
+        state: PriorState,
+        times: np.ndarray,
+        exog: np.ndarray,
+        deviation: np.ndarray,
+    ) -> np.ndarray:
+        """Quantiles (S, n, h, C), the last the median, with the effects of columns put back.
+
+        Widths grow by the variance that the coefficients bring.
+        """
+        columns, known = self.columns, state.columns
+        assert columns is not None
+        assert known is not None
+        matrix, shares = columns.ahead(known, times, exog)
+        variance = columns.variances(known, matrix)
+        ratio = variance / np.maximum(deviation, TINY) ** 2
+        factor = columns.widening(known)[:, None] * np.sqrt(1 + ratio)
+        median = quantiles[:, -1:]
+        quantiles = median + (quantiles - median) * factor[:, None]
+        return columns.effects.restored(quantiles, shares[:, None])
+
+    def contributions(self, state: PriorState, future: np.ndarray | None) -> dict[str, np.ndarray]:
+        """Parts (S, h, C) of the forecasts of `horizon` steps, by name."""
+        n_series, _, n_targets = state.tail.shape
+        median = self.forecasts(state, self.horizon).median
+        parts = {"network": median.reshape(n_series, n_targets, -1).swapaxes(1, 2)}
+        if self.columns is not None:
+            assert state.columns is not None
+            exog = self.exog_ahead(state, self.horizon, future)
+            times = self.data.times_ahead(state, self.horizon)
+            parts |= self.columns.contributions(state.columns, times, exog, parts["network"])
+        return parts
 
     def rolling(
         self, state: PriorState, panel: Panel, origins: Origins, h: int, levels: list[float]
     ) -> dict[str, np.ndarray]:
         """Forecasts (n, h, C) from n origins within a panel that follows `state`."""
         # Every origin is a series of its own, so that all of them are one batch.
-        reached, window = state.select(origins.series), state.tail.shape[1]
-        tail, n_rows = reached.tail.copy(), reached.n_rows.copy()
-        for i, (series, ordinal) in enumerate(zip(origins.series, origins.ordinal, strict=True)):
-            new = panel.series(series)[: ordinal * origins.step]
-            rows = np.concatenate([state.tail[series, : state.counts[series]], new])[-window:]
-            tail[i], n_rows[i] = 0.0, n_rows[i] + len(new)
-            tail[i, : len(rows)] = rows
-        return self.forecast(replace(reached, tail=tail, n_rows=n_rows), h, levels, None)
+        states, places = [state], [np.flatnonzero(origins.ordinal == 0)]
+        alive = np.arange(panel.n_series)
+        for ordinal in range(1, int(origins.ordinal.max()) + 1):
+            here = np.flatnonzero(origins.ordinal == ordinal)
+            moved = states[-1].select(np.searchsorted(alive, origins.series[here]))
+            alive = origins.series[here]
+            begin = (ordinal - 1) * origins.step
+            step = np.full(len(alive), origins.step)
+            part = panel.select(np.isin(np.arange(panel.n_series), alive))
+            states.append(self.advance(moved, part.between(0 * step + begin, step + begin)))
+            places.append(here)
+        reached = states[0].joined(states[1:]).select(np.argsort(np.concatenate(places)))
+        future = None
+        if self.columns is not None and self.data.known_ahead:
+            rows = origins.first[:, None] + np.arange(h)
+            future = panel.exog_of(self.data.known_ahead)[rows]
+        return self.forecast(reached, h, levels, future)
 
     def simulate(
         self,
@@ -367,8 +487,15 @@ class FittedPrior(FittedModel[PriorState]):
         n_series, _, n_targets = state.tail.shape
         walk = rng.standard_normal((n, n_series * n_targets, h)).cumsum(-1)
         ranks = ndtr(walk / np.sqrt(np.arange(1.0, h + 1)))
-        paths = self.forecasts(state, h).at_ranks(ranks)
-        return paths.reshape(n, n_series, n_targets, h).swapaxes(2, 3)
+        drawn = self.forecasts(state, h)
+        paths = drawn.at_ranks(ranks).reshape(n, n_series, n_targets, h).transpose(1, 0, 3, 2)
+        if self.columns is not None:
+            median = drawn.median.reshape(n_series, 1, n_targets, h).swapaxes(2, 3)
+            exog, times = self.exog_ahead(state, h, future), self.data.times_ahead(state, h)
+            width = self.relative_width(drawn, state, h)
+            with_median = np.concatenate([paths, median], 1)
+            paths = self.with_columns(with_median, state, times, exog, width)[:, :-1]
+        return paths.swapaxes(0, 1)
 
     def forecast_paths(self, state: PriorState) -> ForecastPaths:
         """Paths of the forecasts from many rows of the data, as they are."""
@@ -409,6 +536,11 @@ class FittedPrior(FittedModel[PriorState]):
         }
         arrays |= {"n_rows": state.n_rows, "tail": state.tail, "target_scale": state.target_scale}
         arrays["widths"] = self.widths
+        if self.columns is not None:
+            assert state.columns is not None
+            of_columns, numbers = self.columns.to_file()
+            header |= of_columns
+            arrays |= numbers | state_to_file(state.columns)
         return header, arrays
 
 
@@ -426,6 +558,8 @@ class PriorSummary(Summary):
         Recurrence features of the forecasts, see `tsrnn.forecast_features`; None where they do
         not vary.
     notes : list of str
+    effects : DataFrame or None
+        Effects of exogenous columns, see `ParaRNNForecaster.summary`.
     """
 
     title: str
@@ -434,6 +568,7 @@ class PriorSummary(Summary):
     weights: pd.Series
     features: pd.DataFrame | None
     notes: list[str]
+    effects: pd.DataFrame | None = None
 
     def as_text(self) -> str:
         """Page as it is printed."""
@@ -445,6 +580,7 @@ class PriorSummary(Summary):
             wrapped(self.composition, indent=0),
             "-" * WIDTH,
             two_columns(self.facts),
+            *self._effect_section(),
             section("What forecasts, in the mean over series and steps"),
             table.to_string(index=False, float_format=lambda v: f"{v:.3f}"),
             *feature_section(self.features, "Recurrence features of the forecasts"),
@@ -452,6 +588,18 @@ class PriorSummary(Summary):
             *[wrapped(f"[{i}] {note}") for i, note in enumerate(self.notes, 1)],
         ]
         return "\n".join(parts)
+
+    def _effect_section(self) -> list[str]:
+        """Table of the effects of columns, where there are columns."""
+        if self.effects is None:
+            return []
+        title = section("Effects of columns")
+        if self.effects.empty:
+            return [title, "none: no column tells more than the past of the series"]
+        text = self.effects.to_string(
+            index=False, na_rep="", float_format=lambda value: f"{value:.4g}"
+        )
+        return [title, text]
 
 
 def summarise_prior(
@@ -461,8 +609,11 @@ def summarise_prior(
     data, prior = fitted.data, fitted.prior
     if fitted.adapted:
         fit = f"; it was adapted to these by {ADAPTING_STEPS} small steps"
+        fit += ", after the effects of columns were taken out" * (fitted.columns is not None)
     elif (fitted.widths != 1).any():
         fit = "; of these only the widths of its intervals are estimated"
+    elif fitted.columns is not None:
+        fit = "; of these only the effects of columns are estimated"
     else:
         fit = "; nothing is estimated from these"
     composition = (
@@ -479,10 +630,15 @@ def summarise_prior(
         "Structural models": prior.n_models(fitted.season_length),
     }
     notes = [fitted.guarantee]
+    effects = None
+    if fitted.columns is not None:
+        effects = fitted.columns.table()
+        facts["Effects"] = "factors" if fitted.columns.effects.logarithms else "additive"
+        notes.append(EFFECTS)
     if features is not None:
         notes.append(reading_of_forecasts(features))
     title, weights = f"{fitted.arguments.class_name} Results", fitted.weights(state)
-    return PriorSummary(title, composition, facts, weights, features, notes)
+    return PriorSummary(title, composition, facts, weights, features, notes, effects)
 
 
 def prior_from_file(
@@ -499,7 +655,7 @@ def prior_from_file(
     DamagedFileError
         With the field or array that is not as it was written.
     """
-    record(FITTED)(header, "fitted")
+    record(FITTED, may_lack=WITH_COLUMNS)(header, "fitted")
     season, n_series = header["season_length"], len(data.ids)
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {
         "n_rows": ("int64", (n_series,)),
@@ -509,10 +665,19 @@ def prior_from_file(
     }
     with as_saved("fitted.size"):
         shapes |= TrainedPrior.shapes(header["size"])
+    if ("terms" in header) != bool(data.exog_names) or ("logarithms" in header) != (
+        "terms" in header
+    ):
+        raise refuse("fitted", "with terms where there are columns", list(header))
+    if data.exog_names:
+        shapes |= file_shapes(header, data, season)
     check_arrays(arrays, shapes)
+    columns = FittedColumns.from_file(header, arrays, data, season) if data.exog_names else None
     prior = TrainedPrior.from_file(header, arrays)
     fitted = FittedPrior(
-        arguments, data, header["horizon"], season, prior, header["adapted"], arrays["widths"]
-    )
-    fields = (arrays[name] for name in ("target_scale", "n_rows", "tail"))
-    return fitted, PriorState(data.ids, last_times, *fields)
+        arguments, data, header["horizon"], season, prior, header["adapted"], arrays["widths"],
+        columns,
+    )  # fmt: skip
+    scale, n_rows, tail = (arrays[name] for name in ("target_scale", "n_rows", "tail"))
+    of_columns = None if columns is None else state_from_file(arrays)
+    return fitted, PriorState(data.ids, last_times, scale, n_rows, tail, of_columns)

@@ -341,12 +341,15 @@ class RecurrentForecaster(Forecaster[Any]):
     def contributions(self, X: Any = None, X_future: Any = None) -> pd.DataFrame:
         r"""Additive parts of the forecasts of the next `horizon_` steps.
 
-        The local level, the linear path, columns known ahead, each block of the last
-        layer (the equation after (7) of Cai et al., 2026) and the constant, in the
-        units of the data. The network is one part where its layers have no blocks, the
-        aggregation is not linear, or it contributes nothing (``network_active_`` is False): then
-        its part is zero. They sum to `predict` to rounding; with ``use_boxcox``, to the
-        transform of its forecast.
+        Of a trained network: the local level, the linear path, columns known ahead, each block of
+        the last layer (the equation after (7) of Cai et al., 2026) and the constant, in the units
+        of the data. The network is one part where its layers have no blocks, the aggregation is
+        not linear, or it contributes nothing (``network_active_`` is False): then its part is zero.
+        They sum to `predict` to rounding; with ``use_boxcox``, to the transform of its forecast.
+
+        Of the prior network: its forecast of what columns leave, and the effect of each column.
+        Effects that are factors share the difference that all of them make in proportion to their
+        logarithms.
 
         Parameters
         ----------
@@ -362,8 +365,8 @@ class RecurrentForecaster(Forecaster[Any]):
             `step`; only `step` for one target of one series), a column a part.
         """
         check_is_fitted(self, "fitted_")
-        if isinstance(self.fitted_, FittedPrior):
-            self._single()  # which says that it has no parts
+        if isinstance(self.fitted_, FittedBySeries):
+            self._single()  # which says that each series has its own
         fitted, data, state = self.fitted_, self.fitted_.data, self._state_after(X)
         future = data.read_future(X_future, state.ids, state.last_times, fitted.horizon)
         parts = fitted.contributions(state, future)

@@ -16,6 +16,7 @@ from tsrnn.prior._combiner import (
 )
 from tsrnn.prior._counts import counts, intermittent
 from tsrnn.prior._distributions import innovations
+from tsrnn.prior._effects import ColumnEffects, check_effects, fit_effects
 from tsrnn.prior._hyperpriors import Hyperprior, hyperprior
 from tsrnn.prior._layers import calendar, level_shifts, outliers, rounding, scale, zeros
 from tsrnn.prior._linear import (
@@ -45,6 +46,15 @@ from tsrnn.prior._structural import (
     Trend,
     structural_evidence,
 )
+from tsrnn.prior._terms import (
+    CYCLES,
+    LONGEST_LAG,
+    PHASES,
+    ColumnMemory,
+    Term,
+    decays_of,
+    widths_of,
+)
 from tsrnn.prior._trained import (
     FEWEST_ROWS,
     LONGEST_SEASON,
@@ -71,16 +81,21 @@ __all__ = [
     "ADAPTING_STEPS",
     "COMBINED",
     "COMPONENTS",
+    "CYCLES",
     "FEWEST_ROWS",
     "IN_SAMPLE_WIDTH",
     "LAYERS",
+    "LONGEST_LAG",
     "LONGEST_SEASON",
     "PANEL_RATE",
     "PAST_ROWS",
+    "PHASES",
     "PROBABILITIES",
     "SEASONS",
     "SERIES_RATE",
     "TRENDS",
+    "ColumnEffects",
+    "ColumnMemory",
     "Combined",
     "CombinerInputs",
     "CombinerNetwork",
@@ -90,6 +105,7 @@ __all__ = [
     "PriorNetwork",
     "Season",
     "SeriesPrior",
+    "Term",
     "TrainedCombiner",
     "TrainedPrior",
     "TrainingExamples",
@@ -99,12 +115,15 @@ __all__ = [
     "bilinear",
     "broken_trend",
     "calendar",
+    "check_effects",
     "compose",
     "counts",
     "cycles",
+    "decays_of",
     "draw_poles",
     "ets",
     "ets_paths",
+    "fit_effects",
     "gaussian_process",
     "growth_curve",
     "hyperprior",
@@ -130,6 +149,7 @@ __all__ = [
     "trained_steps",
     "training_origins",
     "volatility",
+    "widths_of",
     "window_rows",
     "zeros",
 ]

@@ -226,6 +226,108 @@ def structural_models(season_length: int) -> Models:
     return Models(noise, damping, memory, innovation, first, len(seasons))
 
 
+SNAPSHOT = 48  # rows between covariances that are kept
+
+
+class StructuralFilter(NamedTuple):
+    """Kalman filter of all structural models, as far as it does not depend on the data.
+
+    Attributes
+    ----------
+    gain : ndarray of shape (T, d, J)
+        Changes of the state by a unit of the prediction error of each row.
+    variance : ndarray of shape (T, J)
+        Variances of the prediction errors, over that of the noise.
+    damping, memory : ndarray of shape (J,)
+    """
+
+    gain: np.ndarray
+    variance: np.ndarray
+    damping: np.ndarray
+    memory: np.ndarray
+
+    def of(self, models: np.ndarray) -> StructuralFilter:
+        """Filter of some of the models."""
+        return StructuralFilter(
+            np.ascontiguousarray(self.gain[..., models]),
+            self.variance[:, models],
+            self.damping[models],
+            self.memory[models],
+        )
+
+    def carry(self, state: np.ndarray) -> None:
+        """Move states (d, ..., J) by one row, in place."""
+        slope = self.damping * state[1]
+        state[0] += slope
+        state[1] = slope
+        state[2] *= self.memory
+
+    def innovations(self, rows: np.ndarray) -> np.ndarray:
+        """Prediction errors of L series of equal length under every model.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (L, T)
+            Deviations from the first row, which the first level is near.
+
+        Returns
+        -------
+        ndarray of shape (T, L, J)
+        """
+        n_lanes, n_rows = rows.shape
+        _, size, n_models = self.gain.shape
+        state = np.zeros((size, n_lanes, n_models))
+        innovations = np.empty((n_rows, n_lanes, n_models))
+        step = np.empty_like(state)
+        for t in range(n_rows):
+            if t:
+                self.carry(state)
+            error = rows[:, t, None] - (state[0] + state[2] + state[3 + t % (size - 3)])
+            innovations[t] = error
+            state += np.multiply(self.gain[t][:, None], error, out=step)
+        return innovations
+
+
+@lru_cache(maxsize=4)
+def _kept_filter(season_length: int, n_rows: int) -> tuple[StructuralFilter, list[np.ndarray]]:
+    """Filter of so many rows, and covariances after every `SNAPSHOT`-th row."""
+    models = structural_models(season_length)
+    n_models, size = models.first.shape
+    covariance = models.first[:, :, None] * np.eye(size)
+    gain, variance = np.empty((n_rows, size, n_models)), np.empty((n_rows, n_models))
+    snapshots = []
+    for t in range(n_rows):
+        if t:
+            covariance = _carry(models, covariance)
+        row_gain, variance[t], covariance = _gain(models, covariance, 3 + t % season_length)
+        gain[t] = row_gain.T
+        if t % SNAPSHOT == 0:
+            snapshots.append(covariance)
+    return StructuralFilter(gain, variance, models.damping, models.memory), snapshots
+
+
+def structural_filter(season_length: int, n_rows: int) -> StructuralFilter:
+    """Filter of at least `n_rows` rows, kept for a round number of them."""
+    return _kept_filter(season_length, -(-n_rows // SNAPSHOT) * SNAPSHOT)[0]
+
+
+def covariances(season_length: int, n_rows: int, rows: np.ndarray) -> dict[int, np.ndarray]:
+    """Covariances (J, d, d) of the states after some of `n_rows` rows, by row."""
+    models = structural_models(season_length)
+    _, snapshots = _kept_filter(season_length, -(-n_rows // SNAPSHOT) * SNAPSHOT)
+    result: dict[int, np.ndarray] = {}
+    t, covariance = -1, snapshots[0]
+    for row in np.unique(rows).tolist():
+        # From the last row computed, or from a covariance that was kept, whichever is nearer.
+        if t < row // SNAPSHOT * SNAPSHOT:
+            t, covariance = row // SNAPSHOT * SNAPSHOT, snapshots[row // SNAPSHOT]
+        while t < row:
+            t += 1
+            _, _, covariance = _gain(models, _carry(models, covariance), 3 + t % season_length)
+        result[row] = covariance
+    return result
+
+
 def structural_evidence(
     values: np.ndarray, lengths: np.ndarray, origins: np.ndarray, season_length: int, h: int
 ) -> Evidence:
@@ -292,21 +394,21 @@ def _evidence(
     of_logarithms = running_changes(logarithms, 1, np.full_like(values, LEAST_CHANGE))[0]
     first_squares = DEGREES * (FIRST_SCALE * np.stack([changes, of_logarithms], 1)) ** 2
 
-    state = np.zeros((n_series, 2, n_models, 3 + season_length))
-    state[..., 0] = rows[..., 0]  # as if the level were known to be near the first row
-    covariance = models.first[:, :, None] * np.eye(state.shape[-1])
+    kalman = structural_filter(season_length, longest)
+    at_origins = covariances(season_length, longest, np.flatnonzero(origins.any(0)))
+    state = np.zeros((3 + season_length, n_series, 2, n_models))
+    state[0] = rows[..., 0]  # as if the level were known to be near the first row
+    step = np.empty_like(state)
     likelihood, squares = np.zeros((2, n_series, 2, n_models))
     features = np.zeros((n_series, longest, N_FEATURES), np.float32)
     collected: list[tuple[np.ndarray, ...]] = []
     for t in range(longest):
         if t:
-            covariance = _carry(models, state, covariance)
-        effect = 3 + t % season_length
-        gain, variance, covariance = _gain(models, covariance, effect)
-        live = alive[:, t, None, None]
-        error = rows[..., t] - (state[..., 0] + state[..., 2] + state[..., effect])
+            kalman.carry(state)
+        variance, live = kalman.variance[t], alive[:, t, None, None]
+        error = rows[..., t] - (state[0] + state[2] + state[3 + t % season_length])
         error = np.where(live, error, 0.0)
-        state += gain * error[..., None]
+        state += np.multiply(kalman.gain[t][:, None, None], error, out=step)
         if t > 1:  # the first two rows set level and noise
             square = variance * (squares + first_squares[..., t - 1, None])
             relative, degrees = error**2 / square, DEGREES + t - 1
@@ -324,9 +426,9 @@ def _evidence(
         features[:, t, _N_ERRORS : _N_ERRORS + _N_SHARES] = _shares(ranked, models)
         here = np.flatnonzero(origins[:, t])
         if len(here):
-            forecast = _forecasts(models, state[here], t, h) - rows[here, :, :, t, None]
+            forecast = _forecasts(models, state[:, here], t, h) - rows[here, :, :, t, None]
             noise = (squares[here] + first_squares[here, :, t, None])[..., None] / (DEGREES + t)
-            spread = np.sqrt(noise * _variances(models, covariance, t, h))
+            spread = np.sqrt(noise * _variances(models, at_origins[t], t, h))
             last, change = values[here, t], changes[here, t]
             forecast, spread = _on_one_scale(forecast, spread, positive[here, t], last, change)
             collected.append(
@@ -369,14 +471,11 @@ def running_changes(
     return neighbours, np.where(enough, seasonal, neighbours)
 
 
-def _carry(models: Models, state: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Prediction: x_t = A x_{t-1} + innovations in place, and the covariances A C A' + Q.
+def _carry(models: Models, covariance: np.ndarray) -> np.ndarray:
+    """Covariances A C A' + Q of the prediction x_t = A x_{t-1} + innovations.
 
     A changes level, slope and autoregression alone.
     """
-    state[..., 0] += models.damping * state[..., 1]
-    state[..., 1] *= models.damping
-    state[..., 2] *= models.memory
     carried = covariance.copy()
     damping, memory = models.damping[:, None], models.memory[:, None]
     carried[:, 0] += damping * covariance[:, 1]
@@ -422,8 +521,10 @@ def _loadings(models: Models, h: int) -> tuple[np.ndarray, np.ndarray]:
 def _forecasts(models: Models, state: np.ndarray, t: int, h: int) -> np.ndarray:
     """Means (O, 2, J, h) of the rows after t."""
     slope, memory = _loadings(models, h)
-    effects = 3 + (t + np.arange(1, h + 1)) % (state.shape[-1] - 3)
-    return state[..., :1] + slope * state[..., 1:2] + memory * state[..., 2:3] + state[..., effects]
+    effects = 3 + (t + np.arange(1, h + 1)) % (len(state) - 3)
+    season = np.moveaxis(state[effects], 0, -1)
+    level, change, cycle = state[:3, ..., None]
+    return level + slope * change + memory * cycle + season
 
 
 def _variances(models: Models, covariance: np.ndarray, t: int, h: int) -> np.ndarray:

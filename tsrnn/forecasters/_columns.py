@@ -1,0 +1,365 @@
+"""Columns beside the prior network: effects are taken out of the series and put back ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.signal import lfilter
+
+from tsrnn.contract import (
+    FittedData,
+    Kind,
+    SeriesArrays,
+    integer,
+    listed,
+    one_of,
+    real,
+    record,
+    refuse,
+)
+from tsrnn.data import Panel, calendar_phases, step_days
+from tsrnn.prior import (
+    CYCLES,
+    LONGEST_LAG,
+    PHASES,
+    ColumnEffects,
+    ColumnMemory,
+    Term,
+    decays_of,
+    fit_effects,
+    widths_of,
+    window_rows,
+)
+
+# Of the average of past columns that a step ahead is compared with, for the part of the error that
+# the coefficients bring: a level that wanders has forgotten what lies further back.
+CENTRE_DECAY = 0.8
+SMALL_SHARE = 1e-9  # logarithm of a factor below which it is 1 plus its logarithm
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnState(SeriesArrays):
+    """Columns of S series up to their last rows, as far as later rows need them.
+
+    Attributes
+    ----------
+    memory : ColumnMemory
+    centre : ndarray of shape (S, p)
+        Average of the last rows of the regression's columns.
+    unit : integer ndarray of shape (S,)
+        Series fitted to whose coefficients apply; -1 for those of the mean series.
+    size : ndarray of shape (S, C)
+        Mean absolute change of each target.
+    tail : ndarray of shape (S, W, q)
+        Last rows of the columns that are not known ahead and have effects.
+    """
+
+    memory: ColumnMemory
+    centre: np.ndarray
+    unit: np.ndarray
+    size: np.ndarray
+    tail: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class FittedColumns:
+    """Regression on columns of a fitted forecaster.
+
+    Attributes
+    ----------
+    effects : ColumnEffects
+    size : ndarray of shape (S, C)
+        Mean absolute change of each target of the series fitted to.
+    data : FittedData
+    season_length : int
+    """
+
+    effects: ColumnEffects
+    size: np.ndarray
+    data: FittedData
+    season_length: int
+
+    @classmethod
+    def of(
+        cls,
+        panel: Panel,
+        data: FittedData,
+        season_length: int,
+        kinds: Mapping[Any, Sequence[str]],
+    ) -> FittedColumns:
+        """Effects of the columns of a panel on its targets."""
+        waves = dict.fromkeys(data.calendar_columns, ("calendar",))
+        effects = fit_effects(
+            [panel.series(i) for i in range(panel.n_series)],
+            split(panel, panel.exog),
+            split(panel, phases_of(panel.times, data)),
+            data.exog_names,
+            [name in data.known_ahead for name in data.exog_names],
+            season_length,
+            0.0 if data.layout.time_kind == "integer" else 1 / step_days(data.layout),
+            {**waves, **kinds},
+        )
+        return cls(effects, mean_changes(panel), data, season_length)
+
+    @property
+    def later(self) -> list[int]:
+        """Numbers of the columns that have effects and are not known ahead."""
+        used = {term.column for term in self.effects.terms if term.column >= 0}
+        names = self.data.exog_names
+        return sorted(column for column in used if names[column] not in self.data.known_ahead)
+
+    def coefficients(self, state: ColumnState) -> np.ndarray:
+        """Coefficients (S, C, p) of the series of a state, those of the mean one where unknown."""
+        n_series, n_targets = self.size.shape
+        known = self.effects.coefficient.reshape(n_series, n_targets, -1)
+        unit = state.size if not self.effects.logarithms else np.ones_like(state.size)
+        fitted = self.size if not self.effects.logarithms else np.ones_like(self.size)
+        mean = (known / fitted[..., None]).mean(0) * unit[..., None]
+        return np.where((state.unit < 0)[:, None, None], mean, known[state.unit])
+
+    def begin(self, panel: Panel) -> ColumnState:
+        """State before the first rows of a panel's series."""
+        first = panel.exog[panel.indptr[:-1]]
+        unit = self.data.ids.get_indexer(panel.ids)
+        if len(self.data.ids) == 1:
+            unit = np.zeros_like(unit)  # parameters of one series apply to any other
+        memory = ColumnMemory.before(first, self.effects.n_decays)
+        columns = len(self.effects.location)
+        centre = np.full((panel.n_series, columns), np.nan)
+        tail = np.repeat(first[:, None, self.later], window_rows(self.season_length), 1)
+        return ColumnState(memory, centre, unit, mean_changes(panel), tail)
+
+    def advance(self, state: ColumnState, panel: Panel) -> tuple[Panel, ColumnState, np.ndarray]:
+        """Panel without the effects of its columns, state after it, and shares (N, C)."""
+        phases = phases_of(panel.times, self.data)
+        coefficients = self.coefficients(state)
+        window = state.tail.shape[1]
+        shares, recents, averages, centres, tails = [], [], [], [], []
+        parts = zip(split(panel, panel.exog), split(panel, phases), strict=True)
+        for i, (exog, place) in enumerate(parts):
+            matrix, recent, average = self.effects.columns(exog, place, state.memory, i)
+            shares.append(matrix @ coefficients[i].T)
+            centre = np.where(np.isnan(state.centre[i]), matrix[0], state.centre[i])
+            keep = CENTRE_DECAY
+            running, _ = lfilter([1 - keep], [1, -keep], matrix, axis=0, zi=keep * centre[None])
+            recents.append(recent)
+            averages.append(average)
+            centres.append(running[-1])
+            tails.append(np.concatenate([state.tail[i], exog[:, self.later]])[-window:])
+        share = np.concatenate(shares)
+        memory = ColumnMemory(np.stack(recents), np.stack(averages))
+        after = replace(state, memory=memory, centre=np.stack(centres), tail=np.stack(tails))
+        left = replace(panel, values=self.effects.without(panel.values, share))
+        return left, after, share
+
+    def ahead(
+        self, state: ColumnState, times: np.ndarray, exog: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Scaled columns (S, h, p) of the regression ahead, and shares (S, h, C).
+
+        `exog` (S, h, k) are all columns ahead.
+        """
+        phases = phases_of(times, self.data)
+        matrices = [
+            self.effects.columns(rows, place, state.memory, i)[0]
+            for i, (rows, place) in enumerate(zip(exog, phases, strict=True))
+        ]
+        matrix = np.stack(matrices)
+        return matrix, np.einsum("shp,scp->shc", matrix, self.coefficients(state))
+
+    def contributions(
+        self, state: ColumnState, times: np.ndarray, exog: np.ndarray, forecast: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        """Parts (S, h, C) that the columns add to a forecast without them, by column.
+
+        Factors share the difference that all of them make in proportion to their logarithms.
+        """
+        matrix, shares = self.ahead(state, times, exog)
+        added = self.effects.restored(forecast, shares) - forecast
+        ratio = np.ones_like(shares)
+        if self.effects.logarithms:
+            # The limit where the logarithms add up to nothing is that of a small effect.
+            small = np.abs(shares) < SMALL_SHARE
+            ratio = np.where(small, forecast, added / np.where(small, 1.0, shares))
+        coefficients = self.coefficients(state)
+        parts: dict[str, np.ndarray] = {}
+        ends = np.array(self.effects.widths, int).cumsum()
+        for term, end, width in zip(self.effects.terms, ends, self.effects.widths, strict=True):
+            part = slice(end - width, end)
+            share = np.einsum("shp,scp->shc", matrix[..., part], coefficients[..., part])
+            name = "calendar" if term.column < 0 else str(self.data.exog_names[term.column])
+            parts[name] = parts.get(name, 0.0) + share * ratio
+        return parts
+
+    def variances(self, state: ColumnState, matrix: np.ndarray) -> np.ndarray:
+        """Variances (S, h, C) that the coefficients bring to forecasts."""
+        n_series, n_targets = self.size.shape
+        covariance = self.effects.covariance.reshape(n_series, n_targets, *matrix.shape[-1:] * 2)
+        mean = covariance.mean(0)
+        apart = matrix - state.centre[:, None]
+        of_series = np.where((state.unit < 0)[:, None, None, None], mean, covariance[state.unit])
+        return np.einsum("shp,scpq,shq->shc", apart, of_series, apart, optimize=True)
+
+    def widening(self, state: ColumnState) -> np.ndarray:
+        """Factors (S, C) of the widths of intervals."""
+        factor = self.effects.widening.reshape(self.size.shape)
+        return np.where((state.unit < 0)[:, None], factor.mean(0), factor[state.unit])
+
+    def table(self) -> pd.DataFrame:
+        """Terms with coefficients, standard errors and shares, in the mean over units.
+
+        Coefficients of terms of one column of the regression, of others none; the share is the
+        variance of the term over that of all terms, in the rows fitted to.
+        """
+        effects = self.effects
+        slopes = effects.slopes()
+        errors = np.sqrt(np.einsum("upp->up", effects.covariance)) / effects.scale
+        widths = np.array(effects.widths, int)
+        place = widths.cumsum() - widths
+        single = widths == 1
+        coef, error = np.full((2, len(widths)), np.nan)
+        coef[single] = slopes.mean(0)[place[single]]
+        error[single] = errors.mean(0)[place[single]]
+        return pd.DataFrame(
+            {
+                "effect of": [term.label(self.data.exog_names) for term in effects.terms],
+                "columns": widths,
+                "coef": coef,
+                "std err": error,
+                "share": effects.share,
+            }
+        )
+
+    def to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """JSON values and arrays of a file; `from_file` is the inverse."""
+        effects = self.effects
+        terms = [{**asdict(term), "knots": list(term.knots)} for term in effects.terms]
+        header = {"terms": terms, "logarithms": effects.logarithms}
+        arrays = {
+            "columns.location": effects.location,
+            "columns.scale": effects.scale,
+            "columns.coefficient": effects.coefficient,
+            "columns.covariance": effects.covariance,
+            "columns.widening": effects.widening,
+            "columns.share": effects.share,
+            "columns.size": self.size,
+        }
+        return header, arrays
+
+    @classmethod
+    def from_file(
+        cls,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        data: FittedData,
+        season_length: int,
+    ) -> FittedColumns:
+        """Regression that `to_file` wrote, of arrays whose shapes are those of `file_shapes`."""
+        effects = ColumnEffects(
+            read_terms(header, data),
+            arrays["columns.location"],
+            arrays["columns.scale"],
+            header["logarithms"],
+            arrays["columns.coefficient"],
+            arrays["columns.covariance"],
+            arrays["columns.widening"],
+            arrays["columns.share"],
+        )
+        return cls(effects, arrays["columns.size"], data, season_length)
+
+
+TERM: dict[str, Kind] = {
+    "column": integer(-1),
+    "lag": integer(0, LONGEST_LAG),
+    "decay": real,
+    "knots": listed(real),
+    "cycle": one_of(*CYCLES),
+}
+
+
+def read_terms(header: dict[str, Any], data: FittedData) -> tuple[Term, ...]:
+    """Terms of a file.
+
+    Raises
+    ------
+    DamagedFileError
+        If they are no terms of the columns of the data.
+    """
+    listed(record(TERM))(header["terms"], "fitted.terms")
+    terms = tuple(Term(**{**term, "knots": tuple(term["knots"])}) for term in header["terms"])
+    for term in terms:
+        if term.column >= len(data.exog_names) or not 0 <= term.decay < 1:
+            required = f"terms of the columns {list(data.exog_names)}"
+            raise refuse("fitted.terms", required, header["terms"])
+    return terms
+
+
+def file_shapes(
+    header: dict[str, Any], data: FittedData, season_length: int
+) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Shapes of the arrays of a regression and of its state in a file."""
+    terms = read_terms(header, data)
+    n_columns, k = int(sum(widths_of(terms))), len(data.exog_names)
+    n_series, n_targets = len(data.ids), data.n_targets
+    used = {term.column for term in terms if term.column >= 0}
+    later = [column for column in used if data.exog_names[column] not in data.known_ahead]
+    shapes = {
+        "location": (n_columns,),
+        "scale": (n_columns,),
+        "coefficient": (n_series * n_targets, n_columns),
+        "covariance": (n_series * n_targets, n_columns, n_columns),
+        "widening": (n_series * n_targets,),
+        "share": (len(terms),),
+        "size": (n_series, n_targets),
+        "recent": (n_series, LONGEST_LAG, k),
+        "averages": (n_series, len(decays_of(terms)), k),
+        "centre": (n_series, n_columns),
+        "changes": (n_series, n_targets),
+        "tail": (n_series, window_rows(season_length), len(later)),
+    }
+    named = {f"columns.{name}": ("float64", shape) for name, shape in shapes.items()}
+    return named | {"columns.unit": ("int64", (n_series,))}
+
+
+def state_to_file(state: ColumnState) -> dict[str, np.ndarray]:
+    """Arrays of a file; `state_from_file` is the inverse."""
+    return {
+        "columns.recent": state.memory.recent,
+        "columns.averages": state.memory.averages,
+        "columns.centre": state.centre,
+        "columns.unit": state.unit,
+        "columns.changes": state.size,
+        "columns.tail": state.tail,
+    }
+
+
+def state_from_file(arrays: dict[str, np.ndarray]) -> ColumnState:
+    """State that `state_to_file` wrote."""
+    memory = ColumnMemory(arrays["columns.recent"], arrays["columns.averages"])
+    centre, unit, size, tail = (
+        arrays[f"columns.{name}"] for name in ("centre", "unit", "changes", "tail")
+    )
+    return ColumnState(memory, centre, unit, size, tail)
+
+
+def split(panel: Panel, rows: np.ndarray) -> list[np.ndarray]:
+    """Rows (N, ...) by series."""
+    return np.split(rows, panel.indptr[1:-1])
+
+
+def mean_changes(panel: Panel) -> np.ndarray:
+    """Mean absolute change (S, C) of each target; 1 where it is constant."""
+    changes = [np.abs(np.diff(panel.series(i), axis=0)) for i in range(panel.n_series)]
+    sizes = np.stack([change.mean(0) if len(change) else 0 * change.sum(0) for change in changes])
+    return np.where(sizes > 0, sizes, 1.0)
+
+
+def phases_of(times: np.ndarray, data: FittedData) -> np.ndarray:
+    """Shares (..., 3) of the day, the week and the year; zeros where rows have no dates."""
+    if data.layout.time_kind == "integer":
+        return np.zeros((*times.shape, len(PHASES)))
+    return calendar_phases(times, PHASES, data.layout)

@@ -1,0 +1,636 @@
+"""Effects of columns on series: terms chosen by evidence, and shrunk coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tsrnn.prior._regression import (
+    FIRST_ROWS,
+    Moments,
+    Posterior,
+    autoregressive_moments,
+    averaged,
+    log_evidence,
+    posterior,
+    shared,
+    structural_moments,
+)
+from tsrnn.prior._terms import (
+    LONGEST_LAG,
+    ColumnMemory,
+    Term,
+    decays_of,
+    design,
+    widths_of,
+)
+from tsrnn.prior._trained import evenly
+
+# Rows that the prior of a coefficient counts as; infinite: the term is left out.
+STRENGTHS = (0.1, 1.0, 10.0, 100.0, np.inf)
+START = 1.0
+LONG = 1500  # rows from which on the errors are autoregressions, whose moments cost three products
+FEWEST_VALUES = 10  # different values of a column that may have a curved effect
+FEWEST_CURVED, FEWEST_LAGGED = 40, 24  # rows of series whose effects may be curved, or late
+ROWS_PER_LAG = 4  # further rows for each lag
+FEWEST_YEARS, FEWEST_WEEKS = 1.5, 3  # of data of which the year, or the week by hours, is a season
+DAYS_IN_YEAR = 365
+SOME_DAYS = 0.9  # rows a day of daily data, above those of working days
+CURVE_KNOTS = np.array([0.05, 0.275, 0.5, 0.725, 0.95])
+FINE_KNOTS = np.array([0.02, 0.15, 0.35, 0.65, 0.85, 0.98])  # of long series
+DECAYS = (0.6, 0.9)
+HOURLY_DECAYS = (0.75, 0.96)  # of an hour: walls and habits remember the weather of a day
+# Log prior odds against a term that nobody named. Lags are many, and neighbours stand for each
+# other, so that a wrong one is easily taken: on development series 6 kept the right ones alone.
+ODDS_CURVED, ODDS_LAGGED = 3.0, 6.0
+MOST_TERMS = 8  # added to the linear ones of short series
+MOST_COLUMNS = 480  # of the regression of a long series
+SELECTING_SERIES, LONG_SERIES = 40, 4  # that choose terms; more say little more
+SELECTING_MODELS = 12  # structural models under which terms are chosen: the likeliest
+POOLED_SERIES = 200  # that the coefficients of a panel are estimated from
+SERIES_AT_ONCE = 50  # whose moments are in memory
+KINDS = ("linear", "smooth", "lagged", "none")
+
+
+class Candidate(NamedTuple):
+    """Term that may enter the regression."""
+
+    term: Term
+    odds: float = 0.0  # log prior odds against it
+    base: bool = False  # in the regression from the beginning
+    forced: bool = False  # never left out
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnEffects:
+    """Regression of U units on columns: a unit is a target of a series.
+
+    Attributes
+    ----------
+    terms : tuple of Term
+    location, scale : ndarray of shape (p,)
+        Mean and standard deviation of each column of the regression in the rows fitted to.
+    logarithms : bool
+        True if effects are factors: the regression is one of logarithms.
+    coefficient : ndarray of shape (U, p)
+        Of the scaled columns, in the units of the target, or of its logarithm.
+    covariance : ndarray of shape (U, p, p)
+    widening : ndarray of shape (U,)
+        Factor of the width of intervals: residuals are smaller than errors by the coefficients
+        that were fitted to them.
+    share : ndarray of shape (n_terms,)
+        Variance of what each term contributes over the sum of these, in the rows fitted to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import fit_effects
+    >>> rng = np.random.default_rng(0)
+    >>> price = rng.normal(size=(60, 1))
+    >>> sales = 20 - 3 * price + rng.normal(size=(60, 1))
+    >>> phases = np.zeros((60, 3))
+    >>> effects = fit_effects([sales], [price], [phases], ["price"], [True], season_length=1)
+    >>> effects.terms, effects.slopes().round(1).tolist()
+    ((Term(column=0, lag=0, decay=0.0, knots=(), cycle='always'),), [[-3.0]])
+    """
+
+    terms: tuple[Term, ...]
+    location: np.ndarray
+    scale: np.ndarray
+    logarithms: bool
+    coefficient: np.ndarray
+    covariance: np.ndarray
+    widening: np.ndarray
+    share: np.ndarray
+
+    def slopes(self) -> np.ndarray:
+        """Coefficients (U, p) of the columns of the regression as they are, not scaled."""
+        return self.coefficient / self.scale
+
+    @property
+    def widths(self) -> list[int]:
+        """Columns of the regression that each term makes."""
+        return widths_of(self.terms).tolist()
+
+    @property
+    def n_decays(self) -> int:
+        """Number of moving averages of each column that terms read."""
+        return len(decays_of(self.terms))
+
+    def columns(
+        self, exog: np.ndarray, phases: np.ndarray, memory: ColumnMemory, series: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Scaled columns (T, p) at rows of a series, and its memory after them."""
+        matrix, recent, averages = design(
+            self.terms, exog, phases, memory.recent[series], memory.averages[series]
+        )
+        return (matrix - self.location) / self.scale, recent, averages
+
+    def without(self, values: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        """Values less the shares of the columns, which are factors where `logarithms`."""
+        return values * np.exp(-shares) if self.logarithms else values - shares
+
+    def restored(self, values: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        """Inverse of `without`."""
+        return values * np.exp(shares) if self.logarithms else values + shares
+
+
+def check_effects(effects: Any, names: Sequence[Any]) -> dict[Any, tuple[str, ...]]:
+    """Kinds of effects by column, of the argument `effects`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no mapping from columns to kinds.
+    """
+    if effects is None:
+        return {}
+    legal = "effects must map columns to " + ", ".join(map(repr, KINDS)) + " or a list of these"
+    if not isinstance(effects, Mapping):
+        raise TypeError(f"{legal}; got {effects!r}")
+    kinds: dict[Any, tuple[str, ...]] = {}
+    for name, kind in effects.items():
+        if name not in names:
+            raise ValueError(
+                f"effects must name exogenous columns of the data, which are {list(names)}; got "
+                f"{name!r}"
+            )
+        listed = (kind,) if isinstance(kind, str) else tuple(kind)
+        wrong = [name for name in listed if name not in KINDS]
+        if wrong or not listed or ("none" in listed and len(listed) > 1):
+            raise ValueError(f"{legal}; got {kind!r} for {name!r}")
+        kinds[name] = listed
+    return kinds
+
+
+def fit_effects(
+    values: Sequence[np.ndarray],
+    exog: Sequence[np.ndarray],
+    phases: Sequence[np.ndarray],
+    names: Sequence[Any],
+    known_ahead: Sequence[bool],
+    season_length: int,
+    steps_per_day: float = 0.0,
+    effects: Mapping[Any, Sequence[str]] | None = None,
+) -> ColumnEffects:
+    """Choose terms and estimate their coefficients.
+
+    Parameters
+    ----------
+    values : sequence of ndarray of shape (T, C)
+        Rows of each series.
+    exog : sequence of ndarray of shape (T, k)
+    phases : sequence of ndarray of shape (T, 3)
+        Shares of the day, week and year that have passed; zeros where rows have no dates.
+    names : sequence
+        Names of the columns.
+    known_ahead : sequence of bool
+        Columns of which the future is known. Of the others past rows alone have effects.
+    season_length : int
+    steps_per_day : float
+        Rows in a day, 1 / 7 for weeks; 0 where rows have no dates.
+    effects : mapping, optional
+        Kinds of effects by column; by default evidence chooses.
+
+    Returns
+    -------
+    ColumnEffects
+    """
+    longest = max(map(len, values))
+    long = longest > LONG or steps_per_day > 1
+    sample = Sample.of(values, exog, phases, season_length, long)
+    columns = []
+    for number, (name, known) in enumerate(zip(names, known_ahead, strict=True)):
+        kinds, rows = (effects or {}).get(name, ()), sample.column(number)
+        if len(rows) and "none" not in kinds:
+            columns.append(Column(number, rows, known, kinds, longest))
+    candidates_of = long_candidates if long else short_candidates
+    candidates = candidates_of(columns, longest, steps_per_day)
+    terms, strength, scale = choose_terms(candidates, sample)
+    return sample.estimate(terms, strength, scale)
+
+
+class Column(NamedTuple):
+    """Exogenous column that may have effects, and the kinds that the user named."""
+
+    number: int
+    values: np.ndarray
+    known: bool
+    kinds: Sequence[str]
+    longest: int
+
+    def allows(self, kind: str) -> bool:
+        """Return True if effects of a kind are left to evidence, or named."""
+        return not self.kinds or kind in self.kinds
+
+    @property
+    def is_curved(self) -> bool:
+        """True if the effect may be curved."""
+        enough = self.longest >= FEWEST_CURVED and len(np.unique(self.values)) >= FEWEST_VALUES
+        return self.known and enough and self.allows("smooth")
+
+    def knots(self, shares: np.ndarray) -> tuple[float, ...]:
+        """Quantiles of the column, each once."""
+        return tuple(np.unique(np.quantile(self.values, shares)).tolist())
+
+
+def short_candidates(
+    columns: Sequence[Column], longest: int, steps_per_day: float
+) -> list[Candidate]:
+    """Terms of series whose errors follow structural models, which have the season."""
+    candidates = [term for column in columns for term in short_terms(column)]
+    # Days have seasons of a week in the structural models; weeks have 52 effects there, here six.
+    if 0.1 < steps_per_day <= 1 and longest >= FEWEST_YEARS * DAYS_IN_YEAR * steps_per_day:
+        candidates.append(Candidate(Term(-1, cycle="year"), ODDS_CURVED))
+    return candidates
+
+
+def short_terms(column: Column) -> list[Candidate]:
+    """Terms of one column of a short series."""
+    number, named = column.number, bool(column.kinds)
+    if "calendar" in column.kinds:
+        return [Candidate(Term(number), base=True)]
+    candidates = []
+    if column.known and (column.allows("linear") or column.allows("smooth")):
+        candidates.append(Candidate(Term(number), base=True, forced=named))
+    if column.is_curved:
+        odds, knots = ODDS_CURVED * (not named), column.knots(CURVE_KNOTS)
+        if len(knots) == len(CURVE_KNOTS):
+            candidates.append(Candidate(Term(number, knots=knots), odds, named, named))
+        if not named:
+            middle = float(column.values.mean())
+            candidates.append(Candidate(Term(number, knots=(middle,)), odds))
+    if column.longest >= FEWEST_LAGGED and column.allows("lagged"):
+        most = (column.longest - FEWEST_LAGGED) // ROWS_PER_LAG
+        late = [Term(number, lag) for lag in range(1, min(LONGEST_LAG, most) + 1)]
+        late += [Term(number, decay=decay) for decay in DECAYS]
+        candidates += [Candidate(term, ODDS_CURVED if named else ODDS_LAGGED) for term in late]
+    return candidates
+
+
+def long_candidates(
+    columns: Sequence[Column], longest: int, steps_per_day: float
+) -> list[Candidate]:
+    """Terms of long series and of hours, whose seasons are terms: those that fit the budget."""
+    hourly = steps_per_day > 1
+    years = longest >= FEWEST_YEARS * DAYS_IN_YEAR * steps_per_day > 0
+    terms = []
+    if hourly:
+        weeks = longest >= FEWEST_WEEKS * 7 * steps_per_day
+        terms.append(Term(-1, cycle="hour of week" if weeks else "hour"))
+    elif steps_per_day > SOME_DAYS:
+        terms.append(Term(-1, cycle="weekday"))
+    if years:
+        terms.append(Term(-1, cycle="year"))
+    if years and hourly:
+        terms.append(Term(-1, cycle="year by hour"))
+    # The decay of an hour, over the steps in it.
+    decays = tuple(decay ** (24 / steps_per_day) for decay in HOURLY_DECAYS) if hourly else DECAYS
+    cycle = "by hour" if hourly else "always"
+    of_columns = [long_terms(column, cycle, decays, years) for column in columns]
+    candidates = [Candidate(term, base=True) for term in terms]
+    # First what is likeliest of every column, then what is next.
+    for stage in zip(*of_columns, strict=True):
+        candidates += [candidate for part in stage for candidate in part]
+    total = widths_of([candidate.term for candidate in candidates]).cumsum()
+    return [candidates[i] for i in np.flatnonzero(total <= MOST_COLUMNS)]
+
+
+def long_terms(
+    column: Column, cycle: str, decays: Sequence[float], years: bool
+) -> tuple[list[Candidate], list[Candidate], list[Candidate]]:
+    """Terms of one column of a long series, in three stages of likelihood."""
+    number, named = column.number, bool(column.kinds)
+    if "calendar" in column.kinds:
+        return [Candidate(Term(number), base=True)], [], []
+    first, second, third = [], [], []
+    knots = column.knots(FINE_KNOTS) if column.is_curved else ()
+    curved = len(knots) > 2
+    if column.known and (column.allows("linear") or column.allows("smooth")):
+        first.append(Candidate(Term(number, cycle=cycle), base=True, forced=named))
+    if curved:
+        first.append(Candidate(Term(number, knots=knots, cycle=cycle), base=True))
+        if years:
+            second.append(Candidate(Term(number, cycle="by time of year"), base=True))
+    if column.allows("lagged"):
+        for decay in decays[::-1]:
+            second.append(Candidate(Term(number, decay=decay, cycle=cycle), base=True))
+            if curved:
+                average = Term(number, knots=knots, decay=decay, cycle=cycle)
+                third.append(Candidate(average, base=True))
+    return first, second, third
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows of the series that effects are estimated from.
+
+    Attributes
+    ----------
+    values, exog, phases : sequence of ndarray
+        As `fit_effects` takes them.
+    season_length : int
+    long : bool
+        True if errors are autoregressions; else they follow the structural models.
+    size : ndarray of shape (U,)
+        Mean absolute change of each unit, 1 of a constant: units of one panel share effects in
+        its multiples.
+    positive : bool
+        True if logarithms are a scale.
+    """
+
+    values: Sequence[np.ndarray]
+    exog: Sequence[np.ndarray]
+    phases: Sequence[np.ndarray]
+    season_length: int
+    long: bool
+    size: np.ndarray
+    positive: bool
+
+    @classmethod
+    def of(
+        cls,
+        values: Sequence[np.ndarray],
+        exog: Sequence[np.ndarray],
+        phases: Sequence[np.ndarray],
+        season_length: int,
+        long: bool,
+    ) -> Sample:
+        """Sample of given rows."""
+        size = np.concatenate(
+            [np.nanmean(np.abs(np.diff(rows, axis=0)), axis=0) for rows in values]
+        )
+        size = np.where(size > 0, size, 1.0)
+        positive = all(np.nanmin(rows) > 0 for rows in values)
+        return cls(values, exog, phases, season_length, long, size, positive)
+
+    @property
+    def n_targets(self) -> int:
+        """Targets of a series."""
+        return self.values[0].shape[1]
+
+    def column(self, number: int) -> np.ndarray:
+        """Values of a column over series; none where it does not vary within any."""
+        parts = [rows[:, number] for rows in self.exog]
+        if all((part == part[0]).all() for part in parts):
+            return np.empty(0)
+        return np.concatenate(parts)
+
+    def designs(self, terms: Sequence[Term], series: Sequence[int]) -> list[np.ndarray]:
+        """Columns (T, p) of the regression, of the given series."""
+        n_decays = len(decays_of(terms))
+        matrices = []
+        for number in series:
+            first = ColumnMemory.before(self.exog[number][:1], n_decays)
+            matrices.append(
+                design(
+                    terms, self.exog[number], self.phases[number], first.recent[0],
+                    first.averages[0],
+                )[0]
+            )  # fmt: skip
+        return matrices
+
+    def moments(
+        self,
+        matrices: Sequence[np.ndarray],
+        series: Sequence[int],
+        models: np.ndarray | None = None,
+    ) -> Moments:
+        """Moments of the units of the given series, target by target, on each scale."""
+        targets, columns, jacobians = [], [], []
+        for number, matrix in zip(series, matrices, strict=True):
+            for target in range(self.n_targets):
+                size = self.size[number * self.n_targets + target]
+                rows = self.values[number][:, target] / size
+                scales, jacobian = [rows], [0.0]
+                if self.positive:
+                    scales.append(np.log(rows))
+                    # A density of logarithms, times the Jacobian 1 / y, is one of the data.
+                    jacobian.append(-np.nansum(scales[1][FIRST_ROWS:]))
+                targets.append(np.stack(scales))
+                columns.append(matrix.T)
+                jacobians.append(jacobian)
+        if self.long:
+            return autoregressive_moments(targets, columns, np.array(jacobians))
+        lengths = np.array([rows.shape[1] for rows in targets])
+        padded = [_padded(rows, lengths.max()) for rows in targets]
+        regressors = [_padded(rows, lengths.max()) for rows in columns]
+        return structural_moments(
+            np.stack(padded), np.stack(regressors), lengths, np.array(jacobians),
+            self.season_length, models,
+        )  # fmt: skip
+
+    def estimate(self, terms: Sequence[Term], strength: np.ndarray, scale: int) -> ColumnEffects:
+        """Coefficients of all units, each shrunk towards those of the panel.
+
+        `strength` (p,) is that of the columns of the regression.
+        """
+        n_series = len(self.values)
+        matrices = self.designs(terms, range(n_series))
+        location, spread = scaling_of(matrices)
+        scaled = [(matrix - location) / spread for matrix in matrices]
+
+        def moments_of_series(series: Sequence[int]) -> Moments:
+            return self.moments([scaled[i] for i in series], series).scale(scale)
+
+        centre = np.zeros(len(location))
+        if len(self.size) > 1:
+            most = LONG_SERIES if self.long else POOLED_SERIES
+            sample = evenly(n_series, most).tolist()
+            centre, strength = pooled(moments_of_series(sample), strength)
+        at_once = 1 if self.long else SERIES_AT_ONCE
+        results: list[Posterior] = []
+        for start in range(0, n_series, at_once):
+            part = range(start, min(start + at_once, n_series))
+            results.append(posterior(moments_of_series(part).around(centre), strength))
+        coefficient = centre + np.concatenate([result.coefficient for result in results])
+        covariance = np.concatenate([result.covariance for result in results])
+        used = np.concatenate([result.used for result in results])
+        rows = np.repeat([len(rows) for rows in self.values], self.n_targets)
+        logarithms = scale == 1
+        unit = np.ones(len(self.size)) if logarithms else self.size
+        return ColumnEffects(
+            tuple(terms),
+            location,
+            spread,
+            logarithms,
+            coefficient * unit[:, None],
+            covariance * unit[:, None, None] ** 2,
+            np.sqrt(rows / np.maximum(rows - used, rows / 2)),
+            self.shares(terms, scaled, coefficient),
+        )
+
+    def shares(
+        self, terms: Sequence[Term], scaled: Sequence[np.ndarray], coefficient: np.ndarray
+    ) -> np.ndarray:
+        """Variance of each term over the sum of all, in the mean over units."""
+        ends = widths_of(terms).cumsum()
+        by_series = coefficient.reshape(len(scaled), self.n_targets, -1)
+        variances = np.zeros(len(terms))
+        for matrix, weights in zip(scaled, by_series, strict=True):
+            parts = zip(
+                np.split(matrix, ends[:-1], 1), np.split(weights, ends[:-1], 1), strict=True
+            )
+            variances += [(part @ weight.T).var(0).sum() for part, weight in parts]
+        total = variances.sum()
+        return variances / total if total > 0 else variances
+
+
+def _padded(rows: np.ndarray, length: int) -> np.ndarray:
+    """Rows (L, T) with their last column repeated up to a length."""
+    return np.pad(rows, ((0, 0), (0, length - rows.shape[1])), mode="edge")
+
+
+def scaling_of(matrices: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Means and standard deviations of columns over series; 1 where one does not vary."""
+    rows = np.concatenate(matrices)
+    location, spread = rows.mean(0), rows.std(0)
+    return location, np.where(spread > 1e-12 * np.abs(location), spread, 1.0)
+
+
+def choose_terms(
+    candidates: Sequence[Candidate], sample: Sample
+) -> tuple[list[Term], np.ndarray, int]:
+    """Terms with the largest evidence, by adding one after another.
+
+    Returns
+    -------
+    terms : list of Term
+    strength : ndarray of shape (p,)
+        Of the columns of the regression that the terms make.
+    scale : int
+        0 for the data, 1 for logarithms.
+    """
+    if not candidates:
+        return [], np.empty(0), 0
+    most = LONG_SERIES if sample.long else SELECTING_SERIES
+    chosen = evenly(len(sample.values), most).tolist()
+    base = [number for number, candidate in enumerate(candidates) if candidate.base]
+    terms = [candidate.term for candidate in candidates]
+    if sample.long:
+        search = Search(candidates, moments_of(sample, terms, chosen, None))
+        search = search.with_models(2)
+    else:
+        # The linear terms say which models are likely; all terms are filtered by these alone.
+        first = [terms[number] for number in base]
+        moments = moments_of(sample, first, chosen, None)
+        begun = Search([candidates[number] for number in base], moments)
+        begun.sweep(rounds=1)
+        models = begun.likeliest(SELECTING_MODELS)
+        search = Search(candidates, moments_of(sample, terms, chosen, models))
+    search.sweep()
+    added = 0
+    while added < MOST_TERMS and search.add_best():
+        search.sweep(rounds=1)
+        added += 1
+    kept = [number for number in range(len(candidates)) if np.isfinite(search.strength[number])]
+    kept_terms = [terms[number] for number in kept]
+    strength = np.repeat(search.strength[kept], widths_of(kept_terms))
+    return kept_terms, strength, search.scale
+
+
+def moments_of(
+    sample: Sample, terms: Sequence[Term], series: Sequence[int], models: np.ndarray | None
+) -> Moments:
+    """Moments of the scaled columns of some terms."""
+    matrices = sample.designs(terms, series)
+    location, spread = scaling_of(matrices)
+    return sample.moments([(matrix - location) / spread for matrix in matrices], series, models)
+
+
+class Search:
+    """Search for the strength of each term, infinite for none, by evidence and prior odds."""
+
+    def __init__(self, candidates: Sequence[Candidate], moments: Moments) -> None:
+        self.candidates, self.moments = candidates, moments
+        self.term_of = np.repeat(
+            np.arange(len(candidates)), widths_of([candidate.term for candidate in candidates])
+        )
+        self.strength = np.array([START if candidate.base else np.inf for candidate in candidates])
+        # Units of a panel may have coefficients of their own, or all the same: the likelier.
+        self.common: list[Moments] = []
+        if len(moments.degrees) > 1:
+            columns = self.strength[self.term_of]
+            scales = range(moments.squares.shape[1])
+            self.common = [shared(moments.scale(scale), columns) for scale in scales]
+        self.score, self.scale = self.judge(self.strength)
+
+    def judge(self, strength: np.ndarray) -> tuple[float, int]:
+        """Log evidence and prior odds of the strengths, and the better scale."""
+        columns = strength[self.term_of]
+        by_scale = averaged(log_evidence(self.moments, columns)).sum(0)
+        for scale, common in enumerate(self.common):
+            by_scale[scale] = max(by_scale[scale], log_evidence(common, columns).item())
+        odds = sum(
+            candidate.odds
+            for candidate, value in zip(self.candidates, strength, strict=True)
+            if np.isfinite(value)
+        )
+        return float(by_scale.max()) - odds, int(by_scale.argmax())
+
+    def likeliest(self, n: int) -> np.ndarray:
+        """Noise models with the largest weights over units, on the better scale."""
+        evidence = log_evidence(self.moments, self.strength[self.term_of])[:, self.scale]
+        weights = np.exp(0.5 * (evidence - evidence.max(1, keepdims=True)))
+        return np.sort(np.argsort(weights.mean(0))[-n:])
+
+    def with_models(self, n: int) -> Search:
+        """Search under the likeliest noise models."""
+        return Search(self.candidates, self.moments.models(self.likeliest(n)))
+
+    def try_strength(self, number: int, value: float) -> None:
+        """Give a term another strength if that is better."""
+        if value == self.strength[number]:
+            return
+        trial = self.strength.copy()
+        trial[number] = value
+        score, scale = self.judge(trial)
+        if score > self.score + 1e-9:
+            self.strength, self.score, self.scale = trial, score, scale
+
+    def sweep(self, rounds: int = 3) -> None:
+        """Improve the strengths of the terms in the regression, one after another."""
+        for _ in range(rounds):
+            before = self.strength
+            for number, candidate in enumerate(self.candidates):
+                if not (candidate.base or np.isfinite(self.strength[number])):
+                    continue
+                for value in STRENGTHS:
+                    if np.isfinite(value) or not candidate.forced:
+                        self.try_strength(number, value)
+            if self.strength is before:
+                break
+
+    def add_best(self) -> bool:
+        """Add the term that raises the evidence most; return True if one does."""
+        best, score, scale = None, self.score, self.scale
+        for number in np.flatnonzero(~np.isfinite(self.strength)):
+            trial = self.strength.copy()
+            trial[number] = START
+            trial_score, trial_scale = self.judge(trial)
+            if trial_score > score:
+                best, score, scale = trial, trial_score, trial_scale
+        if best is None:
+            return False
+        self.strength, self.score, self.scale = best, score, scale
+        return True
+
+
+def pooled(moments: Moments, strength: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients of the panel, and the strength with which units are shrunk towards them.
+
+    The strength is the one with the largest evidence, in multiples of a row, common to all terms.
+    """
+    common = shared(moments, strength)
+    centre = posterior(common, strength).coefficient[0]
+    around = moments.around(centre)
+
+    def evidence_of(value: float) -> float:
+        trial = np.full(len(strength), value)
+        return float(averaged(log_evidence(around, trial)).sum())
+
+    scores = [evidence_of(value) for value in STRENGTHS]
+    return centre, np.full(len(strength), STRENGTHS[int(np.argmax(scores))])

@@ -1,0 +1,312 @@
+r"""Regression on columns whose errors follow noise models of fixed variances, averaged over these.
+
+.. math:: y_t = x_t' \beta + n_t, \qquad
+    \beta \mid \sigma^2 \sim N(\mu, \sigma^2 \Lambda^{-1}), \qquad \sigma^2 \sim IG
+
+with :math:`n_t` one of J models, whose gains do not depend on the data: the filter of a model turns
+y and each column into innovations, and the coefficients are those of a regression of innovations on
+innovations. Sums over rows are all that it needs of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import gammaln
+
+from tsrnn.prior._structural import DEGREES, FIRST_SCALE, structural_filter
+
+FIRST_ROWS = 2  # they set the level and the noise of a structural model
+TEMPERED = 0.5  # power of the likelihoods in the weights of the noise models: they are misspecified
+SMALLEST = (
+    1e-12  # information of a column over its largest under any model: below are rounding errors
+)
+# Smallest share of the squares that a regression leaves: noise-free relations stay defined.
+LEAST_LEFT = 1e-10
+# Coefficients of the autoregressions of long series. 1 would leave the level out.
+PERSISTENCE = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.995)
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Sums over rows of the innovations of U units, on C scales, under J noise models.
+
+    Attributes
+    ----------
+    information : ndarray of shape (U, J, p, p)
+        Products of the innovations of p columns over their variances.
+    products : ndarray of shape (U, C, J, p)
+        Products of the innovations of columns and target.
+    squares : ndarray of shape (U, C, J)
+        Squared innovations of the target, and those that count as seen before the first row.
+    constant : ndarray of shape (U, C, J)
+        Part of the log likelihood that does not depend on coefficients.
+    degrees : ndarray of shape (U,)
+    """
+
+    information: np.ndarray
+    products: np.ndarray
+    squares: np.ndarray
+    constant: np.ndarray
+    degrees: np.ndarray
+
+    @property
+    def unit_information(self) -> np.ndarray:
+        """Mean information of a row about each column, shape (U, J, p)."""
+        diagonal = np.einsum("ujkk->ujk", self.information) / self.degrees[:, None, None]
+        return np.maximum(diagonal, SMALLEST * diagonal.max(1, keepdims=True) + 1e-300)
+
+    def columns(self, kept: np.ndarray) -> Moments:
+        """Moments of some of the columns."""
+        information = self.information[..., kept[:, None], kept]
+        return replace(self, information=information, products=self.products[..., kept])
+
+    def models(self, kept: np.ndarray) -> Moments:
+        """Moments under some of the noise models."""
+        return replace(
+            self,
+            information=self.information[:, kept],
+            products=self.products[:, :, kept],
+            squares=self.squares[..., kept],
+            constant=self.constant[..., kept],
+        )
+
+    def scale(self, number: int) -> Moments:
+        """Moments on one of the scales."""
+        kept = slice(number, number + 1)
+        return replace(
+            self,
+            products=self.products[:, kept],
+            squares=self.squares[:, kept],
+            constant=self.constant[:, kept],
+        )
+
+    def around(self, coefficient: np.ndarray) -> Moments:
+        """Moments of what the given coefficients (p,) leave of the target."""
+        explained = self.information @ coefficient  # (U, J, p)
+        products = self.products - explained[:, None]
+        squares = self.squares - (self.products + products) @ coefficient
+        return replace(self, products=products, squares=np.maximum(squares, 0.0))
+
+
+def structural_moments(
+    targets: np.ndarray,
+    columns: np.ndarray,
+    lengths: np.ndarray,
+    jacobian: np.ndarray,
+    season_length: int,
+    models: np.ndarray | None = None,
+) -> Moments:
+    """Moments under the structural models of a season length.
+
+    Parameters
+    ----------
+    targets : ndarray of shape (U, C, T)
+        Rows on each scale; finite, also after the end of a unit.
+    columns : ndarray of shape (U, p, T)
+    lengths : integer ndarray of shape (U,)
+    jacobian : ndarray of shape (U, C)
+        Log derivative of each scale, summed over the rows that count.
+    season_length : int
+        1 for none.
+    models : integer ndarray, optional
+        Models to filter by, by default all.
+
+    Returns
+    -------
+    Moments
+    """
+    (n_units, n_scales, n_rows), n_columns = targets.shape, columns.shape[1]
+    lanes = np.concatenate([targets, columns], 1)
+    lanes = lanes - lanes[..., :1]
+    kalman = structural_filter(season_length, n_rows)
+    if models is not None:
+        kalman = kalman.of(models)
+    n_models, variances = len(kalman.damping), kalman.variance
+    information = np.zeros((n_units, n_models, n_columns, n_columns))
+    products = np.zeros((n_units, n_scales, n_models, n_columns))
+    squares, constant = np.zeros((2, n_units, n_scales, n_models))
+    log_variances = np.log(variances[FIRST_ROWS:]).cumsum(0)
+    for unit, length in enumerate(lengths):
+        innovations = kalman.innovations(lanes[unit, :, :length])[FIRST_ROWS:]  # (T, lanes, J)
+        weighted = innovations / np.sqrt(variances[FIRST_ROWS:length, None])
+        weighted = np.ascontiguousarray(weighted.transpose(2, 1, 0))  # (J, lanes, T)
+        cross = weighted @ weighted.swapaxes(1, 2)
+        information[unit] = cross[:, n_scales:, n_scales:]
+        products[unit] = cross[:, :n_scales, n_scales:].swapaxes(0, 1)
+        squares[unit] = np.einsum("jcc->cj", cross[:, :n_scales, :n_scales])
+        if length > FIRST_ROWS:
+            constant[unit] = -0.5 * log_variances[length - FIRST_ROWS - 1]
+    alive = np.arange(1, n_rows) < lengths[:, None]
+    changes = np.where(alive[:, None], np.abs(np.diff(targets)), 0.0).sum(2)
+    changes /= np.maximum(lengths - 1, 1)[:, None]
+    squares += DEGREES * (FIRST_SCALE * changes[..., None]) ** 2
+    degrees = np.maximum(lengths - FIRST_ROWS, 1) + DEGREES
+    return Moments(information, products, squares, constant + jacobian[..., None], degrees)
+
+
+def autoregressive_moments(
+    targets: Sequence[np.ndarray],
+    columns: Sequence[np.ndarray],
+    jacobian: np.ndarray,
+) -> Moments:
+    """Moments under autoregressions of order one around a mean, of long series.
+
+    Parameters
+    ----------
+    targets : sequence of ndarray of shape (C, T)
+        Rows of each unit; NaN where they are missing: the pairs of rows around them do not count.
+    columns : sequence of ndarray of shape (p, T)
+    jacobian : ndarray of shape (U, C)
+
+    Returns
+    -------
+    Moments
+    """
+    parts: list[tuple[np.ndarray, ...]] = []
+    rho = np.array(PERSISTENCE)[:, None, None]
+    for target, column in zip(targets, columns, strict=True):
+        rows = np.concatenate([target, column])
+        rows = rows - np.nanmean(rows, 1, keepdims=True)
+        pairs = np.isfinite(rows[:, 1:]).all(0) & np.isfinite(rows[:, :-1]).all(0)
+        now, before = rows[:, 1:][:, pairs], rows[:, :-1][:, pairs]
+        # Three products serve all coefficients: (a - rho b)(a - rho b)'.
+        crossed = now @ before.T
+        cross = now @ now.T - rho * (crossed + crossed.T) + rho**2 * (before @ before.T)
+        n_scales = len(target)
+        squares = np.einsum("jcc->cj", cross[:, :n_scales, :n_scales])
+        change = (FIRST_SCALE * np.abs(now - before)[:n_scales].mean(1)) ** 2
+        parts.append(
+            (
+                cross[:, n_scales:, n_scales:],
+                cross[:, :n_scales, n_scales:].swapaxes(0, 1),
+                squares + change[:, None],
+                np.array(pairs.sum() + DEGREES),
+            )
+        )
+    information, products, squares, degrees = (np.stack(part) for part in zip(*parts, strict=True))
+    constant = np.broadcast_to(jacobian[..., None], squares.shape)
+    return Moments(information, products, squares, constant, degrees)
+
+
+def log_evidence(moments: Moments, strength: np.ndarray) -> np.ndarray:
+    """Log marginal likelihood, coefficients and noise integrated out, shape (U, C, J).
+
+    Parameters
+    ----------
+    moments : Moments
+    strength : ndarray of shape (p,)
+        Rows that the prior of each coefficient counts as; infinite where the column is left out.
+    """
+    kept = np.flatnonzero(np.isfinite(strength))
+    half = 0.5 * moments.degrees[:, None, None]
+    constant = moments.constant + gammaln(half)
+    if not len(kept):
+        return constant - half * np.log(moments.squares)
+    part, factor, solved = _solved(moments, strength, kept)
+    prior = np.log(strength[kept] * part.unit_information).sum(-1)
+    posterior = 2 * np.log(np.einsum("ujkk->ujk", factor)).sum(-1)
+    left = moments.squares - (part.products * solved).sum(-1)
+    left = np.maximum(left, LEAST_LEFT * moments.squares)
+    return constant + 0.5 * (prior - posterior)[:, None] - half * np.log(left)
+
+
+def _solved(
+    moments: Moments, strength: np.ndarray, kept: np.ndarray
+) -> tuple[Moments, np.ndarray, np.ndarray]:
+    """Moments of the columns kept, Cholesky factor of the precision, and coefficients (U,C,J,p)."""
+    part = moments.columns(kept)
+    precision = part.information.copy()
+    diagonal = np.arange(len(kept))
+    precision[..., diagonal, diagonal] += strength[kept] * part.unit_information
+    factor = np.linalg.cholesky(precision)
+    right = part.products.transpose(0, 2, 3, 1)  # (U, J, p, C)
+    coefficient = np.linalg.solve(precision, right).transpose(0, 3, 1, 2)
+    return part, factor, coefficient
+
+
+def shared(moments: Moments, strength: np.ndarray) -> Moments:
+    """Moments of a panel whose units share their coefficients, as of one unit.
+
+    Each unit has the noise model that is likeliest for it, and as its weight the variance that the
+    coefficients of `log_evidence` leave under it.
+
+    Parameters
+    ----------
+    moments : Moments
+        On one scale.
+    strength : ndarray of shape (p,)
+
+    Returns
+    -------
+    Moments
+        Of one unit and one noise model.
+    """
+    best = log_evidence(moments, strength)[:, 0].argmax(-1)
+    unit, kept = np.arange(len(best)), np.flatnonzero(np.isfinite(strength))
+    squares, products = moments.squares[unit, 0, best], moments.products[unit, 0, best]
+    left = squares
+    if len(kept):
+        _, _, solved = _solved(moments, strength, kept)
+        left = squares - (products[:, kept] * solved[unit, 0, best]).sum(-1)
+    variance = np.maximum(left, LEAST_LEFT * squares) / moments.degrees
+    constant = moments.constant[unit, 0, best] - 0.5 * moments.degrees * np.log(variance)
+    information = moments.information[unit, best] / variance[:, None, None]
+    return Moments(
+        information.sum(0)[None, None],
+        (products / variance[:, None]).sum(0)[None, None, None],
+        (squares / variance).sum()[None, None, None],
+        constant.sum()[None, None, None],
+        moments.degrees.sum(keepdims=True),
+    )
+
+
+def averaged(evidence: np.ndarray) -> np.ndarray:
+    """Log of the mean likelihood over noise models, shape (U, C), of `log_evidence`."""
+    largest = evidence.max(-1, keepdims=True)
+    return largest[..., 0] + np.log(np.exp(evidence - largest).mean(-1))
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Coefficients of U units, averaged over noise models.
+
+    Attributes
+    ----------
+    coefficient : ndarray of shape (U, p)
+    covariance : ndarray of shape (U, p, p)
+    used : ndarray of shape (U,)
+        Degrees of freedom of the coefficients.
+    """
+
+    coefficient: np.ndarray
+    covariance: np.ndarray
+    used: np.ndarray
+
+
+def posterior(moments: Moments, strength: np.ndarray) -> Posterior:
+    """Posterior of the coefficients on one scale; zero where a column is left out."""
+    n_units, _, _, n_columns = moments.products.shape
+    kept = np.flatnonzero(np.isfinite(strength))
+    coefficient = np.zeros((n_units, n_columns))
+    covariance, used = np.zeros((n_units, n_columns, n_columns)), np.zeros(n_units)
+    if not len(kept):
+        return Posterior(coefficient, covariance, used)
+    evidence = log_evidence(moments, strength)[:, 0]
+    weights = np.exp(TEMPERED * (evidence - evidence.max(1, keepdims=True)))
+    weights /= weights.sum(1, keepdims=True)
+    part, factor, solved = _solved(moments, strength, kept)
+    by_model = solved[:, 0]  # (U, J, p)
+    mean = np.einsum("uj,ujk->uk", weights, by_model)
+    left = moments.squares[:, 0] - (part.products[:, 0] * by_model).sum(-1)
+    left = np.maximum(left, LEAST_LEFT * moments.squares[:, 0]) / moments.degrees[:, None]
+    root = np.linalg.inv(factor)
+    inverse = root.swapaxes(-1, -2) @ root
+    apart = by_model - mean[:, None]
+    spread = np.einsum("uj,ujk,ujl->ukl", weights, apart, apart)
+    coefficient[:, kept] = mean
+    covariance[:, kept[:, None], kept] = np.einsum("uj,ujkl->ukl", weights * left, inverse) + spread
+    used += np.einsum("uj,ujkl,ujlk->u", weights, inverse, part.information, optimize=True)
+    return Posterior(coefficient, covariance, used)

@@ -1,0 +1,231 @@
+"""Terms of a regression on columns: lags, moving averages, splines, cycles of the calendar."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.signal import lfilter
+
+from tsrnn.contract import SeriesArrays
+
+LONGEST_LAG = 6  # rows; effects that begin later, or last, are those of moving averages
+PHASES = ("hour", "dayofweek", "dayofyear")  # cycles of the calendar that terms read
+HOURS_IN_WEEK = 168
+
+
+class Cycle(NamedTuple):
+    """Functions of the calendar that a term multiplies."""
+
+    name: str
+    day: int = 0  # waves over the day
+    year: int = 0  # waves over the year
+    cells: int = 0  # cells of the week, an indicator each
+    constant: bool = False  # whether 1 is among the functions: the effect by itself
+
+
+CYCLES = {
+    cycle.name: cycle
+    for cycle in (
+        Cycle("always", constant=True),
+        Cycle("hour", day=4),
+        Cycle("by hour", day=4, constant=True),
+        Cycle("weekday", cells=7),
+        Cycle("hour of week", cells=HOURS_IN_WEEK),
+        Cycle("year", year=3),
+        Cycle("year by hour", day=4, year=2),
+        Cycle("by time of year", year=1),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Term:
+    """Product of a function of one column and functions of the calendar.
+
+    Attributes
+    ----------
+    column : int
+        Number of the column; -1 for the calendar alone.
+    lag : int
+        Rows by which the column is late, 0 to 6.
+    decay : float
+        Of the exponentially weighted average of the column up to the lag; 0 for none.
+    knots : tuple of float
+        None: the column itself. One: its squared distance from it. More: the curved parts of a
+        natural cubic spline, linear beyond the outer knots.
+    cycle : str
+        Functions of the calendar that multiply it, by their name in `CYCLES`.
+
+    Examples
+    --------
+    >>> from tsrnn.prior import Term
+    >>> Term(0, lag=2).label(["price"]), Term(-1, cycle="year").label(["price"])
+    ('price, lag 2', 'year')
+    """
+
+    column: int
+    lag: int = 0
+    decay: float = 0.0
+    knots: tuple[float, ...] = ()
+    cycle: str = "always"
+
+    def label(self, names: Sequence[object]) -> str:
+        """Name of the term, of columns with `names`."""
+        parts = [] if self.column < 0 else [str(names[self.column])]
+        if self.decay:
+            parts.append(f"average of past rows, decay {self.decay:g}")
+        elif self.lag:
+            parts.append(f"lag {self.lag}")
+        if self.knots:
+            parts.append("squared" if len(self.knots) == 1 else "curve")
+        if self.cycle != "always":
+            parts.append(self.cycle)
+        return ", ".join(parts)
+
+    def basis(self, values: np.ndarray) -> np.ndarray:
+        """Functions of the column at `values` (T,), shape (T, n)."""
+        if not self.knots:
+            return values[:, None]
+        if len(self.knots) == 1:
+            return (values[:, None] - self.knots[0]) ** 2
+        return natural_spline(values, np.array(self.knots))
+
+
+def natural_spline(values: np.ndarray, knots: np.ndarray) -> np.ndarray:
+    """Curved parts of a natural cubic spline at `values` (T,), shape (T, n_knots - 2).
+
+    With a constant and `values` themselves they span the cubic splines that are linear beyond the
+    outer knots.
+    """
+    # On [0, 1]: cubes of large values would lose the digits of their differences.
+    width = knots[-1] - knots[0]
+    values, knots = (values - knots[0]) / width, (knots - knots[0]) / width
+
+    def cube(knot: float) -> np.ndarray:
+        return np.maximum(values - knot, 0.0) ** 3
+
+    last, before = knots[-1], knots[-2]
+    ends = cube(before), cube(last)
+    return np.stack(
+        [
+            cube(knot) - (ends[0] * (last - knot) - ends[1] * (before - knot)) / (last - before)
+            for knot in knots[:-2]
+        ],
+        -1,
+    )
+
+
+def calendar_functions(cycle: Cycle, phases: np.ndarray) -> np.ndarray:
+    """Functions of a cycle at `phases` (T, 3) of hour, weekday and day of the year, (T, n)."""
+    n_rows = len(phases)
+    parts = [np.ones((n_rows, 1))] if cycle.constant else []
+    day, year = waves(phases[:, 0], cycle.day), waves(phases[:, 2], cycle.year)
+    if cycle.day and cycle.year:
+        parts.append((day[:, :, None] * year[:, None]).reshape(n_rows, -1))
+    else:
+        parts += [day, year]
+    if cycle.cells:
+        weekday = np.round(phases[:, 1] * 7)
+        hours = cycle.cells // 7
+        # Just above, since a phase of 5 / 24 times 24 can be below 5.
+        cell = (weekday * hours + np.floor(phases[:, 0] * hours + 1e-9)).astype(int)
+        parts.append(np.eye(cycle.cells)[cell])
+    return np.concatenate(parts, 1)
+
+
+def waves(phase: np.ndarray, n: int) -> np.ndarray:
+    """Sines and cosines (T, 2 n) of a phase (T,)."""
+    angle = 2 * np.pi * phase[:, None] * np.arange(1, n + 1)
+    return np.stack([np.sin(angle), np.cos(angle)], -1).reshape(len(phase), 2 * n)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnMemory(SeriesArrays):
+    """Past of the columns of S series that terms of later rows need.
+
+    Attributes
+    ----------
+    recent : ndarray of shape (S, LONGEST_LAG, k)
+        Last rows of each column.
+    averages : ndarray of shape (S, D, k)
+        Exponentially weighted averages of all rows, for each decay.
+    """
+
+    recent: np.ndarray
+    averages: np.ndarray
+
+    @classmethod
+    def before(cls, first: np.ndarray, n_decays: int) -> ColumnMemory:
+        """Memory before the first row (S, k): as if columns had always been there."""
+        return cls(
+            np.repeat(first[:, None], LONGEST_LAG, 1), np.repeat(first[:, None], n_decays, 1)
+        )
+
+
+def decays_of(terms: Sequence[Term]) -> list[float]:
+    """Decays of moving averages, each once, from the fastest."""
+    return sorted({term.decay for term in terms if term.decay})
+
+
+def design(
+    terms: Sequence[Term],
+    columns: np.ndarray,
+    phases: np.ndarray,
+    recent: np.ndarray,
+    averages: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Columns of the regression at T rows of one series.
+
+    Parameters
+    ----------
+    terms : sequence of Term
+    columns : ndarray of shape (T, k)
+    phases : ndarray of shape (T, 3)
+        Of the cycles in `PHASES`.
+    recent, averages : ndarray
+        Memory of the series, see `ColumnMemory`.
+
+    Returns
+    -------
+    design : ndarray of shape (T, p)
+    recent, averages : ndarray
+        Memory after these rows.
+    """
+    n_rows, decays = len(columns), decays_of(terms)
+    extended = np.concatenate([recent, columns])
+    # Average a_t = d a_{t-1} + (1 - d) x_t, of which a row sees that of the row before its lag.
+    running = np.empty((len(decays), n_rows, columns.shape[1]))
+    for number, decay in enumerate(decays):
+        initial = decay * averages[None, number]
+        running[number], _ = lfilter([1 - decay], [1, -decay], columns, axis=0, zi=initial)
+    parts = []
+    for term in terms:
+        cycle = CYCLES[term.cycle]
+        factor = calendar_functions(cycle, phases)
+        if term.column < 0:
+            parts.append(factor)
+            continue
+        if term.decay:
+            place = decays.index(term.decay)
+            past = np.concatenate([averages[place, None], running[place, :-1]])
+            values = past[:, term.column]
+        else:
+            start = LONGEST_LAG - term.lag
+            values = extended[start : start + n_rows, term.column]
+        basis = term.basis(values)
+        parts.append((basis[:, :, None] * factor[:, None]).reshape(n_rows, -1))
+    matrix = np.concatenate(parts, 1) if parts else np.empty((n_rows, 0))
+    return matrix, extended[-LONGEST_LAG:], running[:, -1]
+
+
+def widths_of(terms: Sequence[Term]) -> np.ndarray:
+    """Columns of the regression that each term makes."""
+    one_row: np.ndarray = np.zeros((1, len(PHASES)))
+    widths = [
+        calendar_functions(CYCLES[term.cycle], one_row).shape[1] * term.basis(np.zeros(1)).shape[1]
+        for term in terms
+    ]
+    return np.array(widths, int)
