@@ -12,15 +12,8 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from tsrnn.contract import (
-    Forecaster,
-    IntervalWarning,
-    check_levels,
-    choice,
-    level_name,
-    quote,
-    warn_user,
-)
+from tsrnn.contract import Forecaster, IntervalWarning, check_levels, choice, level_name
+from tsrnn.data import array_advice, check_numeric, quote, quoted, warn_user
 
 __all__ = ["reconcile"]
 
@@ -224,11 +217,17 @@ def _read_hierarchy(
     df: Any, spec: Sequence[Sequence[str]], time_col: Any, target: Any
 ) -> _Hierarchy:
     """Series of all levels, added up from rows of the lowest."""
-    if not isinstance(df, pd.DataFrame):
-        raise TypeError(f"df must be a pandas frame in long form; got {type(df).__name__}")
     if isinstance(target, list | tuple):
         raise ValueError(f"a hierarchy is of one target; got target={target!r}")
     lists = _read_spec(spec)
+    if not isinstance(df, pd.DataFrame):
+        columns = [*lists[-1], time_col, target]
+        raise TypeError(
+            f"df must be a pandas frame in long form; got {type(df).__name__}."
+            f"{array_advice(df, columns)}"
+        )
+    _check_present(df, lists, time_col, target)
+    _check_levels(lists)
     bottom = lists[-1]
     frame = _read_rows(df, [*bottom, time_col, target])
     # Values of the columns as text: they are parts of names, and 1 and "1" would be one of them.
@@ -276,12 +275,26 @@ def _read_hierarchy(
     return _Hierarchy(names, levels, pd.Index(times), summing @ lowest, summing)
 
 
+def _check_present(df: pd.DataFrame, lists: list[list[Any]], time_col: Any, target: Any) -> None:
+    """Refuse a frame without the columns of levels, times and target."""
+    names = dict.fromkeys(name for columns in lists for name in columns)
+    absent = [name for name in names if name not in df.columns]
+    if absent:
+        raise ValueError(
+            f"spec must name columns of df; it names {quoted(absent)}, and df has "
+            f"{quoted(df.columns, 10)}. Correct spec, or add the column to df"
+        )
+    for role, name in (("time_col", time_col), ("target", target)):
+        if name not in df.columns:
+            raise ValueError(
+                f"df must have the column {quote(name)} of {role}; it has "
+                f"{quoted(df.columns, 10)}. Give {role} to the forecaster, or rename the column"
+            )
+
+
 def _read_rows(df: pd.DataFrame, columns: list[Any]) -> pd.DataFrame:
     """Columns of a frame, without missing values; the last one is the target."""
     target = columns[-1]
-    lacking = [name for name in columns if name not in df.columns]
-    if lacking:
-        raise ValueError(f"df must have the columns {lacking}; it has {list(df.columns)}")
     frame = df[columns]
     if frame.shape[1] != len(columns) or len(set(columns)) != len(columns):
         raise ValueError(
@@ -290,9 +303,8 @@ def _read_rows(df: pd.DataFrame, columns: list[Any]) -> pd.DataFrame:
         )
     if not len(frame):
         raise ValueError("df must have rows, one for each series of the lowest level and time")
+    check_numeric(frame, [target], "the target", booleans=False)
     y = frame[target]
-    if not pd.api.types.is_numeric_dtype(y) or y.dtype.kind in "bc":
-        raise TypeError(f"the target {target!r} must be numeric to be added up; it is {y.dtype}")
     missing = frame.isna().any()
     if missing.any():
         raise ValueError(f"column {missing.idxmax()!r} must have no missing values: sums need all")
@@ -303,7 +315,7 @@ def _read_rows(df: pd.DataFrame, columns: list[Any]) -> pd.DataFrame:
 
 
 def _read_spec(spec: Any) -> list[list[Any]]:
-    """Columns of each level, checked."""
+    """Columns of each level as lists."""
     legal = isinstance(spec, Sequence) and not isinstance(spec, str) and len(spec) > 0
     if not legal or any(
         isinstance(columns, str) or not isinstance(columns, Sequence) or not columns
@@ -314,22 +326,26 @@ def _read_spec(spec: Any) -> list[list[Any]]:
             "spec must be lists of columns, a list a level, such as [['country'], ['country', "
             f"'region']]; got {spec!r}"
         )
-    lists = [list(columns) for columns in spec]
+    return [list(columns) for columns in spec]
+
+
+def _check_levels(lists: list[list[Any]]) -> None:
+    """Refuse levels that are no parts of the last, or that are there twice."""
     bottom = lists[-1]
     absent = {name for columns in lists for name in columns} - set(bottom)
     if absent:
         raise ValueError(
             f"the lowest level of spec, {bottom}, must be the last and have all columns; it lacks "
-            f"{sorted(absent, key=str)}"
+            f"{sorted(absent, key=str)}. Put it last, or add these columns to it"
         )
     sets = [frozenset(columns) for columns in lists]
     if any(len(columns) != len(names) for columns, names in zip(sets, lists, strict=True)) or len(
         set(sets)
     ) != len(sets):
         raise ValueError(
-            f"spec must name each column of a level, and each level, once; got {lists}"
+            f"spec must name each column of a level, and each level, once; got {lists}. Drop what "
+            "is there twice"
         )
-    return lists
 
 
 def _check_tree(tree: _Hierarchy) -> None:

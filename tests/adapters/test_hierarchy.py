@@ -412,7 +412,11 @@ def test_a_forecaster_stays_as_it_is():
     [
         (lambda d: d[1:], {}, r"at each of the 60 times.*\('all', 'a', 'x'\) has 59 rows"),
         (lambda d: d.assign(y=d["y"].where(d.index != 3)), {}, "column 'y' must have no missing"),
-        (lambda d: d.drop(columns="region"), {}, r"df must have the columns \['region'\]"),
+        (lambda d: d.drop(columns="region"), {},
+         "spec must name columns of df; it names 'region', and df has .*'store'.* Correct spec"),
+        (lambda d: d, {"spec": [["contry"], ["country", "region"]]}, "it names 'contry', and df"),
+        (lambda d: d.drop(columns="ds"), {}, "must have the column 'ds' of time_col.* Give time_"),
+        (lambda d: d.drop(columns="y"), {}, "must have the column 'y' of target.* Give target"),
         (lambda d: d, {"method": "mint"}, "method must be one of"),
         (lambda d: d, {"intervals": "normal"}, "intervals must be one of"),
         (lambda d: d, {"spec": ["country"]}, "spec must be lists of columns"),
@@ -444,9 +448,11 @@ def test_refusals_say_what_was_required(change, arguments, message):
 def test_types_are_refused():
     with pytest.raises(TypeError, match="df must be a pandas frame in long form; got dict"):
         reconcile(ARMA(), {"y": [1.0]}, SPEC)
+    with pytest.raises(TypeError, match=r"got ndarray\. Give a row for each .*'region': \.\.\., "):
+        reconcile(ARMA(), np.zeros((3, 2)), SPEC)
     with pytest.raises(TypeError, match="forecaster must be a forecaster of tsrnn"):
         reconcile("ARMA", stores(), SPEC)
-    with pytest.raises(TypeError, match="the target 'y' must be numeric to be added up"):
+    with pytest.raises(TypeError, match="the target 'y' must be numeric.*such as '1' at row 0"):
         reconcile(ARMA(), stores().assign(y="1"), SPEC)
     times = stores()["ds"].astype(object).where(lambda t: t.index % 60 > 0, 3)
     with pytest.raises(TypeError, match="must have times of one type.*pandas.to_datetime"):

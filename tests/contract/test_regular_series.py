@@ -31,6 +31,10 @@ ANSWERS = {
     "ARMA, line": (ARMA((1, 0), trend="ct"), True),
     "ARIMA": (ARMA((0, 1, 1)), False),
     "ARIMA, drift": (ARMA((0, 1, 1), trend="t"), True),
+    "ARIMA, lags": (ARMA((1, 1, 1)), True),
+    "ARIMA, many lags": (ARMA((3, 1, 2)), True),
+    "ARIMA, a season's lags": (ARMA((0, 1, 0), seasonal_order=(1, 0, 0, 4)), True),
+    "AR without mean": (ARMA((1, 0), trend="n"), False),
     "ARIMA, twice": (ARMA((0, 2, 1)), True),
     "ARIMA, seasonal": (ARMA((0, 1, 1), seasonal_order=(0, 1, 1, 4)), True),
     "AutoARIMA": (AutoARIMA(), True),
@@ -109,6 +113,7 @@ def test_a_constant_goes_on(name):
                 continue
             np.testing.assert_allclose(found, value, rtol=1e-12, err_msg=f"{rows} x {value}")
             assert IntervalWarning in kinds
+            assert rows == 6 or kinds == {IntervalWarning}  # a member may need more than 6
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -125,7 +130,43 @@ def test_a_line_goes_on(name):
         tolerance = 1e-2 * abs(slope) if numerical else 1e-9 * np.abs(values).max()
         np.testing.assert_allclose(found, ahead, rtol=0, atol=tolerance, err_msg=kind)
         if not numerical and name != "Combination":
-            assert IntervalWarning in kinds
+            assert kinds == {IntervalWarning}
+
+
+@pytest.mark.parametrize("lags", [(1, 1, 1), (2, 1, 0)])
+@pytest.mark.parametrize("missing", [None, 20])
+def test_a_line_with_a_gap_goes_on(lags, missing):
+    values = LINES["up"].copy()
+    if missing:
+        values[missing] = np.nan
+    found, kinds = forecast(ARMA(lags, missing="keep"), values)
+    np.testing.assert_allclose(found, np.repeat([[101.0], [102.0], [103.0]], 3, 1), rtol=1e-12)
+    assert kinds == {IntervalWarning}
+
+
+@pytest.mark.filterwarnings("ignore:the likelihood of 1 of 1 units was not maximised")
+def test_lines_but_for_small_noise_are_searched():
+    noise = 1e-6 * np.random.default_rng(0).normal(size=100).cumsum()
+    model = ARMA((1, 1, 1)).fit(months(LINES["up"] + noise))
+    assert model.fitted_.estimates.params[0, -1] > 0
+
+
+@pytest.mark.parametrize("name", ANSWERS | REFUSE)
+@pytest.mark.parametrize("rows", [1, 40])
+def test_numbers_that_are_ids_do_not_read_as_counts(name, rows):
+    """Of 11 and 12 one is constant, or too short to be fitted."""
+    model = REFUSE[name] if name in REFUSE else ANSWERS[name][0]
+    noise = 20 + np.random.default_rng(0).normal(size=40).cumsum()
+    parts = {11: months(np.full(rows, 7.0)), 12: months(noise)}
+    frame = pd.concat(
+        [part.rename_axis("ds").reset_index().assign(unique_id=i) for i, part in parts.items()]
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(frame).predict(h=2, level=[80])
+    texts = [text for w in caught if "11" in (text := str(w.message))]
+    assert texts
+    assert all(re.search(r"series 11\b", text) for text in texts)
 
 
 @pytest.mark.parametrize("name", ANSWERS)

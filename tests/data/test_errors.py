@@ -1,5 +1,6 @@
 """Every refusal says what was required, what came and what to do."""
 
+import re
 from decimal import Decimal
 
 import numpy as np
@@ -7,7 +8,11 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from tsrnn.batch import forecast_batches
 from tsrnn.data import read_future, read_panel
+from tsrnn.evaluation import backtest
+from tsrnn.linear import ARMA, ETS
+from tsrnn.preprocessing import kpss
 
 DAYS = pd.date_range("2020-01-01", periods=6)
 
@@ -53,6 +58,44 @@ def told(error, data, *parts, **options):
 )
 def test_what_is_no_frame(data, came):
     told(TypeError, data, "must be a pandas Series or DataFrame", came)
+
+
+NUMBERS = np.random.default_rng(0).normal(size=(30, 2))
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [(NUMBERS[:, 0], "Series"), (NUMBERS[:, 0].tolist(), "Series"), (NUMBERS, "DataFrame")],
+)
+def test_a_bare_array_is_told_how_to_be_wrapped(values, kind):
+    doors = [
+        ETS().fit, ETS().fit(pd.Series(NUMBERS[:, 0])).update, kpss,
+        lambda data: backtest(ETS(), data, h=1),
+    ]  # fmt: skip
+    texts = set()
+    for door in doors:
+        with pytest.raises(TypeError) as caught:
+            door(values)
+        texts.add(str(caught.value))
+    (text,) = texts
+    forms = re.findall(rf"pd\.{kind}\(values(?:, pd\.date_range\(.*?\))?\)", text)
+    assert len(forms) == 2
+    for form in forms:  # what is advised is taken
+        panel = read_panel(eval(form, {"pd": pd, "values": values, "len": len}))
+        np.testing.assert_array_equal(panel.values[:, 0], NUMBERS[:, 0])
+
+
+def test_an_array_for_x_future_is_named(tmp_path):
+    frame = pd.DataFrame({"y": NUMBERS[:, 0], "x": NUMBERS[:, 1]})
+    model = ARMA((1, 0), target="y", known_ahead=["x"]).fit(frame)
+    with pytest.raises(TypeError, match=r"X_future must be .* got numpy\.ndarray\. Wrap it"):
+        model.predict(2, X_future=NUMBERS[:2])
+
+
+@pytest.mark.parametrize("source", [NUMBERS, NUMBERS[:, 0], NUMBERS[:, 0].tolist()])
+def test_an_array_for_a_long_frame(source, tmp_path):
+    with pytest.raises(TypeError, match=r"source must be .* Give a row .*'unique_id': "):
+        forecast_batches(source, ARMA((1, 0)), h=1, out=tmp_path / "out")
 
 
 class TestShape:
@@ -104,12 +147,14 @@ class TestColumns:
     @pytest.mark.parametrize(
         ("values", "came"),
         [
-            (list("uvwxyz"), "'u', str"),
+            (list("uvwxyz"), "'u' at row 0, str"),
             ([Decimal(1)] * 6, "Decimal"),
             ([1j] * 6, "complex128"),
             (DAYS, "datetime64"),
             (DAYS - DAYS[0], "timedelta64"),
-            (pd.Series([1.0] * 6, dtype=object), "dtype object (such as 1.0, float)"),
+            (pd.Series([1.0] * 6, dtype=object), "dtype object (such as 1.0 at row 0, float)"),
+            (pd.Series([1.0, np.nan, "2", "n/a", "x", 3], dtype=object), "'n/a' at row 3, str"),
+            (pd.Series([None, 1.5, Decimal(1), 1j, 3, 4], dtype=object), "1j at row 3, complex"),
             ([True] * 6, "dtype bool"),
         ],
     )
@@ -118,11 +163,18 @@ class TestColumns:
 
     def test_numbers_written_as_text(self):
         text = [f"1.03{i},5" for i in range(6)]
-        parts = "written as text, such as '1.030,5'", 'pd.read_csv(..., decimal=","'
+        parts = "written as text, such as '1.030,5' at row 0", 'pd.read_csv(..., decimal=","'
         told(TypeError, long(y=text), "target 'y' must be numeric", *parts)
         told(TypeError, wide(b=text).rename_axis("ds"), "'b' must be numeric", *parts)
         told(TypeError, long(x=text), "'x' holds numbers", *parts)
         told(TypeError, long(x=list("uvwxyz")), "pd.get_dummies")
+
+    def test_text_among_numbers_is_cited_with_its_row(self):
+        text = ["1", "2", None, "n.a.", "5", "6"]
+        told(TypeError, long(y=text), "such as 'n.a.' at row 3")
+        told(TypeError, pl.DataFrame({"ds": range(6), "y": text}), "such as 'n.a.' at row 3")
+        told(TypeError, long(y=pd.Series(text, dtype="category")), "'n.a.' at row 3")
+        told(TypeError, long(x=text), "'x' holds numbers", "such as 'n.a.' at row 3")
 
     def test_polars_decimals(self):
         frame = pl.DataFrame({"ds": [1, 2], "y": [Decimal("1.5"), Decimal("2.5")]})

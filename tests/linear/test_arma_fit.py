@@ -219,7 +219,7 @@ class TestBadSeries:
 
     def test_all_of_them(self, fit_arma):
         with pytest.raises(
-            ValueError, match="no series could be fitted; 0, 1: .* the series has 3"
+            ValueError, match="no series could be fitted; series 0, 1: .* the series has 3"
         ):
             fit_arma(MIXED, "c", np.ones((2, 3)))
 

@@ -182,7 +182,7 @@ BAD = {
 @pytest.mark.parametrize("order", [(1, 0), (1, 1)])
 def test_a_bad_unit_says_why_and_costs_no_other(words, order):
     y = simulated(70)
-    with pytest.warns(UserWarning, match="1 of 2 units could not be fitted, 1"):
+    with pytest.warns(UserWarning, match="1 of 2 units could not be fitted, series 1"):
         both = fitted([y, BAD[words](simulated(90, seed=1))], *order)
     alone = fitted(y, *order)
     assert both.fitted.tolist() == [True, False]

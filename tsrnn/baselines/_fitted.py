@@ -56,10 +56,9 @@ from tsrnn.contract import (
     refuse,
     unit_index,
     unit_number,
-    warn_user,
     with_shared_arguments,
 )
-from tsrnn.data import Panel, quote, steps_between
+from tsrnn.data import Panel, quote, quoted, steps_between, warn_user
 
 # Date and time on a page of statsmodels or arch.
 _WHEN = re.compile(
@@ -354,7 +353,7 @@ class UnitForecaster(Classical[RowsState]):
             return BaselineSummary(type(self).__name__, fitted.table())
         i = 0 if unit is None else unit_number(units, unit)
         if i < 0:
-            raise KeyError(f"unit must be one of {listed(units)}; got {quote(unit)}")
+            raise KeyError(f"unit must be one of {quoted(units, NAMES_SHOWN)}; got {quote(unit)}")
         title = f"{type(self).__name__} of {fitted.names(units[[i]])}"
         return BaselineSummary(title, fitted.page(i, self.state_))
 

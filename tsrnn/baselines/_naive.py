@@ -28,11 +28,10 @@ from tsrnn.contract import (
     record,
     refuse,
     unit_index,
-    warn_user,
     with_intervals,
     with_shared_arguments,
 )
-from tsrnn.data import Panel
+from tsrnn.data import Panel, warn_user
 
 FEW_ERRORS = 4  # below, not even an interval of 80 percent could be had without a distribution
 CRITICAL = 1.645  # of the normal distribution at 90 percent, as the organisers of M4 round it

@@ -21,7 +21,7 @@ from tsrnn.contract import (
     refuse,
     target_scales,
 )
-from tsrnn.data import Layout, Panel, quote
+from tsrnn.data import Layout, Panel, quote_series
 
 NAMES_SHOWN = 3
 
@@ -201,7 +201,7 @@ def series_named(layout: Layout, ids: Iterable[Any]) -> str:
 
 
 def listed(labels: Iterable[Any]) -> str:
-    """Names of the first few of some labels, quoted."""
-    names = [quote(label) for label in labels]
-    shown = ", ".join(names[:NAMES_SHOWN])
-    return shown if len(names) <= NAMES_SHOWN else f"first {shown}"
+    """Names of the first few of some units, quoted."""
+    labels = list(labels)
+    shown = quote_series(labels, NAMES_SHOWN)
+    return shown if len(labels) <= NAMES_SHOWN else f"first {shown}"

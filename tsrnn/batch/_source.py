@@ -8,6 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from numbers import Real
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -16,7 +17,7 @@ import pandas as pd
 
 from tsrnn.batch._request import Request, with_numbers
 from tsrnn.batch._rows import FileRows, FrameRows, Given
-from tsrnn.data import CsvFormat, DataFiles, quote, read_panel
+from tsrnn.data import CsvFormat, DataFiles, array_advice, quote, read_panel
 
 __all__ = ["Partition", "Source", "common_freq", "find_files", "open_future", "open_source"]
 
@@ -79,11 +80,13 @@ def open_source(source: Any, request: Request, rows_per_batch: int) -> Source:
         return _divided(frame, {"frame": _frame_digest(frame.frame)}, rows_per_batch)
     # what can be iterated over, but is no collection of frames
     wrong = isinstance(source, bytes | dict | pd.Series | np.ndarray) or hasattr(source, "collect")
+    wrong |= isinstance(source, list | tuple) and any(isinstance(x, Real) for x in source[:1])
     if isinstance(source, Iterator) or (isinstance(source, Iterable) and not wrong):
         return _of_frames(iter(source), request)
     raise TypeError(
         "source must be a long frame, an iterator of long frames, or the path of parquet or CSV "
-        f"files; got {type(source).__module__}.{type(source).__qualname__}"
+        f"files; got {type(source).__module__}.{type(source).__qualname__}."
+        f"{array_advice(source, request.columns or (request.id_col, request.time_col, 'y'))}"
     )
 
 

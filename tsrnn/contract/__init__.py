@@ -66,7 +66,6 @@ from tsrnn.contract._schema import (
 from tsrnn.contract._summary import Summary
 from tsrnn.contract._together import fit_panels_together, fit_together, most_fits_together
 from tsrnn.contract._warnings import IntervalWarning, recorded
-from tsrnn.data import quote, warn_user
 
 __all__ = [
     "DM_VARIANCES",
@@ -128,7 +127,6 @@ __all__ = [
     "positive",
     "positive_integer",
     "put_file",
-    "quote",
     "read_file",
     "real",
     "real_array",
@@ -144,7 +142,6 @@ __all__ = [
     "unit_index",
     "unit_number",
     "verbosity",
-    "warn_user",
     "with_intervals",
     "with_shared_arguments",
     "write_file",

@@ -10,7 +10,7 @@ import pandas as pd
 
 from tsrnn.contract._fitted_data import unit_index
 from tsrnn.contract._warnings import IntervalWarning
-from tsrnn.data import Layout, quote, warn_user
+from tsrnn.data import Layout, quote_series, warn_user
 
 NAMES_SHOWN = 3
 ROUNDING = 2.0**-46  # width, relative to the point, that is of rounding in a few sums
@@ -180,5 +180,5 @@ def honest_intervals(
 def _listed(layout: Layout, ids: pd.Index, chosen: np.ndarray) -> str:
     """The first few of the targets (S, C) chosen, quoted."""
     labels = unit_index(layout, ids, multivariate=False)[chosen.ravel()].unique()
-    shown = ", ".join(quote(label) for label in labels[:NAMES_SHOWN])
+    shown = quote_series(labels, NAMES_SHOWN)
     return shown if len(labels) <= NAMES_SHOWN else f"{len(labels)} series, first {shown},"

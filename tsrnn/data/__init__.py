@@ -14,7 +14,16 @@ from tsrnn.data._calendar import (
     step_days,
 )
 from tsrnn.data._csv import CsvFormat, whole_numbers
-from tsrnn.data._faults import quote, quoted, show_label, tell_apart, type_advice, warn_user
+from tsrnn.data._faults import (
+    array_advice,
+    quote,
+    quote_series,
+    quoted,
+    show_label,
+    tell_apart,
+    type_advice,
+    warn_user,
+)
 from tsrnn.data._files import DataFiles, check_zones, load_polars
 from tsrnn.data._frames import (
     in_library,
@@ -29,6 +38,7 @@ from tsrnn.data._future import check_continues, future_times, read_future, steps
 from tsrnn.data._panel import Layout, Panel, windows
 from tsrnn.data._read import read_panel, read_series
 from tsrnn.data._scaling import Scaler, log_ratios
+from tsrnn.data._table import check_numeric
 from tsrnn.data._timestamps import are_dates
 
 __all__ = [
@@ -38,11 +48,13 @@ __all__ = [
     "Panel",
     "Scaler",
     "are_dates",
+    "array_advice",
     "calendar_columns",
     "calendar_features",
     "calendar_names",
     "calendar_phases",
     "check_continues",
+    "check_numeric",
     "check_zones",
     "cycle_steps",
     "future_times",
@@ -51,6 +63,7 @@ __all__ = [
     "log_ratios",
     "panel_frame",
     "quote",
+    "quote_series",
     "quoted",
     "read_future",
     "read_panel",

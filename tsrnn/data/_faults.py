@@ -10,7 +10,17 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-__all__ = ["listed", "quote", "quoted", "show_label", "tell_apart", "type_advice", "warn_user"]
+__all__ = [
+    "array_advice",
+    "listed",
+    "quote",
+    "quote_series",
+    "quoted",
+    "show_label",
+    "tell_apart",
+    "type_advice",
+    "warn_user",
+]
 
 Label = TypeVar("Label")
 
@@ -160,6 +170,43 @@ def type_advice(ids: Iterable[Any], known: Iterable[Any]) -> str:
     return ""
 
 
+def array_advice(values: object, columns: Sequence[str] = ()) -> str:
+    """Say how an array or a list becomes a frame.
+
+    Parameters
+    ----------
+    values : object
+    columns : sequence of str, optional
+        Those that a long frame needs, where no other is taken.
+
+    Returns
+    -------
+    str
+        Sentences with a blank before them; nothing of objects that are no array or list of one or
+        two axes.
+
+    Examples
+    --------
+    >>> from tsrnn.data import array_advice
+    >>> array_advice([1.0, 2.0], ("id", "ds", "y"))
+    " Give a row for each series and time: pd.DataFrame({'id': ..., 'ds': ..., 'y': ...})."
+    >>> array_advice(None)
+    ''
+    """
+    shape = getattr(values, "shape", (0,) if isinstance(values, list | tuple) else ())
+    if not isinstance(shape, tuple) or len(shape) not in (1, 2):
+        return ""
+    if columns:
+        needed = ", ".join(f"{name!r}: ..." for name in columns)
+        return f" Give a row for each series and time: pd.DataFrame({{{needed}}})."
+    kind = "Series" if len(shape) == 1 else "DataFrame"
+    return (
+        f" Wrap it: pd.{kind}(values, pd.date_range('2020-01-31', periods=len(values), "
+        f"freq='ME')) with its first date and frequency, or pd.{kind}(values), whose index counts "
+        "the rows."
+    )
+
+
 def listed(items: Iterable[object], limit: int = 5, conjunction: str = "and") -> str:
     """Join the first `limit` items by commas and say how many more there are."""
     texts = [str(item) for item in items]
@@ -187,6 +234,31 @@ def quoted(names: Iterable[object], limit: int = 5) -> str:
     "'a', 'b' and 1 more"
     """
     return listed((quote(name) for name in names), limit)
+
+
+def quote_series(labels: Iterable[object], limit: int = 3) -> str:
+    """Join the first labels of series as `quote` gives them, behind "series" if they are numbers.
+
+    Parameters
+    ----------
+    labels : iterable
+        Ids, names of targets, or pairs of both.
+    limit : int
+
+    Returns
+    -------
+    str
+        Text that can follow "of" without being read as a count.
+
+    Examples
+    --------
+    >>> from tsrnn.data import quote_series
+    >>> quote_series(["a", "b"]), quote_series([3, 4]), quote_series([(3, "sales")])
+    ("'a', 'b'", 'series 3, 4', "(3, 'sales')")
+    """
+    first = list(labels)[:limit]
+    shown = ", ".join(map(quote, first))
+    return shown if all(isinstance(label, str | tuple) for label in first) else f"series {shown}"
 
 
 def warn_user(message: str, category: type[UserWarning] = UserWarning) -> None:

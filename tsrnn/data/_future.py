@@ -233,7 +233,8 @@ def read_future(
     if ids is None or last_times is None or freq is None or layout is None:
         raise ValueError("read_future needs panel, or all of ids, last_times, freq and layout.")
     time_col = "" if layout.time_col is None else layout.time_col
-    table = read_table(X_future, layout.id_col or "", time_col, layout).dated(freq, layout)
+    table = read_table(X_future, layout.id_col or "", time_col, layout, "X_future")
+    table = table.dated(freq, layout)
     check_same_kind(table, layout)
     names = exact_columns(table.names, columns, "columns of X_future")
     wanted = future_times((last_times, freq), h, tz=layout.tz)

@@ -17,7 +17,7 @@ from pandas.api.types import (
 )
 
 from tsrnn.data._digits import UNITS, from_digits
-from tsrnn.data._faults import listed, quote, quoted
+from tsrnn.data._faults import array_advice, listed, quote, quoted
 from tsrnn.data._forked import check_threads
 from tsrnn.data._frames import pandas_columns, pandas_labels
 from tsrnn.data._panel import Layout, Name
@@ -137,8 +137,14 @@ def _factorized(ids: pd.Index) -> tuple[np.ndarray, pd.Index]:
     return codes, pd.Index(names, dtype=ids.dtype)
 
 
-def read_table(df: object, id_col: str, time_col: Name, layout: Layout | None = None) -> Table:
-    """Take a frame apart, in the shape of `layout` if it is given.
+def read_table(
+    df: object,
+    id_col: str,
+    time_col: Name,
+    layout: Layout | None = None,
+    what: str = "the data",
+) -> Table:
+    """Take a frame apart, in the shape of `layout` if it is given; messages call it `what`.
 
     It is refused if it is empty, if names or timestamps are missing or repeated, or if it is not
     clear which column holds the timestamps.
@@ -155,7 +161,7 @@ def read_table(df: object, id_col: str, time_col: Name, layout: Layout | None = 
         names = {"index_name": df.index.name, "series_name": df.name}
         return Table("series", "pandas", frame, stamps, **names)  # type: ignore[arg-type]
     keys = (id_col, time_col) if layout is None or layout.kind == "long" else ()
-    frame, backend, dates = _open(df, keys)
+    frame, backend, dates = _open(df, keys, what)
     _check_names(frame)
     if len(frame) == 0:
         raise ValueError(f"the frame must have rows; it is empty. {_LOST}")
@@ -212,7 +218,7 @@ def _wide_table(
 
 
 def _open(
-    df: object, keys: tuple[Name, ...]
+    df: object, keys: tuple[Name, ...], what: str
 ) -> tuple[pd.DataFrame, Literal["pandas", "polars"], frozenset[str]]:
     """Return the frame in pandas, its library and the names of its polars Date columns.
 
@@ -221,7 +227,7 @@ def _open(
     if isinstance(df, pd.DataFrame):
         return df, "pandas", frozenset()
     if nw.dependencies.is_polars_lazyframe(df):
-        raise TypeError(f"the data must be {_ACCEPTED}; got a polars LazyFrame. Call .collect().")
+        raise TypeError(f"{what} must be {_ACCEPTED}; got a polars LazyFrame. Call .collect().")
     if nw.dependencies.is_polars_dataframe(df):
         check_threads()
         frame = nw.from_native(df, eager_only=True)
@@ -233,7 +239,7 @@ def _open(
             return columns, "polars", dates
         return pandas_columns(frame), "polars", dates
     came = f"{type(df).__module__}.{type(df).__qualname__}".removeprefix("builtins.")
-    raise TypeError(f"the data must be {_ACCEPTED}; got {came}.")
+    raise TypeError(f"{what} must be {_ACCEPTED}; got {came}.{array_advice(df)}")
 
 
 def _check_names(frame: pd.DataFrame) -> None:
@@ -327,15 +333,13 @@ def _no_numbers(
     drop = f"if it is not needed, use df.drop(columns={text!r})"
     if not is_text(column):
         return ValueError(f"{must} (dtype {column.dtype}). Convert it; {drop}.")
-    numeral = written_number(column)
-    if numeral is not None:
-        return ValueError(
-            f"{must}, which are written as text, such as {quote(numeral)}. {CONVERT}; {drop}."
-        )
+    odd = odd_value(column)
+    if is_number_text(column):
+        return ValueError(f"{must}, which are written as text, such as {odd}. {CONVERT}; {drop}.")
     numbers = [other for other in others if other not in text]
     target = repr(numbers[0]) if len(numbers) == 1 else "..."
     return ValueError(
-        f"{must}, such as {quote(column.dropna().iloc[0])}. If {quote(name)} names series, give "
+        f"{must}, such as {odd}. If {quote(name)} names series, give "
         f"id_col={name!r}, time_col={day!r}, target={target}; {drop}."
     )
 
@@ -425,11 +429,10 @@ def _refuse_text(columns: pd.DataFrame, names: Sequence[Name]) -> None:
     if text:
         dtypes = ", ".join(sorted({str(columns[name].dtype) for name in text}))
         for name in text:
-            numeral = written_number(columns[name])
-            if numeral is not None:
+            if is_number_text(columns[name]):
                 raise TypeError(
                     f"columns besides targets must be numeric or boolean; {quote(name)} holds "
-                    f"numbers written as text, such as {quote(numeral)}. {CONVERT}."
+                    f"numbers written as text, such as {odd_value(columns[name])}. {CONVERT}."
                 )
         raise TypeError(
             f"columns besides targets must be numeric or boolean; not so {quoted(text)} "
@@ -461,14 +464,14 @@ def check_numeric(
     """Refuse columns that hold no numbers."""
     for name in not_real(columns, names, booleans=booleans)[:1]:
         column = columns[name]
-        numeral = written_number(column)
-        scalar = pd.api.types.is_scalar
-        known = (value for value in column if not (scalar(value) and pd.isna(value)))
-        value = next(known, None)
-        advice = "Convert it, for example by astype('float64')"
-        example = "" if value is None else f" (such as {quote(value)}, {type(value).__name__})"
-        if numeral is not None:
-            advice, example = CONVERT, f", numbers written as text, such as {quote(numeral)}"
+        advice, example = "Convert it, for example by astype('float64')", ""
+        odd = odd_value(column)
+        if is_number_text(column):
+            advice, example = CONVERT, f", numbers written as text, such as {odd}"
+        elif odd is not None:
+            example = f" (such as {odd}, {odd.type_name})"
+            if not odd.readable:
+                advice = "Convert it: put numbers or NaN in their place, then astype('float64')"
         raise TypeError(
             f"{what} {name!r} must be numeric (integer or float); got dtype {column.dtype}"
             f"{example}. {advice}."
@@ -529,12 +532,42 @@ def is_real(dtype: Any) -> bool:
     return is_bool_dtype(dtype) or (is_numeric_dtype(dtype) and not is_complex_dtype(dtype))
 
 
-def written_number(column: pd.Series) -> str | None:
-    """Return one text of a column of numbers written as text, None of any other column."""
+def is_number_text(column: pd.Series) -> bool:
+    """Return True if most values of a column are numbers written as text."""
     if not is_text(column):
-        return None
+        return False
     known = column.dropna()
-    if known.str.fullmatch(r"\s*[-+]?[\d.,' ]*\d[\d.,' ]*%?\s*").mean() <= 0.5:
-        return None
-    unread = known[pd.to_numeric(known, errors="coerce").isna()]
-    return str((unread if len(unread) else known).iloc[0])
+    return bool(known.str.fullmatch(r"\s*[-+]?[\d.,' ]*\d[\d.,' ]*%?\s*").mean() > 0.5)
+
+
+@dataclass(frozen=True)
+class OddValue:
+    """A value that keeps a column from being numeric: its text names it and its row.
+
+    `readable` is true if it converts to a number.
+    """
+
+    value: Any
+    row: int
+    readable: bool
+
+    @property
+    def type_name(self) -> str:
+        return type(self.value).__name__
+
+    def __str__(self) -> str:
+        return f"{quote(self.value)} at row {self.row}"
+
+
+def odd_value(column: pd.Series) -> OddValue | None:
+    """Return the first value that no number can be read from, or else the first value there."""
+    scalar, first = pd.api.types.is_scalar, None
+    for row, value in enumerate(column):
+        if scalar(value) and pd.isna(value):
+            continue
+        try:
+            float(value)
+        except (TypeError, ValueError, OverflowError):
+            return OddValue(value, row, False)
+        first = first or OddValue(value, row, True)
+    return first

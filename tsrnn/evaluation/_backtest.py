@@ -24,9 +24,8 @@ from tsrnn.contract import (
     most_fits_together,
     positive_integer,
     verbosity,
-    warn_user,
 )
-from tsrnn.data import quote, read_series, tell_apart, write_stamps
+from tsrnn.data import quote, read_series, tell_apart, warn_user, write_stamps
 from tsrnn.evaluation._forecasts import list_names
 from tsrnn.evaluation._models import (
     known_ahead,

@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract import (
-    Arguments,
-    ClassicalModel,
-    FittedData,
-    Forecaster,
-    unit_index,
-    warn_user,
-)
-from tsrnn.data import Panel, quote, quoted
+from tsrnn.contract import Arguments, ClassicalModel, FittedData, Forecaster, unit_index
+from tsrnn.data import Panel, quote_series, quoted, warn_user
 from tsrnn.evaluation._models import named_models, panel_shown, suffixes
 from tsrnn.evaluation._recurrent import GUARANTEE, combine_by_network, prior_place
 
@@ -224,8 +217,9 @@ class FittedCombination(ClassicalModel[CombinedState]):
         nobody = ~(there & weighted).any(0) & weighted.any(0)
         without = np.flatnonzero(nobody)
         if len(without):
+            first = quote_series(labels[without[:1]])
             warn_user(
-                f"{len(without)} of {len(labels)} series, the first {quote(labels[without[0]])}, "
+                f"{len(without)} of {len(labels)} series, the first {first}, "
                 "are forecast by no member: their forecasts are NaN; see messages_"
             )
         lost = ~there & weighted & ~nobody
@@ -233,8 +227,9 @@ class FittedCombination(ClassicalModel[CombinedState]):
         if len(series):
             names = [list(self.members)[i] for i in counts[lost.any((1, 2))]]
             rest = "the median is of" if self.arguments.combine == "median" else "the weights go to"
+            first = quote_series(labels[series[:1]])
             warn_user(
-                f"{len(series)} of {len(labels)} series, the first {quote(labels[series[0]])}, are "
+                f"{len(series)} of {len(labels)} series, the first {first}, are "
                 f"not forecast by {quoted(names)}: {rest} the other members"
             )
 

@@ -18,9 +18,8 @@ from tsrnn.contract import (
     flag,
     positive_integer,
     unit_index,
-    warn_user,
 )
-from tsrnn.data import Panel, quote
+from tsrnn.data import Panel, quote, quote_series, warn_user
 from tsrnn.evaluation._models import fit_member, panel_shown
 from tsrnn.evaluation._recurrent import NETWORK
 from tsrnn.evaluation._windows import make_plan
@@ -124,8 +123,9 @@ class RollingErrors(NamedTuple):
                 weights[:, i] = 1 / k
                 blank.append(i)
         if blank:
+            first = quote_series(labels[blank[:1]])
             warn_user(
-                f"{len(blank)} of {len(labels)} series, the first {quote(labels[blank[0]])}, have "
+                f"{len(blank)} of {len(labels)} series, the first {first}, have "
                 "no row of the validation windows that the members forecast: their weights are "
                 "equal"
             )

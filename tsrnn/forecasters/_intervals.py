@@ -9,7 +9,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from tsrnn.contract import MOST_ERRORS, OWN_ERRORS, IntervalWarning, warn_user
+from tsrnn.contract import MOST_ERRORS, OWN_ERRORS, IntervalWarning
+from tsrnn.data import warn_user
 from tsrnn.forecasters._gain import PartLosses
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._settings import Settings

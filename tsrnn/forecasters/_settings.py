@@ -8,16 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tsrnn.contract import (
-    choice,
-    flag,
-    habits,
-    number,
-    positive_integer,
-    verbosity,
-    warn_user,
-)
-from tsrnn.data import Panel, quote
+from tsrnn.contract import choice, flag, habits, number, positive_integer, verbosity
+from tsrnn.data import Panel, quote, quote_series, warn_user
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._scaling import boxcox_lambda
 from tsrnn.layers import AGGREGATIONS, LayerChoice, with_engine
@@ -283,9 +275,10 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
         )
     if needed > lengths.min():
         short = np.flatnonzero(lengths < needed)
+        first = quote_series(panel.ids[short[:1]])
         warn_user(
             f"{len(short)} of {len(lengths)} series have fewer than the {needed} rows that it "
-            f"takes to train and to validate, the first is {quote(panel.ids[short[0]])}: they "
+            f"takes to train and to validate, the first is {first}: they "
             "train only, and their intervals come from the other series' errors"
         )
     # A window of at most half the training rows leaves as many rows to forecast from.
@@ -367,4 +360,4 @@ def _longest(panel: Panel) -> str:
     """Name of the longest series in a message."""
     if panel.layout.id_col is None:
         return "this series"
-    return f"the longest, {quote(panel.ids[int(np.argmax(panel.lengths))])},"
+    return f"the longest, {quote_series([panel.ids[int(np.argmax(panel.lengths))]])},"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract import quote
+from tsrnn.data import quote
 
 # Relative singular value below which columns count as collinear: the rounding of float64 data.
 RANK_TOLERANCE = 1e-10

@@ -30,9 +30,8 @@ from tsrnn.contract import (
     target_scales,
     text,
     unit_index,
-    warn_user,
 )
-from tsrnn.data import Panel, quote, steps_between, write_stamps
+from tsrnn.data import Panel, quote_series, steps_between, warn_user, write_stamps
 from tsrnn.linear._estimates import BY_UNIT, Estimates, concatenated
 from tsrnn.linear._family import Ahead, Arrays, CannotFitError, Family, Units, variance_factor
 from tsrnn.linear._hypotheses import fingerprint
@@ -501,7 +500,7 @@ def widening(n: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def listing(labels: pd.Index) -> str:
     """Names of the first few of some units."""
-    shown = ", ".join(quote(label) for label in labels[:NAMES_SHOWN])
+    shown = quote_series(labels, NAMES_SHOWN)
     return shown if len(labels) <= NAMES_SHOWN else f"first {shown}"
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2
 
-from tsrnn.contract import real_array, warn_user
-from tsrnn.data import Panel, quote
+from tsrnn.contract import real_array
+from tsrnn.data import Panel, quote, warn_user
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._inference import ChiSquareTest
 

@@ -50,7 +50,7 @@ class Sample:
     prepared : Prepared
     likelihood : Likelihood or SeasonalLikelihood
     exact : bool
-        Whether the mean of the model leaves nothing but rounding: there is nothing to search for.
+        True if the model repeats the series but for rounding: there is nothing to search for.
     """
 
     units: np.ndarray
@@ -79,7 +79,7 @@ def samples(
             yield None, reasons
             continue
         for exact in (False, True):
-            alike = np.flatnonzero(prepared.still == exact)
+            alike = np.flatnonzero((prepared.still | prepared.steady) == exact)
             if not len(alike):
                 continue
             numbers, group = units[chosen[kept[alike]]], prepared.select(alike)
@@ -155,11 +155,19 @@ def estimates_of(spec: Specification, sample: Sample, ends: Search) -> Estimates
 
 
 def exact_estimates(spec: Specification, sample: Sample) -> Estimates:
-    """Estimates of series that least squares fit exactly: no lags, and a variance of zero."""
+    """Estimates of series that a model repeats, with a variance of zero.
+
+    Least squares do so without lags, or a unit root of the autoregression where they leave a
+    constant.
+    """
     prepared, m = sample.prepared, sample.prepared.form.n_mean
     n, k, n_obs = len(prepared.n_obs), prepared.form.n_params + 1, prepared.n_obs
     params, nothing = np.zeros((n, k)), np.zeros((n, k, k))
     params[:, :m] = prepared.shift + (prepared.jacobian @ prepared.mean[:, :, None])[:, :, 0]
+    lag = m if prepared.form.p else k - 1 - prepared.form.P - prepared.form.Q
+    if prepared.steady.any():
+        # Just inside the unit circle, where the state has a variance to start from.
+        params[prepared.steady, lag] = 1 - np.finfo(float).eps
     variance = PERFECT * prepared.scale**2  # the likelihood has no bound: as if it were rounding
     return Estimates(
         names=spec.names,

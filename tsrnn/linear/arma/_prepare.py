@@ -14,6 +14,7 @@ from tsrnn.linear.arma._specification import Form, Specification
 
 _BATCH = 2**22  # numbers in the inputs of a batch: 32 MB
 _NOTHING = 1e-13  # of the size of the data: what rounding leaves of a constant series
+_STEADY = 1e-10  # of a constant: what rounding leaves of differences of data 1e5 times as large
 _COLLINEAR = 1e-10  # of the size of a regressor: what rounding leaves of its part by itself
 
 
@@ -90,6 +91,9 @@ class Prepared(SeriesArrays):
     gaps : bool
     still : boolean array of shape (N,)
         Series whose least squares residuals are rounding, scaled by their size.
+    steady : boolean array of shape (N,)
+        Series whose least squares residuals are one constant, which a unit root repeats without
+        error: the exact likelihood of an autoregression has no bound.
     """
 
     form: Form
@@ -102,6 +106,7 @@ class Prepared(SeriesArrays):
     noise: np.ndarray | None
     gaps: bool
     still: np.ndarray
+    steady: np.ndarray
 
     def select(self, units: np.ndarray) -> Prepared:
         """Some of the series."""
@@ -242,9 +247,11 @@ def _standardised(
     if constant:
         y = (y - middle[:, None]) * seen if masked else y - middle[:, None]
     size = np.sqrt(np.einsum("nt,nt->n", y, y) / n_obs + middle**2)
-    slopes, noise, square = _least_squares(y, X, seen, spec if in_state else None)
+    slopes, noise, square, around = _least_squares(y, X, seen, spec if in_state else None)
     scale = np.sqrt(square)
     still = scale <= _NOTHING * size
+    repeats = spec.exact and (spec.p or spec.P) and not spec.constant
+    steady = (np.sqrt(around) <= _STEADY * scale) & ~still & bool(repeats)
     scale[still | collinear] = 1.0  # no division by zero
     scale[still] = np.where(size[still] > 0, size[still], 1.0)
     m = form.n_mean
@@ -263,8 +270,9 @@ def _standardised(
     if noise is not None:
         noise = noise / scale[:, None]
     prepared = Prepared(
-        form, inputs, n_obs, scale, shift, jacobian, mean, noise, gaps, still & ~collinear
-    )
+        form, inputs, n_obs, scale, shift, jacobian, mean, noise, gaps, still & ~collinear,
+        steady & ~collinear,
+    )  # fmt: skip
     return prepared, _degenerate(collinear, spec)
 
 
@@ -293,13 +301,17 @@ def _orthogonal(
 
 def _least_squares(
     y: np.ndarray, X: np.ndarray, seen: np.ndarray, spec: Specification | None
-) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-    """Coefficients, residuals if they are to be differenced as `spec` says, their mean square."""
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]:
+    """Coefficients, residuals if they are to be differenced as `spec` says, mean square, variance.
+
+    Those two are of the residuals, the variance around their mean.
+    """
     if spec is None:
         n_obs = np.count_nonzero(seen, axis=1)
         slopes = np.einsum("nt,ntm->nm", y, X) / n_obs[:, None]
         noise = y - np.einsum("ntm,nm->nt", X, slopes) if X.shape[2] else y
-        return slopes, None, np.einsum("nt,nt->n", noise, noise) / n_obs
+        square = np.einsum("nt,nt->n", noise, noise) / n_obs
+        return slopes, None, square, _variance(noise, seen)
     if spec.D:  # rows before the first ones are zero, and seen
         before = ((0, 0), (spec.lost, 0))
         y, X = np.pad(y, before), np.pad(X, (*before, (0, 0)))
@@ -310,7 +322,15 @@ def _least_squares(
     y, X = np.where(seen, y, 0.0), np.where(seen[:, :, None], X, 0.0)
     slopes = (np.linalg.pinv(X) @ y[:, :, None])[:, :, 0]
     noise = y - (X @ slopes[:, :, None])[:, :, 0]
-    return slopes, noise, (noise**2).sum(1) / np.maximum(seen.sum(1), 1)
+    square = (noise**2).sum(1) / np.maximum(seen.sum(1), 1)
+    return slopes, noise, square, _variance(noise, seen)
+
+
+def _variance(noise: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """Mean square (N,) of residuals around their mean over the rows seen."""
+    n_obs = np.maximum(np.count_nonzero(seen, axis=1), 1)
+    away = np.where(seen, noise - (noise.sum(1) / n_obs)[:, None], 0.0)
+    return np.einsum("nt,nt->n", away, away) / n_obs
 
 
 def _degenerate(collinear: np.ndarray, spec: Specification) -> dict[int, str]:

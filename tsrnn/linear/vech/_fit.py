@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg import expm
 
-from tsrnn.data import Panel, quote
+from tsrnn.data import Panel, quote_series
 from tsrnn.linear._estimates import Derivatives, Estimates
 from tsrnn.linear._family import Arrays, CannotFitError
 from tsrnn.linear._optimise import Evaluate, GiveUp, Optimum, agreement_of, maximise
@@ -74,7 +74,7 @@ def samples(
             yield PreparedSeries(np.array([i]), prepared), {}
     # Refused here, as a Hessian of n^8 / 4 elements is not to be filled with NaN.
     if len(reasons) == panel.n_series:
-        where = "" if panel.layout.id_col is None else f"{quote(panel.ids.tolist()[0])}: "
+        where = "" if panel.layout.id_col is None else f"{quote_series(panel.ids[:1])}: "
         raise ValueError(f"no series could be fitted; {where}{reasons[0]}")
 
 
