@@ -60,10 +60,7 @@ bench: .venv/.installed
 
 # Two at a time, a thread each; the output of those that fail is printed.
 bench-smoke: .venv/.installed
-	@mkdir -p build/smoke
-	@printf '%s\n' $(BENCHMARKS) | OMP_NUM_THREADS=1 xargs -P 2 -I {} sh -c \
-		'$(BIN)/python {} --smoke >build/smoke/$$(basename {}).txt 2>&1 || \
-		{ echo "{} has failed:"; cat build/smoke/$$(basename {}).txt; exit 1; }'
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/_smoke.py --workers $(WORKERS) $(BENCHMARKS)
 
 # Examples run two at a time, a thread each.
 docs: .venv/.installed-docs

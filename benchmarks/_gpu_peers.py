@@ -23,14 +23,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tsrnn.kernels import cells, recurrence
-from tsrnn.kernels._derived import affine
+from tsrnn.kernels import Cell, cells, recurrence
 
 LONG = [(64, 512, 1024), (8, 16384, 128), (1, 131072, 64)]
 FULL = [(64, 512, 64), (64, 512, 128), (512, 512, 64)]  # (B, T, d): one block of d units
 NEWTON = [(8, 512, 1024), (8, 2048, 1024), (8, 8192, 1024)]  # those of figure 5 of Danieli et al.
 HEADER = ["peer, (B, T, width)", "ours us", "theirs us", "theirs / ours", "and backward: ours",
           "theirs", "theirs / ours", "largest difference"]  # fmt: skip
+# x_t = a_t x_{t-1} + b_t
+SCAN = Cell("scan", 1, 2, 0, lambda state, inputs, params: (inputs[0] * state[0] + inputs[1],))
 Row = tuple[str, Callable[[], list[str]]]
 Runs = tuple[Callable[[], Tensor], Callable[[], Tensor], list[Tensor], list[Tensor]]
 
@@ -78,7 +79,7 @@ def _linear(device: str, batch: int, steps: int, width: int) -> tuple[Any, Tenso
     inputs = _leaf(torch.stack([decay.exp(), b], 2))
     empty = inputs.new_empty(0, width)
     return (
-        lambda: recurrence(affine(1), inputs, empty)[0],
+        lambda: recurrence(SCAN, inputs, empty)[0],
         inputs, decay, b,
     )  # fmt: skip
 

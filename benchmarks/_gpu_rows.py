@@ -14,8 +14,7 @@ import torch
 from _gpu_bench import Bench, Table
 from _recurrences import Problem, draw, needed_backward, results
 
-from tsrnn.kernels import Cell, _autograd, _backend, _time_parallel, cells, recurrence
-from tsrnn.kernels._reference import is_small
+from tsrnn.kernels import Cell, _autograd, _backend, _time_parallel, cells, is_small, recurrence
 
 LONG = [(8, 16384, 128), (1, 131072, 64)]
 SHAPES = [(64, 512, 1024), (256, 128, 128), *LONG, (64, 784, 128), (32, 96, 128)]

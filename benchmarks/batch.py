@@ -26,7 +26,7 @@ from tsrnn import ARMA, ParaRNNForecaster, load
 from tsrnn.baselines import StatsmodelsETS
 from tsrnn.batch import forecast_batches
 
-ROWS, HORIZON, SERIES_A_FILE, SAMPLE = 200, 12, 5000, 2000
+ROWS, HORIZON, SERIES_A_FILE = 200, 12, 5000
 
 
 def write_panel(folder: Path, n_series: int) -> None:
@@ -82,10 +82,10 @@ def apart(job: str, source: Path, out: Path, n_jobs: int | None = None, rows: in
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def fit_network(folder: Path, source: Path) -> float:
+def fit_network(folder: Path, source: Path, n_series: int) -> float:
     """Fit the network to a sample of the series; returns the seconds."""
     first = pl.read_parquet(sorted(source.glob("*.parquet"))[0])
-    sample = first[: SAMPLE * ROWS]
+    sample = first[: n_series * ROWS]
     start = time.perf_counter()
     model = ParaRNNForecaster(horizon=HORIZON, max_epochs=5, random_state=0).fit(sample)
     seconds = time.perf_counter() - start
@@ -107,9 +107,10 @@ def check(folder: Path, source: Path, job: str) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--series", type=int, nargs="*", default=[1_000, 10_000, 100_000])
+    parser.add_argument("--sample", type=int, default=2_000, help="series a network is fitted to")
     parser.add_argument("--workers-series", type=int, default=6_000)
     parser.add_argument("--job", nargs=5, help=argparse.SUPPRESS)
-    options = read_options(parser, series=[50], workers_series=0)
+    options = read_options(parser, series=[50], sample=50, workers_series=0)
     if options.job:
         job, source, out, n_jobs, rows = options.job
         run_job(job, Path(source), Path(out), int(n_jobs) or None, int(rows))
@@ -118,12 +119,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if options.series:
-            growth(folder, options.series)
+            growth(folder, options.series, options.sample)
         if options.workers_series:
             workers(folder, options.workers_series)
 
 
-def growth(folder: Path, sizes: list[int]) -> None:
+def growth(folder: Path, sizes: list[int], sample: int) -> None:
     """Seconds and memory against the number of series."""
     rows = []
     for n in sizes:
@@ -131,11 +132,11 @@ def growth(folder: Path, sizes: list[int]) -> None:
         write_panel(source, n)
         if n == sizes[0]:
             largest = folder / f"source {n}"
-            if n < SAMPLE:
+            if n < sample:
                 largest = folder / "sample"
-                write_panel(largest, SAMPLE)
-            seconds = fit_network(folder, largest)
-            print(f"ParaRNN fitted once to {SAMPLE} series: {seconds:.1f} s\n")
+                write_panel(largest, sample)
+            seconds = fit_network(folder, largest, sample)
+            print(f"ParaRNN fitted once to {sample} series: {seconds:.1f} s\n")
         for job in ("ARMA", "ParaRNN"):
             said = apart(job, source, folder / f"{job} {n}")
             rows.append(

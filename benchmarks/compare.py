@@ -34,13 +34,13 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, made
 
 
-def windows(n: int) -> None:
+def windows(n: int, **arguments: Any) -> None:
     y = datasets.load_elnino()["temperature"]
     h = 12
     first = len(y) - h - (n - 1)
 
     def model() -> ParaRNNForecaster:
-        return ParaRNNForecaster(horizon=h, random_state=0)
+        return ParaRNNForecaster(horizon=h, random_state=0, **arguments)
 
     model().fit(y.iloc[:first]).predict(h, level=80)  # imports and kernels
     once, fitted = timed(lambda: model().fit(y.iloc[:first]))
@@ -111,6 +111,6 @@ if __name__ == "__main__":
     warnings.filterwarnings("ignore", module="lightning")
     print_machine()
     if "windows" in options.what:
-        windows(3 if options.smoke else 50)
+        windows(3, max_epochs=2) if options.smoke else windows(50)
     if "panel" in options.what:
         panel()

@@ -115,10 +115,9 @@ def compile_all(
     from triton.backends.compiler import GPUTarget
     from triton.runtime import driver
 
-    from tsrnn.kernels import _gpu, cells
+    from tsrnn.kernels import _gpu, cells, is_small
     from tsrnn.kernels._gpu import chunked, dense, dense_kernels, kernels
     from tsrnn.kernels._problem import Problem
-    from tsrnn.kernels._reference import is_small
 
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
     dtype = torch.float32 if precision == "tf32" else getattr(torch, precision)

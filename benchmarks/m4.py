@@ -98,7 +98,7 @@ def main() -> None:
         "--arguments", type=json.loads, default={}, help="JSON, beside the defaults"
     )
     parser.add_argument("--seeds", type=int, default=1)
-    options = read_options(parser, sample=3)
+    options = read_options(parser, sample=3, arguments={"max_epochs": 2})
     which, (train_file, test_file, header) = options.frequency, FILES[options.frequency]
     published = pd.read_csv(
         options.data_home / "published_scores_by_frequency.csv.gz", index_col="method"

@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--families", nargs="+", choices=FAMILIES, default=FAMILIES)
     parser.add_argument("--series", type=int, default=50, help="of each case")
     parser.add_argument("--starts", type=int, default=30, help="random ones of each series")
-    options = read_options(parser, series=2, starts=2)
+    options = read_options(parser, series=1, starts=1)
     warnings.simplefilter("ignore")  # of starts, most of which are far from any optimum
     print_machine()
     rows = []

@@ -1,6 +1,8 @@
 """Benchmarks use public names, and each has a smallest run, which `make bench-smoke` makes."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ SCRIPTS = sorted(path.name for path in FOLDER.glob("*.py"))
 # These measure what has no public name: passes of a solver, null distributions, kernels of a GPU,
 # likelihoods that a random start climbs.
 INSIDE = {path.name for path in FOLDER.glob("_starts_*.py")} | {
-    "_gpu_bench.py", "_gpu_figures.py", "_gpu_peers.py", "_gpu_rows.py", "_recurrences.py",
+    "_gpu_bench.py", "_gpu_figures.py", "_gpu_rows.py", "_recurrences.py",
     "_timing.py", "block_size.py", "gpu_static.py", "linearity.py", "lyapunov.py", "newton.py",
     "windows.py",
 }  # fmt: skip
@@ -64,3 +66,42 @@ def test_private_names_are_seen(source):
 def test_every_script_has_a_smallest_run(name):
     source = (FOLDER / name).read_text("utf-8")
     assert "read_options(" in source or '"--smoke"' in source
+
+
+SMOKE_SCRIPTS = {
+    "fine": "import sys\nprint(__name__, sys.argv[1:])",
+    "ends": "raise SystemExit(0)",
+    "raises": "raise ValueError('no such table')",
+    "refuses": "raise SystemExit('give a folder')",
+    "killed": "import os\nos.kill(os.getpid(), 9)",
+}
+
+
+class TestSmallestRuns:
+    """All scripts run from one process, which tells of those that fail."""
+
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def run(tmp_path_factory):
+        folder = tmp_path_factory.mktemp("scripts")
+        scripts = [folder / f"{name}.py" for name in SMOKE_SCRIPTS]
+        for script, text in zip(scripts, SMOKE_SCRIPTS.values(), strict=True):
+            script.write_text(text)
+        # Without the imports, which take longer than all else.
+        start = "import _smoke; _smoke.load_shared = lambda: None; _smoke.main()"
+        command = [sys.executable, "-c", start, *scripts, "--folder", folder / "out"]
+        done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, timeout=60)
+        return done, folder / "out"
+
+    def test_each_runs_as_a_script_at_its_smallest_size(self, run):
+        assert (run[1] / "fine.txt").read_text().strip() == "__main__ ['--smoke']"
+        assert "5 benchmarks run" in run[0].stdout
+
+    def test_those_that_fail_are_named_with_their_output(self, run):
+        assert run[0].returncode == 1
+        failed = [line for line in run[0].stdout.splitlines() if "has failed:" in line]
+        assert sorted(Path(line.split()[0]).stem for line in failed) == [
+            "killed", "raises", "refuses",
+        ]  # fmt: skip
+        assert "ValueError: no such table" in run[0].stdout
+        assert "give a folder" in run[0].stdout
