@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from tsrnn.linear._inference import covariance
+from tsrnn.linear.garch import _likelihood
 from tsrnn.linear.garch._density import DENSITIES
 from tsrnn.linear.garch._filter import resting_state
-from tsrnn.linear.garch._fit import fit_garch, garch_at
+from tsrnn.linear.garch._fit import fit_garch, garch_at, problems
 from tsrnn.linear.garch._forecast import simulate_garch
 from tsrnn.linear.garch._inference import resting_variance
 from tsrnn.linear.garch._prepare import Sample
@@ -247,3 +248,41 @@ def test_the_first_autocorrelation_is_that_of_the_rows_there_are():
         assert found[i] == pytest.approx(centred[1:] @ centred[:-1] / (centred @ centred))
     single = Sample(y[:1, :, None], np.array([1]), np.zeros(1), np.ones(1))
     assert single.first_autocorrelation() == 0.0
+
+
+class TestFewerLags:
+    """Models with fewer lags are the largest one at zeros, and share what is compiled of it."""
+
+    @pytest.mark.parametrize("vol", TRUE)
+    @pytest.mark.parametrize("lags", [(1, 0), (1, 1), (2, 1), (3, 1)])
+    def test_the_likelihood_is_that_of_the_smaller_model(self, vol, lags):
+        y = simulated(model_of(vol), TRUE[vol], 2, 60)
+        small = model_of(vol, "t", p=lags[0], q=lags[1])
+        own, whole = (
+            next(
+                problem
+                for problem, _ in problems(model, y, np.full(2, 60), "backcast", True)
+                if problem is not None
+            )
+            for model in (small, model_of(vol, "t", p=3, q=2))
+        )
+        params = np.full((2, len(small.names)), 0.05)
+        params[:, small.omega], params[:, small.shape_part] = 0.3, 8.0
+        units = np.arange(2)
+        expected, restricted = own.likelihood(small), whole.likelihood(small)
+        np.testing.assert_allclose(
+            restricted.values(params, units), expected.values(params, units), rtol=1e-12
+        )
+        for exact in (False, True):
+            ours = restricted.select(units[::-1]).evaluate(params, units, exact)
+            for part, theirs in zip(ours, expected.evaluate(params, units, exact), strict=True):
+                np.testing.assert_allclose(part[::-1], theirs, rtol=1e-8, atol=1e-8)
+
+    def test_a_search_compiles_one_cell(self, monkeypatch):
+        cells, sums = set(), _likelihood.sums
+        monkeypatch.setattr(
+            _likelihood, "sums", lambda cell, *a, **k: cells.add(cell.name) or sums(cell, *a, **k)
+        )
+        model = model_of(p=2, q=2)
+        assert fitted(model, simulated(model_of(), TRUE["garch"], 1, 40)).fitted.all()
+        assert cells == {model.cell.name}

@@ -14,9 +14,10 @@ from statsmodels.tsa.statespace.sarimax import SARIMAX
 
 import tsrnn
 from tsrnn.linear import ARMA
+from tsrnn.linear.arma import _seasonal_fit
 from tsrnn.linear.arma._fast_filter import solution
-from tsrnn.linear.arma._seasonal import lanes_of
-from tsrnn.linear.arma._seasonal_fit import fit_lanes
+from tsrnn.linear.arma._seasonal import _divide, lanes_of
+from tsrnn.linear.arma._seasonal_fit import SeasonalLikelihood, fit_lanes
 
 # Monthly passengers of international airlines 1949-1960, thousands (Box and Jenkins, series G).
 AIRLINE = """
@@ -434,3 +435,30 @@ class TestArguments:
         plain = ARMA((1, 1)).fit(frame(np.diff(Y)))
         same = ARMA((1, 1), seasonal_order=(0, 0, 0, 12)).fit(frame(np.diff(Y)))
         np.testing.assert_array_equal(plain.params_, same.params_)
+
+
+@pytest.mark.parametrize(("lags", "step"), [(1, 1), (3, 1), (4, 1), (12, 1), (5, 4), (4, 7)])
+def test_division_by_a_polynomial_of_many_lags(lags, step):
+    rng = np.random.default_rng(lags)
+    x, theta = rng.normal(size=(30, 2, 3)), 0.1 * rng.normal(size=(lags, 3))
+    divided = x.copy()
+    _divide(divided, theta, step)
+    for lane in range(3):
+        polynomial = np.zeros(1 + step * lags)
+        polynomial[0], polynomial[step::step] = 1.0, theta[:, lane]
+        expected = lfilter([1.0], polynomial, x[:, :, lane], axis=0)
+        np.testing.assert_allclose(divided[:, :, lane], expected, rtol=1e-12, atol=1e-12)
+
+
+def test_derivatives_with_gaps_take_two_filters_whatever_the_lags(monkeypatch):
+    filters, slopes, kalman = [], [], _seasonal_fit.kalman
+    of_likelihood = SeasonalLikelihood.slopes
+    monkeypatch.setattr(_seasonal_fit, "kalman", lambda *given: filters.append(1) or kalman(*given))
+    monkeypatch.setattr(
+        SeasonalLikelihood, "slopes", lambda *given: slopes.append(1) or of_likelihood(*given)
+    )
+    y = Y.copy()
+    y[[30, 31, 70]] = np.nan
+    ARMA((2, 1, 1), seasonal_order=(1, 0, 0, 4), missing="keep").fit(frame(y))
+    assert slopes
+    assert len(filters) <= 2 * len(slopes)

@@ -119,16 +119,16 @@ class SeasonalLikelihood:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Innovations and variances (T, n), and derivatives of both (T, k, n)."""
         k, parts = params.shape[1], []
-        n_together = max(_TOGETHER // self.form.r**2, 1) if self.gaps else 512
+        most = max(_TOGETHER // self.form.r**2, 1) if self.gaps else 512
+        n_together = max(most // max(k, 1), 1)
         for i in range(0, len(units), n_together):
             together = units[i : i + n_together]
             values = self.path(params[i : i + n_together], together)
-            slopes = np.empty((2, len(values[0]), k, len(together)))
-            for j in range(k):
-                moved = params[i : i + n_together].astype(complex)
-                moved[:, j] += 1j * _COMPLEX
-                for target, part in zip(slopes, self.path(moved, together), strict=True):
-                    target[:, j] = part.imag / _COMPLEX
+            # Paths of all parameters, each moved by itself, are one: a path is a loop over time.
+            moved = np.tile(params[i : i + n_together].astype(complex), (k, 1, 1))
+            moved[np.arange(k), :, np.arange(k)] += 1j * _COMPLEX
+            changed = self.path(moved.reshape(-1, k), np.tile(together, k))
+            slopes = (part.imag.reshape(len(part), k, len(together)) / _COMPLEX for part in changed)
             parts.append((*values, *slopes))
         v, F, dv, dF = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
         return v, F, dv, dF

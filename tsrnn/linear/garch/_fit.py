@@ -133,9 +133,15 @@ class Problem:
         return Lanes(self.sample.inputs)
 
     def likelihood(self, model: Model) -> Likelihood:
-        """Likelihood of a model."""
-        presample = replace(self.presample, model=model)
-        return Likelihood(model, self.lanes, self.sample.n_obs, presample)
+        """Likelihood of a model that is this problem's or nested in it.
+
+        All numbers of lags share the compiled code of the largest: a search of p, q lags asks for
+        (p + 1) q models, and to compile each takes longer than to climb with more lags.
+        """
+        widest = replace(model, p=self.model.p, q=self.model.q)
+        presample = replace(self.presample, model=widest)
+        whole = Likelihood(widest, self.lanes, self.sample.n_obs, presample)
+        return whole if widest == model else whole.restricted(model)
 
 
 def problems(

@@ -40,6 +40,10 @@ class Likelihood:
         presample = self._presample.select(units)
         return Likelihood(self.model, self._lanes.select(units), self._n_obs[units], presample)
 
+    def restricted(self, model: Model) -> RestrictedLikelihood:
+        """Likelihood of a model with fewer lags."""
+        return RestrictedLikelihood(self, model)
+
     def evaluate(self, params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
         """Value, gradient and curvature of some units, as `maximise` asks for them."""
         lanes, places = self._running.covering(units)
@@ -150,3 +154,29 @@ class Likelihood:
             information[:, mean, others] = 0.0
             information[:, others, mean] = 0.0
         return information
+
+
+class RestrictedLikelihood:
+    """Likelihood of a model with fewer lags than another, whose coefficients of these are zero."""
+
+    def __init__(self, whole: Likelihood, model: Model) -> None:
+        self._whole, self.model = whole, model
+        self._places = np.array([whole.model.names.index(name) for name in model.names])
+
+    def select(self, units: np.ndarray) -> RestrictedLikelihood:
+        """Likelihood of some units, by number."""
+        return RestrictedLikelihood(self._whole.select(units), self.model)
+
+    def evaluate(self, params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
+        """Value, gradient and curvature of some units, as `maximise` asks for them."""
+        at, places = self._whole.evaluate(self._embedded(params), units, exact), self._places
+        return Evaluation(at.value, at.gradient[:, places], at.curvature[:, places][:, :, places])
+
+    def values(self, params: np.ndarray, units: np.ndarray) -> np.ndarray:
+        """Values (n,) of some units, which may be repeated, at parameters (n, k)."""
+        return self._whole.values(self._embedded(params), units)
+
+    def _embedded(self, params: np.ndarray) -> np.ndarray:
+        whole = np.zeros((len(params), len(self._whole.model.names)))
+        whole[:, self._places] = params
+        return whole
