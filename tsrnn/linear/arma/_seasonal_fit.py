@@ -124,11 +124,14 @@ class SeasonalLikelihood:
         for i in range(0, len(units), n_together):
             together = units[i : i + n_together]
             values = self.path(params[i : i + n_together], together)
-            # Paths of all parameters, each moved by itself, are one: a path is a loop over time.
-            moved = np.tile(params[i : i + n_together].astype(complex), (k, 1, 1))
-            moved[np.arange(k), :, np.arange(k)] += 1j * _COMPLEX
-            changed = self.path(moved.reshape(-1, k), np.tile(together, k))
-            slopes = (part.imag.reshape(len(part), k, len(together)) / _COMPLEX for part in changed)
+            slopes = np.zeros((2, len(values[0]), k, len(together)))
+            if k:
+                # All parameters, each moved by itself, are one call: a path is a loop over time.
+                moved = np.tile(params[i : i + n_together].astype(complex), (k, 1, 1))
+                moved[np.arange(k), :, np.arange(k)] += 1j * _COMPLEX
+                changed = self.path(moved.reshape(-1, k), np.tile(together, k))
+                for target, part in zip(slopes, changed, strict=True):
+                    target[:] = part.imag.reshape(target.shape) / _COMPLEX
             parts.append((*values, *slopes))
         v, F, dv, dF = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
         return v, F, dv, dF
