@@ -278,6 +278,12 @@ class TestFewerLags:
             for part, theirs in zip(ours, expected.evaluate(params, units, exact), strict=True):
                 np.testing.assert_allclose(part[::-1], theirs, rtol=1e-8, atol=1e-8)
 
+        ours, theirs = restricted.curvatures(params), expected.curvatures(params)
+        for name in ours._fields:
+            np.testing.assert_allclose(
+                getattr(ours, name), getattr(theirs, name), rtol=1e-8, atol=1e-8, err_msg=name
+            )
+
     def test_a_search_compiles_one_cell(self, monkeypatch):
         cells, sums = set(), _likelihood.sums
         monkeypatch.setattr(

@@ -156,7 +156,7 @@ class Likelihood:
         return information
 
 
-class RestrictedLikelihood:
+class RestrictedLikelihood(Likelihood):
     """Likelihood of a model with fewer lags than another, whose coefficients of these are zero."""
 
     def __init__(self, whole: Likelihood, model: Model) -> None:
@@ -175,6 +175,14 @@ class RestrictedLikelihood:
     def values(self, params: np.ndarray, units: np.ndarray) -> np.ndarray:
         """Values (n,) of some units, which may be repeated, at parameters (n, k)."""
         return self._whole.values(self._embedded(params), units)
+
+    def curvatures(self, params: np.ndarray) -> Curvatures:
+        """Value, gradient and matrices of all units at parameters (N, k)."""
+        at, places = self._whole.curvatures(self._embedded(params)), self._places
+        matrices = (
+            matrix[:, places][:, :, places] for matrix in (at.hessian, at.opg, at.information)
+        )
+        return Curvatures(at.value, at.gradient[:, places], *matrices)
 
     def _embedded(self, params: np.ndarray) -> np.ndarray:
         whole = np.zeros((len(params), len(self._whole.model.names)))
