@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -187,6 +188,20 @@ def season_of(arguments: Arguments, panel: Panel) -> int:
     return season if season <= LONGEST_SEASON else 1
 
 
+def adapted_prior(
+    prior: TrainedPrior, series: Sequence[np.ndarray], season_length: int
+) -> TrainedPrior:
+    """Prior network adapted to the series that say enough; itself where none do."""
+    if season_length > 1:
+        most = max(ROWS_TO_ADAPT, SEASONS_TO_ADAPT * season_length)
+        series = [rows for rows in series if len(rows) >= most]
+        return prior.adapted_to(series, season_length, SERIES_RATE) if series else prior
+    series = [rows for rows in series if len(training_origins(rows, season_length))]
+    if len(series) < UNITS_TO_ADAPT:
+        return prior
+    return prior.adapted_to(series, season_length, PANEL_RATE)
+
+
 @dataclass(frozen=True, eq=False)
 class PriorState(SeriesArrays):
     """Last rows of every series, which are all that the prior network reads.
@@ -247,8 +262,9 @@ class FittedPrior(FittedModel[PriorState]):
     prior : TrainedPrior
     adapted : bool
         Whether the network was adapted to the series.
-    widths : ndarray of shape (PAST_ROWS,)
-        Factors of the learned widths by step, by the errors of all series; 1 of a single one.
+    widths : ndarray of shape (n,)
+        Factors of the learned widths by step, by the errors of all series; 1 of a single one that
+        is not long.
     columns : FittedColumns or None
         Effects of exogenous columns, which the network does not see: it forecasts what they
         leave.
@@ -308,21 +324,16 @@ class FittedPrior(FittedModel[PriorState]):
         if isinstance(arguments.prior, str) and arguments.prior == "only":
             return fitted, state
         series = [target for i in range(panel.n_series) for target in panel.series(i).T]
-        if season > 1:
-            most = max(ROWS_TO_ADAPT, SEASONS_TO_ADAPT * season)
-            series = [rows for rows in series if len(rows) >= most]
-            enough, rate = len(series) > 0, SERIES_RATE
-        else:
-            series = [rows for rows in series if len(training_origins(rows, season))]
-            enough, rate = len(series) >= UNITS_TO_ADAPT, PANEL_RATE
-        if enough:
-            adapted = prior.adapted_to(series, season, rate)
-            fitted = replace(fitted, prior=adapted, adapted=adapted is not prior)
+        adapted = adapted_prior(prior, series, season)
+        fitted = replace(fitted, prior=adapted, adapted=adapted is not prior)
         last_rows, counts = state.last_rows
-        if len(counts) > 1:  # one series is judged by its own errors, at every forecast
-            widths = fitted.prior.panel_widths(last_rows, counts, season)
-            fitted = replace(fitted, widths=widths)
-        return fitted, state
+        widths = fitted.widths
+        if columns is not None and panel.lengths.max() >= ROWS_WITH_SEASON:
+            # Such series are forecast for more steps than the network was trained for.
+            widths = adapted.long_widths(series, season)
+        elif len(counts) > 1:  # one series is judged by its own errors, at every forecast
+            widths = adapted.panel_widths(last_rows, counts, season)
+        return replace(fitted, widths=widths), state
 
     def filter(self, panel: Panel) -> PriorState:
         """State after the rows of a panel."""
@@ -657,11 +668,12 @@ def prior_from_file(
     """
     record(FITTED, may_lack=WITH_COLUMNS)(header, "fitted")
     season, n_series = header["season_length"], len(data.ids)
+    n_widths = max(np.size(arrays.get("widths", ())), 1)
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {
         "n_rows": ("int64", (n_series,)),
         "tail": ("float64", (n_series, window_rows(season), data.n_targets)),
         "target_scale": ("float64", (n_series, data.n_targets)),
-        "widths": ("float64", (PAST_ROWS,)),
+        "widths": ("float64", (n_widths,)),
     }
     with as_saved("fitted.size"):
         shapes |= TrainedPrior.shapes(header["size"])

@@ -128,10 +128,10 @@ def calendar_functions(cycle: Cycle, phases: np.ndarray) -> np.ndarray:
     else:
         parts += [day, year]
     if cycle.cells:
-        weekday = np.round(phases[:, 1] * 7)
         hours = cycle.cells // 7
         # Just above, since a phase of 5 / 24 times 24 can be below 5.
-        cell = (weekday * hours + np.floor(phases[:, 0] * hours + 1e-9)).astype(int)
+        weekday, hour = (np.floor(phases[:, i] * n + 1e-9) for i, n in ((1, 7), (0, hours)))
+        cell = (weekday * hours + hour).astype(int)
         parts.append(np.eye(cycle.cells)[cell])
     return np.concatenate(parts, 1)
 

@@ -13,7 +13,12 @@ import torch
 from scipy.special import ndtri
 
 from tsrnn.prior._file import TrainedNetwork
-from tsrnn.prior._network import PROBABILITIES, PriorNetwork, at_probabilities
+from tsrnn.prior._network import (
+    FASTEST_CURVE,
+    PROBABILITIES,
+    PriorNetwork,
+    at_probabilities,
+)
 from tsrnn.prior._structural import (
     SCALES,
     SEASONS,
@@ -31,6 +36,7 @@ from tsrnn.prior._training import (
 )
 from tsrnn.prior._widths import (
     EVERY,
+    OWN_PRIOR,
     PAST_ROWS,
     OriginForecasts,
     Scores,
@@ -39,12 +45,15 @@ from tsrnn.prior._widths import (
     panel_factors,
     past_origins,
     past_scores,
+    width_factors,
 )
 
 FEWEST_ROWS = 3  # two changes: one has no spread
 LONGEST_SEASON = 60  # a state of more effects takes seconds a series
 PANEL_UNITS = 300  # of a panel that judge and adapt the network: more say little more
 SEASONAL_UNITS = 100  # that adapt it where there is a season: more take a gigabyte
+LONG_ORIGINS = 64  # from which long series are forecast to judge the widths
+LONG_STEPS = 8  # seasons that they are forecast for
 WINDOWS = 24  # of series that are longer than what is read, together, to adapt the network to
 AT_ONCE = 2**20  # forecasts of structural models made together: they stay in the cache
 
@@ -149,8 +158,9 @@ class TrainedPrior(TrainedNetwork):
         season_length : int
             1 for none, at most 60.
         h : int
-        widths : ndarray of shape (PAST_ROWS,), optional
-            Factors of the learned widths by step, as `panel_widths` gives them; by default 1.
+        widths : ndarray of shape (n,), optional
+            Factors of the learned widths by step, as `panel_widths` or `long_widths` gives them,
+            the last one also of later steps; by default 1.
 
         Returns
         -------
@@ -215,6 +225,50 @@ class TrainedPrior(TrainedNetwork):
             for _, part in self._parts(values[chosen], lengths[chosen], season_length, PAST_ROWS)
         ]
         return panel_factors(Scores(*map(np.concatenate, zip(*scores, strict=True))))
+
+    def long_widths(self, series: Sequence[np.ndarray], season_length: int) -> np.ndarray:
+        """Factors (n,) of the learned widths by step, by the errors within long series.
+
+        Forecasts from rows spread over the later half of each series are held against what came,
+        for more steps than those that the network was trained for. A step is judged by its
+        neighbours, too, a quarter of it on either side.
+
+        Parameters
+        ----------
+        series : sequence of ndarray
+        season_length : int
+
+        Returns
+        -------
+        ndarray
+            1 at every step where no series is long enough.
+        """
+        window = window_rows(season_length)
+        steps = LONG_STEPS * max(season_length, FASTEST_CURVE)
+        each = max(1, LONG_ORIGINS // len(series))
+        windows_before, after = [], []
+        for rows in series:
+            first, last = max(window, len(rows) // 2), len(rows) - steps
+            if first <= last:
+                for origin in np.unique(np.linspace(first, last, each).astype(int)):
+                    windows_before.append(rows[origin - window : origin])
+                    after.append(rows[origin : origin + steps])
+        if not after:
+            return np.ones(PAST_ROWS)
+        forecasts = self.forecast(
+            np.array(windows_before), np.full(len(after), window), season_length, steps
+        )
+        error = np.array(after) - forecasts.median
+        low, high = forecasts.at([0.1, 0.9]).swapaxes(0, 1)
+        half = np.where(error > 0, high - forecasts.median, forecasts.median - low)
+        score = np.abs(error) / np.where(half > 0, half, np.inf)
+        factors = np.ones(steps)
+        for step in range(steps):
+            reach = max(1, step // 4)
+            near = score[:, max(0, step - reach) : step + reach + 1]
+            weights = np.full(near.shape, 1 / near.shape[1])
+            factors[step] = width_factors(near.reshape(1, -1), weights.reshape(1, -1), OWN_PRIOR)[0]
+        return factors
 
     def adapted_to(
         self, series: Sequence[np.ndarray], season_length: int, learning_rate: float = PANEL_RATE

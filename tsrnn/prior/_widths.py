@@ -134,5 +134,5 @@ def width_factors(scores: np.ndarray, weights: np.ndarray, prior: float | np.nda
 
 
 def by_step(factors: np.ndarray, h: int) -> np.ndarray:
-    """Factors of h steps, those of later steps being the last one."""
-    return factors[np.minimum(np.arange(h), PAST_ROWS - 1)]
+    """Width factors for h steps; steps beyond the last known one reuse it."""
+    return factors[np.minimum(np.arange(h), len(factors) - 1)]
