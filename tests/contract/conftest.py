@@ -243,7 +243,17 @@ EXAMPLES = {
         BOTH,
         refused=(
             "block_shares_",
-            "contributions",
+            "for_series",
+            "recurrence_features",
+            "recurrent_blocks",
+        ),
+    ),
+    "ParaRNNForecaster, columns": Example(
+        ParaRNNForecaster,
+        {"prior": "only", "known_ahead": "x", "horizon": NEW, "random_state": 0},
+        ("y", "x"),
+        refused=(
+            "block_shares_",
             "for_series",
             "recurrence_features",
             "recurrent_blocks",
@@ -323,7 +333,8 @@ OTHER = {
     "conv_size": 2, "corrected": True, "cov_type": "opg", "criterion": "bic", "cycle": True,
     "d": 1, "damped": True, "damped_cycle": True, "damped_trend": True, "deseasonalize": False,
     "deterministic": "co", "device": "meta", "devices": 2, "dist": "t", "distribution": "t",
-    "dt": 0.5, "dynamic": False, "early_stopping": False, "engine": "sequential",
+    "dt": 0.5, "dynamic": False, "early_stopping": False, "effects": {"w": "linear"},
+    "engine": "sequential",
     "enforce_invertibility": False,
     "enforce_stationarity": False, "error": "add", "error_cov_type": "diagonal", "expansion": 2,
     "forecasters": {"other": Naive()}, "freq": "h", "garch_order": (2, 1), "hidden_size": 8,

@@ -364,13 +364,13 @@ class TestWhatForecasts:
         assert not trains(LONG, **argument)
         assert not trains(monthly(60), prior="only", **argument)
 
-    def test_exogenous_columns_train_a_network(self, trains):
+    def test_exogenous_columns_do_not_train_a_network(self, trains):
         frame = LONG.assign(x=np.arange(len(LONG)) % 5.0)
-        assert trains(frame)
-        assert trains(frame, known_ahead="x")
-        assert trains(LONG, calendar=["month"])
-        with pytest.raises(ValueError, match=r"prior='only' .* got the exogenous columns 'x'"):
-            trains(frame, prior="only")
+        assert not trains(frame)
+        assert not trains(frame, known_ahead="x")
+        assert not trains(frame, known_ahead="x", prior="only")
+        assert not trains(LONG, calendar=["month"])
+        assert trains(frame, known_ahead="x", prior=None)
 
     @pytest.mark.parametrize(
         ("prior", "error", "message"),
@@ -512,7 +512,7 @@ class TestAround:
         "ask",
         [
             recurrence_features, lambda m: m.network_, lambda m: m.history_, lambda m: m.settings_,
-            lambda m: m.contributions(), lambda m: m.recurrent_blocks(), lambda m: m.validation_,
+            lambda m: m.recurrent_blocks(), lambda m: m.validation_,
         ],
     )  # fmt: skip
     def test_questions_about_a_trained_network(self, model, ask):

@@ -94,6 +94,7 @@ FITTED: dict[str, Kind] = {
     "adapted": truth,
     "horizon": integer(1, MOST_STEPS),
     "season_length": integer(1, LONGEST_SEASON),
+    "width_steps": integer(1, MOST_STEPS),
     "size": by_name(integer(0, 1024)),
     "description": text,
     "terms": listed(anything),
@@ -544,6 +545,7 @@ class FittedPrior(FittedModel[PriorState]):
             "adapted": self.adapted,
             "horizon": self.horizon,
             "season_length": self.season_length,
+            "width_steps": len(self.widths),
         }
         arrays |= {"n_rows": state.n_rows, "tail": state.tail, "target_scale": state.target_scale}
         arrays["widths"] = self.widths
@@ -668,12 +670,11 @@ def prior_from_file(
     """
     record(FITTED, may_lack=WITH_COLUMNS)(header, "fitted")
     season, n_series = header["season_length"], len(data.ids)
-    n_widths = max(np.size(arrays.get("widths", ())), 1)
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {
         "n_rows": ("int64", (n_series,)),
         "tail": ("float64", (n_series, window_rows(season), data.n_targets)),
         "target_scale": ("float64", (n_series, data.n_targets)),
-        "widths": ("float64", (n_widths,)),
+        "widths": ("float64", (header["width_steps"],)),
     }
     with as_saved("fitted.size"):
         shapes |= TrainedPrior.shapes(header["size"])

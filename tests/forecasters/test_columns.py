@@ -1,0 +1,303 @@
+"""Columns beside the prior network: known relations, one forecast by all ways, refusals."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tsrnn import ParaRNNForecaster, load
+from tsrnn.contract import DamagedFileError, read_file, write_file
+from tsrnn.forecasters import FittedNetworks, FittedPrior
+
+H = 6
+
+
+def autoregression(n_rows, rng):
+    rows = np.zeros(n_rows)
+    for t in range(1, n_rows):
+        rows[t] = 0.8 * rows[t - 1] + rng.standard_normal()
+    return rows
+
+
+def monthly(n_rows=60, seed=0, name=None):
+    """Level, season and the effect of a price; `noise` has none."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(n_rows)
+    price, noise = autoregression(n_rows, rng), rng.standard_normal(n_rows)
+    y = 50 + 4 * np.sin(2 * np.pi * t / 12) - 5 * price + 0.5 * rng.standard_normal(n_rows).cumsum()
+    df = pd.DataFrame(
+        {"y": y, "price": price, "noise": noise}, pd.date_range("2015", periods=n_rows, freq="MS")
+    )
+    if name is None:
+        return df
+    return df.rename_axis("ds").reset_index().assign(unique_id=name)
+
+
+FRAME = monthly()
+PAST, LATER = FRAME[: -2 * H], FRAME[-2 * H :]
+AHEAD = LATER.drop(columns="y")
+PANEL = pd.concat([monthly(60, seed, f"s{seed}") for seed in range(4)], ignore_index=True)
+KNOWN = ["price", "noise"]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return ParaRNNForecaster(H, target="y", known_ahead=KNOWN).fit(PAST)
+
+
+@pytest.fixture(scope="module")
+def later_model():
+    """With columns that are not known ahead, of which the last value is in y two rows later."""
+    df = FRAME.assign(y=50 + 5 * FRAME["price"].shift(2).bfill() + 0.1 * FRAME["noise"])
+    return ParaRNNForecaster(H, target="y").fit(df[: -2 * H]), df
+
+
+RELATIONS = {
+    "the column": lambda first, second: first,
+    "the sum of both": lambda first, second: first + second,
+    "the column two rows ago": lambda first, second: np.concatenate([first[:2], first[:-2]]),
+    "the square": lambda first, second: first**2,
+}
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+@pytest.mark.parametrize("name", RELATIONS)
+def test_plain_relations_are_learned(name, noise):
+    rng = np.random.default_rng(7)
+    n_rows, h = 200, 12
+    first, second = autoregression(n_rows + h, rng), autoregression(n_rows + h, rng)
+    true = RELATIONS[name](first, second)
+    spread = true.std()
+    y = true + noise * spread * rng.standard_normal(n_rows + h)
+    days = pd.RangeIndex(n_rows + h)
+    df = pd.DataFrame({"y": y, "a": first, "b": second}, days)
+    model = ParaRNNForecaster(h, target="y", known_ahead=["a", "b"]).fit(df[:n_rows])
+    forecast = model.predict(X_future=df[["a", "b"]][n_rows:])["y"].to_numpy()
+    error = np.sqrt(np.mean((forecast - true[n_rows:]) ** 2)) / spread
+    known = np.column_stack([np.ones(n_rows + h), first, second, true])
+    least_squares = known @ np.linalg.lstsq(known[:n_rows], y[:n_rows], rcond=None)[0]
+    of_truth = np.sqrt(np.mean((least_squares - true)[n_rows:] ** 2)) / spread
+    assert error < 1.2 * of_truth + 0.05 * noise + 0.02
+
+
+def test_columns_lower_the_error_and_intervals_cover():
+    hits, errors, plain_errors = [], [], []
+    for seed in range(12):
+        df = monthly(66, seed)
+        past, later = df[:-H], df[-H:]
+        model = ParaRNNForecaster(H, target="y", known_ahead=KNOWN).fit(past)
+        forecast = model.predict(X_future=later[KNOWN], level=[80])
+        plain = ParaRNNForecaster(H).fit(past["y"]).predict()
+        errors.append((forecast["y"] - later["y"]).abs().mean())
+        plain_errors.append((plain - later["y"]).abs().mean())
+        hits += ((later["y"] > forecast["y-lo-80"]) & (later["y"] < forecast["y-hi-80"])).tolist()
+    assert np.mean(errors) < 0.4 * np.mean(plain_errors)
+    assert 0.7 < np.mean(hits) < 0.97
+
+
+def test_the_network_forecasts_what_columns_leave(model):
+    assert isinstance(model.fitted_, FittedPrior)
+    effects = model.summary().effects
+    price = effects[effects["effect of"] == "price"]
+    assert abs(price["coef"].item() + 5) < 3 * max(price["std err"].item(), 0.1)
+    assert "Effects of columns" in str(model.summary())
+
+
+def test_contributions_add_up(model):
+    parts = model.contributions(X_future=AHEAD[:H])
+    np.testing.assert_allclose(parts.sum(axis=1), model.predict(X_future=AHEAD[:H])["y"])
+    assert "price" in parts.columns
+    assert parts.columns[0] == "network"
+
+
+@pytest.mark.parametrize("factors", [False, True])
+def test_contributions_of_a_panel_add_up(factors):
+    df = PANEL.assign(y=np.exp(PANEL["y"] / 30)) if factors else PANEL
+    model = ParaRNNForecaster(H, known_ahead=KNOWN).fit(df[df["ds"] < "2019"])
+    assert model.fitted_.columns.effects.logarithms == factors
+    ahead = df[df["ds"] >= "2019"].groupby("unique_id").head(H).drop(columns="y")
+    forecast = model.predict(X_future=ahead).sort_values(["unique_id", "ds"])["ParaRNN"]
+    parts = model.contributions(X_future=ahead)
+    np.testing.assert_allclose(parts.sum(axis=1), forecast, rtol=1e-9)
+
+
+def test_updates_are_rolling_origins(model):
+    rolling = model.predict_rolling(LATER, h=H, level=[80])
+    last = rolling[rolling["cutoff"] == rolling["cutoff"].max()].drop(columns="cutoff")
+    new = ParaRNNForecaster(H, target="y", known_ahead=KNOWN).fit(PAST).update(LATER[:-H])
+    expected = new.predict(X_future=AHEAD[-H:], level=[80])
+    np.testing.assert_allclose(last.to_numpy(), expected.to_numpy(), rtol=1e-9)
+    first = rolling[rolling["cutoff"] == rolling["cutoff"].min()].drop(columns="cutoff")
+    expected = model.predict(X_future=AHEAD[:H], level=[80])
+    np.testing.assert_allclose(first.to_numpy(), expected.to_numpy(), rtol=1e-9)
+
+
+def test_rolling_origins_of_a_panel_of_unequal_lengths():
+    cut = PANEL["ds"] >= "2019"
+    drop = (PANEL["unique_id"] == "s1") & (PANEL["ds"] >= "2019-09")
+    past, later = PANEL[~cut], PANEL[cut & ~drop]
+    model = ParaRNNForecaster(H, known_ahead=KNOWN).fit(past)
+    rolling = model.predict_rolling(later, h=H)
+    for series, n_origins in (("s0", 7), ("s1", 3)):
+        own = rolling[rolling["unique_id"] == series]
+        assert own["cutoff"].nunique() == n_origins
+        rows = later[later["unique_id"] == series]
+        moved = ParaRNNForecaster(H, known_ahead=KNOWN).fit(past).update(rows[: n_origins - 1])
+        ahead = rows[n_origins - 1 :][:H].drop(columns="y")
+        expected = moved.predict(ids=[series], X_future=ahead)["ParaRNN"]
+        last = own[own["cutoff"] == own["cutoff"].max()]["ParaRNN"]
+        np.testing.assert_allclose(last.to_numpy(), expected.to_numpy(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("known", [KNOWN, None])
+def test_files_forecast_alike(known, tmp_path):
+    model = ParaRNNForecaster(H, target="y", known_ahead=known).fit(PAST)
+    model.save(tmp_path / "m.tsrnn")
+    other = load(tmp_path / "m.tsrnn")
+    ahead = {} if known is None else {"X_future": AHEAD[:H]}
+    pd.testing.assert_frame_equal(
+        other.predict(level=[90], **ahead), model.predict(level=[90], **ahead)
+    )
+    model.update(LATER[:3])
+    other.update(LATER[:3])
+    ahead = {} if known is None else {"X_future": AHEAD[3 : 3 + H]}
+    pd.testing.assert_frame_equal(other.predict(**ahead), model.predict(**ahead))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header: header["fitted"].pop("terms"),
+        lambda header: header["fitted"]["terms"][0].update(column=9),
+        lambda header: header["fitted"]["terms"][0].update(cycle="moon"),
+        lambda header: header["fitted"]["terms"][0].update(lag=40),
+        lambda header: header["fitted"].update(logarithms="yes"),
+    ],
+)
+def test_changed_files_are_refused(model, change, tmp_path):
+    path = tmp_path / "m.tsrnn"
+    model.save(path)
+    header, arrays = read_file(path)
+    change(header)
+    write_file(path, header, arrays)
+    with pytest.raises(DamagedFileError):
+        load(path)
+
+
+def test_paths_have_the_quantiles_of_the_intervals(model):
+    paths = model.sample_paths(4000, H, X_future=AHEAD[:H], random_state=0)
+    draws = paths["y"].to_numpy().reshape(-1, H)
+    interval = model.predict(X_future=AHEAD[:H], level=[80])
+    spread = (interval["y-hi-80"] - interval["y-lo-80"]).to_numpy()
+    for end, share in (("y-lo-80", 0.1), ("y-hi-80", 0.9)):
+        quantile = np.quantile(draws, share, axis=0)
+        assert np.abs((quantile - interval[end].to_numpy()) / spread).max() < 0.06
+
+
+def test_columns_not_known_ahead_act_through_their_past(later_model):
+    model, df = later_model
+    forecast = model.predict()["y"].to_numpy()
+    true = df["y"][-2 * H :][:H].to_numpy()
+    # Two steps are known from the last rows of the column.
+    assert np.abs(forecast[:2] - true[:2]).max() < 1.0
+    assert all(term.lag or term.decay for term in model.fitted_.columns.effects.terms)
+    rolling = model.predict_rolling(df[-2 * H :], h=H)
+    expected = model.update(df[-2 * H : -H]).predict()["y"]
+    last = rolling[rolling["cutoff"] == rolling["cutoff"].max()]["y"]
+    np.testing.assert_allclose(last.to_numpy(), expected.to_numpy(), rtol=1e-9)
+
+
+def test_a_column_that_is_constant_so_far_has_no_effect():
+    df = PAST.assign(law=0.0)
+    ahead = AHEAD[:H].assign(law=1.0)
+    model = ParaRNNForecaster(H, target="y", known_ahead=[*KNOWN, "law"]).fit(df)
+    plain = ParaRNNForecaster(H, target="y", known_ahead=KNOWN).fit(PAST)
+    with_law = model.predict(X_future=ahead)["y"].to_numpy()
+    np.testing.assert_allclose(with_law, plain.predict(X_future=AHEAD[:H])["y"].to_numpy())
+
+
+def test_static_columns_say_nothing_within_a_series():
+    sized = PANEL.assign(size=PANEL["unique_id"].str[1:].astype(float))
+    past, ahead = sized[sized["ds"] < "2019"], sized[sized["ds"] >= "2019"]
+    ahead = ahead.groupby("unique_id").head(H).drop(columns=["y", "size"])
+    with_size = ParaRNNForecaster(H, known_ahead=KNOWN, static="size").fit(past)
+    without = ParaRNNForecaster(H, known_ahead=KNOWN).fit(past.drop(columns="size"))
+    pd.testing.assert_frame_equal(
+        with_size.predict(X_future=ahead), without.predict(X_future=ahead)
+    )
+
+
+def test_effects_by_hand(model):
+    options = {"target": "y", "known_ahead": KNOWN}
+    none = ParaRNNForecaster(H, effects={"price": "none", "noise": "none"}, **options).fit(PAST)
+    plain = ParaRNNForecaster(H).fit(PAST["y"]).predict()
+    np.testing.assert_allclose(none.predict(X_future=AHEAD[:H])["y"], plain)
+    forced = ParaRNNForecaster(H, effects={"noise": "linear"}, **options).fit(PAST)
+    assert "noise" in forced.summary().effects["effect of"].tolist()
+    smooth = ParaRNNForecaster(H, effects={"price": "smooth"}, **options).fit(PAST)
+    assert "price, curve" in smooth.summary().effects["effect of"].tolist()
+    with pytest.raises(ValueError, match="which are"):
+        ParaRNNForecaster(H, effects={"prize": "linear"}, **options).fit(PAST)
+
+
+def test_a_new_series_has_the_effects_of_the_mean_one():
+    past = PANEL[PANEL["ds"] < "2019"]
+    model = ParaRNNForecaster(H, known_ahead=KNOWN).fit(past[past["unique_id"] != "s3"])
+    new = past[past["unique_id"] == "s3"]
+    ahead = PANEL[(PANEL["unique_id"] == "s3") & (PANEL["ds"] >= "2019")][:H]
+    forecast = model.predict(X=new, X_future=ahead.drop(columns="y"))["ParaRNN"]
+    own = ParaRNNForecaster(H).fit(new[["unique_id", "ds", "y"]]).predict()["ParaRNN"]
+    error = np.abs(forecast.to_numpy() - ahead["y"].to_numpy()).mean()
+    # In multiples of its own mean change, which the rows tell to a few percent.
+    assert error < np.abs(own.to_numpy() - ahead["y"].to_numpy()).mean()
+
+
+def test_hours_have_their_week_and_the_weather_by_hour():
+    rng = np.random.default_rng(0)
+    n_rows, h = 24 * 7 * 10, 24
+    index = pd.date_range("2024-01-01", periods=n_rows + h, freq="h")
+    hour, weekend = index.hour.to_numpy(), index.day_of_week.to_numpy() >= 5
+    weather = 15 + 8 * np.sin(2 * np.pi * (hour - 9) / 24) + 3 * rng.standard_normal(1).cumsum()
+    weather = weather + np.convolve(rng.standard_normal(n_rows + h), np.ones(24) / 5, "same")
+    heat = np.maximum(weather - 18, 0) * (1 + np.sin(2 * np.pi * hour / 24))
+    y = np.exp(5 + 0.3 * weekend + 0.05 * heat + 0.02 * rng.standard_normal(n_rows + h))
+    df = pd.DataFrame({"y": y, "weather": weather}, index)
+    model = ParaRNNForecaster(h, target="y", known_ahead="weather").fit(df[:n_rows])
+    labels = model.summary().effects["effect of"].tolist()
+    assert "hour of week" in labels
+    assert any("by hour" in label for label in labels)
+    forecast = model.predict(X_future=df[["weather"]][n_rows:])["y"]
+    error = np.abs(np.log(forecast / df["y"][n_rows:])).mean()
+    assert error < 0.03  # .016 is the noise
+
+
+def test_a_network_of_ones_own_is_trained_where_it_is_asked_for():
+    small = {"hidden_size": 4, "max_epochs": 1, "target": "y", "known_ahead": KNOWN}
+    assert isinstance(ParaRNNForecaster(H, **small).fit(PAST).fitted_, FittedNetworks)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda ahead: ahead.drop(columns="price"), "price"),
+        (lambda ahead: ahead[:-1], "missing are"),
+        (lambda ahead: ahead.assign(price=np.inf), "infinite"),
+        (lambda ahead: ahead.assign(price="dear"), "price"),
+    ],
+)
+def test_wrong_columns_ahead_are_named(model, change, said):
+    with pytest.raises((ValueError, TypeError), match=said):
+        model.predict(X_future=change(AHEAD[:H]))
+
+
+def test_columns_ahead_in_another_order_and_dtype(model):
+    usual = model.predict(X_future=AHEAD[:H])
+    other = AHEAD[:H][["noise", "price"]].iloc[::-1]
+    pd.testing.assert_frame_equal(model.predict(X_future=other), usual)
+
+
+@pytest.mark.parametrize("n_rows", [3, 4, 8, 20])
+def test_very_short_series_with_columns_are_answered(n_rows):
+    model = ParaRNNForecaster(H, target="y", known_ahead=KNOWN).fit(FRAME[:n_rows])
+    forecast = model.predict(X_future=FRAME[KNOWN][n_rows : n_rows + H], level=[80])
+    assert np.isfinite(forecast.to_numpy()).all()
+    assert (forecast["y-lo-80"] <= forecast["y"]).all()
