@@ -6,6 +6,7 @@ ones that the package ships. Every random start is climbed to the end in the sam
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterator
 
@@ -96,7 +97,9 @@ def _shipped() -> list[np.ndarray]:
 SIMULATORS: tuple[Simulator, ...] = (noise, near_cancelling, on_circle, pairs, persistent, real)
 
 
-def cases(n_series: int, n_starts: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def cases(
+    n_series: int, n_starts: int, only: str = ""
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Log-likelihoods of fits and of random starts, model by model.
 
     Parameters
@@ -105,6 +108,8 @@ def cases(n_series: int, n_starts: int) -> Iterator[tuple[str, np.ndarray, np.nd
         Series of all models together.
     n_starts : int
         Random starts of each series.
+    only : str, default ""
+        Regular expression that is found in the names of the models to fit.
 
     Yields
     ------
@@ -114,9 +119,13 @@ def cases(n_series: int, n_starts: int) -> Iterator[tuple[str, np.ndarray, np.nd
     """
     n = max(n_series // (len(MODELS) + len(VECTOR_MODELS)), 1)
     for seed, (name, (order, seasonal, n_exog)) in enumerate(MODELS.items()):
+        if re.search(only, name) is None:
+            continue
         model = ARMA(order, seasonal_order=seasonal, target="y", freq=1)
         yield name, *_of_one_variable(model, n, n_exog, n_starts, np.random.default_rng(seed))
     for seed, (name, order) in enumerate(VECTOR_MODELS.items()):
+        if re.search(only, name) is None:
+            continue
         yield name, *_of_two(VARMA(order, freq=1), n, n_starts, np.random.default_rng(100 + seed))
 
 

@@ -7,6 +7,7 @@ repository, else simulated; those with one are simulated quarters.
 from __future__ import annotations
 
 import gzip
+import re
 import warnings
 from collections.abc import Iterator
 from functools import partial
@@ -142,7 +143,9 @@ def highest_ces(
     return best - np.isfinite(values).sum(1) * np.log(scaled.scale)
 
 
-def cases(n_series: int, n_starts: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def cases(
+    n_series: int, n_starts: int, only: str = ""
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Name, log-likelihoods of the package, and the best of random starts, case by case."""
     years, seasons = yearly(n_series), quarters(n_series)
 
@@ -154,6 +157,8 @@ def cases(n_series: int, n_starts: int) -> Iterator[tuple[str, np.ndarray, np.nd
         return np.concatenate(parts)
 
     for name, ours, highest, values in models():
+        if re.search(only, name) is None:
+            continue
         rows = years if values == "years" else seasons
         yield name, logliks(ours, rows), best(highest, rows)
 

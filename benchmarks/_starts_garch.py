@@ -7,6 +7,7 @@ models of several series. Starts are drawn far wider than those of the package.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -47,20 +48,29 @@ UNIVARIATE = [
 STRUCTURES = [("scalar", 2), ("diagonal", 2), ("bekk", 2), ("full", 2), ("bekk", 3)]
 
 
-def cases(n_series: int, n_starts: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def cases(
+    n_series: int, n_starts: int, only: str = ""
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Name of each case, log-likelihoods of the fits, and the best of random starts."""
     y = np.stack([returns(i, ROWS, 1)[:, 0] for i in range(n_series)])
     for vol, density, mean, p, q in UNIVARIATE:
+        name = f"{vol}({p}, {q}), {density}, {mean.kind} mean"
+        if re.search(only, name) is None:
+            continue
         model = Model(mean, VOLATILITIES[vol], DENSITIES[density], p, q)
-        yield f"{vol}({p}, {q}), {density}, {mean.kind} mean", *univariate(model, y, n_starts)
+        yield name, *univariate(model, y, n_starts)
     # Searches of several series cost a hundred times as much: fewer of them.
     pairs = [returns(i, SHORT, 2) for i in range(max(n_series // 10, 2))]
     for order in (Order(1, 1, False), Order(1, 1, True), Order(2, 2, False)):
         name = f"DCC({order.p}, {order.q})" + ", corrected" * order.corrected
-        yield name, *correlations(order, np.stack(pairs), n_starts)
+        if re.search(only, name) is not None:
+            yield name, *correlations(order, np.stack(pairs), n_starts)
     for kind, n in STRUCTURES:
+        name = f"{kind} of {n}"
+        if re.search(only, name) is None:
+            continue
         data = [returns(i, SHORT, n) for i in range(len(pairs) if n == 2 else len(pairs) // 2)]
-        yield f"{kind} of {n}", *multivariate(kind, data, n_starts)
+        yield name, *multivariate(kind, data, n_starts)
 
 
 def returns(i: int, rows: int, n: int) -> np.ndarray:
@@ -164,7 +174,7 @@ def multivariate(kind: str, data: list[np.ndarray], n_starts: int) -> tuple[np.n
     ours, theirs = [], []
     for i, y in enumerate(data):
         targets = tuple(f"y{j}" for j in range(y.shape[1]))
-        spec = Specification(kind, 1, 1, False, Mean("constant"), targets, False, 32)
+        spec = Specification(kind, 1, 1, False, Mean("constant"), targets, False, 48)
         prepared = prepare(spec, y)
         ours.append(highest_maximum(spec, prepared, {}, 0).lane.value[0])
         starts = _multivariate_starts(spec, prepared, np.random.default_rng(i), n_starts)

@@ -1,8 +1,9 @@
 """Fits of the classical families beside the best of many random starts.
 
-A file ``_starts_<family>.py`` beside this one has a family: ``cases(n_series, n_starts)`` yields
-the name of a case, the log-likelihoods of the package's fits, and the best log-likelihoods of
-``n_starts`` random starts each, of the same likelihood. The table counts the fits that are lower
+A file ``_starts_<family>.py`` beside this one has a family: ``cases(n_series, n_starts, only)``
+yields the name of a case that the regular expression ``only`` is found in, the log-likelihoods of
+the package's fits, and the best log-likelihoods of ``n_starts`` random starts each, of the same
+likelihood. The table counts the fits that are lower
 by more than 1e-3. Seconds are those of a series, its fit and all its starts.
 """
 
@@ -24,11 +25,12 @@ FAMILIES = sorted(
 )
 
 
-def family_rows(family: str, n_series: int, n_starts: int) -> list[list[object]]:
+def family_rows(family: str, n_series: int, n_starts: int, only: str) -> list[list[object]]:
     """Rows of the cases of a family."""
     rows: list[list[object]] = []
     begin = time.perf_counter()
-    for case, fits, best in import_module(f"{PREFIX}{family}").cases(n_series, n_starts):
+    module = import_module(f"{PREFIX}{family}")
+    for case, fits, best in module.cases(n_series, n_starts, only):
         fits, best = np.asarray(fits), np.asarray(best)
         if fits.shape != best.shape or fits.ndim != 1 or not np.isfinite(fits).all():
             raise ValueError(
@@ -49,12 +51,13 @@ def main() -> None:
     parser.add_argument("--families", nargs="+", choices=FAMILIES, default=FAMILIES)
     parser.add_argument("--series", type=int, default=50, help="of each case")
     parser.add_argument("--starts", type=int, default=30, help="random ones of each series")
+    parser.add_argument("--cases", default="", help="regular expression found in their names")
     options = read_options(parser, series=1, starts=1)
     warnings.simplefilter("ignore")  # of starts, most of which are far from any optimum
     print_machine()
     rows = []
     for family in options.families:
-        rows += family_rows(family, options.series, options.starts)
+        rows += family_rows(family, options.series, options.starts, options.cases)
     header = ["family", "case", "series", "fits lower by 1e-3", "largest shortfall",
               "seconds a series"]  # fmt: skip
     print_table(header, rows)

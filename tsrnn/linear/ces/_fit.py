@@ -40,7 +40,18 @@ GRIDS: dict[str, tuple[tuple[float, ...], ...]] = {
     "partial": (_FEW_SHARES, _FEW_A1, _BETA),
     "full": (_FEW_SHARES, _FEW_A1, _FEW_SHARES, _FEW_A1),
 }
-NODES = 3
+# A second grid, of where maxima are narrow: the faces of the region of a level, and the ridge of a
+# slow level whose a_1 falls as the season takes up more.
+_FACES = (0.001, 0.995), (0.97, 0.99, 1.0, 1.004, 1.008, 1.015)
+_RIDGE = (0.01, 0.04, 0.1), (0.96, 0.93, 0.86, 0.8, 0.74), (0.15, 0.22, 0.3, 0.45)
+NARROW: dict[str, tuple[tuple[float, ...], ...]] = {
+    "none": _FACES,
+    "simple": _FACES,
+    "partial": ((0.004, 0.02, 0.08), *_RIDGE[1:]),
+    "full": (*_RIDGE, (1.0, 1.012)),
+}
+NODES = {kind: 3 for kind in GRIDS}
+NARROW_NODES = NODES | {"full": 6}
 TOLERANCE = 1e-8  # decrement: 1e-4 standard errors, 1e-8 of the log-likelihood
 FEW = 5  # iterations from all starts before models are compared
 MOST = 15  # iterations of a climb
@@ -187,7 +198,10 @@ class Climb:
         """Climb `most` steps from all starts."""
         n = len(series)
         starts = np.repeat(np.array(STARTS[model.seasonal])[:, None], n, 1)
-        starts = np.concatenate([starts, highest_nodes(model, values, series)])
+        for axes, nodes in zip((GRIDS, NARROW), (NODES, NARROW_NODES), strict=True):
+            kind = model.seasonal
+            highest = highest_nodes(model, values, series, axes[kind], nodes[kind])
+            starts = np.concatenate([starts, highest])
         count, (lower, upper) = len(starts), bounds(model)
         ends = maximise(
             Likelihood(model, values, np.tile(series, count)).evaluate,
@@ -232,9 +246,14 @@ class Climb:
         return Climb(self.model, self.series, best, self.starts, self.agreement)
 
 
-def highest_nodes(model: Components, values: np.ndarray, series: np.ndarray) -> np.ndarray:
-    """Highest local maxima (NODES, n, k) of the likelihoods of some series on a grid."""
-    axes = GRIDS[model.seasonal]
+def highest_nodes(
+    model: Components,
+    values: np.ndarray,
+    series: np.ndarray,
+    axes: tuple[tuple[float, ...], ...],
+    count: int,
+) -> np.ndarray:
+    """Highest local maxima (count, n, k) of the likelihoods of some series on a grid."""
     nodes, n = np.array(list(product(*axes))), len(series)
     likelihood = Likelihood(model, values, series)
     heights = np.stack(
@@ -252,7 +271,7 @@ def highest_nodes(model: Components, values: np.ndarray, series: np.ndarray) -> 
         local &= np.concatenate([~last, after], axis)
     # Where there are fewer local maxima than starts, the highest of the other nodes.
     rank = np.where(local, table, table - 1e6).reshape(len(nodes), n)
-    return nodes[np.argsort(-rank, axis=0)[:NODES]]
+    return nodes[np.argsort(-rank, axis=0)[:count]]
 
 
 def given(

@@ -10,6 +10,7 @@ import numpy as np
 
 from tsrnn.linear._estimates import Deferred, Estimates
 from tsrnn.linear._optimise import Evaluation, Optimum, maximise
+from tsrnn.linear.varma._filter import predictions, standardised_errors
 from tsrnn.linear.varma._inference import (
     EDGE,
     Identification,
@@ -32,6 +33,14 @@ _LARGE, _MOST_NESTED = 40, 9  # parameters, and nested models, of which not all 
 # roots close to the unit circle, and factors of both sides that nearly cancel.
 _FACTORS = ((0.0, 0.9), (0.8, 0.5), (0.7, 0.97))
 _DRAWN = 8  # starts at random
+# Modulus of the roots of a factor on either side that nearly cancels, of the autoregression and of
+# the moving average: a peak, and a dip, of the spectrum.
+_MODULI = ((0.97, 0.85), (0.85, 0.97), (0.92, 0.99))
+_FREQUENCIES = np.linspace(0, np.pi, 25)  # of these roots
+_BANDWIDTH = np.pi / 20  # of the spectrum whose directions they have
+_FACTORS_TRIED = 8  # starts that have such a factor
+_FLATTEST = 0.01  # axes of an ellipse that counts as a plane, not as a line
+_LONG_CLIMBS, _LONG_ITER = 4, 300  # ends that go on along a ridge by Newton's method, iterations
 # Squared distance in standard errors from which the last step of Newton's method is taken: it
 # squares the distance once more.
 _TOLERANCE = 1e-8
@@ -179,8 +188,8 @@ def search(sample: Sample, first: np.ndarray, searches: int, progress: str = "")
     Likelihoods with a moving average have several maxima. A search that is slow, does not
     converge, or ends close to the edge of invertibility or where factors cancel is doubted: others
     begin at weaker and stronger coefficients, `searches` in all, and of models that are not large
-    at the optima of nested models, in the corners of the invertible region and at random. The
-    highest end counts. One search alone is never doubted.
+    at the optima of nested models, in the corners of the invertible region, with factors that
+    nearly cancel and at random. The highest end counts. One search alone is never doubted.
     """
     shape = sample.shape
     best = _maximise(sample, first, progress)
@@ -207,11 +216,6 @@ def search(sample: Sample, first: np.ndarray, searches: int, progress: str = "")
         others, values = _highest_end(part, begun, label)
         starts[doubtful] = len(values)
         agreement[doubtful] = np.maximum((values > values.max(0) - _SAME).sum(0), 1)
-        loose = np.flatnonzero(~others.converged)
-        if len(loose):  # a climb along factors that nearly cancel is long
-            longer = _maximise(part.select(loose), others.params[loose], label)
-            for whole, ends in zip(others, longer, strict=True):
-                whole[loose] = ends
         for whole, ends in zip(best, others, strict=True):
             whole[doubtful] = ends
         radius, judged = spectral_radius(shape.unpack(best.params).ma), None
@@ -248,6 +252,11 @@ def _further_starts(
             begun.append(_embedded(shape, replace(shape, p=p, q=q), params))
     if shape.k <= _LARGE:
         begun += _corners(shape, first)
+        if shape.p:
+            inner = _with_shape(sample, replace(shape, p=shape.p - 1, q=shape.q - 1))
+            orders = inner.shape.p, inner.shape.q
+            optimum = known[orders] if orders in known else starting_values(inner)[0]
+            begun += _nearly_cancelling(sample, inner, optimum)
     for ar, ma in _FURTHER[: searches - 1]:
         begun.append(first.copy())
         begun[-1][:, shape.at_ar] *= ar
@@ -279,6 +288,76 @@ def _corners(shape: Shape, first: np.ndarray) -> list[np.ndarray]:
     return begun
 
 
+def _nearly_cancelling(sample: Sample, inner: Sample, params: np.ndarray) -> list[np.ndarray]:
+    """Starts (U, k) at the optimum of a lag less on both sides, times a factor that nearly cancels.
+
+    Where it cancels, the likelihood is that of the smaller model, whatever the factor. Beside that
+    ridge it has a maximum for many frequencies of the factor's roots, as a periodogram has peaks:
+    in the direction of the residuals' largest power, if the autoregression has the root that is
+    closer to the unit circle, or of their least power, if the moving average has it.
+    """
+    shape, small = sample.shape, inner.shape.unpack(params)
+    turns = np.concatenate(_rotations(inner, small), 1)  # (U, F, n, n), peaks, then dips
+    units, count = turns.shape[:2]
+    starts = np.empty((len(_MODULI), units, count, shape.k))
+    value = np.empty(starts.shape[:3])
+    lanes = sample.select(np.repeat(np.arange(units), count))
+    n, p, q = shape.n, shape.p, shape.q
+    for place, height, (size_ar, size_ma) in zip(starts, value, _MODULI, strict=True):
+        left = np.eye(n) - size_ar * turns
+        ar, ma = (np.zeros((units, count, lags + 1, n, n)) for lags in (p, q))
+        # The factor stands left of the autoregression, where it belongs, and right of the moving
+        # average, with which it would have to commute: exact where there is one lag.
+        ar[:, :, 1:-1] = -small.ar[:, None]
+        ma[:, :, 1:-1] = small.ma[:, None]
+        ar[:, :, 0] = ma[:, :, 0] = np.eye(n)
+        ar[:, :, 1:] -= size_ar * turns[:, :, None] @ ar[:, :, :-1].copy()
+        ma[:, :, 1:] -= size_ma * ma[:, :, :-1].copy() @ turns[:, :, None]
+        parts = left @ small.design[:, None], -ar[:, :, 1:], ma[:, :, 1:]
+        chol = np.repeat(small.chol[:, None], count, 1)
+        params = shape.pack(
+            Coefficients(*(part.reshape(-1, *part.shape[2:]) for part in (*parts, chol)))
+        )
+        place[:] = params.reshape(units, count, -1)
+        height[:] = evaluate(params, lanes, exact=False).value.reshape(units, count)
+    # Peaks over the frequency, of the best modulus of each; then the highest of the others.
+    value = np.nan_to_num(value, nan=-np.inf)
+    size, profile = value.argmax(0), value.max(0).reshape(units, 2, -1)
+    padded = np.pad(profile, ((0, 0), (0, 0), (1, 1)), constant_values=-np.inf)
+    peak = (profile >= padded[..., :-2]) & (profile >= padded[..., 2:])
+    rank = np.where(peak, profile, profile - 1e6).reshape(units, -1)
+    order = np.argsort(-rank, axis=1, kind="stable")[:, :_FACTORS_TRIED].T
+    unit = np.arange(units)
+    return [starts[size[unit, j], unit, j] for j in order]
+
+
+def _rotations(sample: Sample, at: Coefficients) -> list[np.ndarray]:
+    """Matrices (U, F, n, n) that turn a plane by each frequency, of most and of least power."""
+    steps = sample.y.shape[1]
+    if sample.shape.lags:
+        errors = standardised_errors(sample, predictions(at, sample))
+    else:
+        errors = sample.y - sample.design @ at.design.swapaxes(1, 2)
+        errors = np.linalg.solve(at.chol[:, None], errors[..., None])[..., 0]
+    power = np.fft.fft(np.where(np.isfinite(errors), errors, 0.0), axis=1)
+    distance = _FREQUENCIES[:, None] - 2 * np.pi * np.arange(steps) / steps
+    distance = (distance + np.pi) % (2 * np.pi) - np.pi
+    weight = np.exp(-0.5 * (distance / _BANDWIDTH) ** 2)
+    spectrum = np.einsum("ft,uti,utj->ufij", weight, power, power.conj(), optimize=True)
+    vectors = np.linalg.eigh(spectrum)[1]
+    cos, sin = np.cos(_FREQUENCIES), np.sin(_FREQUENCIES)
+    turn = np.stack([np.stack([cos, sin], 1), np.stack([-sin, cos], 1)], 1)
+    # Right eigenvectors of the largest power in the units of y, left ones of the least.
+    most = at.chol[:, None] @ vectors[..., -1:]
+    least = np.linalg.solve(at.chol.swapaxes(1, 2)[:, None], vectors[..., :1]).conj()
+    result = []
+    for vector in (most, least):
+        plane = np.concatenate([vector.real, vector.imag], -1)
+        # At frequencies zero and pi the plane is a line.
+        result.append(plane @ turn @ np.linalg.pinv(plane, rcond=_FLATTEST))
+    return [result[0], result[1].swapaxes(2, 3)]
+
+
 def _embedded(shape: Shape, smaller: Shape, params: np.ndarray) -> np.ndarray:
     """Parameters of a nested model as those of a larger one, further lags zero."""
     inner = smaller.unpack(params)
@@ -294,19 +373,40 @@ def _highest_end(sample: Sample, begun: list[np.ndarray], label: str) -> tuple[O
     A value is -inf where the moving average is not invertible: a search may cross the unit circle,
     but an end beyond it is no estimate.
     """
-    units = np.arange(len(begun[0]))
-    ends = _maximise(sample.select(np.tile(units, len(begun))), np.concatenate(begun), label)
-    radius = spectral_radius(sample.shape.unpack(ends.params).ma)
-    values = np.where(radius < 1 + EDGE, ends.value, -np.inf).reshape(len(begun), -1)
-    best = values.argmax(0) * len(units) + units
-    return Optimum(*(part[best] for part in ends)), values
+    units, count = np.arange(len(begun[0])), len(begun)
+    ends = _maximise(sample.select(np.tile(units, count)), np.concatenate(begun), label)
+
+    def values() -> np.ndarray:
+        radius = spectral_radius(sample.shape.unpack(ends.params).ma)
+        return np.where(radius < 1 + EDGE, ends.value, -np.inf).reshape(count, -1)
+
+    # Ridges of factors that nearly cancel are long, and rise by little: the highest ends go on
+    # where the first of them has not converged.
+    reached = values()
+    first = np.argsort(-reached, axis=0, kind="stable")[:_LONG_CLIMBS] * len(units) + units
+    lanes = first[:, ~ends.converged[first[0]] & np.isfinite(reached).any(0)].ravel()
+    lanes = lanes[~ends.converged[lanes]]
+    if len(lanes):
+        longer = _maximise(
+            sample.select(lanes % len(units)), ends.params[lanes], label, scoring=0,
+            max_iter=_LONG_ITER,
+        )  # fmt: skip
+        for whole, part in zip(ends, longer, strict=True):
+            whole[lanes] = part
+        reached = values()
+    best = reached.argmax(0) * len(units) + units
+    return Optimum(*(part[best] for part in ends)), reached
 
 
-def _maximise(sample: Sample, first: np.ndarray, progress: str) -> Optimum:
+def _maximise(
+    sample: Sample, first: np.ndarray, progress: str, scoring: int = 20, max_iter: int = 100
+) -> Optimum:
     def objective(params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
         return evaluate(params, sample.select(units), exact)
 
-    return maximise(objective, first, tol=_TOLERANCE, progress=progress)
+    return maximise(
+        objective, first, tol=_TOLERANCE, progress=progress, scoring=scoring, max_iter=max_iter
+    )
 
 
 def starting_values(sample: Sample) -> tuple[np.ndarray, np.ndarray]:

@@ -32,10 +32,17 @@ from tsrnn.linear.vech._structure import Structure, unvech
 _ROUGH, _ROUGH_ITER = 1e-4, 100  # how far every start is followed; the best of them goes on
 _MAX_ITER = 300
 _BEHIND = 5  # decrements by which a start behind another may still pass it: ten foretold rises
+_NOT_FAR, _SECOND_CLIMBS = 5.0, 4  # log-likelihood within which this many climb once more
 _SUMS = 0.05, 0.90  # of Theta and of Phi, as of daily returns
 _SLOW, _FAST = 0.98, 0.80  # decays of a candidate in which one direction forgets faster
 _TURN = 0.15  # angle by which G slowly turns the covariance from step to step
 _ANGLES = np.linspace(-1.6, 1.6, 41)  # among which those of faster turns are sought
+# Half a circle of turns, and of mirrors, of G and of A: A and -A, or G and -G, are one model. No
+# turn of G is zero, as in other candidates.
+_TURNS_OF_A, _TURNS_OF_G = (
+    np.pi * ((np.arange(count) + shift) / count - 0.5) for count, shift in ((4, 0.0), (32, 0.5))
+)
+_PEAKS = 16  # of the likelihood over both that are candidates
 _SMALL = 0.02  # size of what is put in place of zeros, from which no gradient leads away
 _MOST = 0.98  # share of the covariance that Theta and Phi may take at a start
 
@@ -102,6 +109,13 @@ def highest_maximum(
     tried = maximise(
         evaluate, begin, tol=_ROUGH, max_iter=_ROUGH_ITER, give_up=_left_behind(), progress=bar
     )
+    # Ends close behind may have been given up too soon; a few of them cost little.
+    behind = np.flatnonzero(~tried.converged & (tried.value > tried.value.max() - _NOT_FAR))
+    late = behind[np.argsort(-tried.value[behind], kind="stable")][:_SECOND_CLIMBS]
+    if len(late):
+        longer = maximise(evaluate, tried.params[late], tol=_ROUGH, max_iter=_ROUGH_ITER)
+        for whole, part in zip(tried, longer, strict=True):
+            whole[late] = part
     best = int(np.argmax(tried.value))
     if not np.isfinite(tried.value[best]):
         raise CannotFitError("no starting value has covariances that are positive definite")
@@ -194,7 +208,8 @@ def candidates(spec: Specification, data: Prepared) -> np.ndarray:
 
     They are BEKK models, :math:`H_t = C C' + A' e e' A + G' H G`: A and G multiples of the
     identity; one direction with a faster decay; shocks that enter one direction with the other
-    sign; G that turns the covariance from step to step; variances of univariate GARCH models.
+    sign; G that turns the covariance from step to step; A and G that turn or mirror it, at the
+    peaks of the likelihood over both angles; variances of univariate GARCH models.
     C C' is what they leave of the covariance, or has rank one, as at many of the highest maxima.
     """
     kind, n, sample = spec.kind, spec.n, data.sample
@@ -235,8 +250,43 @@ def candidates(spec: Specification, data: Prepared) -> np.ndarray:
         peaks = 1 + np.flatnonzero((rise[:-1] > 0) & (rise[1:] <= 0))
         fast = peaks[np.abs(_ANGLES[peaks]) > 2 * _TURN]
         rows += [row for peak in fast for row in turned[peak]]
+    if kind == "bekk" and spec.n_starts > 1:  # a full model begins at the optimum of its BEKK
+        rows += _turned_and_mirrored(spec, data, couples, (theta * inverse, phi * inverse), root)
     rows += _factors_of(spec, data, *_univariate(sample, data.coefficients))
     return np.array(rows)
+
+
+def _turned_and_mirrored(
+    spec: Specification,
+    data: Prepared,
+    planes: list[tuple[np.ndarray, np.ndarray]],
+    left: tuple[np.ndarray, np.ndarray],
+    right: np.ndarray,
+) -> list[np.ndarray]:
+    """Candidates whose A and G turn or mirror a plane, at the highest peaks of the likelihood.
+
+    A and G are rotations or reflections between `left`, one for each, and `right`. Their angles
+    are not those of each other: the likelihood has a maximum of its own for many pairs.
+    """
+    grid = []
+    for u, v in planes:
+        turn, mirror = np.outer(u, v) - np.outer(v, u), np.eye(spec.n) - 2 * np.outer(v, v)
+        A, G = (
+            [part @ expm(angle * turn) @ side @ right for side in (np.eye(spec.n), mirror)
+             for angle in angles]
+            for part, angles in zip(left, (_TURNS_OF_A, _TURNS_OF_G), strict=True)
+        )  # fmt: skip
+        grid += [_factors_of(spec, data, a, g)[-1] for g in G for a in A]
+    sides = len(planes), 2, len(_TURNS_OF_G), 2, len(_TURNS_OF_A)
+    height = logliks(spec.factors, data.sample, np.array(grid)).reshape(sides)
+    peak = np.isfinite(height)
+    for axis in (2, 4):  # angles, which come round
+        for shift in (1, -1):
+            peak &= height >= np.roll(height, shift, axis)
+    peak[:, 0, :, 0, _TURNS_OF_A == 0] = False  # turns of G alone are candidates already
+    places = np.flatnonzero(peak)
+    highest = places[np.argsort(-height.ravel()[places], kind="stable")][:_PEAKS]
+    return [grid[place] for place in highest]
 
 
 def _factors_of(

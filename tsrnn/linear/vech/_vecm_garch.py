@@ -250,7 +250,7 @@ class VECMGARCH(MatrixForecaster):
         not held positive semidefinite.
     stationary : bool, default False
         Keep the spectral radius of Theta + Phi below one.
-    n_starts : int, default 32
+    n_starts : int, default 48
         Starting values beside the optima of simpler structures: those of highest likelihood in a
         fixed set, in which shocks, decays and the rank of the constant differ. `agreement_` says
         how many of `starts_` reached the best optimum; one that stays far behind is given up.
@@ -329,7 +329,7 @@ class VECMGARCH(MatrixForecaster):
         coint_rank: int = 1,
         targeting: bool = False,
         stationary: bool = False,
-        n_starts: int = 32,
+        n_starts: int = 48,
         cov_type: str = "robust",
         **shared: Any,
     ) -> None:
