@@ -185,6 +185,11 @@ EXAMPLES = {
     ),
     "VARMA": Example(VARMA, PAIR | {"random_state": 0}, BOTH),
     "CES": Example(CES, {"season_length": 7, "horizon": NEW, "random_state": 0}),
+    "CES, regressor": Example(
+        CES,
+        {"seasonal": "simple", "season_length": 2, "known_ahead": ["x"], "missing": "keep"},
+        ("y", "x"),
+    ),
     "CCC": Example(CCC, PAIR | {"order": (1, 0), "random_state": 0}, BOTH),
     "DCC": Example(DCC, PAIR | {"garch_order": (1, 0), "random_state": 0}, BOTH),
     "VECMGARCH": Example(
@@ -194,6 +199,11 @@ EXAMPLES = {
         n_series=1,
     ),
     "ETS": Example(ETS, {"seasonal": "none", "horizon": NEW, "random_state": 0}),
+    "ETS, regressor": Example(
+        ETS,
+        {"error": "mul", "seasonal": "none", "known_ahead": ["x"], "missing": "keep"},
+        ("y", "x"),
+    ),
     "ETS, conformal": Example(
         ETS, {"seasonal": "none", "horizon": 2, "intervals": "conformal", "random_state": 0}
     ),
@@ -217,6 +227,11 @@ EXAMPLES = {
         Theta,
         {"season_length": 2, "seasonal": "mul", "random_state": 0},
         refused=("to_rnn", "rnn_start"),
+    ),
+    "Theta, regressor": Example(
+        Theta,
+        {"season_length": 2, "seasonal": "mul", "dynamic": False, "known_ahead": ["x"]},
+        ("y", "x"),
     ),
     "Theta, one line": Example(
         Theta,

@@ -356,9 +356,11 @@ class TestBadInput:
     def test_collinear_regressors_are_named(self):
         frame = panel(2)
         frame["z"] = np.where(frame.unique_id == "s0", 1.0, frame.x**2)
-        with pytest.warns(UserWarning, match="collinear, or do not vary"):
+        with pytest.warns(UserWarning, match="left out of 1 of 2 units, 's0'.* 'z', constant or"):
             model = AutoARIMA(known_ahead=["x", "z"], max_p=1, max_q=1, max_P=0, max_Q=0).fit(frame)
-        assert model.params_.isna().all(axis=1).tolist() == [True, False]
+        assert (model.params_["z"] == 0).tolist() == [True, False]
+        assert model.bse_["z"].isna().tolist() == [True, False]
+        assert model.messages_["s1"] == ()
 
     def test_four_rows_are_refused(self):
         """Of which the model without a mean would be chosen, whatever the level."""

@@ -75,7 +75,7 @@ ARGUMENTS = [
     ({"bounds": "both"}, r"bounds must be one of \('slow', 'usual', 'admissible'\); got 'both'"),
     ({"initialization": "known"}, r"must be one of \('estimated', 'heuristic'\); got 'known'"),
     ({"n_simulations": 0}, "n_simulations must be a positive integer; got 0"),
-    ({"known_ahead": ["x"]}, r"ETS takes no exogenous columns; got \['x'\]. Drop them"),
+    ({"known_ahead": ["z"]}, r"known_ahead must name exogenous columns of the data, which are"),
 ]
 
 

@@ -184,7 +184,8 @@ class Combination(Classical[CombinedState]):
         season_length : int, optional
             Rows of a season, for all of them; by frequency where it is None.
         **arguments
-            Of the combination, such as `horizon` or ``combine="mean"``.
+            Of the combination, such as `horizon` or ``combine="mean"``. All members have its
+            `known_ahead`: exogenous columns are regressors of each.
 
         Returns
         -------
@@ -199,7 +200,8 @@ class Combination(Classical[CombinedState]):
         >>> model.predict().shape
         (3, 1)
         """
-        members = {name: model_class(name)(season_length=season_length) for name in CLASSICAL}
+        shared = {"season_length": season_length, "known_ahead": arguments.get("known_ahead")}
+        members = {name: model_class(name)(**shared) for name in CLASSICAL}
         return cls(members, **({"combine": "median"} | arguments))
 
     @classmethod

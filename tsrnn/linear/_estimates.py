@@ -13,6 +13,8 @@ import numpy as np
 from tsrnn.contract import SeriesArrays
 
 PERFECT = 1e-25  # mean square error of scaled rows that is rounding: no bound to the likelihood
+# Beginning of the message about a unit for which exogenous columns have no coefficient.
+LEFT_OUT = "Left out"
 # Message about a unit that varies no more than rounding around its means.
 EXACT = "The model fits the series exactly: its variance is zero, and there are no standard errors."
 

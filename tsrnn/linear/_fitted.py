@@ -32,7 +32,7 @@ from tsrnn.contract import (
     unit_index,
 )
 from tsrnn.data import Panel, quote_series, steps_between, warn_user, write_stamps
-from tsrnn.linear._estimates import BY_UNIT, Estimates, concatenated
+from tsrnn.linear._estimates import BY_UNIT, LEFT_OUT, Estimates, concatenated
 from tsrnn.linear._family import Ahead, Arrays, CannotFitError, Family, Units, variance_factor
 from tsrnn.linear._hypotheses import fingerprint
 from tsrnn.linear._inference import check_kind
@@ -241,7 +241,8 @@ class FittedLinear(ClassicalModel[LinearState]):
         check_kind(arguments.cov_type, estimates)
         n, lost = len(estimates.params), np.flatnonzero(~estimates.fitted)
         loose = np.flatnonzero(estimates.fitted & ~estimates.converged)
-        if len(lost) or len(loose):
+        short = _with_columns_left_out(estimates)
+        if len(lost) or len(loose) or len(short):
             labels = unit_index(data.layout, data.ids, family.multivariate)
         if len(lost):
             reason = (*estimates.messages[lost[0]], NO_OPTIMUM)[0].removesuffix(".")
@@ -254,6 +255,12 @@ class FittedLinear(ClassicalModel[LinearState]):
             warn_user(
                 f"the likelihood of {len(loose)} of {n} units was not maximised to tolerance, "
                 f"{listing(labels[loose])}; see converged_ and messages_"
+            )
+        if len(short):
+            text = next(t for t in estimates.messages[short[0]] if t.startswith(LEFT_OUT))
+            warn_user(
+                f"exogenous columns are left out of {len(short)} of {n} units, "
+                f"{listing(labels[short])}; see messages_. The first: {text}"
             )
         sample = np.stack([panel.times[panel.indptr[:-1]], panel.last_times])
         return cls(arguments, data, horizon, family, estimates, constants, sample, None, panel)
@@ -496,6 +503,12 @@ def widening(n: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     degrees = np.maximum(n - k, LEAST_DEGREES).astype(float)
     return degrees, (n + k) / degrees
+
+
+def _with_columns_left_out(estimates: Estimates) -> np.ndarray:
+    """Units in which an exogenous column has no coefficient."""
+    marked = [any(text.startswith(LEFT_OUT) for text in texts) for texts in estimates.messages]
+    return np.flatnonzero(np.array(marked, bool) & estimates.fitted)
 
 
 def listing(labels: pd.Index) -> str:

@@ -10,6 +10,13 @@ import numpy as np
 
 from tsrnn.contract import SeriesArrays
 from tsrnn.data import Panel
+from tsrnn.linear._regressors import (
+    Columns,
+    by_kept,
+    columns_of,
+    independent_columns,
+    known_part,
+)
 from tsrnn.linear.arma._prepare import batches, unit_data
 
 _ROUNDING = 1e-12  # range, relative to the size, of a series that rounding alone lets vary
@@ -23,11 +30,21 @@ class Scaled(SeriesArrays):
     ----------
     values : ndarray of shape (N, T)
     scale, centre : ndarrays of shape (N,)
+    columns : ndarray of shape (N, T, k) or None
+        Exogenous columns.
     """
 
     values: np.ndarray
     scale: np.ndarray
     centre: np.ndarray
+    columns: np.ndarray | None = None
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Values (N, T) or, with columns, (N, T, 1 + k): values, then columns."""
+        if self.columns is None:
+            return self.values
+        return np.concatenate([self.values[:, :, None], self.columns], 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,17 +56,25 @@ class Sample(SeriesArrays):
     units : integer ndarray of shape (N,)
     values : ndarray of shape (N, T)
         In the units of the data, NaN where missing and after the end.
+    columns : Columns or None
+        Exogenous columns.
     """
 
     units: np.ndarray
     values: np.ndarray
+    columns: Columns | None = None
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """Exogenous columns that have a coefficient, by their place."""
+        return () if self.columns is None else self.columns.kept
 
     @cached_property
     def sized(self) -> Scaled:
         """Series of a mean size of one, for models to which zero means something."""
         size = _mean(np.abs(self.values))
         size = np.where(size > 0, size, 1.0)  # of zeros alone
-        return Scaled(self.values / size[:, None], size, np.zeros(len(size)))
+        return Scaled(self.values / size[:, None], size, np.zeros(len(size)), self._columns)
 
     @cached_property
     def centred(self) -> Scaled:
@@ -62,7 +87,11 @@ class Sample(SeriesArrays):
         away = self.values - mean[:, None]
         spread = _mean(np.abs(away))
         spread = np.where(spread > 0, spread, self.sized.scale)  # of a constant
-        return Scaled(away / spread[:, None], spread, mean)
+        return Scaled(away / spread[:, None], spread, mean, self._columns)
+
+    @property
+    def _columns(self) -> np.ndarray | None:
+        return self.columns.values if self.kept and self.columns is not None else None
 
 
 def _mean(values: np.ndarray) -> np.ndarray:
@@ -71,23 +100,58 @@ def _mean(values: np.ndarray) -> np.ndarray:
     return np.where(seen, values, 0.0).sum(1) / seen.sum(1)
 
 
+Refusals = Callable[[np.ndarray, np.ndarray, tuple[int, ...]], dict[int, str]]
+
+
 def scaled_samples(
-    panel: Panel, refusals: Callable[[np.ndarray, np.ndarray], dict[int, str]]
+    panel: Panel,
+    refusals: Refusals,
+    *,
+    trend: bool = False,
+    period: int = 1,
+    known: bool = False,
 ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
     """Samples of the units of a panel, and reasons not to fit some.
 
-    ``refusals(values (n, T), count (n,))`` are reasons of a family, by the number of the row.
+    Parameters
+    ----------
+    panel : Panel
+    refusals : callable
+        ``refusals(values (n, T), count (n,), kept)`` are reasons of a family, by the number of
+        the row, for series of which these exogenous columns are kept.
+    trend, period
+        Line and season that all models of the family have: columns that these explain have no
+        coefficient.
+    known : bool
+        Whether coefficients are given, so that all columns have one.
     """
     for units in batches(panel):
-        values, _ = unit_data(panel, units)
+        values, exog = unit_data(panel, units)
         seen = np.isfinite(values)
-        refused = refusals(values, seen.sum(1))
-        reasons = {int(units[i]): reason for i, reason in refused.items()}
-        fine = np.setdiff1d(np.arange(len(units)), list(refused))
-        if not len(fine):
-            yield None, reasons
-            continue
-        yield Sample(units[fine], without_rounding(values[fine])), reasons
+        count = seen.sum(1)
+        for kept, group in _groups(exog, seen, trend, period, known):
+            refused = refusals(values[group], count[group], kept)
+            reasons = {int(units[group[i]]): reason for i, reason in refused.items()}
+            fine = np.delete(group, list(refused))
+            if not len(fine):
+                yield None, reasons
+                continue
+            columns = None
+            if exog is not None:
+                columns = columns_of(exog[fine], seen[fine], kept, known)
+            yield Sample(units[fine], without_rounding(values[fine]), columns), reasons
+
+
+def _groups(
+    exog: np.ndarray | None, seen: np.ndarray, trend: bool, period: int, known: bool
+) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
+    """Columns kept, and the series (n,) of which they are; all series without columns."""
+    if exog is None:
+        return iter([((), np.arange(len(seen)))])
+    if known:
+        return iter([(tuple(range(exog.shape[2])), np.arange(len(seen)))])
+    base = known_part(seen.shape[1], trend=trend, period=period)
+    return by_kept(independent_columns(exog, seen, base))
 
 
 def without_rounding(values: np.ndarray) -> np.ndarray:

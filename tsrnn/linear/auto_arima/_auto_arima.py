@@ -26,6 +26,7 @@ from tsrnn.linear._base import MeanForecaster
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._family import Ahead, Arrays, Family, Units
 from tsrnn.linear._hypotheses import Restriction
+from tsrnn.linear._regressors import with_regressors
 from tsrnn.linear.arma._arma import ARMAFamily
 from tsrnn.linear.arma._seasonal_filter import state_size
 from tsrnn.linear.arma._specification import MOST_LAGS, MOST_MULTIPLIED
@@ -95,7 +96,7 @@ class AutoARIMAFamily(Family):
         return samples(self.models, panel)
 
     def search(self, sample: Sample, verbose: int) -> Search:
-        return search(self.models, sample)
+        return search(self.models.with_regressors(sample.kept), sample)
 
     def given(self, sample: Sample, params: np.ndarray) -> Any:
         raise ValueError("parameters are those of one model: filter by ARMA(order, seasonal_order)")
@@ -105,7 +106,12 @@ class AutoARIMAFamily(Family):
         for rows, trace in zip(candidates, optimum.trace, strict=True):
             rows[: len(trace)] = [(*order, value) for order, value in trace.items()]
         constants = {"order": optimum.orders.astype(float), "candidates": candidates}
-        return inferred(self.models, self.names, sample, optimum), constants
+        models = self.models.with_regressors(sample.kept)
+        estimates = with_regressors(
+            inferred(models, self.names, sample, optimum), self.names, self.models.regressors,
+            sample.kept, "others, or with the constant once differenced,",
+        )  # fmt: skip
+        return estimates, constants
 
     # The recursion, by the families of the models that were chosen.
 
@@ -298,6 +304,10 @@ class AutoARIMA(MeanForecaster):
 
     Notes
     -----
+    A regressor that is constant or collinear with others in the rows fitted to has no coefficient:
+    it is left out, with a warning that names it. Regressors and series are differenced alike, and a
+    line is constant after a difference.
+
     `orders_` has the model of each unit, `candidates_` the criteria of all that were fitted to it.
     Candidates are fitted to a thousandth of the log-likelihood, the model that is chosen to the
     end; the criteria of those that stay behind the best are upper bounds. Models whose

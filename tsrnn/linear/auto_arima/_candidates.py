@@ -57,13 +57,10 @@ class Series(NamedTuple):
     period: int
 
 
-def differenced(
+def differences(
     values: np.ndarray, exog: np.ndarray | None, d: np.ndarray, D: np.ndarray, period: int
-) -> Series:
-    """Series (N, T) differenced d and D times; complete up to their ends, then NaN.
-
-    The scale of a series whose differences do not vary is 0.
-    """
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Series (N, T) and columns (N, T, m) differenced d and D times, NaN in the first rows."""
     u, X = values, exog
     for times, lag in ((D, period), (d, 1)):
         for time in range(1, int(times.max(initial=0)) + 1):
@@ -71,6 +68,17 @@ def differenced(
             u = np.where(chosen[:, None], lagged_difference(u, lag), u)
             if X is not None:
                 X = np.where(chosen[:, None, None], lagged_difference(X, lag), X)
+    return u, X
+
+
+def differenced(
+    values: np.ndarray, exog: np.ndarray | None, d: np.ndarray, D: np.ndarray, period: int
+) -> Series:
+    """Series (N, T) differenced d and D times; complete up to their ends, then NaN.
+
+    The scale of a series whose differences do not vary is 0.
+    """
+    u, X = differences(values, exog, d, D, period)
     # What differences leave begins `lost` rows after the first.
     lost = d + period * D
     rows = lost[:, None] + np.arange(max(u.shape[1] - int(lost.min(initial=0)), 1))
@@ -89,7 +97,8 @@ def differenced(
         # Regressors that do not vary are those of a constant.
         centre = np.where(within[:, :, None], X - (X.sum(1) / n[:, None])[:, None], 0.0)
         left = np.abs(np.einsum("nii->ni", np.linalg.qr(centre)[1]))
-        singular = (left <= _COLLINEAR * np.abs(R).max((1, 2))[:, None]).any(1) | (n_obs <= m)
+        size = np.sqrt((X**2).sum(1))
+        singular = (left <= _COLLINEAR * size).any(1) | (n_obs <= m)
         R[singular] = np.eye(m)
         Q = Q * np.sqrt(n)[:, None, None]
         transform = np.linalg.inv(R) * np.sqrt(n)[:, None, None]

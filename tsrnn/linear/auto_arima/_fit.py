@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from tsrnn.contract import SeriesArrays
 from tsrnn.data import Panel
 from tsrnn.linear._estimates import EXACT, PERFECT, Deferred, Estimates
 from tsrnn.linear._optimise import Optimum
+from tsrnn.linear._regressors import by_kept, independent_columns, known_part
 from tsrnn.linear.arma._fast_filter import innovations
 from tsrnn.linear.arma._filter import filter_form
 from tsrnn.linear.arma._fit import ends_at, estimates_of, seasonal_search
@@ -28,6 +29,7 @@ from tsrnn.linear.auto_arima._candidates import (
     Candidates,
     Series,
     differenced,
+    differences,
     smallest_root,
 )
 from tsrnn.linear.auto_arima._differences import choose_differences
@@ -106,6 +108,10 @@ class Choice:
             return MOST_MODELS
         return 2 * sum(1 for _ in lags_within(self.lags, self.max_order))
 
+    def with_regressors(self, kept: tuple[int, ...]) -> Choice:
+        """Choice among the same models with some of the regressors, by their place."""
+        return replace(self, regressors=tuple(self.regressors[place] for place in kept))
+
     def specification(self, row: tuple[int, ...]) -> Specification:
         """Specification of the model with the orders p, d, q, P, D, Q and constant."""
         return _specification(row, self.regressors, self.period)
@@ -135,6 +141,8 @@ class Sample(SeriesArrays):
     series : Series
         Without gaps: values between are interpolated for the choice.
     gaps : boolean ndarray of shape (N,)
+    kept : tuple of int
+        Regressors that have a coefficient, by their place.
     """
 
     units: np.ndarray
@@ -145,6 +153,7 @@ class Sample(SeriesArrays):
     n_seen: np.ndarray
     series: Series
     gaps: np.ndarray
+    kept: tuple[int, ...] = ()
 
 
 def samples(choice: Choice, panel: Panel) -> Iterator[tuple[Sample | None, dict[int, str]]]:
@@ -174,33 +183,68 @@ def samples(choice: Choice, panel: Panel) -> Iterator[tuple[Sample | None, dict[
             # No more differences than leave observations to model.
             for i in np.flatnonzero(n_seen < d + choice.period * D + 4):
                 d[i], D[i] = low
-            series = differenced(whole, columns, d, D, choice.period)
-            regular = np.isfinite(series.transform).all((1, 2))
-            for i in np.flatnonzero(~regular):
-                reasons.setdefault(
-                    int(kept[i]),
-                    f"the regressors {list(choice.regressors)} are collinear, or do not vary, over "
-                    "the differences that are modelled. Drop one.",
-                )
-        reasons = {int(units[i]): reason for i, reason in reasons.items()}
-        if not len(kept) or not regular.any():
-            yield None, reasons
+            for kept_columns, group in _groups(whole, columns, d, D, choice.period):
+                yield from _samples_of(
+                    choice, kept_columns, units[kept[group]], values[group],
+                    None if exog is None else exog[group], whole[group],
+                    None if columns is None else columns[group], d[group], D[group], gaps[group],
+                )  # fmt: skip
+        yield None, {int(units[i]): reason for i, reason in reasons.items()}
+
+
+def _groups(
+    values: np.ndarray, exog: np.ndarray | None, d: np.ndarray, D: np.ndarray, period: int
+) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
+    """Regressors that have a coefficient, and the series (n,) of which they are."""
+    if exog is None:
+        return iter([((), np.arange(len(values)))])
+    y, X = differences(values, exog, d, D, period)
+    assert X is not None
+    seen = np.isfinite(y) & np.isfinite(X).all(2)
+    # Once differenced a line is constant, as is the drift.
+    constant = known_part(y.shape[1], trend=False, period=1)
+    return by_kept(independent_columns(np.nan_to_num(X), seen, constant))
+
+
+def _samples_of(
+    choice: Choice,
+    kept: tuple[int, ...],
+    units: np.ndarray,
+    values: np.ndarray,
+    exog: np.ndarray | None,
+    whole: np.ndarray,
+    columns: np.ndarray | None,
+    d: np.ndarray,
+    D: np.ndarray,
+    gaps: np.ndarray,
+) -> Iterator[tuple[Sample | None, dict[int, str]]]:
+    """Samples of series that have the same regressors, and reasons not to fit some."""
+    if exog is not None and columns is not None:
+        exog, columns = (part[:, :, kept] if kept else None for part in (exog, columns))
+    series = differenced(whole, columns, d, D, choice.period)
+    regular = np.isfinite(series.transform).all((1, 2))
+    reason = (
+        f"the regressors {list(choice.regressors)} are collinear, or do not vary, over the "
+        "differences that are modelled. Drop one."
+    )
+    reasons = {int(units[i]): reason for i in np.flatnonzero(~regular)}
+    if not regular.any():
+        yield None, reasons
+    for exact in (False, True):  # apart, as there is nothing to choose for the second
+        fine = np.flatnonzero(regular & ((series.scale == 0) == exact))
+        if not len(fine):
             continue
-        for exact in (False, True):  # apart, as there is nothing to choose for the second
-            fine = np.flatnonzero(regular & ((series.scale == 0) == exact))
-            if not len(fine):
-                continue
-            wide = series.X.shape[2] > 1
-            part = Series(
-                series.u[:, fine], series.X[:, :, fine] if wide else series.X,
-                series.n_obs[fine], series.scale[fine], series.slopes[fine],
-                series.transform[fine], series.period,
-            )  # fmt: skip
-            yield Sample(
-                units[kept[fine]], values[fine], None if exog is None else exog[fine], d[fine],
-                D[fine], n_seen[fine], part, gaps[fine],
-            ), reasons  # fmt: skip
-            reasons = {}
+        wide = series.X.shape[2] > 1
+        part = Series(
+            series.u[:, fine], series.X[:, :, fine] if wide else series.X,
+            series.n_obs[fine], series.scale[fine], series.slopes[fine],
+            series.transform[fine], series.period,
+        )  # fmt: skip
+        yield Sample(
+            units[fine], values[fine], None if exog is None else exog[fine], d[fine],
+            D[fine], np.isfinite(values[fine]).sum(1), part, gaps[fine], kept,
+        ), reasons  # fmt: skip
+        reasons = {}
 
 
 def _without_gaps(

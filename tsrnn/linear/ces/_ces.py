@@ -17,6 +17,7 @@ from tsrnn.contract import (
 )
 from tsrnn.linear._base import MeanForecaster
 from tsrnn.linear._family import Family
+from tsrnn.linear._regressors import check_names
 from tsrnn.linear.ces._family import CESFamily
 from tsrnn.linear.ces._specification import SEASONS, candidates
 
@@ -59,7 +60,8 @@ class CES(MeanForecaster):
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
-        As in all linear models. CES takes no exogenous columns.
+        As in all linear models. Exogenous columns are regressors; to forecast, name them all in
+        `known_ahead`.
     random_state, verbose
         As in all forecasters.
 
@@ -73,6 +75,13 @@ class CES(MeanForecaster):
     counts them as a level, a potential, and a season less its mean. A missing observation has an
     error of zero. Intervals take :math:`\sigma^2` with the degrees of freedom that are left of
     what the criterion counts. `candidates_` has the criterion of all models.
+
+    Of exogenous columns :math:`x_t` the level is the model of :math:`y_t - (x_t - \bar x)' \beta`,
+    with their means :math:`\bar x` over the rows fitted to. At given smoothing parameters the
+    filter is linear in the rows, and :math:`\beta` is the regression of the errors of y on those of
+    the columns; all parameters are estimated together, and counted by the criterion. A column that
+    is constant or collinear with others in the rows fitted to, or with the season of a model that
+    is asked for, has no coefficient: it is left out with a warning.
 
     References
     ----------
@@ -90,6 +99,7 @@ class CES(MeanForecaster):
 
     column_name: ClassVar[str] = "CES"
     family_class: ClassVar[type[Family]] = CESFamily
+    takes_exog: ClassVar[bool] = True
     legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
 
     def __init__(
@@ -130,7 +140,8 @@ class CES(MeanForecaster):
         family, fitted = cast(CESFamily, self.fitted_.family), self.fitted_
         numbers, blocks = fitted.constants["model"], {}
         for number, model in enumerate(family.models):
-            params = np.nan_to_num(fitted.estimates.params[numbers == number, :-1])
+            params = fitted.estimates.params[numbers == number, : len(model.names)]
+            params = np.nan_to_num(params)
             params = np.pad(params, ((0, 0), (0, 4 - params.shape[1])))
             if len(params):
                 blocks[f"{model.seasonal} transition"] = model.transition(params)
@@ -150,4 +161,6 @@ class CES(MeanForecaster):
                 f"seasonal={seasonal!r} needs a season of at least two rows; got season_length="
                 f"{length!r} and the frequency {data.freq!r}"
             )
-        return CESFamily(candidates(seasonal, period), data.n_targets)
+        models = candidates(seasonal, period)
+        regressors = check_names(data.exog_names, CESFamily(models).names)
+        return CESFamily(models, data.n_targets, regressors)

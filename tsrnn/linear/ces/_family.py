@@ -13,8 +13,15 @@ from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._family import Ahead, Arrays, Family, Units, all_given, normal_forecasts
 from tsrnn.linear._hypotheses import Restriction
+from tsrnn.linear._regressors import (
+    centre_of,
+    centre_shapes,
+    effects_ahead,
+    with_regressors,
+    without_columns,
+)
 from tsrnn.linear._samples import Sample
-from tsrnn.linear.arma._prepare import rows_of, unit_data
+from tsrnn.linear.arma._prepare import rows_of
 from tsrnn.linear.ces._filter import (
     expected,
     simulated,
@@ -58,10 +65,13 @@ class CESFamily(Family):
     models : tuple of Components
     n_targets : int
         Targets of a series, each a unit.
+    regressors : tuple of str
+        Exogenous columns.
     """
 
     models: tuple[Components, ...]
     n_targets: int = 1
+    regressors: tuple[str, ...] = ()
 
     guarantee: ClassVar[str] = (
         "Asymptotic, the model and its parameters taken as known. Holds if the model is right and "
@@ -70,7 +80,8 @@ class CESFamily(Family):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (*max((model.names for model in self.models), key=len), SIGMA2)
+        longest = max((model.names for model in self.models), key=len)
+        return (*longest, *self.regressors, SIGMA2)
 
     @property
     def title(self) -> str:
@@ -89,7 +100,8 @@ class CESFamily(Family):
     def constant_shapes(self) -> dict[str, tuple[int, ...]]:
         n = self.n_targets
         numbers = {"model": (n,), "widening": (n,)}
-        return {**numbers, "aicc": (n, len(self.models)), "start": (n, self.n_states)}
+        shapes = {**numbers, "aicc": (n, len(self.models)), "start": (n, self.n_states)}
+        return shapes | centre_shapes(n, self.regressors)
 
     @property
     def conventions(self) -> dict[str, str]:
@@ -100,7 +112,7 @@ class CESFamily(Family):
     def prepare(
         self, panel: Panel, given: np.ndarray | None
     ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
-        return all_given(samples(self.models, panel), panel, given)
+        return all_given(samples(self.models, panel, given is not None), panel, given)
 
     def search(self, sample: Sample, verbose: int) -> Search:
         return search(self.models, sample)
@@ -115,14 +127,18 @@ class CESFamily(Family):
         return given(self.models, self.names, sample, params)
 
     def infer(self, sample: Sample, optimum: Search) -> tuple[Estimates, Arrays]:
-        return inferred(self.models, self.names, sample, optimum)
+        estimates, constants = inferred(self.models, self.names, sample, optimum)
+        estimates = with_regressors(
+            estimates, self.names, self.regressors, sample.kept, "others, or with the season,"
+        )
+        return estimates, constants | centre_of(sample.columns)
 
     # The recursion at given parameters.
 
     def filter(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
         memory = np.full((len(units.params), self.n_states), np.nan)
         for group in self._groups(units):
-            values, lengths, first = self._values_and_states(group, panel, steps)
+            values, lengths, first, _ = self._values_and_states(group, panel, units, steps)
             after = states_after(group.model, group.params, first, values, lengths)
             memory[group.numbers] = _padded(after, self.n_states)
         return {"memory": memory.reshape(panel.n_series, *self.state_shapes["memory"])}
@@ -136,7 +152,7 @@ class CESFamily(Family):
             if not more.any():
                 continue
             numbers, params, lengths = numbers[more], params[more], lengths[more]
-            values, _ = unit_data(panel, numbers)
+            values, _ = without_columns(panel, units, numbers, self._places)
             states = after[numbers, : model.n_states]
             new = states_after(model, params, states, values, lengths)
             after[numbers] = _padded(new, after.shape[1])
@@ -151,6 +167,7 @@ class CESFamily(Family):
         for model, numbers, params, _, sigma2, _ in self._groups(units):
             nothing = np.full((len(numbers), ahead.h), np.nan)
             means[numbers] = expected(model, params, memory[numbers, : model.n_states], nothing)
+            means[numbers] += effects_ahead(units, ahead, numbers, self.n_targets, self._places)
             if levels:
                 spread[numbers] = variances(model, params, sigma2, ahead.h)
         shape = len(ahead.steps), self.n_targets, ahead.h
@@ -165,7 +182,9 @@ class CESFamily(Family):
         paths = np.full(z.shape, np.nan)
         for model, numbers, params, _, sigma2, _ in self._groups(units):
             states = memory[numbers, : model.n_states]
+            effects = effects_ahead(units, ahead, numbers, self.n_targets, self._places)
             paths[numbers] = simulated(model, params, sigma2, states, z[numbers])
+            paths[numbers] += effects[:, :, None]
         return paths.reshape(-1, self.n_targets, ahead.h, n).transpose(3, 0, 2, 1)
 
     def in_sample(
@@ -173,9 +192,9 @@ class CESFamily(Family):
     ) -> tuple[np.ndarray, np.ndarray]:
         fitted, scaled = [], []
         for group in self._groups(units):
-            values, _, first = self._values_and_states(group, panel, steps)
+            values, _, first, effects = self._values_and_states(group, panel, units, steps)
             means = expected(group.model, group.params, first, values)
-            fitted.append((group.numbers, means))
+            fitted.append((group.numbers, means + effects))
             # Of a series that is fitted exactly the residuals have no scale.
             spread = np.sqrt(np.where(group.sigma2 > 0, group.sigma2, np.nan))
             scaled.append((group.numbers, (values - means) / spread[:, None]))
@@ -185,7 +204,9 @@ class CESFamily(Family):
 
     def names_of(self, constants: Arrays) -> tuple[str, ...]:
         number = constants["model"]
-        return (*self.models[int(number)].names, SIGMA2) if np.isfinite(number) else self.names
+        if not np.isfinite(number):
+            return self.names
+        return (*self.models[int(number)].names, *self.regressors, SIGMA2)
 
     def facts(self, params: np.ndarray, constants: Arrays) -> dict[str, object]:
         if not np.isfinite(params).all():
@@ -202,7 +223,8 @@ class CESFamily(Family):
     def restriction_to(self, smaller: Family, params: np.ndarray) -> Restriction | None:
         # The states of a season are backcast too: a model without one is no restriction.
         same = isinstance(smaller, CESFamily) and smaller.models == self.models
-        return Restriction() if same and len(self.models) == 1 else None
+        nested = same and set(smaller.names) <= set(self.names)
+        return Restriction() if nested and len(self.models) == 1 else None
 
     def recursion(self, params: np.ndarray, constants: Arrays) -> Recursion:
         r"""Recursion of the means, :math:`\theta(B) \mu_t = (\theta(B) - \phi(B)) y_t`.
@@ -227,6 +249,12 @@ class CESFamily(Family):
         model = self.models[int(constants["model"])]
         return model, _padded(params[None, : len(model.names)], 4)
 
+    @property
+    def _places(self) -> list[int]:
+        """Places of the coefficients of exogenous columns among the parameters."""
+        last = len(self.names) - 1
+        return list(range(last - len(self.regressors), last))
+
     def _groups(self, units: Units) -> Iterator[Group]:
         fitted = units.fitted
         for number, model in enumerate(self.models):
@@ -239,18 +267,21 @@ class CESFamily(Family):
                 yield Group(model, numbers, smoothing, params[:, -1], ahead, start)
 
     def _values_and_states(
-        self, group: Group, panel: Panel, steps: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Values (n, T), rows (n,) and states before the first: those fitted, or backcast."""
+        self, group: Group, panel: Panel, units: Units, steps: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Values (n, T) less the effects of columns, rows (n,), first states, and the effects.
+
+        States before the first row are those fitted, or backcast.
+        """
         series = group.numbers // self.n_targets
-        values, _ = unit_data(panel, group.numbers)
+        values, effects = without_columns(panel, units, group.numbers, self._places)
         elsewhere, first = np.flatnonzero(steps[series] != 0), group.start
         if len(elsewhere):
             first = first.copy()
             first[elsewhere] = states_before(
                 group.model, group.params[elsewhere], values[elsewhere]
             )
-        return values, panel.lengths[series], first
+        return values, panel.lengths[series], first, effects
 
 
 def _padded(array: np.ndarray, width: int) -> np.ndarray:

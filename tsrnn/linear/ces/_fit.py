@@ -13,6 +13,7 @@ from tsrnn.data import Panel
 from tsrnn.linear._estimates import EXACT, PERFECT, Deferred, Estimates, aicc_penalty
 from tsrnn.linear._family import Arrays, CannotFitError, variance_factor
 from tsrnn.linear._optimise import Optimum, agreement_of, maximise
+from tsrnn.linear._regressors import independent_columns, known_part
 from tsrnn.linear._samples import Sample, scaled_samples
 from tsrnn.linear.ces._likelihood import Likelihood
 from tsrnn.linear.ces._specification import Components, bounds, to_natural
@@ -62,19 +63,26 @@ MARGIN = 2.0  # of the criterion, by which a model may be behind and go on
 
 
 def samples(
-    models: tuple[Components, ...], panel: Panel
+    models: tuple[Components, ...], panel: Panel, known: bool
 ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
-    """Samples of the units of a panel, and reasons not to fit some."""
+    """Samples of the units of a panel, and reasons not to fit some.
+
+    All exogenous columns have a coefficient where these are `known`.
+    """
     simplest = min(models, key=lambda model: model.fewest)
 
-    def refusals(values: np.ndarray, count: np.ndarray) -> dict[int, str]:
+    def refusals(values: np.ndarray, count: np.ndarray, kept: tuple[int, ...]) -> dict[int, str]:
+        fewest = simplest.fewest + len(kept)
+        besides = f" with {len(kept)} exogenous columns" * bool(kept)
         return {
-            int(i): f"{simplest.title} needs at least {simplest.fewest} observations; the series "
+            int(i): f"{simplest.title}{besides} needs at least {fewest} observations; the series "
             f"has {count[i]}. Give more rows, or take a shorter season or none"
-            for i in np.flatnonzero(count < simplest.fewest)
+            for i in np.flatnonzero(count < fewest)
         }
 
-    return scaled_samples(panel, refusals)
+    # Columns that the season of every model explains: where not all have one, those with it leave.
+    period = min(model.period for model in models)
+    return scaled_samples(panel, refusals, period=period, known=known)
 
 
 class Search(NamedTuple):
@@ -86,8 +94,9 @@ class Search(NamedTuple):
         Of each unit, by its place among the candidates.
     aicc : array of shape (N, candidates)
         Corrected criterion of all models; infinite where one was not fitted.
-    params : array of shape (N, 4)
-        Smoothing parameters; zeros for those that the unit's model does not have.
+    params : array of shape (N, 4 + m)
+        Smoothing parameters; zeros for those that the unit's model does not have. Coefficients of
+        the exogenous columns of the search.
     sigma2 : array of shape (N,) or None
         Of the scaled series, where it is given.
     iterations, starts, agreement : integer arrays of shape (N,)
@@ -116,17 +125,16 @@ def search(models: tuple[Components, ...], sample: Sample) -> Search:
     aicc = np.full((n, len(models)), np.inf)
     iterations, starts, agreement = np.zeros((3, n), np.int64)
     ends = Search(
-        np.zeros(n, np.int64), aicc, np.full((n, 4), np.nan), None, iterations, starts, agreement,
-        np.zeros(n, bool), np.zeros((n, 4), bool),
+        np.zeros(n, np.int64), aicc, np.full((n, 4 + len(sample.kept)), np.nan), None, iterations,
+        starts, agreement, np.zeros(n, bool), np.zeros((n, 4), bool),
     )  # fmt: skip
-    _place_exact_fits(models, sample, ends)
+    able = usable(models, sample)
+    _place_exact_fits(models, sample, ends, able)
     promised, climbs, varies = aicc.copy(), [], np.isinf(aicc).all(1)
     for number, model in enumerate(models):
-        series = np.flatnonzero((counts >= model.fewest) & varies)
+        series = np.flatnonzero(able[:, number] & varies)
         if len(series):
-            climb = Climb.begun(
-                model, sample.sized.values, series, FEW if len(models) > 1 else MOST
-            )
+            climb = Climb.begun(model, sample.sized.rows, series, FEW if len(models) > 1 else MOST)
             aicc[series, number], promised[series, number] = climb.criteria(counts)
             climbs.append((number, climb))
     if not np.isfinite(aicc).any():
@@ -134,14 +142,15 @@ def search(models: tuple[Components, ...], sample: Sample) -> Search:
     leader = aicc.min(1)
     for number, begun in climbs:
         near = promised[begun.series, number] <= leader[begun.series] + MARGIN
-        climb = begun.select(np.flatnonzero(near)).finished(sample.sized.values)
+        climb = begun.select(np.flatnonzero(near)).finished(sample.sized.rows)
         aicc[climb.series, number] = climb.criteria(counts)[0]
         best = np.flatnonzero(aicc[climb.series].argmin(1) == number)
         units, k = climb.series[best], len(climb.model.names)
         ends.model[units] = number
-        ends.params[units] = to_natural(climb.model, climb.best.params[best])[0]
+        ends.params[units, :4] = to_natural(climb.model, climb.best.params[best, :k])[0]
+        ends.params[units, 4:] = climb.best.params[best, k:]
         pairs = np.zeros((len(best), 4), bool)
-        pairs[:, :k] = climb.best.at_bound[best]
+        pairs[:, :k] = climb.best.at_bound[best, :k]
         pairs = pairs.reshape(-1, 2, 2).any(2).repeat(2, 1)
         ends.at_bound[units] = pairs & (np.arange(4) < k)
         for whole, part in (
@@ -152,22 +161,38 @@ def search(models: tuple[Components, ...], sample: Sample) -> Search:
     return ends
 
 
-def _place_exact_fits(models: tuple[Components, ...], sample: Sample, ends: Search) -> None:
+def usable(models: tuple[Components, ...], sample: Sample) -> np.ndarray:
+    """Mask (N, models) of the models that series are long enough for.
+
+    Models whose season is collinear with exogenous columns are not.
+    """
+    seen = np.isfinite(sample.values)
+    able = np.stack([seen.sum(1) >= model.fewest + len(sample.kept) for model in models], 1)
+    if sample.columns is not None and sample.kept:
+        for number, model in enumerate(models):
+            base = known_part(seen.shape[1], trend=False, period=model.period)
+            able[:, number] &= independent_columns(sample.columns.values, seen, base).all(1)
+    return able
+
+
+def _place_exact_fits(
+    models: tuple[Components, ...], sample: Sample, ends: Search, able: np.ndarray
+) -> None:
     """Put models that fit a series exactly, as one that is constant, among the ends of a search.
 
     Their first starting values do: the search would climb a likelihood that has no bound.
     """
     counts = np.isfinite(sample.values).sum(1)
     for number, model in enumerate(models):
-        units = np.flatnonzero((counts >= model.fewest) & np.isinf(ends.aicc).all(1))
+        units = np.flatnonzero(able[:, number] & np.isinf(ends.aicc).all(1))
         if not len(units):
             continue
         start = np.array(STARTS[model.seasonal][:1])
-        natural = np.repeat(to_natural(model, start)[0], len(units), 0)
-        likelihood = Likelihood(model, sample.sized.values, units)
+        likelihood = Likelihood(model, sample.sized.rows, units)
+        natural = likelihood.regressed(np.repeat(to_natural(model, start)[0], len(units), 0))
         sigma2, value, _ = likelihood.values(natural, None)
         exact = np.flatnonzero(np.isfinite(value) & (sigma2 <= PERFECT))
-        units, k = units[exact], model.n_params
+        units, k = units[exact], model.n_params + len(sample.kept)
         ends.aicc[units, number] = aicc_penalty(counts[units], k) - 2 * value[exact]
         ends.model[units], ends.params[units], ends.converged[units] = number, natural[exact], True
         ends.starts[units] = ends.agreement[units] = 1
@@ -194,18 +219,21 @@ class Climb:
     agreement: np.ndarray
 
     @classmethod
-    def begun(cls, model: Components, values: np.ndarray, series: np.ndarray, most: int) -> Climb:
-        """Climb `most` steps from all starts."""
+    def begun(cls, model: Components, rows: np.ndarray, series: np.ndarray, most: int) -> Climb:
+        """Climb `most` steps from all starts, of rows as a `Likelihood` has them."""
         n = len(series)
         starts = np.repeat(np.array(STARTS[model.seasonal])[:, None], n, 1)
         for axes, nodes in zip((GRIDS, NARROW), (NODES, NARROW_NODES), strict=True):
             kind = model.seasonal
-            highest = highest_nodes(model, values, series, axes[kind], nodes[kind])
+            highest = highest_nodes(model, rows, series, axes[kind], nodes[kind])
             starts = np.concatenate([starts, highest])
-        count, (lower, upper) = len(starts), bounds(model)
+        count, (lower, upper) = len(starts), search_bounds(model, rows)
+        likelihood = Likelihood(model, rows, np.tile(series, count))
+        smoothing = starts.reshape(count * n, -1)
+        slopes = likelihood.regressed(to_natural(model, smoothing)[0])[:, 4:]
         ends = maximise(
-            Likelihood(model, values, np.tile(series, count)).evaluate,
-            starts.reshape(count * n, -1),
+            likelihood.evaluate,
+            np.column_stack([smoothing, slopes]),
             lower=lower, upper=upper, scoring=SCORING, tol=TOLERANCE, max_iter=most,
         )  # fmt: skip
         reached = ends.value.reshape(count, n)
@@ -221,23 +249,23 @@ class Climb:
 
     def criteria(self, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Corrected criteria, and those that the searches may yet come to."""
-        k = self.model.n_params
+        k = self.model.n_params + self.best.params.shape[1] - len(self.model.names)
         penalty = aicc_penalty(counts[self.series], k)
         aicc = penalty - 2 * self.best.value
         # The decrement is twice the rise of the log-likelihood that the next step promises.
         return aicc, aicc - np.where(self.best.converged, 0.0, SAFETY * self.best.decrement)
 
-    def finished(self, values: np.ndarray) -> Climb:
+    def finished(self, rows: np.ndarray) -> Climb:
         """Go on to the maxima, by the information, then by Newton's method, which ridges need."""
         best = Optimum(*(part.copy() for part in self.best))
-        lower, upper = bounds(self.model)
+        lower, upper = search_bounds(self.model, rows)
         for scoring, most in ((SCORING, MOST), (0, NEWTON)):
             slow = np.flatnonzero(~best.converged & np.isfinite(best.value))
             if not len(slow):
                 break
             before = best.iterations[slow]
             ends = maximise(
-                Likelihood(self.model, values, self.series[slow]).evaluate, best.params[slow],
+                Likelihood(self.model, rows, self.series[slow]).evaluate, best.params[slow],
                 lower=lower, upper=upper, scoring=scoring, tol=TOLERANCE, max_iter=most,
             )  # fmt: skip
             for whole, part in zip(best, ends, strict=True):
@@ -246,19 +274,25 @@ class Climb:
         return Climb(self.model, self.series, best, self.starts, self.agreement)
 
 
+def search_bounds(model: Components, rows: np.ndarray) -> np.ndarray:
+    """Bounds (2, k + m) of the parameters of the search, of coefficients none."""
+    m = 0 if rows.ndim == 2 else rows.shape[2] - 1
+    return np.column_stack([bounds(model), np.repeat([[-np.inf], [np.inf]], m, 1)])
+
+
 def highest_nodes(
     model: Components,
-    values: np.ndarray,
+    rows: np.ndarray,
     series: np.ndarray,
     axes: tuple[tuple[float, ...], ...],
     count: int,
 ) -> np.ndarray:
     """Highest local maxima (count, n, k) of the likelihoods of some series on a grid."""
     nodes, n = np.array(list(product(*axes))), len(series)
-    likelihood = Likelihood(model, values, series)
+    likelihood = Likelihood(model, rows, series)
     heights = np.stack(
         [
-            likelihood.values(np.repeat(node[None], n, 0), None)[1]
+            likelihood.values(likelihood.regressed(np.repeat(node[None], n, 0)), None)[1]
             for node in to_natural(model, nodes)[0]
         ]
     )
@@ -279,8 +313,12 @@ def given(
 ) -> Search:
     """Parameters (N, k) of these names, in the units of the data, as the end of a search."""
     n, nothing = len(params), np.zeros(len(params), np.int64)
-    inner = np.zeros((n, 4))
-    inner[:, : len(names) - 1] = params[:, :-1]
+    free = len(names) - 1 - len(sample.kept)
+    inner = np.zeros((n, 4 + len(sample.kept)))
+    inner[:, :free] = params[:, :free]
+    if sample.columns is not None:
+        slopes = sample.columns.inner(params[:, free:-1])
+        inner[:, 4:] = slopes / sample.sized.scale[:, None]
     return Search(
         nothing, np.full((n, len(models)), np.nan), inner, params[:, -1] / sample.sized.scale**2,
         nothing, nothing, nothing, np.ones(n, bool), np.zeros((n, 4), bool),
@@ -296,17 +334,23 @@ def inferred(
     """
     n, k = len(sample.units), len(names)
     params, loglik = np.full((n, k), np.nan), np.full(n, np.nan)
+    smoothing, of_columns = places_of(models, sample)
     fixed, start = np.ones((n, k), bool), np.zeros((n, max(m.n_states for m in models)))
     scaled_sigma2, exact = np.full(n, np.nan), np.zeros(n, bool)
     for number, model in enumerate(models):
         units = np.flatnonzero((ends.model == number) & np.isfinite(ends.params).all(1))
         if not len(units):
             continue
-        likelihood = Likelihood(model, sample.sized.values, units)
+        likelihood = Likelihood(model, sample.sized.rows, units)
         sigma2 = None if ends.sigma2 is None else ends.sigma2[units]
         scaled_sigma2[units], value, states = likelihood.values(ends.params[units], sigma2)
         scale, free = sample.sized.scale[units], len(model.names)
-        params[units, :-1] = ends.params[units, : k - 1]
+        params[units, :-1] = 0.0
+        params[units, :smoothing] = ends.params[units, :smoothing]
+        if sample.columns is not None:
+            slopes = sample.columns.select(units).slopes(ends.params[units, 4:])
+            params[units[:, None], of_columns] = slopes * scale[:, None]
+            fixed[units[:, None], of_columns] = False
         exact[units] = (scaled_sigma2[units] <= PERFECT) & (ends.sigma2 is None)
         params[units, -1] = np.where(exact[units], 0.0, scaled_sigma2[units] * scale**2)
         loglik[units] = value - likelihood.n_obs * np.log(scale)
@@ -322,7 +366,7 @@ def inferred(
         )
     )
     n_obs = np.isfinite(sample.values).sum(1)
-    n_params = np.array([model.n_params for model in models])[ends.model]
+    n_params = np.array([model.n_params for model in models])[ends.model] + len(sample.kept)
     derivatives: Any = Deferred(_derivatives, models, k, sample, ends, scaled_sigma2)
     estimates = Estimates(
         names=names,
@@ -361,19 +405,32 @@ def _derivatives(
         if not len(units):
             continue
         likelihood, at = (
-            Likelihood(model, sample.sized.values, units),
+            Likelihood(model, sample.sized.rows, units),
             (ends.params[units], sigma2[units]),
         )
         slope, opg, information = likelihood.moments(*at)
-        places = [*range(len(model.names)), k - 1]
+        of_columns = places_of(models, sample)[1]
+        places, free = [*range(len(model.names)), *of_columns, k - 1], len(model.names)
         back = np.ones((len(units), len(places)))
+        back[:, free:-1] = 1 / sample.sized.scale[units, None]
         back[:, -1] = sample.sized.scale[units] ** -2
-        gradient[np.ix_(units, places)] = slope * back
         square = back[:, :, None] * back[:, None]
         parts = {"hessian": likelihood.hessian(*at), "opg": opg, "information": information}
+        if sample.columns is not None:  # of the columns as they came
+            turn = np.tile(np.eye(len(places)), (len(units), 1, 1))
+            turn[:, free:-1, free:-1] = sample.columns.select(units).backwards
+            slope = (turn @ slope[:, :, None])[:, :, 0]
+            parts = {name: turn @ part @ turn.swapaxes(1, 2) for name, part in parts.items()}
+        gradient[np.ix_(units, places)] = slope * back
         for name, matrix in parts.items():
             matrices[name][np.ix_(units, places, places)] = matrix * square
     return {"gradient": gradient, **matrices}
+
+
+def places_of(models: tuple[Components, ...], sample: Sample) -> tuple[int, list[int]]:
+    """Number of smoothing parameters of all models, and places of the coefficients behind them."""
+    smoothing = max(len(model.names) for model in models)
+    return smoothing, [smoothing + place for place in sample.kept]
 
 
 def _messages(on_boundary: list[str], converged: bool) -> tuple[str, ...]:

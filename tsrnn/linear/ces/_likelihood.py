@@ -4,6 +4,10 @@ r"""Log-likelihoods of complex exponential smoothing of many series at once, wit
 
 over the rows that are observed, from states before the first row that are backcast. Derivatives are
 of all runs, those that backcast too.
+
+All of it is linear in the rows: errors of :math:`y_t - x_t'\beta` are those of y less those of the
+exogenous columns times their coefficients, which at given smoothing parameters are least squares of
+these errors, an innovations regression.
 """
 
 from __future__ import annotations
@@ -30,22 +34,29 @@ class Likelihood:
     Parameters
     ----------
     model : Components
-    values : array of shape (S, T)
-        Series scaled to a size of one; NaN where nothing is observed, and after the end.
+    rows : array of shape (S, T) or (S, T, 1 + m)
+        Series scaled to a size of one; NaN where nothing is observed, and after the end. Behind
+        them exogenous columns.
     series : integer array of shape (N,)
         Series of each of N sets of parameters, by number.
     """
 
-    def __init__(self, model: Components, values: np.ndarray, series: np.ndarray) -> None:
+    def __init__(self, model: Components, rows: np.ndarray, series: np.ndarray) -> None:
         self._model, self._series = model, series
-        self._rows = season_rows(model, values, last_rows(values))
-        self._rough = rough_states(model, values)
+        values = rows if rows.ndim == 2 else rows[:, :, 0]
+        lengths = last_rows(values)
+        self._rows, self._rough = season_rows(model, values, lengths), rough_states(model, values)
         self.n_obs = np.isfinite(values).sum(1)[series]
+        self._columns: list[tuple[np.ndarray, np.ndarray]] = []
+        for j in range(1, 1 if rows.ndim == 2 else rows.shape[2]):
+            column = np.where(np.isfinite(values), rows[:, :, j], np.nan)
+            self._columns.append((season_rows(model, column, lengths), rough_states(model, column)))
 
     def evaluate(self, params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
         """Log-likelihood with sigma2 concentrated out at parameters of the search.
 
-        The Hessian is of differences of gradients, towards the middle of the bounds.
+        The Hessian is of differences of gradients, towards the middle of the bounds. Errors are
+        linear in the coefficients of columns: there the information is the Hessian.
         """
         parts = []
         for begin in range(0, len(units), AT_ONCE):
@@ -55,17 +66,22 @@ class Likelihood:
         if not exact:
             return evaluation
         middle, columns = bounds(self._model).mean(0), []
-        for j in range(params.shape[1]):
+        k = len(middle)
+        for j in range(k):
             moved = params.copy()
             step = np.where(params[:, j] > middle[j], -_NEAR, _NEAR)
             moved[:, j] += step
             slope = self.evaluate(moved, units, False).gradient - evaluation.gradient
             columns.append(-slope / step[:, None])
-        curvature = np.stack(columns, 2)
+        curvature = evaluation.curvature.copy()
+        curvature[:, :, :k] = np.stack(columns, 2)
+        curvature[:, :k, k:] = curvature[:, k:, :k].swapaxes(1, 2)
         return evaluation._replace(curvature=(curvature + curvature.swapaxes(1, 2)) / 2)
 
     def _evaluated(self, params: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, ...]:
-        natural, slopes = to_natural(self._model, params)
+        smoothing = params[:, : len(self._model.names)]
+        natural, slopes = to_natural(self._model, smoothing)
+        natural = np.column_stack([natural, params[:, smoothing.shape[1] :]])
         errors, _ = self._errors(natural, slopes, units)
         n, k = self.n_obs[units], params.shape[1]
         products = torch.bmm(errors.transpose(1, 2), errors).numpy()
@@ -81,7 +97,7 @@ class Likelihood:
     def values(
         self, params: np.ndarray, sigma2: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Best sigma2 (N,) at parameters (N, 4) unless given, log-likelihood, initial states.
+        """Best sigma2 (N,) at parameters (N, 4 + m) unless given, log-likelihood, initial states.
 
         A sigma2 that is rounding is `PERFECT` in its place.
         """
@@ -93,9 +109,10 @@ class Likelihood:
         return sigma2, value, states
 
     def moments(self, params: np.ndarray, sigma2: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Gradient (N, k + 1), outer products of scores and information at (N, 4) and sigma2."""
+        """Gradient (N, k + 1), outer products of scores, information at (N, 4 + m) and sigma2."""
         n, k = len(params), len(self._model.names)
         slopes = np.broadcast_to(np.eye(k, 4), (n, k, 4))
+        k += len(self._columns)
         table, _ = self._errors(params, slopes, np.arange(n))
         seen = torch.from_numpy(np.isfinite(self._rows[self._series])).flatten(1)
         e, de = table[:, :, k], table[:, :, :k]
@@ -110,16 +127,17 @@ class Likelihood:
 
     def hessian(self, params: np.ndarray, sigma2: np.ndarray) -> np.ndarray:
         """Second derivatives (N, k + 1, k + 1): differences of gradients, of some ten digits."""
-        k = len(self._model.names)
         at = np.column_stack([params, sigma2])
-        hessian = np.zeros((len(at), k + 1, k + 1))
-        for j, column in enumerate([*range(k), 4]):
-            size = _STEP * (sigma2 if column == 4 else np.maximum(np.abs(at[:, column]), 0.1))
+        last = at.shape[1] - 1
+        columns = [*range(len(self._model.names)), *range(4, last), last]
+        hessian = np.zeros((len(at), len(columns), len(columns)))
+        for j, column in enumerate(columns):
+            size = _STEP * (sigma2 if column == last else np.maximum(np.abs(at[:, column]), 0.1))
             slopes = []
             for steps in (1, -1, 2, -2):
                 moved = at.copy()
                 moved[:, column] += steps * size
-                slopes.append(self.moments(moved[:, :4], moved[:, 4])[0])
+                slopes.append(self.moments(moved[:, :-1], moved[:, -1])[0])
             difference = 8 * (slopes[0] - slopes[1]) - (slopes[2] - slopes[3])
             hessian[:, :, j] = difference / (12 * size[:, None])
         return (hessian + hessian.swapaxes(1, 2)) / 2
@@ -127,10 +145,46 @@ class Likelihood:
     def _errors(
         self, params: np.ndarray, slopes: np.ndarray, units: np.ndarray
     ) -> tuple[Tensor, np.ndarray]:
-        """Derivatives of the errors, then the errors, (n, T, d + 1), and states before them."""
+        """Derivatives of the errors, then the errors, (n, T, d + 1), and states before them.
+
+        Derivatives in the smoothing parameters with `slopes` and, if there are any, behind them
+        those in the coefficients of the columns.
+        """
         series = self._series[units]
-        rows = self._rows[series]
-        states = backcast(self._model, rows, params, self._rough[series], slopes)
+        rows, rough = self._rows[series], self._rough[series]
+        smoothing, nothing = np.ascontiguousarray(params[:, :4]), slopes[:, :0]
+        along = []
+        for j, (of_column, rough_column) in enumerate(self._columns):
+            slope, column, start = params[:, 4 + j], of_column[series], rough_column[series]
+            # Infinite where there is no row, NaN where there is no value, in y as in the column.
+            finite = np.where(np.isfinite(column), column, 0.0)
+            rows = rows - slope[:, None, None] * finite
+            rough = rough - slope[:, None] * start
+            if slopes.shape[1]:
+                along.append(-self._run(column, smoothing, start, nothing)[0])
+        table, states = self._run(rows, smoothing, rough, slopes)
+        if along:
+            table = np.concatenate([table[:, :, :-1], *along, table[:, :, -1:]], 2)
+        return torch.from_numpy(table), states
+
+    def _run(
+        self, rows: np.ndarray, params: np.ndarray, rough: np.ndarray, slopes: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Derivatives of the errors, then the errors (n, T, d + 1); states before them."""
+        states = backcast(self._model, rows, params, rough, slopes)
         table = run(self._model, rows, params, states, slopes, field="e").fields
-        shape = len(units), -1, slopes.shape[1] + 1
-        return torch.from_numpy(table.reshape(shape)), states[:, :, -1]
+        return table.reshape(len(params), -1, slopes.shape[1] + 1), states[:, :, -1]
+
+    def regressed(self, params: np.ndarray) -> np.ndarray:
+        """Smoothing parameters (N, 4) with the coefficients (N, 4 + m) of least squares there."""
+        if not self._columns:
+            return params
+        nothing = np.zeros((len(params), 0, 4))
+        y, *columns = (
+            self._run(rows[self._series], params, rough[self._series], nothing)[0][:, :, 0]
+            for rows, rough in ((self._rows, self._rough), *self._columns)
+        )
+        X = np.stack(columns, 2)
+        across = X.swapaxes(1, 2)
+        slopes = (np.linalg.pinv(across @ X) @ (across @ y[:, :, None]))[:, :, 0]
+        return np.column_stack([params, slopes])

@@ -11,7 +11,8 @@ additive and of multiplicative errors have one recursion (Hyndman et al., 2008, 
     s_t &= s_{t-m} + \gamma r_t \text{ or } s_{t-m} + \gamma r_t / q_t
 
 where :math:`c_t` is 1, or the season where that multiplies. A missing observation has a residual
-of zero.
+of zero. With exogenous columns :math:`x_t'\beta` is added to the mean, not to :math:`q_t`: the
+recursion is that of :math:`y_t - x_t'\beta`, whose errors are relative to the whole mean.
 """
 
 from __future__ import annotations
@@ -65,31 +66,49 @@ def season_cell(recursion: Recursion) -> Cell:
 
     Its memory is the states and the sum of the logarithms of what errors are relative to; then
     follow the means of the rows, mu0 and so on, and their errors, e0 and so on, which are zero
-    where nothing is observed. Its inputs are the rows, NaN there. Its last parameter is 1 where
-    errors are relative to the means, else 0.
+    where nothing is observed. Its inputs are the rows, NaN there, and behind them the exogenous
+    columns, row by row. Its parameters are the smoothing parameters, one that is 1 where errors are
+    relative to the means, else 0, and the coefficients of the columns.
     """
-    product, seasonal, period = recursion
+    product, seasonal, period, columns = recursion
     states = (*(f"h{i}" for i in range(recursion.n_states)), "log_scale")
     of_rows = (f"{name}{i}" for name in ("mu", "e") for i in range(period))
-    names = (*states, *of_rows), tuple(f"y{i}" for i in range(period)), (*SMOOTHING, "relative")
-    label = f"ets_{'mul' if product else 'add'}_{seasonal}_{period}"
-    return Cell(label, len(names[0]), period, 5, partial(_season, recursion), names=names)
+    inputs = [f"y{i}" for i in range(period)]
+    inputs += [f"x{i}_{j}" for i in range(period) for j in range(len(columns))]
+    params = (*SMOOTHING, "relative", *(f"b{j}" for j in range(len(columns))))
+    names = (*states, *of_rows), tuple(inputs), params
+    label = f"ets_{'mul' if product else 'add'}_{seasonal}_{period}" + f"_{len(columns)}" * (
+        len(columns) > 0
+    )
+    return Cell(
+        label, len(names[0]), len(inputs), len(params), partial(_season, recursion), names=names
+    )
 
 
 def _season(recursion: Recursion, state: Fields, inputs: Fields, params: Fields) -> Fields:
     states, log_scale = state[: recursion.n_states], state[recursion.n_states]
-    *smoothing, relative = params
+    smoothing, relative, slopes = params[:4], params[4], params[5:]
     means, errors, product = [], [], torch.ones_like(log_scale)
-    for y in inputs:
+    for i, y in enumerate(inputs[: recursion.period]):
         seen = y == y
-        residual = partial(_residual, seen, y)
-        states, mean = advance(recursion, states, tuple(smoothing), residual)
+        effect = _effect(inputs[recursion.period + i * len(slopes) :], slopes)
+        residual = partial(_residual, seen, y if effect is None else y - effect)
+        states, expected = advance(recursion, states, tuple(smoothing), residual)
+        mean = expected if effect is None else expected + effect
         scale = 1 + relative * (mean - 1)
         # One logarithm a season. A mean below zero is none: the logarithm becomes infinite.
         product = product * torch.where(seen, torch.where(scale > 0, scale, 0.0), 1.0)
         means.append(mean)
-        errors.append(residual(mean) * (1 / scale))
+        errors.append(residual(expected) * (1 / scale))
     return (*states, log_scale + torch.log(product), *means, *errors)
+
+
+def _effect(inputs: Fields, slopes: Fields) -> Tensor | None:
+    """Effect of the exogenous columns of a row; None without any."""
+    effect = None
+    for x, slope in zip(inputs, slopes, strict=False):
+        effect = slope * x if effect is None else effect + slope * x
+    return effect
 
 
 def _residual(seen: Tensor, y: Tensor, mean: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,6 +34,14 @@ from tsrnn.linear._family import (
     variance_factor,
 )
 from tsrnn.linear._hypotheses import Restriction
+from tsrnn.linear._regressors import (
+    centre_of,
+    centre_shapes,
+    check_names,
+    effects_ahead,
+    with_regressors,
+    without_columns,
+)
 from tsrnn.linear._samples import Sample
 from tsrnn.linear.arma._prepare import rows_of, unit_data
 from tsrnn.linear.ets._exact import exact_fits
@@ -55,8 +63,10 @@ from tsrnn.linear.ets._specification import (
     SIGMA2,
     Components,
     candidates,
+    column_name,
     placed,
     union_names,
+    with_columns,
 )
 from tsrnn.linear.ets._start import REGIONS, starting_states
 
@@ -87,6 +97,8 @@ class ETSFamily(Family):
         Whether initial states are those of a decomposition, not estimated.
     left_out : int
         Rows of the season of the frequency where that is too long; 0 where it is not.
+    regressors : tuple of str
+        Exogenous columns, which all models have.
     """
 
     models: tuple[Components, ...]
@@ -96,6 +108,7 @@ class ETSFamily(Family):
     region: str = REGIONS[0]
     decomposed: bool = False
     left_out: int = 0
+    regressors: tuple[str, ...] = ()
 
     guarantee: ClassVar[str] = (
         "Asymptotic, the model and its parameters taken as known. Holds if the model is right and "
@@ -104,7 +117,7 @@ class ETSFamily(Family):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (*union_names(self.models), SIGMA2)
+        return (*self._named(union_names(self.models)), SIGMA2)
 
     @property
     def title(self) -> str:
@@ -127,15 +140,17 @@ class ETSFamily(Family):
     @property
     def constant_shapes(self) -> dict[str, tuple[int, ...]]:
         models = {"aicc": (self.n_targets, len(self.models))}
-        return {"model": (self.n_targets,), "spread": (self.n_targets,), **models}
+        shapes = {"model": (self.n_targets,), "spread": (self.n_targets,), **models}
+        return shapes | centre_shapes(self.n_targets, self.regressors)
 
     def prepare(
         self, panel: Panel, given: np.ndarray | None
     ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
-        return all_given(samples(self.models, panel), panel, given)
+        return all_given(samples(self.models, panel, given is not None), panel, given)
 
     def search(self, sample: Sample, verbose: int) -> Search:
-        ends = exact_fits(self.models, sample)
+        models = with_columns(self.models, sample.kept)
+        ends = exact_fits(models, sample)
         varies = np.flatnonzero(np.isinf(ends.aicc).all(1))
         if not len(varies):
             return ends
@@ -143,11 +158,9 @@ class ETSFamily(Family):
         try:
             with np.errstate(invalid="ignore"):  # models may come to fit exactly in a race
                 if self.region == "admissible" or self.decomposed:
-                    optima = search_within(
-                        self.models, rest, self.region, decomposed=self.decomposed
-                    )
+                    optima = search_within(models, rest, self.region, decomposed=self.decomposed)
                 else:
-                    optima = search(self.models, rest, self.region)
+                    optima = search(models, rest, self.region)
         except CannotFitError:
             if len(varies) == len(sample.units):
                 raise
@@ -171,7 +184,7 @@ class ETSFamily(Family):
         if model.linear:
             fine &= is_admissible(model, full)
         with np.errstate(all="ignore"):  # of parameters that are refused
-            for part in parts(self.models, sample, ends):
+            for part in parts(self.models, sample, ends, union_names(self.models)):
                 loglik[part.units] = part.value
         for i in np.flatnonzero(~(fine & np.isfinite(loglik))):
             shown = dict(zip(self.names, params[i].tolist(), strict=True))
@@ -190,12 +203,15 @@ class ETSFamily(Family):
             spread = variance_factor(n_obs, estimates.n_params - 1)
         model = optimum.model.astype(float)
         constants = {"model": model, "aicc": optimum.aicc, "spread": spread}
-        return estimates, constants
+        estimates = with_regressors(
+            estimates, self.names, self.regressors, sample.kept, "others, or with the model,"
+        )
+        return estimates, constants | centre_of(sample.columns)
 
     def filter(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
         state = np.full((len(units.params), self.state_shapes["memory"][1]), np.nan)
         for model, numbers, params, _ in self.groups(units):
-            values = self._values(panel, model, numbers)
+            values, _ = self._values(panel, units, model, numbers)
             first = self._first_states(model, params, values, steps[numbers // self.n_targets])
             lengths = panel.lengths[numbers // self.n_targets]
             after = after_rows(model.recursion, params[:, :4], first, values, lengths)
@@ -210,7 +226,7 @@ class ETSFamily(Family):
             numbers = numbers[panel.lengths[numbers // self.n_targets] > 0]
             if not len(numbers):
                 continue
-            values = self._values(panel, model, numbers)
+            values, _ = self._values(panel, units, model, numbers)
             lengths, size = panel.lengths[numbers // self.n_targets], model.recursion.n_states
             chosen = np.isin(self._numbers_of(units, model), numbers)
             after[numbers, :size] = after_rows(
@@ -230,12 +246,13 @@ class ETSFamily(Family):
         for model, numbers, params, sigma2 in self.groups(units):
             states = memory[numbers, : model.recursion.n_states]
             sigma2 = sigma2 * units.constants["spread"][numbers]
-            means, widths = expected(model.recursion, params[:, :4], states, h), {}
+            effects = effects_ahead(units, ahead, numbers, self.n_targets, self._places)
+            means, widths = expected(model.recursion, params[:, :4], states, h) + effects, {}
             if levels and model.linear:
                 spread = np.sqrt(variances(model, params[:, :4], sigma2, means))
                 widths = {level: ndtri(0.5 + level / 200) * spread for level in levels}
             elif levels:
-                widths = self._simulated(model, params, sigma2, states, means, levels)
+                widths = self._simulated(model, params, sigma2, states, means, effects, levels)
             for name, values in with_intervals(means, widths).items():
                 forecasts[name][numbers] = values
         shape = len(ahead.steps), self.n_targets, h
@@ -248,6 +265,7 @@ class ETSFamily(Family):
         sigma2: np.ndarray,
         states: np.ndarray,
         means: np.ndarray,
+        effects: np.ndarray,
         levels: list[float],
     ) -> dict[float, tuple[np.ndarray, np.ndarray]]:
         """Ends of intervals relative to the means, quantiles of paths that all units share."""
@@ -259,7 +277,7 @@ class ETSFamily(Family):
         at_once = max(1, _NUMBERS // (h * n))
         for begin in range(0, len(means), at_once):
             part = slice(begin, begin + at_once)
-            paths = simulated(model, params[part, :4], sigma2[part], states[part], z)
+            paths = simulated(model, params[part, :4], sigma2[part], states[part], z, effects[part])
             paths.sort(axis=2)  # in a tenth of the time of `np.quantile`, which selects
             for i, share in enumerate(shares):
                 before, weight = divmod(share * (n - 1), 1)
@@ -281,7 +299,8 @@ class ETSFamily(Family):
         for model, numbers, params, sigma2 in self.groups(units):
             states = memory[numbers, : model.recursion.n_states]
             sigma2 = sigma2 * units.constants["spread"][numbers]
-            paths[numbers] = simulated(model, params[:, :4], sigma2, states, z[numbers])
+            effects = effects_ahead(units, ahead, numbers, self.n_targets, self._places)
+            paths[numbers] = simulated(model, params[:, :4], sigma2, states, z[numbers], effects)
         return paths.reshape(-1, self.n_targets, ahead.h, n).transpose(3, 0, 2, 1)
 
     def in_sample(
@@ -289,14 +308,16 @@ class ETSFamily(Family):
     ) -> tuple[np.ndarray, np.ndarray]:
         fitted, scaled = [], []
         for model, numbers, params, sigma2 in self.groups(units):
-            values = self._values(panel, model, numbers)
+            values, effects = self._values(panel, units, model, numbers)
             first = self._first_states(model, params, values, steps[numbers // self.n_targets])
+            recursion = model.recursion._replace(columns=())
             likelihood = Likelihood(
-                model.recursion, values, np.arange(len(values)), np.zeros(len(values), bool)
+                recursion, values, np.arange(len(values)), np.zeros(len(values), bool)
             )
-            at = params.copy()
+            at = params[:, : len(recursion.names)].copy()
             at[:, 4:] = first[:, : at.shape[1] - 4]
             means = likelihood.means(at)[:, : values.shape[1]]
+            means, values = means + effects, values + effects
             relative = np.abs(means) if model.error == "mul" else 1.0
             fitted.append((numbers, means))
             # Of a series that is fitted exactly the residuals have no scale.
@@ -305,12 +326,19 @@ class ETSFamily(Family):
         return rows_of(panel, fitted), rows_of(panel, scaled)
 
     def components(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
-        """Level, trend and season (rows, C) after every row; NaN where a unit has none."""
+        """Level, trend and season (rows, C) after every row; NaN where a unit has none.
+
+        With exogenous columns their effect as well, under the name "regression".
+        """
         parts: dict[str, list[tuple[np.ndarray, np.ndarray]]]
         parts = {"level": [], "trend": [], "season": []}
+        if self.regressors:
+            parts["regression"] = []
         for model, numbers, params, _ in self.groups(units):
-            values = self._values(panel, model, numbers)
+            values, effects = self._values(panel, units, model, numbers)
             first = self._first_states(model, params, values, steps[numbers // self.n_targets])
+            if self.regressors:
+                parts["regression"].append((numbers, effects))
             rows = states_by_row(model.recursion, params[:, :4], first, values)
             states = np.stack([np.stack([row[0], row[1], row[-1]]) for row in rows], 2)
             parts["level"].append((numbers, states[0]))
@@ -341,7 +369,9 @@ class ETSFamily(Family):
 
     def names_of(self, constants: Arrays) -> tuple[str, ...]:
         number = constants["model"]
-        return (*self.models[int(number)].names, SIGMA2) if np.isfinite(number) else self.names
+        if not np.isfinite(number):
+            return self.names
+        return (*self._named(self.models[int(number)].names), SIGMA2)
 
     def restriction_to(self, smaller: Family, params: np.ndarray) -> Restriction | None:
         if not isinstance(smaller, ETSFamily) or len(self.models) > 1 or len(smaller.models) > 1:
@@ -350,7 +380,10 @@ class ETSFamily(Family):
         parts = ("trend", "seasonal")
         kinds = all(getattr(small, part) in ("none", getattr(model, part)) for part in parts)
         nested = kinds and small.error == model.error and small.damped <= model.damped
-        return Restriction(reason=NO_LIMIT) if nested else None
+        if not nested or not set(smaller.regressors) <= set(self.regressors):
+            return None
+        same = replace(small, columns=()) == replace(model, columns=())
+        return Restriction() if same and self.regressors else Restriction(reason=NO_LIMIT)
 
     def facts(self, params: np.ndarray, constants: Arrays) -> dict[str, object]:
         if not np.isfinite(params).all():
@@ -372,8 +405,24 @@ class ETSFamily(Family):
                 params = units.params[numbers]
                 yield model, numbers, placed(model, names, params), params[:, -1]
 
-    def _values(self, panel: Panel, model: Components, numbers: np.ndarray) -> np.ndarray:
-        """Values (n, T) of some units of a panel; a ValueError if a model cannot have them."""
+    @property
+    def _places(self) -> list[int]:
+        """Places of the coefficients of exogenous columns among the parameters."""
+        names = union_names(self.models)
+        return [names.index(column_name(place)) for place in range(len(self.regressors))]
+
+    def _named(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Names of parameters, of exogenous columns their own."""
+        given = {column_name(place): name for place, name in enumerate(self.regressors)}
+        return tuple(given.get(name, name) for name in names)
+
+    def _values(
+        self, panel: Panel, units: Units, model: Components, numbers: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Values (n, T) of some units less the effects of exogenous columns, and these.
+
+        A ValueError says that a model cannot have the values.
+        """
         values, _ = unit_data(panel, numbers)
         if model.positive and (values <= 0).any():
             bad = int((values <= 0).any(1).argmax())
@@ -382,7 +431,7 @@ class ETSFamily(Family):
                 f"{model.title} of {quote(label)} needs positive values; the lowest of these rows "
                 f"is {np.nanmin(values[bad]):g}. Fit a model with additive components to the series"
             )
-        return values
+        return without_columns(panel, units, numbers, self._places)
 
     def _numbers_of(self, units: Units, model: Components) -> np.ndarray:
         """Units that have a model, by number."""
@@ -457,10 +506,24 @@ class ETS(ETSResults):
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
-        As in all linear models. There are no regressors: exogenous columns are refused.
+        As in all linear models. Exogenous columns are regressors; to forecast, name them all in
+        `known_ahead`.
 
     Notes
     -----
+    Exogenous columns :math:`x_t` enter the measurement (Hyndman et al., 2008, chapter 9),
+
+    .. math:: \mu_t = \hat n_t + (x_t - \bar x)' \beta
+
+    with the mean :math:`\hat n_t` that the states give, :math:`q_t + s_{t-m}` or
+    :math:`q_t s_{t-m}`, and the means :math:`\bar x` of the columns over the rows fitted to: a
+    shift of a column changes no model, and the level is that at average columns. Multiplicative
+    errors are relative to all of :math:`\mu_t`. The coefficients :math:`\beta` are estimated with
+    the other parameters and counted by the criteria; all models of a choice have them. A column
+    that is constant or collinear with others in the rows fitted to has none: it is left out with a
+    warning. So are columns that a trend or season explains which all models have; where not all
+    have it, those with it leave the choice.
+
     Criteria count smoothing parameters, initial states and :math:`\sigma^2`, as R does.
     `candidates_` has the corrected one of all models. A multiplicative season is divided by
     :math:`q_t`, as by Hyndman et al. and R; statsmodels divides by :math:`l_t`.
@@ -487,6 +550,7 @@ class ETS(ETSResults):
 
     column_name: ClassVar[str] = "ETS"
     family_class: ClassVar[type[Family]] = ETSFamily
+    takes_exog: ClassVar[bool] = True
     legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
 
     def __init__(
@@ -541,7 +605,8 @@ class ETS(ETSResults):
                 f"trend={trend!r}, seasonal={seasonal!r}. Take bounds='usual'"
             )
         n_simulations = positive_integer("n_simulations", arguments.n_simulations)
+        columns = check_names(data.exog_names, [*union_names(models), SIGMA2])
         return ETSFamily(
-            models, data.n_targets, n_simulations, arguments.random_state, region,
-            start == "heuristic", left_out,
+            with_columns(models, tuple(range(len(columns)))), data.n_targets, n_simulations,
+            arguments.random_state, region, start == "heuristic", left_out, columns,
         )  # fmt: skip

@@ -24,9 +24,9 @@ def exact_fits(models: tuple[Components, ...], sample: Sample) -> Search:
         if not len(units):
             continue
         scaled = model.scaled(sample).select(units)
-        natural = to_natural(starting_points(model, scaled.values, 1)[0])
+        natural = to_natural(starting_points(model, scaled.rows, 1)[0])
         relative = np.full(len(units), model.error == "mul")
-        likelihood = Likelihood(model.recursion, scaled.values, np.arange(len(units)), relative)
+        likelihood = Likelihood(model.recursion, scaled.rows, np.arange(len(units)), relative)
         with np.errstate(all="ignore"):  # of models that do not suit a series at all
             sigma2, value = likelihood.values(natural, None)
         exact = np.flatnonzero(np.isfinite(value) & (sigma2 <= PERFECT))

@@ -21,6 +21,7 @@ from tsrnn.linear.ets._specification import (
     fewest_rows,
     placed,
     union_names,
+    with_columns,
 )
 
 # Mean square error of scaled rows, ten digits, at which a search that finds no way up has come to
@@ -30,23 +31,31 @@ NEUTRAL = {"phi": 1.0}  # values of parameters that a model does not have; the o
 
 
 def samples(
-    models: tuple[Components, ...], panel: Panel
+    models: tuple[Components, ...], panel: Panel, known: bool
 ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
-    """Samples of the units of a panel, and reasons not to fit some."""
-    return scaled_samples(panel, partial(_refusals, models))
+    """Samples of the units of a panel, and reasons not to fit some.
+
+    All exogenous columns have a coefficient where these are `known`.
+    """
+    # Columns that every model explains by itself: a model that has more leaves the choice instead.
+    trend = all(model.trend != "none" for model in models)
+    period = min(model.period for model in models)
+    return scaled_samples(
+        panel, partial(_refusals, models), trend=trend, period=period, known=known
+    )
 
 
 def _refusals(
-    models: tuple[Components, ...], values: np.ndarray, count: np.ndarray
+    models: tuple[Components, ...], values: np.ndarray, count: np.ndarray, kept: tuple[int, ...]
 ) -> dict[int, str]:
-    """Reasons, by number, not to fit series."""
-    reasons = {}
+    """Reasons, by number, not to fit series of which exogenous columns are kept."""
+    reasons, models = {}, with_columns(models, kept)
     simplest = min(models, key=fewest_rows)
     fewest = fewest_rows(simplest)
     for i in np.flatnonzero(count < fewest):
         reasons[int(i)] = (
-            f"{simplest.title} needs at least {fewest} observations; the series has {count[i]}. "
-            "Give more rows, or take a model with fewer parameters"
+            f"{simplest.title}{_besides(kept)} needs at least {fewest} observations; the series "
+            f"has {count[i]}. Give more rows, or take a model with fewer parameters"
         )
     if all(model.positive for model in models):
         for i in np.flatnonzero((values <= 0).any(1)):
@@ -56,6 +65,10 @@ def _refusals(
                 "Take additive components",
             )
     return reasons
+
+
+def _besides(kept: tuple[int, ...]) -> str:
+    return f" with {len(kept)} exogenous columns" * bool(kept)
 
 
 def given(
@@ -74,6 +87,9 @@ def given(
         scale = scales(model, scaled.scale[units])
         full = placed(model, names, params[units])
         full[:, LEVEL] -= scaled.centre[units]
+        if sample.columns is not None:
+            slopes, columns = model.recursion.slopes, sample.columns.select(units)
+            full[:, slopes] = columns.inner(full[:, slopes])
         inner[units, : full.shape[1]] = full / scale[:, :-1]
         sigma2[units] = params[units, -1] / scale[:, -1]
     return Search(
@@ -83,9 +99,13 @@ def given(
 
 
 def scales(model: Components, size: np.ndarray) -> np.ndarray:
-    """Units (N, k + 1) of all parameters and of sigma2, of series that were divided by `size`."""
+    """Units (N, k + 1) of all parameters and of sigma2, of series that were divided by `size`.
+
+    Coefficients of exogenous columns are those of the columns of the search.
+    """
     names = model.recursion.names
     in_data = {"level": True, "trend": model.trend != "mul"}
+    in_data |= dict.fromkeys(names[model.recursion.slopes], True)
     moves = [in_data.get(name, name not in SMOOTHING and model.seasonal != "mul") for name in names]
     unit = np.where([*moves, model.error == "add"], size[:, None], 1.0)
     unit[:, -1] **= 2
@@ -102,34 +122,42 @@ def inferred(
 ) -> Estimates:
     """Estimates in the units of the data; derivatives are computed when they are asked for.
 
-    States before the first row are no estimates where they are `decomposed`.
+    States before the first row are no estimates where they are `decomposed`. Of exogenous columns
+    that the sample does not keep the coefficient is zero.
     """
-    names = union_names(models)
+    names, models = union_names(models), with_columns(models, sample.kept)
     n, k = len(sample.units), len(names) + 1
     params, loglik, fixed = np.full((n, k), np.nan), np.full(n, np.nan), np.ones((n, k), bool)
-    counted = [model.free[:4].sum() if decomposed else len(model.names) for model in models]
+    counted = [
+        model.free[:4].sum() + len(sample.kept) if decomposed else len(model.names)
+        for model in models
+    ]
     n_params = 1 + np.array(counted)[ends.model]
     messages: list[tuple[str, ...]] = [()] * n
     converged = ends.converged.copy()
-    for part in parts(models, sample, ends):
+    for part in parts(models, sample, ends, names):
         units, size = part.units, part.params.shape[1]
+        slopes = part.model.recursion.slopes
         params[units] = [NEUTRAL.get(name, 0.0) for name in (*names, SIGMA2)]
         natural = np.column_stack([part.params, part.sigma2]) * part.scale
         natural[:, LEVEL] += part.centre
+        if sample.columns is not None:
+            of_columns = natural[:, :-1][:, slopes]
+            natural[:, :-1][:, slopes] = sample.columns.select(units).slopes(of_columns)
         exact = part.sigma2 <= np.where(converged[units], PERFECT, ROUNDED)
         natural[exact & (ends.sigma2 is None), -1] = 0.0
         params[np.ix_(units, part.places)] = natural[:, part.free]
         loglik[units] = part.value
         at_bound = np.column_stack([ends.at_bound[units, :size], np.zeros(len(units), bool)])
         imposed = at_bound.copy()
-        imposed[:, 4:-1] |= decomposed
+        imposed[:, part.model.recursion.states] |= decomposed
         converged[units] |= exact
         fixed[np.ix_(units, part.places)] = imposed[:, part.free] | exact[:, None]
         for i, bounded, is_exact in zip(units, at_bound, exact, strict=True):
             all_names = part.model.recursion.names
             on = [name for name, here in zip(all_names, bounded, strict=False) if here]
             messages[i] = (EXACT,) if is_exact else _messages(on, bool(converged[i]))
-    derivatives: Any = Deferred(_derivatives, models, sample, ends, region)
+    derivatives: Any = Deferred(_derivatives, models, sample, ends, region, names)
     return Estimates(
         names=(*names, SIGMA2),
         params=params,
@@ -183,15 +211,16 @@ class Part(NamedTuple):
     places: np.ndarray
 
 
-def parts(models: tuple[Components, ...], sample: Sample, ends: Search) -> Iterator[Part]:
-    """Units of each model."""
-    names = union_names(models)
+def parts(
+    models: tuple[Components, ...], sample: Sample, ends: Search, names: tuple[str, ...]
+) -> Iterator[Part]:
+    """Units of each model, with the columns of the sample; `names` are those of the family."""
     for number, model in enumerate(models):
         units = np.flatnonzero((ends.model == number) & np.isfinite(ends.params).all(1))
         if not len(units):
             continue
         relative, scaled = np.full(len(units), model.error == "mul"), model.scaled(sample)
-        likelihood = Likelihood(model.recursion, scaled.values, units, relative)
+        likelihood = Likelihood(model.recursion, scaled.rows, units, relative)
         params = ends.params[units, : len(model.free)]
         sigma2 = None if ends.sigma2 is None else ends.sigma2[units]
         places = [*(names.index(name) for name in model.names), len(names)]
@@ -205,17 +234,25 @@ def parts(models: tuple[Components, ...], sample: Sample, ends: Search) -> Itera
 
 
 def _derivatives(
-    models: tuple[Components, ...], sample: Sample, ends: Search, region: str
+    models: tuple[Components, ...],
+    sample: Sample,
+    ends: Search,
+    region: str,
+    names: tuple[str, ...],
 ) -> dict[str, np.ndarray]:
     """Gradient and matrices in the units of the data, of all units."""
-    n, k = len(sample.units), len(union_names(models)) + 1
+    n, k = len(sample.units), len(names) + 1
     gradient = np.zeros((n, k))
     matrices = {name: np.zeros((n, k, k)) for name in ("hessian", "opg", "information")}
-    for part in parts(models, sample, ends):
+    for part in parts(models, sample, ends, names):
         moments = part.likelihood.moments(part.params, part.sigma2)
         bent = part.likelihood.hessian(part.params, part.sigma2, part.model.free)
         back = 1 / part.scale[:, part.free]
         along = _along_bounds(part, ends.at_bound[part.units], region)
+        if sample.columns is not None:  # of the columns as they came
+            inner = sample.columns.select(part.units).backwards
+            slopes = np.arange(part.model.recursion.slopes.start, along.shape[1] - 1)
+            along[:, slopes[:, None], slopes] = inner
         slope = (along @ moments.gradient[:, :, None])[:, :, 0]
         gradient[np.ix_(part.units, part.places)] = slope[:, part.free] * back
         square = back[:, :, None] * back[:, None]

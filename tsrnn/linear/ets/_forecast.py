@@ -91,23 +91,36 @@ def variances(
 
 
 def simulated(
-    model: Components, params: np.ndarray, sigma2: np.ndarray, states: np.ndarray, z: np.ndarray
+    model: Components,
+    params: np.ndarray,
+    sigma2: np.ndarray,
+    states: np.ndarray,
+    z: np.ndarray,
+    effects: np.ndarray,
 ) -> np.ndarray:
-    """Paths (N, h, n) with standard normal innovations z (N or 1, h, n)."""
+    """Paths (N, h, n) with standard normal innovations z (N or 1, h, n).
+
+    Effects of exogenous columns are of shape (N, h), or (N, 1) without any.
+    """
     columns = tuple(column[:, None] for column in _columns(params))
     shape = len(params), z.shape[2]
     fields = tuple(field[:, None].expand(shape) for field in _columns(states))
     sigma, shocks = torch.from_numpy(np.sqrt(sigma2))[:, None], torch.from_numpy(z)
     paths = np.empty((shape[0], *z.shape[1:]))
+    added = torch.from_numpy(np.broadcast_to(effects, (shape[0], z.shape[1])).copy())
     for t in range(z.shape[1]):
         error = (sigma * shocks[:, t]).expand(shape)
         if model.error == "mul":  # an observation cannot be negative
-            observe = partial(torch.mul, error.clamp(min=-1.0))
+            observe = partial(_relative, error.clamp(min=-1.0), added[:, t, None])
         else:
             observe = partial(_constant, error)
         fields, mean = advance(model.recursion, fields, columns, observe)
-        paths[:, t] = (mean + observe(mean)).numpy()
+        paths[:, t] = (mean + added[:, t, None] + observe(mean)).numpy()
     return paths
+
+
+def _relative(error: torch.Tensor, added: torch.Tensor, mean: torch.Tensor) -> torch.Tensor:
+    return error * (mean + added)
 
 
 def _constant(residual: torch.Tensor, mean: torch.Tensor) -> torch.Tensor:

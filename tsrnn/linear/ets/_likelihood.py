@@ -53,8 +53,9 @@ class Likelihood:
     Parameters
     ----------
     recursion : Recursion
-    values : array of shape (S, T)
-        Series scaled to a size of one; NaN where nothing is observed, and after the end.
+    rows : array of shape (S, T) or (S, T, 1 + k)
+        Series scaled to a size of one; NaN where nothing is observed, and after the end. Behind
+        them exogenous columns.
     series : integer array of shape (N,)
         Series of each model, by number.
     relative : boolean array of shape (N,)
@@ -62,24 +63,35 @@ class Likelihood:
     """
 
     def __init__(
-        self, recursion: Recursion, values: np.ndarray, series: np.ndarray, relative: np.ndarray
+        self, recursion: Recursion, rows: np.ndarray, series: np.ndarray, relative: np.ndarray
     ) -> None:
+        values = rows if rows.ndim == 2 else rows[:, :, 0]
         n, length = values.shape
         steps = -(-length // recursion.period)
-        rows = np.full((n, steps * recursion.period), np.nan)
-        rows[:, :length] = values
-        self._rows = rows.reshape(n, steps, recursion.period)
+        padded_values = np.full((n, steps * recursion.period), np.nan)
+        padded_values[:, :length] = values
+        self._rows = padded_values.reshape(n, steps, recursion.period)
+        if recursion.columns:
+            columns = np.zeros((n, steps * recursion.period, len(recursion.columns)))
+            columns[:, :length] = rows[:, :, 1:]
+            columns = columns.reshape(n, steps, -1)
+            self._rows = np.concatenate([self._rows, columns], 2)
         self._series, self._relative = series, relative
         seen = np.isfinite(values)
         self.n_obs = seen.sum(1)[series]
         # Steps of each series to its last observation.
         self._steps = -(-(length - seen[:, ::-1].argmax(1)) // recursion.period)
-        self.recursion, self._cell = recursion, season_cell(recursion)
-        directions = recursion.split(np.eye(len(recursion.names)), slope=True)
+        self.recursion = recursion
+        # One cell for all choices of as many columns.
+        numbered = tuple(range(len(recursion.columns)))
+        self._cell = season_cell(recursion._replace(columns=numbered))
+        every = np.eye(len(recursion.names))
+        of_cell, of_states = recursion.split(every, slope=True)
         # Neither the kind of errors nor the sum of the logarithms has a direction. All models have
         # the same, in a Hessian besides for a difference in each smoothing parameter.
         most = len(series) * (1 + len(SMOOTHING))
-        padded = (np.pad(each, ((0, 0), (0, 1))) for each in directions)
+        kind, slopes = np.zeros((len(every), 1)), every[:, recursion.slopes]
+        padded = np.concatenate([of_cell, kind, slopes], 1), np.pad(of_states, ((0, 0), (0, 1)))
         self._directions = [np.broadcast_to(each, (most, *each.shape)) for each in padded]
 
     def evaluate(self, params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
@@ -160,7 +172,8 @@ class Likelihood:
     ) -> tuple[np.ndarray, ...]:
         n, k = self.n_obs[units], params.shape[1]
         table, _ = self._errors(params, units, derivatives=True)
-        seen = torch.from_numpy(np.isfinite(self._rows[self._series[units]])).flatten(1)
+        values = self._rows[self._series[units], :, : self.recursion.period]
+        seen = torch.from_numpy(np.isfinite(values)).flatten(1)
         e, de = table[:, :, k], table[:, :, :k]
         variance = torch.from_numpy(sigma2)[:, None]
         # Of relative errors de = -(1 + e) g.
@@ -223,8 +236,10 @@ class Likelihood:
         """Parameters and initial memory of the cell; their derivatives, the same for all units."""
         n = len(params)
         smoothing, states = self.recursion.split(params)
-        of_cell, initial = np.empty((n, len(SMOOTHING) + 1)), np.zeros((n, states.shape[1] + 1))
-        of_cell[:, :-1], of_cell[:, -1], initial[:, :-1] = smoothing, self._relative[units], states
+        initial = np.zeros((n, states.shape[1] + 1))
+        initial[:, :-1] = states
+        slopes = params[:, self.recursion.slopes]
+        of_cell = np.column_stack([smoothing, self._relative[units], slopes])
         along, of_states = self._directions
         if not derivatives:
             along, of_states = along[:, :0], of_states[:, :0]

@@ -73,7 +73,7 @@ def search_within(
         scaled = model.scaled(sample).select(units)
         # Smaller models come first: of the same series they are not searched for again.
         of_series = known.setdefault((model.positive, units.tobytes()), {})
-        part = Climb(model, scaled.values, region, decomposed, of_series)
+        part = Climb(model, scaled.rows, region, decomposed, of_series)
         optimum, starts, agreement = part.optimum()
         natural = part.natural(optimum.params)[0]
         k = part.free.sum() + 1
@@ -102,8 +102,8 @@ class Climb:
     Parameters
     ----------
     model : Components
-    values : array of shape (N, T)
-        Scaled series.
+    values : array of shape (N, T) or (N, T, 1 + k)
+        Scaled series, exogenous columns behind.
     region : {"slow", "usual", "admissible"}
     decomposed : bool
     known : dict, optional
@@ -122,7 +122,8 @@ class Climb:
         self._known = {} if known is None else known
         self.admissible = admissible = region == "admissible"
         self.of_roots = admissible and model.seasonal != "none"  # bounded by roots
-        self.of_states = np.arange(len(model.free)) >= 4
+        self.of_states = np.zeros(len(model.free), bool)
+        self.of_states[model.recursion.states] = True
         self.free = model.free & ~(self.of_states & decomposed)
 
     def optimum(self) -> Highest:

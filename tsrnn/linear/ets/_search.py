@@ -12,6 +12,7 @@ import numpy as np
 from tsrnn.linear._estimates import aicc_penalty
 from tsrnn.linear._family import CannotFitError
 from tsrnn.linear._optimise import AGREE, Objective, Optimum, agreement_of, maximise_together
+from tsrnn.linear._regressors import independent_columns, known_part
 from tsrnn.linear._samples import Sample
 from tsrnn.linear.ets._likelihood import Likelihood, to_natural
 from tsrnn.linear.ets._specification import LEVEL, PHI, Components, fewest_rows
@@ -100,10 +101,23 @@ def search(models: tuple[Components, ...], sample: Sample, region: str) -> Searc
 
 
 def usable(models: tuple[Components, ...], sample: Sample) -> np.ndarray:
-    """Mask (N, models) of the models that series are long enough for, and positive if need be."""
+    """Mask (N, models) of the models that series are long enough for, and positive if need be.
+
+    Models whose line or season is collinear with exogenous columns are not.
+    """
     counts, lowest = np.isfinite(sample.values).sum(1), np.nanmin(sample.values, 1)
-    able = [(counts >= fewest_rows(m)) & ((lowest > 0) | (not m.positive)) for m in models]
-    return np.stack(able, 1)
+    fits = [(counts >= fewest_rows(m)) & ((lowest > 0) | (not m.positive)) for m in models]
+    able = np.stack(fits, 1)
+    if sample.columns is not None and sample.kept:
+        seen, identified = np.isfinite(sample.values), dict[tuple[bool, int], np.ndarray]()
+        for number, model in enumerate(models):
+            kind = model.trend != "none", model.period
+            if kind not in identified:
+                base = known_part(seen.shape[1], trend=kind[0], period=kind[1])
+                independent = independent_columns(sample.columns.values, seen, base)
+                identified[kind] = np.asarray(independent.all(1))
+            able[:, number] &= identified[kind]
+    return able
 
 
 def penalties(models: tuple[Components, ...], sample: Sample) -> np.ndarray:
@@ -156,6 +170,8 @@ def highest_optimum(
 ) -> Highest:
     """Highest optimum of one model of scaled series (N, T), not below those of what it contains.
 
+    Rows (N, T, 1 + k) have exogenous columns behind the series, here and in climbs.
+
     The optima of nested models, and that of a smaller region, are among the starts; they are
     `known` where a larger model has asked for them before.
     """
@@ -203,12 +219,12 @@ def embedded(
     Of a trend without damping they are two, at both bounds of the damping.
     """
     start = np.tile(model.recursion.neutral, (len(params), 1))
-    names = smaller.recursion.names
-    start[:, : len(names)] = params
+    places = [model.recursion.names.index(name) for name in smaller.recursion.names]
+    start[:, places] = params
     if smaller.trend == "none":
         start[:, LEVEL + 1] = model.recursion.neutral[LEVEL + 1]
     if smaller.seasonal == "none" and model.seasonal == "mul":
-        start[:, LEVEL + 2 :] = 1.0
+        start[:, LEVEL + 2 : model.recursion.states.stop] = 1.0
     nearest = np.clip(start, lower, upper)
     if not model.damped or smaller.damped:
         return [nearest]
@@ -251,7 +267,7 @@ def _search_one(models: tuple[Components, ...], sample: Sample, region: str) -> 
     ends, able = empty_search(models, len(sample.units)), usable(models, sample)[:, 0]
     units = np.flatnonzero(able)
     if len(units):
-        optimum = highest_optimum(model, model.scaled(sample).values[units], region)
+        optimum = highest_optimum(model, model.scaled(sample).rows[units], region)
         reached = np.flatnonzero(np.isfinite(optimum.best.value))
         _place(ends, units[reached], 0, models, optimum.select(reached), penalties(models, sample))
     if not np.isfinite(ends.aicc).any():
@@ -299,7 +315,7 @@ def _race(models: tuple[Components, ...], sample: Sample, region: str) -> Search
         _place(ends, units[mine], number, models, best.select(mine), penalty)
         starts = _starts_from_nested(models, number, units[mine], reached, region)
         if len(mine) and starts:
-            values = models[number].scaled(sample).values[units[mine]]
+            values = models[number].scaled(sample).rows[units[mine]]
             further = climb(models[number], values, np.stack(starts), region)
             higher = np.flatnonzero(further.best.value > best.best.value[mine] + SAME)
             _place(ends, units[mine[higher]], number, models, further.select(higher), penalty)
@@ -379,7 +395,7 @@ class _Group:
             of_model = np.flatnonzero(number == i)
             kind = (models[i].trend, models[i].damped, models[i].positive)
             if kind not in points:
-                values = models[i].scaled(sample).values[rows]
+                values = models[i].scaled(sample).rows[rows]
                 points[kind] = starting_points(models[i], values, n_starts)
             start[:, of_model] = points[kind][:, np.searchsorted(rows, series[of_model])]
             lower[of_model], upper[of_model] = bounds(models[i], region)
@@ -388,7 +404,7 @@ class _Group:
         self.joins = np.repeat([0, *[join] * (n_starts - 1)], len(series))
         relative = np.array([model.error == "mul" for model in models])[number]
         # Rows of the centred series, then of those of size one.
-        values = np.concatenate([sample.centred.values, sample.sized.values])
+        values = np.concatenate([sample.centred.rows, sample.sized.rows])
         places = series + len(sample.units) * positive[number]
         likelihood = Likelihood(recursion, values, places[repeated], relative[repeated])
         self.objective = Objective(

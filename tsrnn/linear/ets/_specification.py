@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import NamedTuple
@@ -31,6 +31,8 @@ class Components:
         Whether the trend is.
     period : int
         Rows of a season; 1 without one.
+    columns : tuple of int
+        Exogenous columns that have a coefficient, by their place.
     """
 
     error: str
@@ -38,6 +40,7 @@ class Components:
     damped: bool
     seasonal: str
     period: int
+    columns: tuple[int, ...] = ()
 
     @property
     def title(self) -> str:
@@ -59,7 +62,7 @@ class Components:
     @property
     def recursion(self) -> Recursion:
         """Recursion of its means."""
-        return Recursion(self.trend == "mul", self.seasonal, self.period)
+        return Recursion(self.trend == "mul", self.seasonal, self.period, self.columns)
 
     def scaled(self, sample: Sample) -> Scaled:
         """Series as the model has them: centred, unless it divides by their level."""
@@ -67,7 +70,7 @@ class Components:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Names of the parameters of the mean, the initial states last."""
+        """Names of the parameters of the mean: smoothing, initial states, coefficients."""
         free = zip(self.recursion.names, self.free, strict=True)
         return tuple(name for name, here in free if here)
 
@@ -92,20 +95,35 @@ class Recursion(NamedTuple):
         Whether the trend multiplies.
     seasonal : {"none", "add", "mul"}
     period : int
+    columns : tuple of int
+        Exogenous columns, by their place.
     """
 
     product: bool
     seasonal: str
     period: int
+    columns: tuple[int, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all parameters.
 
         The states are those before the first row. Those of a season are of the first rows; the last
-        follows from the others, as their sum is zero, or their mean one.
+        follows from the others, as their sum is zero, or their mean one. Coefficients of exogenous
+        columns are the last.
         """
-        return (*SMOOTHING, "level", "trend", *(f"season[{i}]" for i in range(1, self.period)))
+        season = (f"season[{i}]" for i in range(1, self.period))
+        return (*SMOOTHING, "level", "trend", *season, *map(column_name, self.columns))
+
+    @property
+    def states(self) -> slice:
+        """Places of the states before the first row among the parameters."""
+        return slice(LEVEL, LEVEL + 1 + self.period)
+
+    @property
+    def slopes(self) -> slice:
+        """Places of the coefficients of exogenous columns among the parameters."""
+        return slice(LEVEL + 1 + self.period, None)
 
     @property
     def neutral(self) -> np.ndarray:
@@ -124,7 +142,7 @@ class Recursion(NamedTuple):
 
         Of parameters (..., k) or, if `slope`, of a direction in them.
         """
-        smoothing, states = params[..., :4], params[..., 4:]
+        smoothing, states = params[..., :4], params[..., self.states]
         if self.seasonal == "none":
             return smoothing, states
         total = 0.0 if slope or self.seasonal == "add" else self.period
@@ -154,6 +172,16 @@ def candidates(
             continue
         chosen.append(Components(e, t, d, s, period if s != "none" else 1))
     return tuple(chosen)
+
+
+def column_name(place: int) -> str:
+    """Name of the coefficient of an exogenous column among the parameters of a recursion."""
+    return f"column[{place}]"
+
+
+def with_columns(models: Sequence[Components], columns: tuple[int, ...]) -> tuple[Components, ...]:
+    """Models of which each has these exogenous columns."""
+    return tuple(replace(model, columns=columns) for model in models)
 
 
 def union_names(models: Sequence[Components]) -> tuple[str, ...]:

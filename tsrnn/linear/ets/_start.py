@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tsrnn.linear._regressors import first_slopes
 from tsrnn.linear.ets._specification import Components
 
 # Bounds of Hyndman et al. (2008): beta / alpha and gamma / (1 - alpha) between those of alpha.
@@ -46,10 +47,27 @@ def bounds(model: Components, region: str) -> tuple[np.ndarray, np.ndarray]:
     return np.where(model.free, lower, neutral), np.where(model.free, upper, neutral)
 
 
-def starting_points(
-    model: Components, values: np.ndarray, n_starts: int = len(STARTS)
-) -> np.ndarray:
-    """Parameters of the search (starts, N, k) to start from, for values (N, T), NaN if missing."""
+def starting_points(model: Components, rows: np.ndarray, n_starts: int = len(STARTS)) -> np.ndarray:
+    """Parameters of the search (starts, N, k) to start from.
+
+    For rows (N, T), NaN if missing, or (N, T, 1 + k) with exogenous columns behind. Coefficients of
+    these begin by turns with those of differences, as of a series that wanders, and of levels.
+    """
+    if rows.ndim == 2:
+        return _points(model, rows, n_starts)
+    values, columns = rows[:, :, 0], rows[:, :, 1:]
+    points = []
+    for lag in (model.period, 0):
+        slopes = first_slopes(values, columns, lag)
+        rest = values - np.einsum("ntm,nm->nt", columns, slopes)
+        of_lag = _points(model, rest, n_starts)
+        of_lag[:, :, model.recursion.slopes] = slopes
+        points.append(of_lag)
+    return np.stack([points[number % 2][number] for number in range(n_starts)])
+
+
+def _points(model: Components, values: np.ndarray, n_starts: int) -> np.ndarray:
+    """Starts for values (N, T) less the effects of exogenous columns."""
     n, length = values.shape
     season, adjusted = np.empty((n, 0)), values
     if model.seasonal != "none":
@@ -61,14 +79,15 @@ def starting_points(
     for number, start in enumerate(STARTS[:n_starts]):
         n_rows = length if number in WHOLE else max(FIRST_ROWS, 2 * model.period)
         states = _level_and_trend(model.trend, adjusted[:, :n_rows])
-        point = np.column_stack([np.broadcast_to(start, (n, 4)), states, season[:, :-1]])
+        slopes = np.zeros((n, len(model.columns)))
+        point = np.column_stack([np.broadcast_to(start, (n, 4)), states, season[:, :-1], slopes])
         points.append(np.where(model.free, point, model.recursion.neutral))
     return np.stack(points)
 
 
 def starting_states(model: Components, values: np.ndarray) -> np.ndarray:
-    """States (N, q) before the first row of values (N, T)."""
-    return model.recursion.split(starting_points(model, values, 1)[0])[1]
+    """States (N, q) before the first row of values (N, T) less the effects of columns."""
+    return model.recursion.split(_points(model, values, 1)[0])[1]
 
 
 def _level_and_trend(trend: str, values: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,14 @@ from tsrnn.data import Panel
 from tsrnn.linear._estimates import EXACT, PERFECT, Deferred, Estimates
 from tsrnn.linear._family import variance_factor
 from tsrnn.linear._optimise import agreement_of, maximise
+from tsrnn.linear._regressors import (
+    Columns,
+    by_kept,
+    columns_of,
+    first_slopes,
+    independent_columns,
+    known_part,
+)
 from tsrnn.linear._samples import without_rounding
 from tsrnn.linear.arma._prepare import batches, unit_data
 from tsrnn.linear.theta._cells import GIVEN
@@ -25,6 +33,7 @@ from tsrnn.linear.theta._likelihood import (
     moments,
     squares,
 )
+from tsrnn.linear.theta._regression import Regression
 from tsrnn.linear.theta._season import NONE, rows_of_each, season_of
 
 MARGIN = 3.0  # below the highest node, of a maximum of the grid that is climbed
@@ -32,6 +41,8 @@ TOLERANCE = 1e-12  # decrement: 1e-6 standard errors
 # Sum of squared errors, over that of the values less the first, of a line: theta ends at 1e10, so
 # that it is fitted to ten digits.
 ROUNDED = 1e-20
+# Turns by which coefficients and what the series has without their effects are estimated.
+TURNS = 2
 NAMES = ("level", "alpha", "theta", "sigma2")
 
 
@@ -47,6 +58,8 @@ class Choices(NamedTuple):
     period : int
     estimated : bool
         Whether the level before the first row is.
+    regressors : tuple of str
+        Exogenous columns.
     """
 
     theta: float | None
@@ -54,6 +67,7 @@ class Choices(NamedTuple):
     seasonal: str
     period: int
     estimated: bool
+    regressors: tuple[str, ...] = ()
 
     @property
     def free(self) -> np.ndarray:
@@ -62,13 +76,25 @@ class Choices(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the parameters."""
-        return tuple(name for name, here in zip(NAMES, self.free, strict=True) if here)
+        """Names of the parameters, the coefficients of exogenous columns before sigma2."""
+        *mean, sigma2 = (name for name, here in zip(NAMES, self.free, strict=True) if here)
+        return (*mean, *self.regressors, sigma2)
 
     @property
-    def fewest(self) -> int:
+    def own(self) -> list[int]:
+        """Places among the parameters of those that are no coefficients."""
+        n = int(self.free.sum())
+        return [*range(n - 1), n - 1 + len(self.regressors)]
+
+    @property
+    def slopes(self) -> list[int]:
+        """Places of the coefficients of exogenous columns among the parameters."""
+        n = int(self.free.sum())
+        return list(range(n - 1, n - 1 + len(self.regressors)))
+
+    def fewest(self, n_columns: int) -> int:
         """Values behind the first rows below which there is nothing to estimate of."""
-        return len(self.names)
+        return len(self.own) + n_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +112,8 @@ class Sample(SeriesArrays):
     kind, statistic : arrays of shape (N,)
     indices : array of shape (N, m)
         Of the `Season`.
+    columns : Columns or None
+        Exogenous columns, from the first value on, divided by a season that multiplies.
     """
 
     units: np.ndarray
@@ -95,31 +123,99 @@ class Sample(SeriesArrays):
     kind: np.ndarray
     statistic: np.ndarray
     indices: np.ndarray
+    columns: Columns | None = None
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """Exogenous columns that have a coefficient, by their place."""
+        return () if self.columns is None else self.columns.kept
+
+    def rest(self, slopes: np.ndarray) -> np.ndarray:
+        """Values (N, T) less the effects of columns with coefficients (N, k)."""
+        if self.columns is None:
+            return self.values
+        return self.values - np.einsum("ntk,nk->nt", self.columns.values, slopes)
 
 
-def samples(choices: Choices, panel: Panel) -> Iterator[tuple[Sample | None, dict[int, str]]]:
-    """Samples of the units of a panel, and reasons not to fit some."""
+def samples(
+    choices: Choices, panel: Panel, given: np.ndarray | None
+) -> Iterator[tuple[Sample | None, dict[int, str]]]:
+    """Samples of the units of a panel, and reasons not to fit some.
+
+    The season is one of the series less the effects of exogenous columns, at parameters (N, k) that
+    are `given`, or by turns with an estimate of all.
+    """
     for units in batches(panel):
-        raw, _ = unit_data(panel, units)
+        raw, exog = unit_data(panel, units)
         first = first_rows(raw)
         values = from_row(raw, first)
-        refused = _refusals(choices, values)
-        fine = np.setdiff1d(np.arange(len(units)), list(refused))
-        reasons = {int(units[i]): reason for i, reason in refused.items()}
-        if not len(fine):
-            yield None, reasons
-            continue
-        season = season_of(values[fine], choices.period, choices.seasonal)
-        terms, factors = season.components(np.arange(values.shape[1]))
-        adjusted = without_rounding((values[fine] - terms) / factors)
-        scale = np.nanmean(np.abs(adjusted), 1)
-        scale = np.where(scale > 0, scale, 1.0)  # of zeros alone
-        # Indices count from the first row of the panel, whether it has a value or not.
-        places = (np.arange(choices.period) - first[fine, None]) % choices.period
-        yield Sample(
-            units[fine], adjusted / scale[:, None], scale, first[fine], season.kind,
-            season.statistic, np.take_along_axis(season.indices, places, 1),
-        ), reasons  # fmt: skip
+        for kept, group in _groups(choices, exog, np.isfinite(raw), given is not None):
+            refused = _refusals(choices, values[group], len(kept))
+            fine = np.delete(group, list(refused))
+            reasons = {int(units[group[i]]): reason for i, reason in refused.items()}
+            if not len(fine):
+                yield None, reasons
+                continue
+            of_group = units[fine], values[fine], first[fine]
+            if exog is None:
+                yield _adjusted(choices, *of_group, None, None), reasons
+                continue
+            columns = columns_of(exog[fine], np.isfinite(raw[fine]), kept, given is not None)
+            moved = [from_row(part, first[fine]) for part in np.moveaxis(columns.values, 2, 0)]
+            # Beyond the end of the rows there are no values either.
+            shape = (*values[fine].shape, len(kept))
+            table = np.nan_to_num(np.stack(moved, 2)) if moved else np.zeros(shape)
+            columns = replace(columns, values=table)
+            if given is not None:
+                slopes = columns.inner(given[units[fine]][:, choices.slopes])
+                yield _adjusted(choices, *of_group, columns, slopes), reasons
+                continue
+            slopes = first_slopes(values[fine], table, choices.period)
+            sample = _adjusted(choices, *of_group, columns, slopes)
+            for _ in range(TURNS if (sample.kind != NONE).any() and kept else 0):
+                slopes = search(choices, sample).slopes * sample.scale[:, None]
+                sample = _adjusted(choices, *of_group, columns, slopes)
+            yield sample, reasons
+
+
+def _groups(
+    choices: Choices, exog: np.ndarray | None, seen: np.ndarray, known: bool
+) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
+    """Columns kept, and the series (n,) of which they are; all series without columns."""
+    if exog is None:
+        return iter([((), np.arange(len(seen)))])
+    if known:
+        return iter([(tuple(range(exog.shape[2])), np.arange(len(seen)))])
+    period = choices.period if choices.seasonal in ("add", "mul") else 1
+    base = known_part(seen.shape[1], trend=False, period=period)
+    return by_kept(independent_columns(exog, seen, base))
+
+
+def _adjusted(
+    choices: Choices,
+    units: np.ndarray,
+    values: np.ndarray,
+    first: np.ndarray,
+    columns: Columns | None,
+    slopes: np.ndarray | None,
+) -> Sample:
+    """Sample of series whose season is that of the values less the effects of columns."""
+    rest = values
+    if columns is not None and slopes is not None:
+        rest = values - np.einsum("ntk,nk->nt", columns.values, slopes)
+    season = season_of(rest, choices.period, choices.seasonal)
+    terms, factors = season.components(np.arange(values.shape[1]))
+    adjusted = without_rounding((values - terms) / factors)
+    if columns is not None:
+        columns = replace(columns, values=columns.values / factors[:, :, None])
+    scale = np.nanmean(np.abs(adjusted), 1)
+    scale = np.where(scale > 0, scale, 1.0)  # of zeros alone
+    # Indices count from the first row of the panel, whether it has a value or not.
+    places = (np.arange(choices.period) - first[:, None]) % choices.period
+    return Sample(
+        units, adjusted / scale[:, None], scale, first, season.kind, season.statistic,
+        np.take_along_axis(season.indices, places, 1), columns,
+    )  # fmt: skip
 
 
 def first_rows(values: np.ndarray) -> np.ndarray:
@@ -137,14 +233,15 @@ def from_row(values: np.ndarray, first: np.ndarray) -> np.ndarray:
     return np.where(inside, shifted, np.nan)
 
 
-def _refusals(choices: Choices, values: np.ndarray) -> dict[int, str]:
+def _refusals(choices: Choices, values: np.ndarray, n_columns: int) -> dict[int, str]:
     """Reasons, by number, not to fit series that begin with a value."""
     reasons: dict[int, str] = {}
     seen, span = np.isfinite(values), rows_of_each(values)
     n_obs = seen[:, GIVEN:].sum(1)
-    for i in np.flatnonzero(n_obs < choices.fewest):
+    fewest = choices.fewest(n_columns)
+    for i in np.flatnonzero(n_obs < fewest):
         reasons[int(i)] = (
-            f"a theta model with {choices.fewest} parameters needs at least {choices.fewest} "
+            f"a theta model with {fewest} parameters needs at least {fewest} "
             f"values after the first {GIVEN} rows; the series has {n_obs[i]}. Give more rows"
         )
     if choices.seasonal in ("add", "mul"):
@@ -180,6 +277,8 @@ class Search(NamedTuple):
     iterations, starts, agreement : integer arrays of shape (N,)
     converged : boolean array of shape (N,)
     at_bound, unidentified : boolean arrays of shape (N, 3)
+    slopes : array of shape (N, k)
+        Coefficients of exogenous columns.
     """
 
     params: np.ndarray
@@ -191,9 +290,59 @@ class Search(NamedTuple):
     converged: np.ndarray
     at_bound: np.ndarray
     unidentified: np.ndarray
+    slopes: np.ndarray
 
 
 def search(choices: Choices, sample: Sample) -> Search:
+    """Find the highest maximum of each series."""
+    return _with_columns(choices, sample) if sample.kept else _without_columns(choices, sample)
+
+
+def _with_columns(choices: Choices, sample: Sample) -> Search:
+    """Climb in all parameters, from coefficients of differences and from those of levels."""
+    assert sample.columns is not None
+    # Of a series that wanders, and of one that does not.
+    ends, values = zip(
+        *(
+            _climbed(choices, sample, first_slopes(sample.values, sample.columns.values, lag))
+            for lag in (1, 0)
+        ),
+        strict=True,
+    )
+    reached = np.stack(values)
+    best, number = dict[str, Any](), reached.argmax(0)
+    for name in Search._fields:
+        parts = [getattr(part, name) for part in ends]
+        best[name] = None if parts[0] is None else np.stack(parts)[number, np.arange(len(number))]
+    starts = np.full(len(number), len(reached))
+    return Search(**best | {"starts": starts, "agreement": agreement_of(reached)})
+
+
+def _climbed(choices: Choices, sample: Sample, slopes: np.ndarray) -> tuple[Search, np.ndarray]:
+    """End of a climb from coefficients (N, k), and its log-likelihoods (N,).
+
+    It begins at the maximum of the series less the effects of its columns, at coefficients of the
+    innovations regression there, by turns.
+    """
+    assert sample.columns is not None
+    regression = Regression(
+        sample.values, sample.columns.values, choices.dynamic, choices.theta, choices.estimated
+    )
+    for _ in range(TURNS):
+        rest = replace(sample, values=sample.rest(slopes), columns=None)
+        inner = _without_columns(choices, rest)
+        slopes = regression.regressed(inner.params)
+    ends = regression.climb(inner.params, slopes)
+    free = [choices.estimated, True, choices.theta is None]
+    line = np.stack([part[:, -1] for part in lines(sample.rest(ends.slopes))], 1)
+    found = inner._replace(
+        params=ends.params, slopes=ends.slopes, line=line, iterations=ends.best.iterations,
+        converged=ends.best.converged, at_bound=ends.best.at_bound[:, :3] & free,
+    )  # fmt: skip
+    return found, ends.best.value
+
+
+def _without_columns(choices: Choices, sample: Sample) -> Search:
     """Climb from the maxima of a grid of alphas to the highest maximum of each series."""
     n = len(sample.units)
     likelihood = Likelihood(sample.values, choices.dynamic, choices.theta, choices.estimated)
@@ -223,7 +372,7 @@ def search(choices: Choices, sample: Sample) -> Search:
     return Search(
         np.stack([level, alpha, np.broadcast_to(theta, n)], 1), None, likelihood.line,
         ends.iterations[best], local.sum(0), agreement_of(heights), ends.converged[best],
-        at_bound, unidentified,
+        at_bound, unidentified, np.zeros((n, 0)),
     )  # fmt: skip
 
 
@@ -232,7 +381,7 @@ def given(choices: Choices, sample: Sample, params: np.ndarray) -> Search:
     n, nothing = len(params), np.zeros(len(params), np.int64)
     full = np.empty((n, 4))
     full[:, 2] = choices.theta
-    full[:, choices.free] = params
+    full[:, choices.free] = params[:, choices.own]
     level, alpha, theta, sigma2 = full.T
     for name, values, legal, what in (
         ("alpha", alpha, (alpha > 0) & (alpha < 1), "above 0 and below 1"),
@@ -241,13 +390,18 @@ def given(choices: Choices, sample: Sample, params: np.ndarray) -> Search:
     ):
         if not legal.all():
             raise ValueError(f"{name} must be {what}; got {values[~legal][0]:g}")
+    slopes = np.zeros((n, 0))
+    if sample.columns is not None:
+        slopes = sample.columns.inner(params[:, choices.slopes]) / sample.scale[:, None]
+    rest = sample.rest(slopes)
     if not choices.estimated:
-        level = sample.values[:, 0] * sample.scale / theta
-    A, B = lines(sample.values)
+        level = rest[:, 0] * sample.scale / theta
+    A, B = lines(rest)
     no = np.zeros((n, 3), bool)
     return Search(
         np.stack([level / sample.scale, alpha, theta], 1), sigma2 / sample.scale**2,
         np.stack([A[:, -1], B[:, -1]], 1), nothing, nothing, nothing, np.ones(n, bool), no, no,
+        slopes,
     )  # fmt: skip
 
 
@@ -259,19 +413,26 @@ def inferred(
     Derivatives are computed when they are asked for.
     """
     n, scale = len(sample.units), sample.scale
-    n_obs = np.isfinite(sample.values[:, GIVEN:]).sum(1)
+    n_obs, rest = np.isfinite(sample.values[:, GIVEN:]).sum(1), sample.rest(ends.slopes)
     line = None if choices.dynamic else ends.line
-    square = squares(sample.values, ends.params, line)
+    square = squares(rest, ends.params, line)
     reach = np.nansum((sample.values - sample.values[:, :1]) ** 2, 1)
     exact = (square <= np.maximum(PERFECT * n_obs, ROUNDED * reach)) & (ends.sigma2 is None)
     sigma2 = np.maximum(square / n_obs, PERFECT) if ends.sigma2 is None else ends.sigma2
     loglik = -0.5 * (n_obs * np.log(2 * math.pi * sigma2) + square / sigma2)
     units = np.stack([scale, np.ones(n), np.ones(n), scale**2], 1)[:, choices.free]
     variance = np.where(exact, 0.0, sigma2)
-    natural = np.column_stack([ends.params, variance])[:, choices.free] * units
-    fixed = np.column_stack([ends.at_bound | ends.unidentified, np.zeros(n, bool)])
+    natural, fixed = np.zeros((n, len(choices.names))), np.ones((n, len(choices.names)), bool)
+    natural[:, choices.own] = np.column_stack([ends.params, variance])[:, choices.free] * units
+    held = np.column_stack([ends.at_bound | ends.unidentified, np.zeros(n, bool)])
+    fixed[:, choices.own] = held[:, choices.free]
+    if sample.columns is not None:
+        places = [choices.slopes[place] for place in sample.kept]
+        natural[:, places] = sample.columns.slopes(ends.slopes) * scale[:, None]
+        fixed[:, places] = False
     fixed[exact] = True
-    derivatives: Any = Deferred(_derivatives, choices, sample, ends.params, line, sigma2, units)
+    n_params = np.full(n, choices.fewest(len(sample.kept))) if choices.regressors else None
+    derivatives: Any = Deferred(_derivatives, choices, sample, ends, line, sigma2, units)
     estimates = Estimates(
         names=choices.names,
         params=natural,
@@ -283,45 +444,71 @@ def inferred(
         information=derivatives,
         iterations=ends.iterations,
         converged=ends.converged,
-        fixed=fixed[:, choices.free],
+        fixed=fixed,
         messages=tuple((EXACT,) if exact[i] else _messages(ends, i) for i in range(n)),
         starts=ends.starts,
         agreement=ends.agreement,
+        n_params=n_params,
     )
     level = ends.params[:, 0] * scale
     constants = {
         "start": np.column_stack([sample.first, level, ends.line * scale[:, None]]),
         "season": np.column_stack([sample.kind, sample.statistic, sample.indices]),
-        "spread": np.ones(n) if ends.sigma2 is not None else _spread(choices, sample.kind, n_obs),
+        "spread": np.ones(n) if ends.sigma2 is not None else _spread(choices, sample, n_obs),
     }
     return estimates, constants
 
 
-def _spread(choices: Choices, kind: np.ndarray, n_obs: np.ndarray) -> np.ndarray:
+def _spread(choices: Choices, sample: Sample, n_obs: np.ndarray) -> np.ndarray:
     """Variance of errors ahead over sigma2 (N,), which is the mean square of those fitted.
 
     Of n errors as many degrees of freedom are left as there are, less the parameters, the line
     through all rows and the indices of a season that adjust to them: of short series half.
     """
-    used = len(choices.names) - 1 + 2 * (not choices.dynamic)
-    indices = np.where(kind != NONE, choices.period - 1, 0)
+    used = choices.fewest(len(sample.kept)) - 1 + 2 * (not choices.dynamic)
+    indices = np.where(sample.kind != NONE, choices.period - 1, 0)
     return variance_factor(n_obs, used + indices)
 
 
 def _derivatives(
     choices: Choices,
     sample: Sample,
-    params: np.ndarray,
+    ends: Search,
     line: np.ndarray | None,
     sigma2: np.ndarray,
     units: np.ndarray,
 ) -> dict[str, np.ndarray]:
     """Gradient and matrices in the units of the data."""
-    free = choices.free
+    if sample.columns is not None:
+        return _derivatives_with_columns(choices, sample, ends, sigma2, units)
+    free, params = choices.free, ends.params
     parts = moments(sample.values, params, line, sigma2, choices.estimated)._asdict()
     square = units[:, :, None] * units[:, None]
     gradient = parts.pop("gradient")[:, free] / units
     matrices = {name: part[:, free][:, :, free] / square for name, part in parts.items()}
+    return {"gradient": gradient, **matrices}
+
+
+def _derivatives_with_columns(
+    choices: Choices, sample: Sample, ends: Search, sigma2: np.ndarray, units: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Gradient and matrices in the units of the data, of series with exogenous columns."""
+    assert sample.columns is not None
+    n, kept, k = len(sample.units), len(sample.kept), len(choices.names)
+    regression = Regression(
+        sample.values, sample.columns.values, choices.dynamic, choices.theta, choices.estimated
+    )
+    parts = regression.moments(ends.params, ends.slopes, sigma2)._asdict()
+    # From the parameters of the scaled series to those of the names.
+    inner = [*np.flatnonzero(choices.free[:-1]), 3 + kept]
+    turn = np.zeros((n, k, 4 + kept))
+    turn[:, choices.own, inner] = 1 / units
+    places = np.array([choices.slopes[place] for place in sample.kept], int)
+    turn[:, places[:, None], np.arange(3, 3 + kept)] = (
+        sample.columns.backwards / sample.scale[:, None, None]
+    )
+    gradient = (turn @ parts.pop("gradient")[:, :, None])[:, :, 0]
+    matrices = {name: turn @ part @ turn.swapaxes(1, 2) for name, part in parts.items()}
     return {"gradient": gradient, **matrices}
 
 

@@ -26,7 +26,15 @@ from tsrnn.linear._base import MeanForecaster
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._family import Ahead, Arrays, Family, Units, all_given, normal_forecasts
 from tsrnn.linear._hypotheses import Restriction
-from tsrnn.linear.arma._prepare import rows_of, unit_data
+from tsrnn.linear._regressors import (
+    centre_of,
+    centre_shapes,
+    check_names,
+    effects_ahead,
+    with_regressors,
+    without_columns,
+)
+from tsrnn.linear.arma._prepare import rows_of
 from tsrnn.linear.theta._cells import GIVEN, STATE
 from tsrnn.linear.theta._fit import (
     Choices,
@@ -89,7 +97,7 @@ class ThetaFamily(Family):
             "start": (self.n_targets, 4),
             "season": (self.n_targets, 2 + self.choices.period),
             "spread": (self.n_targets,),
-        }
+        } | centre_shapes(self.n_targets, self.choices.regressors)
 
     @property
     def conventions(self) -> dict[str, str]:
@@ -98,7 +106,7 @@ class ThetaFamily(Family):
     def prepare(
         self, panel: Panel, given: np.ndarray | None
     ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
-        return all_given(samples(self.choices, panel), panel, given)
+        return all_given(samples(self.choices, panel, given), panel, given)
 
     def search(self, sample: Sample, verbose: int) -> Search:
         return search(self.choices, sample)
@@ -107,7 +115,12 @@ class ThetaFamily(Family):
         return given(self.choices, sample, params)
 
     def infer(self, sample: Sample, optimum: Search) -> tuple[Estimates, Arrays]:
-        return inferred(self.choices, sample, optimum)
+        estimates, constants = inferred(self.choices, sample, optimum)
+        estimates = with_regressors(
+            estimates, self.names, self.choices.regressors, sample.kept,
+            "others, or with the season,",
+        )  # fmt: skip
+        return estimates, constants | centre_of(sample.columns)
 
     def filter(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
         nothing = np.zeros((panel.n_series, self.n_targets, len(STATE)))
@@ -120,7 +133,7 @@ class ThetaFamily(Family):
         lengths = np.repeat(panel.lengths, self.n_targets)
         numbers = units.fitted[lengths[units.fitted] > 0]
         if len(numbers):
-            adjusted, first = self._adjusted(panel, units, steps, numbers)
+            adjusted, first, _ = self._adjusted(panel, units, steps, numbers)
             # A series that has had no value begins with its first one.
             fresh = memory[numbers, 0] == 0
             first = np.where(fresh, first, 0)
@@ -148,6 +161,7 @@ class ThetaFamily(Family):
         mean, variance = np.full((2, len(units.params), ahead.h), np.nan)
         dynamic = self.choices.dynamic
         mean[numbers] = terms + factors * expected(dynamic, params, memory, ahead.h)
+        mean[numbers] += self._effects_ahead(units, ahead, numbers)
         if levels:
             sigma2 = sigma2 * units.constants["spread"][numbers]
             variance[numbers] = factors**2 * variances(dynamic, params, sigma2, memory, ahead.h)
@@ -167,6 +181,7 @@ class ThetaFamily(Family):
         sigma2 = sigma2 * units.constants["spread"][numbers]
         paths = simulated(self.choices.dynamic, params, sigma2, memory, z)
         drawn[numbers] = terms[:, :, None] + factors[:, :, None] * paths
+        drawn[numbers] += self._effects_ahead(units, ahead, numbers)[:, :, None]
         return drawn.reshape(-1, self.n_targets, ahead.h, n).transpose(3, 0, 2, 1)
 
     def in_sample(
@@ -175,7 +190,7 @@ class ThetaFamily(Family):
         numbers = units.fitted
         if not len(numbers):
             return rows_of(panel, []), rows_of(panel, [])
-        adjusted, first = self._adjusted(panel, units, steps, numbers)
+        adjusted, first, effects = self._adjusted(panel, units, steps, numbers)
         values = from_row(adjusted, first)
         rows = steps[numbers // self.n_targets]
         params, sigma2 = self._params(units, numbers)
@@ -186,7 +201,7 @@ class ThetaFamily(Family):
         terms, factors = self._season(units, numbers).components(
             rows[:, None] + np.arange(means.shape[1])
         )
-        fitted = terms + factors * means
+        fitted = terms + factors * means + effects
         return rows_of(panel, [(numbers, fitted)]), rows_of(panel, [(numbers, scaled)])
 
     def facts(self, params: np.ndarray, constants: Arrays) -> dict[str, object]:
@@ -211,9 +226,13 @@ class ThetaFamily(Family):
         if not isinstance(smaller, ThetaFamily):
             return None
         large, small = self.choices, smaller.choices
-        alike = large._replace(theta=None, estimated=True) == small._replace(
-            theta=None, estimated=True
+        alike = large._replace(theta=None, estimated=True, regressors=()) == small._replace(
+            theta=None, estimated=True, regressors=()
         )
+        if large.regressors != small.regressors:  # the season is that of another series then
+            fewer = set(small.regressors) < set(large.regressors) and large.period == 1
+            same = large._replace(regressors=()) == small._replace(regressors=())
+            return Restriction() if fewer and same else None
         if not alike or large.theta not in (None, small.theta) or small.estimated > large.estimated:
             return None
         if small.estimated < large.estimated:
@@ -238,7 +257,7 @@ class ThetaFamily(Family):
         """Level, alpha and theta (..., 3), and sigma2 (...), those that are not estimated too."""
         full = np.empty((*params.shape[:-1], 4))
         full[..., 0], full[..., 2] = level, self.choices.theta
-        full[..., self.choices.free] = params
+        full[..., self.choices.free] = params[..., self.choices.own]
         return full[..., :3], full[..., 3]
 
     def _params(self, units: Units, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -256,12 +275,18 @@ class ThetaFamily(Family):
 
     def _adjusted(
         self, panel: Panel, units: Units, steps: np.ndarray, numbers: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Adjusted values (n, T) of some units, and the row of the first of each."""
-        values, _ = unit_data(panel, numbers)
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Adjusted values (n, T) of some units, the row of the first of each, effects of columns.
+
+        Values are less the effects of exogenous columns before they are adjusted.
+        """
+        values, effects = without_columns(panel, units, numbers, self.choices.slopes)
         rows = steps[numbers // self.n_targets][:, None] + np.arange(values.shape[1])
         terms, factors = self._season(units, numbers).components(rows)
-        return (values - terms) / factors, first_rows(values)
+        return (values - terms) / factors, first_rows(values), effects
+
+    def _effects_ahead(self, units: Units, ahead: Ahead, numbers: np.ndarray) -> np.ndarray:
+        return effects_ahead(units, ahead, numbers, self.n_targets, self.choices.slopes)
 
     def _beginning(
         self, units: Units, numbers: np.ndarray, first_values: np.ndarray, rows: np.ndarray
@@ -324,7 +349,8 @@ class Theta(MeanForecaster):
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     cov_type, horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
-        As in all linear models. There are no regressors: `known_ahead` and its like are refused.
+        As in all linear models. Exogenous columns are regressors; to forecast, name them all in
+        `known_ahead`.
     random_state, verbose
         As in all linear models.
 
@@ -339,6 +365,15 @@ class Theta(MeanForecaster):
     The season is estimated before: likelihood and criteria are those of the adjusted series, and
     neither they nor the intervals know of its uncertainty. Variances ahead are exact at known
     parameters: the model is linear in its errors.
+
+    Exogenous columns :math:`x_t` are taken out first: test, season and model are of
+    :math:`n_t = y_t - (x_t - \bar x)' \beta`, with the means :math:`\bar x` of the columns over the
+    rows fitted to. With the season given the errors of the adjusted series are linear in the rows,
+    and :math:`\beta` is the regression of those of y on those of the columns; it is estimated
+    together with all other parameters, and counted by the criteria. The season comes from
+    :math:`n_t` at coefficients of seasonal differences, then, twice by turns, at those estimated. A
+    column that is constant or collinear with others in the rows fitted to, or with a season that is
+    asked for, has no coefficient: it is left out with a warning.
 
     References
     ----------
@@ -360,7 +395,7 @@ class Theta(MeanForecaster):
     column_name: ClassVar[str] = "Theta"
     family_class: ClassVar[type[Family]] = ThetaFamily
     legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
-    takes_exog: ClassVar[bool] = False
+    takes_exog: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -414,4 +449,5 @@ class Theta(MeanForecaster):
         period = 1 if seasonal == "none" else period
         dynamic = flag("dynamic", arguments.dynamic)
         choices = Choices(theta, dynamic, seasonal, period, initialization == "estimated")
-        return ThetaFamily(choices, data.n_targets)
+        regressors = check_names(data.exog_names, choices.names)
+        return ThetaFamily(choices._replace(regressors=regressors), data.n_targets)
