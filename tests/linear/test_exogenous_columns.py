@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +13,9 @@ import statsmodels.api as sm
 from scipy.optimize import minimize
 
 from tsrnn import CES, ETS, AutoARIMA, Combination, Theta
+from tsrnn.batch import forecast_batches
 from tsrnn.evaluation import backtest
+from tsrnn.plotting import plot_components
 
 PERIOD, AHEAD = 4, 5
 SLOPES = np.array([2.0, -1.5])
@@ -620,3 +623,45 @@ def test_the_classical_combination_takes_columns():
     np.testing.assert_allclose(
         model.predict(X_future=future)["y"], np.median(forecasts, 0), rtol=1e-9
     )
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name.startswith("ETS")])
+def test_components_make_up_the_fitted_values(name):
+    past, _, _ = parts(frame(22))
+    model = make(name).fit(past)
+    table = model.components()
+    effects = columns_effect(model, past, past)
+    np.testing.assert_allclose(table["regression"], effects, rtol=1e-9)
+    axes = plot_components(table)
+    assert axes[-1].get_ylabel() == "Regression"
+    np.testing.assert_allclose(axes[-1].get_lines()[0].get_ydata(), effects, rtol=1e-9)
+    plt.close(axes[0].figure)
+
+
+def test_several_targets_have_coefficients_of_their_own():
+    data = frame(23)
+    data["z"] = frame(24)["y"].to_numpy() - 3 * data["a"]
+    past, future = data[:-AHEAD], data[-AHEAD:][["a", "b"]]
+    for name in ("ETS(M, N, A)", "Theta, factors", "CES(full)"):
+        both = make(name, target=["y", "z"]).fit(past)
+        forecasts = both.predict(X_future=future, level=80)
+        for target in ("y", "z"):
+            one = make(name, target=target).fit(past[[target, "a", "b"]])
+            expected = one.predict(X_future=future, level=80)
+            np.testing.assert_allclose(forecasts[expected.columns], expected, rtol=1e-6)
+
+
+def test_conformal_intervals_and_batches(tmp_path):
+    series = [frame(30 + i, n=60).reset_index(names="ds") for i in range(3)]
+    panel = pd.concat([one.assign(unique_id=f"s{i}") for i, one in enumerate(series)])
+    late = panel.groupby("unique_id").cumcount(ascending=False) < AHEAD
+    past, future = panel[~late], panel[late].drop(columns="y")
+    for name in ("ETS, chosen", "Theta", "CES, chosen"):
+        model = make(name, intervals="conformal").fit(past)
+        widths = model.predict(X_future=future, level=80)
+        assert (widths.iloc[:, 4] > widths.iloc[:, 3]).all()
+        run = forecast_batches(past, make(name), out=tmp_path / name, X_future=future)
+        expected = make(name).fit(past).predict(X_future=future)
+        column = expected.columns[-1]
+        found = run.forecasts().sort_values(["unique_id", "ds"])[column]
+        np.testing.assert_allclose(found, expected[column], rtol=1e-6)

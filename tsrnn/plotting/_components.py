@@ -9,7 +9,7 @@ import pandas as pd
 
 from tsrnn.plotting._style import INK, colour, place_on_axis, tidy
 
-_COMPONENTS = ("level", "trend", "season")
+_COMPONENTS = ("level", "trend", "season", "regression")
 
 
 def plot_components(frame: pd.DataFrame, ax: Any = None) -> np.ndarray:
@@ -19,8 +19,8 @@ def plot_components(frame: pd.DataFrame, ax: Any = None) -> np.ndarray:
     ----------
     frame : DataFrame
         What ``components()`` of a fitted model gave, of one series and target: a column of times,
-        then ``level``, ``trend`` and ``season``. Components that the model does not have, all
-        NaN, are left out.
+        then ``level``, ``trend`` and ``season`` and, with exogenous columns, ``regression``.
+        Components that the model does not have, all NaN, are left out.
     ax : sequence of matplotlib Axes, optional
         Where to draw, one a component; a new figure by default.
 

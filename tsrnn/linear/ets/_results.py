@@ -56,7 +56,8 @@ class ETSResults(MeanForecaster):
             A row a unit and time: the id of a long frame, the time, ``target`` where there are
             several, then ``level``, ``trend`` and ``season``. The trend is what the level grows
             by in a row, or the factor; the season is what is added to the level in the row, or
-            the factor. NaN where the model of a unit has none of a kind.
+            the factor. NaN where the model of a unit has none of a kind. With exogenous columns
+            their effect is in ``regression``.
 
         Examples
         --------

@@ -81,7 +81,7 @@ class Choices(NamedTuple):
         return (*mean, *self.regressors, sigma2)
 
     @property
-    def own(self) -> list[int]:
+    def model_places(self) -> list[int]:
         """Places among the parameters of those that are no coefficients."""
         n = int(self.free.sum())
         return [*range(n - 1), n - 1 + len(self.regressors)]
@@ -94,7 +94,7 @@ class Choices(NamedTuple):
 
     def fewest(self, n_columns: int) -> int:
         """Values behind the first rows below which there is nothing to estimate of."""
-        return len(self.own) + n_columns
+        return len(self.model_places) + n_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,11 +335,11 @@ def _climbed(choices: Choices, sample: Sample, slopes: np.ndarray) -> tuple[Sear
     ends = regression.climb(inner.params, slopes)
     free = [choices.estimated, True, choices.theta is None]
     line = np.stack([part[:, -1] for part in lines(sample.rest(ends.slopes))], 1)
-    found = inner._replace(
+    end = inner._replace(
         params=ends.params, slopes=ends.slopes, line=line, iterations=ends.best.iterations,
         converged=ends.best.converged, at_bound=ends.best.at_bound[:, :3] & free,
     )  # fmt: skip
-    return found, ends.best.value
+    return end, ends.best.value
 
 
 def _without_columns(choices: Choices, sample: Sample) -> Search:
@@ -381,7 +381,7 @@ def given(choices: Choices, sample: Sample, params: np.ndarray) -> Search:
     n, nothing = len(params), np.zeros(len(params), np.int64)
     full = np.empty((n, 4))
     full[:, 2] = choices.theta
-    full[:, choices.free] = params[:, choices.own]
+    full[:, choices.free] = params[:, choices.model_places]
     level, alpha, theta, sigma2 = full.T
     for name, values, legal, what in (
         ("alpha", alpha, (alpha > 0) & (alpha < 1), "above 0 and below 1"),
@@ -423,9 +423,11 @@ def inferred(
     units = np.stack([scale, np.ones(n), np.ones(n), scale**2], 1)[:, choices.free]
     variance = np.where(exact, 0.0, sigma2)
     natural, fixed = np.zeros((n, len(choices.names))), np.ones((n, len(choices.names)), bool)
-    natural[:, choices.own] = np.column_stack([ends.params, variance])[:, choices.free] * units
-    held = np.column_stack([ends.at_bound | ends.unidentified, np.zeros(n, bool)])
-    fixed[:, choices.own] = held[:, choices.free]
+    natural[:, choices.model_places] = (
+        np.column_stack([ends.params, variance])[:, choices.free] * units
+    )
+    imposed = np.column_stack([ends.at_bound | ends.unidentified, np.zeros(n, bool)])
+    fixed[:, choices.model_places] = imposed[:, choices.free]
     if sample.columns is not None:
         places = [choices.slopes[place] for place in sample.kept]
         natural[:, places] = sample.columns.slopes(ends.slopes) * scale[:, None]
@@ -502,7 +504,7 @@ def _derivatives_with_columns(
     # From the parameters of the scaled series to those of the names.
     inner = [*np.flatnonzero(choices.free[:-1]), 3 + kept]
     turn = np.zeros((n, k, 4 + kept))
-    turn[:, choices.own, inner] = 1 / units
+    turn[:, choices.model_places, inner] = 1 / units
     places = np.array([choices.slopes[place] for place in sample.kept], int)
     turn[:, places[:, None], np.arange(3, 3 + kept)] = (
         sample.columns.backwards / sample.scale[:, None, None]

@@ -257,7 +257,7 @@ class ThetaFamily(Family):
         """Level, alpha and theta (..., 3), and sigma2 (...), those that are not estimated too."""
         full = np.empty((*params.shape[:-1], 4))
         full[..., 0], full[..., 2] = level, self.choices.theta
-        full[..., self.choices.free] = params[..., self.choices.own]
+        full[..., self.choices.free] = params[..., self.choices.model_places]
         return full[..., :3], full[..., 3]
 
     def _params(self, units: Units, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
