@@ -30,7 +30,7 @@ from tsrnn.baselines import (
     StatsmodelsTheta,
     UnobservedComponents,
 )
-from tsrnn.linear import ARMA, CCC, DCC, GARCH, VARMA, VECMGARCH
+from tsrnn.linear import ARMA, CCC, CES, DCC, ETS, GARCH, VARMA, VECMGARCH, Theta
 
 SMALL = {
     "horizon": 6,
@@ -100,6 +100,29 @@ FORECASTERS = {
         {"order": (1, 0), "horizon": 6},
         fewest=5,
         too_short="need at least 5 observations",
+        **OWN,
+    ),
+    "ETS": Entry(
+        ETS,
+        {"error": "add", "trend": "none", "seasonal": "none", "horizon": 6},
+        fewest=5,
+        too_short="needs at least 5 observations",
+        **OWN,
+    ),
+    "CES": Entry(
+        CES,
+        {"seasonal": "none", "horizon": 6},
+        fewest=7,
+        too_short="needs at least 7 observations",
+        equivariant=False,  # forecasts of a shifted series are not shifted
+        **OWN,
+    ),
+    "Theta": Entry(
+        Theta,
+        {"theta": 2, "dynamic": False, "seasonal": "none", "horizon": 6},
+        fewest=5,
+        too_short="needs at least 2 values after the first 3 rows",
+        goes_on=False,  # the line ends where the rows fitted to do
         **OWN,
     ),
     "GARCH": Entry(
