@@ -101,6 +101,15 @@ def known_part(n_rows: int, *, trend: bool, period: int) -> np.ndarray:
     return np.concatenate(parts, 1)
 
 
+def crowded(count: np.ndarray, n_columns: int) -> dict[int, str]:
+    """Reasons, by number, not to fit series that have no more observations (n,) than columns."""
+    return {
+        int(i): f"{n_columns} exogenous columns need more observations than columns; the series "
+        f"has {count[i]}. Give more rows, or fewer columns"
+        for i in np.flatnonzero((count <= n_columns) & (n_columns > 0))
+    }
+
+
 def by_kept(mask: np.ndarray) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
     """Columns kept, by their places, with the series (n,) of which they are."""
     for row in np.unique(mask, axis=0):

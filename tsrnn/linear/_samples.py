@@ -14,6 +14,7 @@ from tsrnn.linear._regressors import (
     Columns,
     by_kept,
     columns_of,
+    crowded,
     independent_columns,
     known_part,
 )
@@ -108,7 +109,7 @@ def scaled_samples(
     refusals: Refusals,
     *,
     trend: bool = False,
-    period: int = 1,
+    season: tuple[int, int] = (1, 0),
     known: bool = False,
 ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
     """Samples of the units of a panel, and reasons not to fit some.
@@ -119,9 +120,11 @@ def scaled_samples(
     refusals : callable
         ``refusals(values (n, T), count (n,), kept)`` are reasons of a family, by the number of
         the row, for series of which these exogenous columns are kept.
-    trend, period
-        Line and season that all models of the family have: columns that these explain have no
-        coefficient.
+    trend : bool
+        Whether a model of the family has a line.
+    season : tuple of int
+        Rows of a season that a model has, and observations from which on it may be chosen. Columns
+        that line and season explain have no coefficient.
     known : bool
         Whether coefficients are given, so that all columns have one.
     """
@@ -129,8 +132,10 @@ def scaled_samples(
         values, exog = unit_data(panel, units)
         seen = np.isfinite(values)
         count = seen.sum(1)
-        for kept, group in _groups(exog, seen, trend, period, known):
+        for kept, group in _groups(exog, seen, trend, season, known):
+            n_columns = 0 if exog is None else exog.shape[2]
             refused = refusals(values[group], count[group], kept)
+            refused |= crowded(count[group], n_columns)
             reasons = {int(units[group[i]]): reason for i, reason in refused.items()}
             fine = np.delete(group, list(refused))
             if not len(fine):
@@ -143,15 +148,19 @@ def scaled_samples(
 
 
 def _groups(
-    exog: np.ndarray | None, seen: np.ndarray, trend: bool, period: int, known: bool
+    exog: np.ndarray | None, seen: np.ndarray, trend: bool, season: tuple[int, int], known: bool
 ) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
     """Columns kept, and the series (n,) of which they are; all series without columns."""
     if exog is None:
         return iter([((), np.arange(len(seen)))])
     if known:
         return iter([(tuple(range(exog.shape[2])), np.arange(len(seen)))])
-    base = known_part(seen.shape[1], trend=trend, period=period)
-    return by_kept(independent_columns(exog, seen, base))
+    long = (seen.sum(1) >= season[1])[:, None]
+    without, within = (
+        independent_columns(exog, seen, known_part(seen.shape[1], trend=trend, period=period))
+        for period in (1, season[0])
+    )
+    return by_kept(np.where(long, within, without))
 
 
 def without_rounding(values: np.ndarray) -> np.ndarray:

@@ -80,8 +80,8 @@ class CES(MeanForecaster):
     with their means :math:`\bar x` over the rows fitted to. At given smoothing parameters the
     filter is linear in the rows, and :math:`\beta` is the regression of the errors of y on those of
     the columns; all parameters are estimated together, and counted by the criterion. A column that
-    is constant or collinear with others in the rows fitted to, or with the season of a model that
-    is asked for, has no coefficient: it is left out with a warning.
+    is constant or collinear with others in the rows fitted to, or with a season that may be chosen,
+    has no coefficient: it is left out with a warning.
 
     References
     ----------

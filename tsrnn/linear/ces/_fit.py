@@ -13,7 +13,6 @@ from tsrnn.data import Panel
 from tsrnn.linear._estimates import EXACT, PERFECT, Deferred, Estimates, aicc_penalty
 from tsrnn.linear._family import Arrays, CannotFitError, variance_factor
 from tsrnn.linear._optimise import Optimum, agreement_of, maximise
-from tsrnn.linear._regressors import independent_columns, known_part
 from tsrnn.linear._samples import Sample, scaled_samples
 from tsrnn.linear.ces._likelihood import Likelihood
 from tsrnn.linear.ces._specification import Components, bounds, to_natural
@@ -80,9 +79,9 @@ def samples(
             for i in np.flatnonzero(count < fewest)
         }
 
-    # Columns that the season of every model explains: where not all have one, those with it leave.
-    period = min(model.period for model in models)
-    return scaled_samples(panel, refusals, period=period, known=known)
+    # All models have the same columns: none that one of them explains by itself.
+    season = min(((m.period, m.fewest) for m in models if m.period > 1), default=(1, 0))
+    return scaled_samples(panel, refusals, season=season, known=known)
 
 
 class Search(NamedTuple):
@@ -162,17 +161,9 @@ def search(models: tuple[Components, ...], sample: Sample) -> Search:
 
 
 def usable(models: tuple[Components, ...], sample: Sample) -> np.ndarray:
-    """Mask (N, models) of the models that series are long enough for.
-
-    Models whose season is collinear with exogenous columns are not.
-    """
-    seen = np.isfinite(sample.values)
-    able = np.stack([seen.sum(1) >= model.fewest + len(sample.kept) for model in models], 1)
-    if sample.columns is not None and sample.kept:
-        for number, model in enumerate(models):
-            base = known_part(seen.shape[1], trend=False, period=model.period)
-            able[:, number] &= independent_columns(sample.columns.values, seen, base).all(1)
-    return able
+    """Mask (N, models) of the models that series are long enough for."""
+    counts = np.isfinite(sample.values).sum(1)
+    return np.stack([counts >= model.fewest + len(sample.kept) for model in models], 1)
 
 
 def _place_exact_fits(

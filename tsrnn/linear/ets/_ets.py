@@ -204,7 +204,7 @@ class ETSFamily(Family):
         model = optimum.model.astype(float)
         constants = {"model": model, "aicc": optimum.aicc, "spread": spread}
         estimates = with_regressors(
-            estimates, self.names, self.regressors, sample.kept, "others, or with the model,"
+            estimates, self.names, self.regressors, sample.kept, "others, or a trend or season,"
         )
         return estimates, constants | centre_of(sample.columns)
 
@@ -521,8 +521,8 @@ class ETS(ETSResults):
     errors are relative to all of :math:`\mu_t`. The coefficients :math:`\beta` are estimated with
     the other parameters and counted by the criteria; all models of a choice have them. A column
     that is constant or collinear with others in the rows fitted to has none: it is left out with a
-    warning. So are columns that a trend or season explains which all models have; where not all
-    have it, those with it leave the choice.
+    warning. So is one that the trend or season of a model explains which may be chosen, as a line
+    or a dummy of the season: ``trend="none"`` and ``seasonal="none"`` keep it.
 
     Criteria count smoothing parameters, initial states and :math:`\sigma^2`, as R does.
     `candidates_` has the corrected one of all models. A multiplicative season is divided by

@@ -37,11 +37,12 @@ def samples(
 
     All exogenous columns have a coefficient where these are `known`.
     """
-    # Columns that every model explains by itself: a model that has more leaves the choice instead.
-    trend = all(model.trend != "none" for model in models)
-    period = min(model.period for model in models)
+    # All models have the same columns: none that one of them explains by itself.
+    trend = any(model.trend != "none" for model in models)
+    own = with_columns(models, ())
+    season = min(((m.period, fewest_rows(m)) for m in own if m.period > 1), default=(1, 0))
     return scaled_samples(
-        panel, partial(_refusals, models), trend=trend, period=period, known=known
+        panel, partial(_refusals, models), trend=trend, season=season, known=known
     )
 
 

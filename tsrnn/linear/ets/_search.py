@@ -12,7 +12,6 @@ import numpy as np
 from tsrnn.linear._estimates import aicc_penalty
 from tsrnn.linear._family import CannotFitError
 from tsrnn.linear._optimise import AGREE, Objective, Optimum, agreement_of, maximise_together
-from tsrnn.linear._regressors import independent_columns, known_part
 from tsrnn.linear._samples import Sample
 from tsrnn.linear.ets._likelihood import Likelihood, to_natural
 from tsrnn.linear.ets._specification import LEVEL, PHI, Components, fewest_rows
@@ -101,23 +100,10 @@ def search(models: tuple[Components, ...], sample: Sample, region: str) -> Searc
 
 
 def usable(models: tuple[Components, ...], sample: Sample) -> np.ndarray:
-    """Mask (N, models) of the models that series are long enough for, and positive if need be.
-
-    Models whose line or season is collinear with exogenous columns are not.
-    """
+    """Mask (N, models) of the models that series are long enough for, and positive if need be."""
     counts, lowest = np.isfinite(sample.values).sum(1), np.nanmin(sample.values, 1)
-    fits = [(counts >= fewest_rows(m)) & ((lowest > 0) | (not m.positive)) for m in models]
-    able = np.stack(fits, 1)
-    if sample.columns is not None and sample.kept:
-        seen, identified = np.isfinite(sample.values), dict[tuple[bool, int], np.ndarray]()
-        for number, model in enumerate(models):
-            kind = model.trend != "none", model.period
-            if kind not in identified:
-                base = known_part(seen.shape[1], trend=kind[0], period=kind[1])
-                independent = independent_columns(sample.columns.values, seen, base)
-                identified[kind] = np.asarray(independent.all(1))
-            able[:, number] &= identified[kind]
-    return able
+    able = [(counts >= fewest_rows(m)) & ((lowest > 0) | (not m.positive)) for m in models]
+    return np.stack(able, 1)
 
 
 def penalties(models: tuple[Components, ...], sample: Sample) -> np.ndarray:

@@ -18,6 +18,7 @@ from tsrnn.linear._regressors import (
     Columns,
     by_kept,
     columns_of,
+    crowded,
     first_slopes,
     independent_columns,
     known_part,
@@ -151,6 +152,7 @@ def samples(
         values = from_row(raw, first)
         for kept, group in _groups(choices, exog, np.isfinite(raw), given is not None):
             refused = _refusals(choices, values[group], len(kept))
+            refused |= crowded(np.isfinite(values[group]).sum(1), len(choices.regressors))
             fine = np.delete(group, list(refused))
             reasons = {int(units[group[i]]): reason for i, reason in refused.items()}
             if not len(fine):
