@@ -47,10 +47,14 @@ class Likelihood:
         lengths = last_rows(values)
         self._rows, self._rough = season_rows(model, values, lengths), rough_states(model, values)
         self.n_obs = np.isfinite(values).sum(1)[series]
-        self._columns: list[tuple[np.ndarray, np.ndarray]] = []
-        for j in range(1, 1 if rows.ndim == 2 else rows.shape[2]):
-            column = np.where(np.isfinite(values), rows[:, :, j], np.nan)
-            self._columns.append((season_rows(model, column, lengths), rough_states(model, column)))
+        # A column has a value where y has one: all go through the same filter.
+        m = 0 if rows.ndim == 2 else rows.shape[2] - 1
+        columns = [np.where(np.isfinite(values), rows[:, :, 1 + j], np.nan) for j in range(m)]
+        tables = [season_rows(model, column, lengths) for column in columns]
+        rough = [rough_states(model, column) for column in columns]
+        self._n_columns = m
+        if m:
+            self._column_rows, self._column_rough = np.stack(tables, 1), np.stack(rough, 1)
 
     def evaluate(self, params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
         """Log-likelihood with sigma2 concentrated out at parameters of the search.
@@ -112,7 +116,7 @@ class Likelihood:
         """Gradient (N, k + 1), outer products of scores, information at (N, 4 + m) and sigma2."""
         n, k = len(params), len(self._model.names)
         slopes = np.broadcast_to(np.eye(k, 4), (n, k, 4))
-        k += len(self._columns)
+        k += self._n_columns
         table, _ = self._errors(params, slopes, np.arange(n))
         seen = torch.from_numpy(np.isfinite(self._rows[self._series])).flatten(1)
         e, de = table[:, :, k], table[:, :, :k]
@@ -152,20 +156,29 @@ class Likelihood:
         """
         series = self._series[units]
         rows, rough = self._rows[series], self._rough[series]
-        smoothing, nothing = np.ascontiguousarray(params[:, :4]), slopes[:, :0]
-        along = []
-        for j, (of_column, rough_column) in enumerate(self._columns):
-            slope, column, start = params[:, 4 + j], of_column[series], rough_column[series]
-            # Infinite where there is no row, NaN where there is no value, in y as in the column.
-            finite = np.where(np.isfinite(column), column, 0.0)
-            rows = rows - slope[:, None, None] * finite
-            rough = rough - slope[:, None] * start
-            if slopes.shape[1]:
-                along.append(-self._run(column, smoothing, start, nothing)[0])
-        table, states = self._run(rows, smoothing, rough, slopes)
-        if along:
-            table = np.concatenate([table[:, :, :-1], *along, table[:, :, -1:]], 2)
-        return torch.from_numpy(table), states
+        if not self._n_columns:
+            return _as_tensor(self._run(rows, params, rough, slopes))
+        smoothing, beta = np.ascontiguousarray(params[:, :4]), params[:, 4:]
+        columns, starts = self._column_rows[series], self._column_rough[series]
+        # Infinite where there is no row, NaN where there is no value, in y as in the columns.
+        rows = rows - np.einsum("nk,nksm->nsm", beta, np.where(np.isfinite(columns), columns, 0.0))
+        table, states = self._run(
+            rows, smoothing, rough - np.einsum("nk,nkq->nq", beta, starts), slopes
+        )
+        if slopes.shape[1]:
+            along = -self._column_errors(smoothing, columns, starts)
+            table = np.concatenate([table[:, :, :-1], along, table[:, :, -1:]], 2)
+        return _as_tensor((table, states))
+
+    def _column_errors(
+        self, params: np.ndarray, columns: np.ndarray, starts: np.ndarray
+    ) -> np.ndarray:
+        """Errors (n, T, k) of the columns, as of series of their own."""
+        n, k = columns.shape[:2]
+        repeated, nothing = np.repeat(params, k, 0), np.zeros((n * k, 0, 4))
+        rows, rough = (part.reshape(n * k, *part.shape[2:]) for part in (columns, starts))
+        table = self._run(rows, repeated, rough, nothing)[0]
+        return table.reshape(n, k, -1).swapaxes(1, 2)
 
     def _run(
         self, rows: np.ndarray, params: np.ndarray, rough: np.ndarray, slopes: np.ndarray
@@ -177,14 +190,15 @@ class Likelihood:
 
     def regressed(self, params: np.ndarray) -> np.ndarray:
         """Smoothing parameters (N, 4) with the coefficients (N, 4 + m) of least squares there."""
-        if not self._columns:
+        if not self._n_columns:
             return params
-        nothing = np.zeros((len(params), 0, 4))
-        y, *columns = (
-            self._run(rows[self._series], params, rough[self._series], nothing)[0][:, :, 0]
-            for rows, rough in ((self._rows, self._rough), *self._columns)
-        )
-        X = np.stack(columns, 2)
+        series, nothing = self._series, np.zeros((len(params), 0, 4))
+        y = self._run(self._rows[series], params, self._rough[series], nothing)[0]
+        X = self._column_errors(params, self._column_rows[series], self._column_rough[series])
         across = X.swapaxes(1, 2)
-        slopes = (np.linalg.pinv(across @ X) @ (across @ y[:, :, None]))[:, :, 0]
+        slopes = (np.linalg.pinv(across @ X) @ (across @ y))[:, :, 0]
         return np.column_stack([params, slopes])
+
+
+def _as_tensor(errors: tuple[np.ndarray, np.ndarray]) -> tuple[Tensor, np.ndarray]:
+    return torch.from_numpy(errors[0]), errors[1]
