@@ -604,6 +604,21 @@ class TestRefusals:
             make(name, known_ahead=["sigma2", "b"]).fit(taken)
 
 
+def test_seasons_that_multiply_by_what_columns_leave():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=80)
+    x = np.resize([40.0, 0.0, 0.0, 0.0], 80) + noise
+    data = pd.DataFrame({"y": 20 + noise + 0.1 * rng.normal(size=80), "x": x})
+    model = Theta(seasonal="mul", season_length=PERIOD, target="y", known_ahead="x")
+    two = pd.concat([data.assign(unique_id="u"), data.assign(unique_id="v", x=noise)])
+    two = two.assign(ds=[*range(80)] * 2)
+    with pytest.warns(UserWarning, match="positive indices; of the series less"):
+        model.fit(two)
+    assert model.params_.isna().all(axis=1).tolist() == [True, False]
+    with pytest.raises(ValueError, match="positive indices; of the series less"):
+        model.fit(data)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_a_series_that_columns_explain_wholly(name):
     past, _, future = parts(frame(20))

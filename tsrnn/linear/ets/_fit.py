@@ -39,8 +39,8 @@ def samples(
     """
     # All models have the same columns: none that one of them explains by itself.
     trend = any(model.trend != "none" for model in models)
-    own = with_columns(models, ())
-    season = min(((m.period, fewest_rows(m)) for m in own if m.period > 1), default=(1, 0))
+    bare = with_columns(models, ())
+    season = min(((m.period, fewest_rows(m)) for m in bare if m.period > 1), default=(1, 0))
     return scaled_samples(
         panel, partial(_refusals, models), trend=trend, season=season, known=known
     )

@@ -35,7 +35,7 @@ from tsrnn.linear.theta._likelihood import (
     squares,
 )
 from tsrnn.linear.theta._regression import Regression
-from tsrnn.linear.theta._season import NONE, rows_of_each, season_of
+from tsrnn.linear.theta._season import MULTIPLIED, NONE, rows_of_each, season_of
 
 MARGIN = 3.0  # below the highest node, of a maximum of the grid that is climbed
 TOLERANCE = 1e-12  # decrement: 1e-6 standard errors
@@ -177,7 +177,27 @@ def samples(
             for _ in range(TURNS if (sample.kind != NONE).any() and kept else 0):
                 slopes = search(choices, sample).slopes * sample.scale[:, None]
                 sample = _adjusted(choices, *of_group, columns, slopes)
-            yield sample, reasons
+            yield _with_positive_season(sample, reasons)
+
+
+def _with_positive_season(
+    sample: Sample, reasons: dict[int, str]
+) -> tuple[Sample | None, dict[int, str]]:
+    """Sample without the series whose season multiplies by no positive number, and all reasons.
+
+    Positive values less the effects of columns may be negative.
+    """
+    lowest = sample.indices.min(1)
+    bad = np.flatnonzero((sample.kind == MULTIPLIED) & (lowest <= 0))
+    if not len(bad):
+        return sample, reasons
+    refused = {
+        int(sample.units[i]): "a multiplicative season needs positive indices; of the series less "
+        f"the effects of its exogenous columns one is {lowest[i]:g}. Take seasonal='add'"
+        for i in bad
+    }
+    fine = np.delete(np.arange(len(lowest)), bad)
+    return (sample.select(fine) if len(fine) else None), reasons | refused
 
 
 def _groups(
