@@ -33,6 +33,7 @@ PAGES = [
     "docs/classical_auto_arima.md",
     "docs/classical_sarima.md",
     "docs/command_line.md",
+    "docs/columns.md",
     "docs/compare.md",
     "docs/extending.md",
     "docs/getting_started.md",

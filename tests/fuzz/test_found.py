@@ -38,7 +38,9 @@ class TestColumns:
 
     def test_cells_that_are_arrays_are_shown(self):
         frame = pd.DataFrame({"ds": [1, 2], "y": [np.ones(2), np.ones(2)]})
-        with pytest.raises(TypeError, match=r"the target 'y' must be .*\[1\. 1\.\], ndarray"):
+        with pytest.raises(
+            TypeError, match=r"the target 'y' must be .*\[1\. 1\.\] at row 0, ndarray"
+        ):
             read_panel(frame)
 
     def test_ids_that_are_lists_are_refused_by_name(self):

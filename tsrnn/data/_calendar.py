@@ -258,6 +258,15 @@ def _usual(step: float) -> tuple[str, ...]:
 def step_days(layout: Layout) -> float:
     """Mean length of a step in days, of timestamps that are dates.
 
+    Parameters
+    ----------
+    layout : Layout
+        Of the data.
+
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> from tsrnn.data import read_panel, step_days

@@ -461,7 +461,29 @@ def exact_columns(came: Sequence[Name], expected: Sequence[Name], what: str) -> 
 def check_numeric(
     columns: pd.DataFrame, names: Sequence[Name], what: str, *, booleans: bool = True
 ) -> None:
-    """Refuse columns that hold no numbers."""
+    """Refuse columns that hold no numbers.
+
+    Parameters
+    ----------
+    columns : DataFrame
+    names : sequence of str or int
+        Columns to check.
+    what : str
+        Role of the columns, for the message.
+    booleans : bool, default True
+        Whether booleans are numbers.
+
+    Raises
+    ------
+    TypeError
+        Naming the first column that holds something else, and a value of it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.data import check_numeric
+    >>> check_numeric(pd.DataFrame({"y": [1.0, 2.0]}), ["y"], "the target")
+    """
     for name in not_real(columns, names, booleans=booleans)[:1]:
         column = columns[name]
         advice, example = "Convert it, for example by astype('float64')", ""

@@ -152,6 +152,13 @@ class ColumnMemory(SeriesArrays):
         Last rows of each column.
     averages : ndarray of shape (S, D, k)
         Exponentially weighted averages of all rows, for each decay.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import ColumnMemory
+    >>> ColumnMemory.before(np.array([[2.0, 5.0]]), n_decays=1).averages.tolist()
+    [[[2.0, 5.0]]]
     """
 
     recent: np.ndarray
@@ -166,7 +173,22 @@ class ColumnMemory(SeriesArrays):
 
 
 def decays_of(terms: Sequence[Term]) -> list[float]:
-    """Decays of moving averages, each once, from the fastest."""
+    """Decays of moving averages, each once, from the fastest.
+
+    Parameters
+    ----------
+    terms : sequence of Term
+
+    Returns
+    -------
+    list of float
+
+    Examples
+    --------
+    >>> from tsrnn.prior import Term, decays_of
+    >>> decays_of([Term(0, decay=0.9), Term(0), Term(1, decay=0.6)])
+    [0.6, 0.9]
+    """
     return sorted({term.decay for term in terms if term.decay})
 
 
@@ -222,7 +244,22 @@ def design(
 
 
 def widths_of(terms: Sequence[Term]) -> np.ndarray:
-    """Columns of the regression that each term makes."""
+    """Columns of the regression that each term makes.
+
+    Parameters
+    ----------
+    terms : sequence of Term
+
+    Returns
+    -------
+    integer ndarray of shape (n_terms,)
+
+    Examples
+    --------
+    >>> from tsrnn.prior import Term, widths_of
+    >>> widths_of([Term(0), Term(-1, cycle="year")]).tolist()
+    [1, 6]
+    """
     one_row: np.ndarray = np.zeros((1, len(PHASES)))
     widths = [
         calendar_functions(CYCLES[term.cycle], one_row).shape[1] * term.basis(np.zeros(1)).shape[1]
