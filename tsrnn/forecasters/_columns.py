@@ -38,6 +38,7 @@ from tsrnn.prior import (
 # Of the average of past columns that a step ahead is compared with, for the part of the error that
 # the coefficients bring: a level that wanders has forgotten what lies further back.
 CENTRE_DECAY = 0.8
+LARGEST_LOG = 60.0  # of a factor ahead
 SMALL_SHARE = 1e-9  # logarithm of a factor below which it is 1 plus its logarithm
 
 
@@ -169,7 +170,11 @@ class FittedColumns:
             for i, (rows, place) in enumerate(zip(exog, phases, strict=True))
         ]
         matrix = np.stack(matrices)
-        return matrix, np.einsum("shp,scp->shc", matrix, self.coefficients(state))
+        shares = np.einsum("shp,scp->shc", matrix, self.coefficients(state))
+        if self.effects.logarithms:
+            # Of columns far from those fitted to the exponential would overflow.
+            shares = np.clip(shares, -LARGEST_LOG, LARGEST_LOG)
+        return matrix, shares
 
     def contributions(
         self, state: ColumnState, times: np.ndarray, exog: np.ndarray, forecast: np.ndarray
