@@ -301,3 +301,28 @@ def test_very_short_series_with_columns_are_answered(n_rows):
     forecast = model.predict(X_future=FRAME[KNOWN][n_rows : n_rows + H], level=[80])
     assert np.isfinite(forecast.to_numpy()).all()
     assert (forecast["y-lo-80"] <= forecast["y"]).all()
+
+
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize("value", [5.0, 0.0])
+def test_a_constant_series_stays_as_it_is(alone, value):
+    past, later = PANEL[PANEL["ds"] < "2019"], PANEL[PANEL["ds"] >= "2019"]
+    constant = past["unique_id"] == "s1"
+    past = past.assign(y=past["y"].where(~constant, value))
+    past = past[constant] if alone else past
+    ahead = later[later["unique_id"].isin(past["unique_id"])].groupby("unique_id").head(H)
+    model = ParaRNNForecaster(H, known_ahead=KNOWN).fit(past)
+    forecast = model.predict(X_future=ahead.drop(columns="y")).set_index("unique_id")["ParaRNN"]
+    np.testing.assert_allclose(forecast["s1"], value)
+    if not alone:
+        error = np.abs(forecast["s0"].to_numpy() - ahead["y"].to_numpy()[:H]).mean()
+        assert error < 2.5
+
+
+def test_columns_far_from_those_of_the_past_do_not_overflow():
+    df = FRAME.assign(y=np.exp(FRAME["y"] / 30))
+    model = ParaRNNForecaster(H, target="y", known_ahead=KNOWN).fit(df[: -2 * H])
+    assert model.fitted_.columns.effects.logarithms
+    for size in (1e6, -1e6):
+        forecast = model.predict(X_future=AHEAD[:H].assign(price=size))
+        assert np.isfinite(forecast.to_numpy()).all()

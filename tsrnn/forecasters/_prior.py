@@ -442,8 +442,9 @@ class FittedPrior(FittedModel[PriorState]):
         assert known is not None
         matrix, shares = columns.ahead(known, times, exog)
         variance = columns.variances(known, matrix)
-        ratio = variance / np.maximum(deviation, TINY) ** 2
-        factor = columns.widening(known)[:, None] * np.sqrt(1 + ratio)
+        # Where there is no deviation, as of a constant, there is no width either.
+        ratio = np.hypot(deviation, np.sqrt(variance)) / np.where(deviation > 0, deviation, 1.0)
+        factor = columns.widening(known)[:, None] * np.where(deviation > 0, ratio, 1.0)
         median = quantiles[:, -1:]
         quantiles = median + (quantiles - median) * factor[:, None]
         return columns.effects.restored(quantiles, shares[:, None])

@@ -367,6 +367,8 @@ class Sample:
     size : ndarray of shape (U,)
         Mean absolute change of each unit, 1 of a constant: units of one panel share effects in
         its multiples.
+    varies : ndarray of shape (U,)
+        False for constants, which have no effects.
     positive : bool
         True if logarithms are a scale.
     """
@@ -377,6 +379,7 @@ class Sample:
     season_length: int
     long: bool
     size: np.ndarray
+    varies: np.ndarray
     positive: bool
 
     @classmethod
@@ -392,9 +395,10 @@ class Sample:
         size = np.concatenate(
             [np.nanmean(np.abs(np.diff(rows, axis=0)), axis=0) for rows in values]
         )
-        size = np.where(size > 0, size, 1.0)
+        varies = size > 0
+        size = np.where(varies, size, 1.0)
         positive = all(np.nanmin(rows) > 0 for rows in values)
-        return cls(values, exog, phases, season_length, long, size, positive)
+        return cls(values, exog, phases, season_length, long, size, varies, positive)
 
     @property
     def n_targets(self) -> int:
@@ -480,7 +484,7 @@ class Sample:
         used = np.concatenate([result.used for result in results])
         rows = np.repeat([len(rows) for rows in self.values], self.n_targets)
         logarithms = scale == 1
-        unit = np.ones(len(self.size)) if logarithms else self.size
+        unit = self.varies * (1.0 if logarithms else self.size)
         return ColumnEffects(
             tuple(terms),
             location,

@@ -25,6 +25,7 @@ SMALLEST = (
 )
 # Smallest share of the squares that a regression leaves: noise-free relations stay defined.
 LEAST_LEFT = 1e-10
+TINY = 1e-300
 # Coefficients of the autoregressions of long series. 1 would leave the level out.
 PERSISTENCE = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.995)
 
@@ -203,13 +204,14 @@ def log_evidence(moments: Moments, strength: np.ndarray) -> np.ndarray:
     kept = np.flatnonzero(np.isfinite(strength))
     half = 0.5 * moments.degrees[:, None, None]
     constant = moments.constant + gammaln(half)
+    squares = np.maximum(moments.squares, TINY)  # a constant has none
     if not len(kept):
-        return constant - half * np.log(moments.squares)
+        return constant - half * np.log(squares)
     part, factor, solved = _solved(moments, strength, kept)
     prior = np.log(strength[kept] * part.unit_information).sum(-1)
     posterior = 2 * np.log(np.einsum("ujkk->ujk", factor)).sum(-1)
-    left = moments.squares - (part.products * solved).sum(-1)
-    left = np.maximum(left, LEAST_LEFT * moments.squares)
+    left = squares - (part.products * solved).sum(-1)
+    left = np.maximum(left, LEAST_LEFT * squares)
     return constant + 0.5 * (prior - posterior)[:, None] - half * np.log(left)
 
 
@@ -252,7 +254,9 @@ def shared(moments: Moments, strength: np.ndarray) -> Moments:
         _, _, solved = _solved(moments, strength, kept)
         left = squares - (products[:, kept] * solved[unit, 0, best]).sum(-1)
     variance = np.maximum(left, LEAST_LEFT * squares) / moments.degrees
-    constant = moments.constant[unit, 0, best] - 0.5 * moments.degrees * np.log(variance)
+    variance = np.where(squares > 0, variance, np.inf)  # a constant says nothing of effects
+    logs = np.where(squares > 0, np.log(np.maximum(variance, TINY)), 0.0)
+    constant = moments.constant[unit, 0, best] - 0.5 * moments.degrees * logs
     information = moments.information[unit, best] / variance[:, None, None]
     return Moments(
         information.sum(0)[None, None],
