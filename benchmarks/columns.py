@@ -296,7 +296,7 @@ def read_load(data_home: Path, zone: str) -> pd.DataFrame:
     stations = pd.read_csv(folder / "temperature.csv.gz", parse_dates=["ds"], index_col="ds")
     y = loads.sum(axis=1, skipna=False) if zone == "total" else loads[zone]
     holidays = USFederalHolidayCalendar().holidays(loads.index[0], loads.index[-1])
-    holiday = loads.index.normalize().isin(holidays).astype(float)
+    holiday = pd.DatetimeIndex(loads.index).normalize().isin(holidays).astype(float)
     return pd.DataFrame({"y": y, "temperature": stations.mean(axis=1), "holiday": holiday})
 
 
