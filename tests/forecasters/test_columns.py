@@ -326,3 +326,104 @@ def test_columns_far_from_those_of_the_past_do_not_overflow():
     for size in (1e6, -1e6):
         forecast = model.predict(X_future=AHEAD[:H].assign(price=size))
         assert np.isfinite(forecast.to_numpy()).all()
+
+
+def test_the_last_of_many_columns_of_hours_has_its_effect():
+    rng = np.random.default_rng(0)
+    n_rows, h, k = 24 * 40, 24, 12
+    index = pd.date_range("2024-01-01", periods=n_rows + h, freq="h")
+    rows = rng.standard_normal((n_rows + h, k))
+    df = pd.DataFrame(rows, index, [f"x{i}" for i in range(k)])
+    df["y"] = 10 + 3 * df["x11"] + 0.3 * rng.standard_normal(n_rows + h)
+    names = [f"x{i}" for i in range(k)]
+    model = ParaRNNForecaster(h, target="y", known_ahead=names).fit(df[:n_rows])
+    forecast = model.predict(X_future=df[names][n_rows:])["y"]
+    assert (forecast - df["y"][n_rows:]).abs().mean() < 0.5
+
+
+def test_units_of_a_new_series_do_not_matter():
+    past = PANEL[PANEL["ds"] < "2019"].assign(y=lambda df: df["y"] - 60)
+    model = ParaRNNForecaster(H, known_ahead=KNOWN).fit(past[past["unique_id"] != "s3"])
+    ahead = PANEL[(PANEL["unique_id"] == "s3") & (PANEL["ds"] >= "2019")][:H].drop(columns="y")
+    new = past[past["unique_id"] == "s3"]
+    widths = []
+    for size in (1.0, 1e-3, 1e3):
+        given = new.assign(y=size * new["y"])
+        forecast = model.predict(X=given, X_future=ahead, level=[80]).iloc[:, 2:] / size
+        widths.append((forecast["ParaRNN-hi-80"] - forecast["ParaRNN-lo-80"]).to_numpy())
+    np.testing.assert_allclose(widths[1], widths[0], rtol=1e-6)
+    np.testing.assert_allclose(widths[2], widths[0], rtol=1e-6)
+
+
+def test_shared_coefficients_have_errors():
+    rng = np.random.default_rng(0)
+    parts = []
+    for i in range(20):
+        x = rng.standard_normal(30)
+        y = 2 * x + 2 * rng.standard_normal(30)
+        parts.append(pd.DataFrame({"unique_id": i, "ds": range(30), "y": y, "x": x}))
+    table = ParaRNNForecaster(H, known_ahead="x").fit(pd.concat(parts)).summary().effects
+    assert 0.03 < table["std err"].item() < 0.5
+    assert abs(table["coef"].item() - 2) < 0.3
+
+
+def test_a_history_of_fewer_rows_is_forecast_from_these():
+    z = np.arange(40.0)
+    df = pd.DataFrame(
+        {"y": 5 + 2 * np.concatenate([[0.0], z[:-1]]), "z": z},
+        pd.date_range("2020", periods=40, freq="MS"),
+    )
+    model = ParaRNNForecaster(H, target="y").fit(df)
+    ahead = model.fitted_.exog_ahead(model.state_, H, None)[0, :, 0]
+    if model.fitted_.columns.later:
+        assert np.abs(ahead - (40 + np.arange(H))).max() < 1.0
+    assert np.abs(model.predict()["y"].to_numpy() - (5 + 2 * (39 + np.arange(H)))).max() < 3.0
+
+
+def test_columns_named_as_other_parts_are_told_apart():
+    df = PAST.rename(columns={"price": "network"})
+    model = ParaRNNForecaster(H, target="y", known_ahead=["network", "noise"]).fit(df)
+    ahead = AHEAD[:H].rename(columns={"price": "network"})
+    parts = model.contributions(X_future=ahead)
+    assert "network (column)" in parts.columns
+    np.testing.assert_allclose(parts.sum(axis=1), model.predict(X_future=ahead)["y"])
+
+
+@pytest.mark.parametrize("others", [{"prior": None, "max_epochs": 1}, {"hidden_size": 4}])
+def test_effects_are_not_for_a_network_of_ones_own(others):
+    model = ParaRNNForecaster(
+        H, target="y", known_ahead=KNOWN, effects={"price": "linear"}, **others
+    )
+    with pytest.raises(ValueError, match="network of one's own"):
+        model.fit(PAST)
+
+
+def test_effects_of_columns_not_known_ahead_are_late():
+    model = ParaRNNForecaster(H, target="y", effects={"price": "linear"})
+    with pytest.raises(ValueError, match="not known ahead"):
+        model.fit(PAST)
+    with pytest.raises(TypeError, match="effects must map"):
+        ParaRNNForecaster(H, target="y", known_ahead=KNOWN, effects={"price": 5}).fit(PAST)
+
+
+def test_columns_too_large_for_a_curve_are_refused():
+    df = FRAME.assign(y=FRAME["price"] ** 2)
+    model = ParaRNNForecaster(H, target="y", known_ahead=KNOWN).fit(df[: -2 * H])
+    assert any(term.knots for term in model.fitted_.columns.effects.terms)
+    with pytest.raises(ValueError, match="overflows"):
+        model.predict(X_future=AHEAD[:H].assign(price=1e200))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("scale", 0.0), ("coefficient", np.nan), ("widening", -1.0), ("unit", 7), ("size", 0.0)],
+)
+def test_changed_arrays_are_refused(model, name, value, tmp_path):
+    path = tmp_path / "m.tsrnn"
+    model.save(path)
+    header, arrays = read_file(path)
+    array = arrays[f"columns.{name}"].copy()
+    array[...] = value
+    write_file(path, header, arrays | {f"columns.{name}": array})
+    with pytest.raises(DamagedFileError, match=name):
+        load(path)

@@ -308,5 +308,5 @@ class TestEffects:
 )
 def test_wrong_effects_are_named(given, error, said):
     with pytest.raises(error, match=said):
-        check_effects(given, ["x"])
-    assert check_effects({"x": "linear"}, ["x"]) == {"x": ("linear",)}
+        check_effects(given, ["x"], ["x"])
+    assert check_effects({"x": "linear"}, ["x"], ["x"]) == {"x": ("linear",)}

@@ -38,6 +38,7 @@ from tsrnn.prior import (
 # Of the average of past columns that a step ahead is compared with, for the part of the error that
 # the coefficients bring: a level that wanders has forgotten what lies further back.
 CENTRE_DECAY = 0.8
+OTHER_PARTS = ("network", "calendar")  # of a forecast; columns of these names are told apart
 LARGEST_LOG = 60.0  # of a factor ahead
 SMALL_SHARE = 1e-9  # logarithm of a factor below which it is 1 plus its logarithm
 
@@ -109,18 +110,19 @@ class FittedColumns:
     @property
     def later(self) -> list[int]:
         """Numbers of the columns that have effects and are not known ahead."""
-        used = {term.column for term in self.effects.terms if term.column >= 0}
-        names = self.data.exog_names
-        return sorted(column for column in used if names[column] not in self.data.known_ahead)
+        return columns_later(self.effects.terms, self.data)
 
     def coefficients(self, state: ColumnState) -> np.ndarray:
         """Coefficients (S, C, p) of the series of a state, those of the mean one where unknown."""
         n_series, n_targets = self.size.shape
         known = self.effects.coefficient.reshape(n_series, n_targets, -1)
-        unit = state.size if not self.effects.logarithms else np.ones_like(state.size)
-        fitted = self.size if not self.effects.logarithms else np.ones_like(self.size)
+        fitted, unit = self.units(self.size), self.units(state.size)
         mean = (known / fitted[..., None]).mean(0) * unit[..., None]
         return np.where((state.unit < 0)[:, None, None], mean, known[state.unit])
+
+    def units(self, size: np.ndarray) -> np.ndarray:
+        """Units (S, C) of the coefficients of series with such mean changes; 1 for factors."""
+        return np.ones_like(size) if self.effects.logarithms else size
 
     def begin(self, panel: Panel) -> ColumnState:
         """State before the first rows of a panel's series."""
@@ -165,11 +167,17 @@ class FittedColumns:
         `exog` (S, h, k) are all columns ahead.
         """
         phases = phases_of(times, self.data)
-        matrices = [
-            self.effects.columns(rows, place, state.memory, i)[0]
-            for i, (rows, place) in enumerate(zip(exog, phases, strict=True))
-        ]
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+            matrices = [
+                self.effects.columns(rows, place, state.memory, i)[0]
+                for i, (rows, place) in enumerate(zip(exog, phases, strict=True))
+            ]
         matrix = np.stack(matrices)
+        if not np.isfinite(matrix).all():
+            raise ValueError(
+                "columns ahead must be of a size whose effects are finite; a square or a curve "
+                f"overflows at {np.abs(exog).max():g}. Correct X_future"
+            )
         shares = np.einsum("shp,scp->shc", matrix, self.coefficients(state))
         if self.effects.logarithms:
             # Of columns far from those fitted to the exponential would overflow.
@@ -196,7 +204,10 @@ class FittedColumns:
         for term, end, width in zip(self.effects.terms, ends, self.effects.widths, strict=True):
             part = slice(end - width, end)
             share = np.einsum("shp,scp->shc", matrix[..., part], coefficients[..., part])
-            name = "calendar" if term.column < 0 else str(self.data.exog_names[term.column])
+            name = "calendar"
+            if term.column >= 0:
+                name = str(self.data.exog_names[term.column])
+                name = f"{name} (column)" if name in OTHER_PARTS else name
             parts[name] = parts.get(name, 0.0) + share * ratio
         return parts
 
@@ -204,7 +215,8 @@ class FittedColumns:
         """Variances (S, h, C) that the coefficients bring to forecasts."""
         n_series, n_targets = self.size.shape
         covariance = self.effects.covariance.reshape(n_series, n_targets, *matrix.shape[-1:] * 2)
-        mean = covariance.mean(0)
+        fitted, unit = self.units(self.size), self.units(state.size)
+        mean = (covariance / fitted[..., None, None] ** 2).mean(0) * unit[..., None, None] ** 2
         apart = matrix - state.centre[:, None]
         of_series = np.where((state.unit < 0)[:, None, None, None], mean, covariance[state.unit])
         return np.einsum("shp,scpq,shq->shc", apart, of_series, apart, optimize=True)
@@ -264,6 +276,15 @@ class FittedColumns:
         season_length: int,
     ) -> FittedColumns:
         """Regression that `to_file` wrote, of arrays whose shapes are those of `file_shapes`."""
+        for name in (*file_shapes(header, data, season_length),):
+            if not np.isfinite(arrays[name]).all():
+                raise refuse(f"the array {name!r}", "finite numbers", arrays[name])
+        for name in ("scale", "widening", "size", "changes"):
+            if (arrays[f"columns.{name}"] <= 0).any():
+                raise refuse(f"the array 'columns.{name}'", "positive", arrays[f"columns.{name}"])
+        unit = arrays["columns.unit"]
+        if ((unit < -1) | (unit >= len(data.ids))).any():
+            raise refuse("the array 'columns.unit'", "numbers of series", unit)
         effects = ColumnEffects(
             read_terms(header, data),
             arrays["columns.location"],
@@ -297,10 +318,27 @@ def read_terms(header: dict[str, Any], data: FittedData) -> tuple[Term, ...]:
     listed(record(TERM))(header["terms"], "fitted.terms")
     terms = tuple(Term(**{**term, "knots": tuple(term["knots"])}) for term in header["terms"])
     for term in terms:
-        if term.column >= len(data.exog_names) or not 0 <= term.decay < 1:
+        knots = np.array(term.knots)
+        legal = (
+            term.column < len(data.exog_names)
+            and (term.column >= 0 or term == Term(-1, cycle=term.cycle))
+            and (term.column >= 0 or term.cycle != "always")
+            and 0 <= term.decay < 1
+            and not (term.decay and term.lag)
+            and np.isfinite(knots).all()
+            and len(knots) != 2
+            and (np.diff(knots) > 0).all()
+        )
+        if not legal:
             required = f"terms of the columns {list(data.exog_names)}"
             raise refuse("fitted.terms", required, header["terms"])
     return terms
+
+
+def columns_later(terms: Sequence[Term], data: FittedData) -> list[int]:
+    """Numbers of the columns that terms read and that are not known ahead."""
+    used = {term.column for term in terms if term.column >= 0}
+    return sorted(column for column in used if data.exog_names[column] not in data.known_ahead)
 
 
 def file_shapes(
@@ -310,8 +348,7 @@ def file_shapes(
     terms = read_terms(header, data)
     n_columns, k = int(sum(widths_of(terms))), len(data.exog_names)
     n_series, n_targets = len(data.ids), data.n_targets
-    used = {term.column for term in terms if term.column >= 0}
-    later = [column for column in used if data.exog_names[column] not in data.known_ahead]
+    later = columns_later(terms, data)
     shapes = {
         "location": (n_columns,),
         "scale": (n_columns,),

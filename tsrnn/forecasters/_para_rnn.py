@@ -72,8 +72,9 @@ class ParaRNNForecaster(RecurrentForecaster):
     effects : dict, optional
         Effects that exogenous columns may have where the prior network forecasts, by column:
         "linear", "smooth" (a curve), "lagged" (of past rows), a list of these, or "none". Linear
-        and smooth effects that are named are always in the regression; of lags, evidence chooses
-        some. By default evidence chooses all: see :doc:`/columns`.
+        and smooth effects that are named stay in the regression, if there are rows and values
+        enough for them; of lags, evidence chooses some. By default evidence chooses all: see
+        :doc:`/columns`.
     season_length : int, optional
         Rows of a season, 1 for none; by frequency, of an integer index 1. The prior network
         forecasts without a season where it is longer than 60 rows.
@@ -347,6 +348,12 @@ class ParaRNNForecaster(RecurrentForecaster):
             if prior is not None and takes_prior(arguments, default, panel):
                 results[number] = FittedPrior.of(arguments, data, panel, prior)
         others = [number for number, fitted in enumerate(results) if fitted is None]
+        if others and fits[0][0].effects is not None:
+            raise ValueError(
+                "effects says which effects columns have beside the prior network; with these "
+                "arguments, or without columns, a network of one's own is trained. Leave effects "
+                "out, or the arguments of the network"
+            )
         if others:
             trained = super()._fit_panels([fits[number] for number in others])
             for number, fitted in zip(others, trained, strict=True):

@@ -114,7 +114,7 @@ OF_PANEL = (
 )
 EFFECTS = (
     "Effects of columns: terms and the strength of their shrinkage are those with the largest "
-    "marginal likelihood, the errors following the structural models. Coefficients and standard "
+    "marginal likelihood, the errors following {errors}. Coefficients and standard "
     "errors are posterior means and deviations, in the mean over series; the choice of terms is "
     "not in them. Of factors, coefficients are those of the logarithm. The share is that of the "
     "variance of all effects in the rows fitted to. Columns without a line have no effect."
@@ -262,7 +262,7 @@ class FittedPrior(FittedModel[PriorState]):
         At most 60; 1 for none.
     prior : TrainedPrior
     adapted : bool
-        Whether the network was adapted to the series.
+        True if the network was adapted to the series.
     widths : ndarray of shape (n,)
         Factors of the learned widths by step, by the errors of all series; 1 of a single one that
         is not long.
@@ -316,12 +316,10 @@ class FittedPrior(FittedModel[PriorState]):
             )
         season = season_of(arguments, panel)
         horizon = arguments.horizon or habit.horizon
-        kinds = check_effects(arguments.effects, data.given_columns)
+        kinds = check_effects(arguments.effects, data.given_columns, data.known_ahead)
         columns = FittedColumns.of(panel, data, season, kinds) if data.exog_names else None
         fitted = cls(arguments, data, horizon, season, prior, False, np.ones(PAST_ROWS), columns)
-        state = fitted.filter(panel)
-        if columns is not None:
-            panel = columns.advance(columns.begin(panel), panel)[0]
+        state, panel = fitted.filter_left(fitted.empty_state(panel), panel)
         if isinstance(arguments.prior, str) and arguments.prior == "only":
             return fitted, state
         series = [target for i in range(panel.n_series) for target in panel.series(i).T]
@@ -338,7 +336,11 @@ class FittedPrior(FittedModel[PriorState]):
 
     def filter(self, panel: Panel) -> PriorState:
         """State after the rows of a panel."""
-        window, lengths = window_rows(self.season_length), panel.lengths
+        return self.advance(self.empty_state(panel), panel)
+
+    def empty_state(self, panel: Panel) -> PriorState:
+        """State before the first rows of a panel's series."""
+        window = window_rows(self.season_length)
         scale = np.ones((panel.n_series, panel.values.shape[1]))
         for i in range(panel.n_series):
             rows = panel.series(i)
@@ -347,15 +349,16 @@ class FittedPrior(FittedModel[PriorState]):
             scale[i] = np.where(deviation > 0, deviation, 1.0)
         tail = np.zeros((panel.n_series, window, panel.values.shape[1]))
         columns = None if self.columns is None else self.columns.begin(panel)
-        empty = PriorState(
-            panel.ids, panel.last_times, scale, np.zeros_like(lengths), tail, columns
-        )
-        return self.advance(empty, panel)
+        n_rows = np.zeros_like(panel.lengths)
+        return PriorState(panel.ids, panel.last_times, scale, n_rows, tail, columns)
 
     def advance(self, state: PriorState, panel: Panel) -> PriorState:
         """State after further rows of all series."""
-        n_rows, columns = state.n_rows + panel.lengths, state.columns
-        last_times = panel.last_times
+        return self.filter_left(state, panel)[0]
+
+    def filter_left(self, state: PriorState, panel: Panel) -> tuple[PriorState, Panel]:
+        """State after further rows of all series, and what columns leave of these rows."""
+        columns = state.columns
         if self.columns is not None:
             assert columns is not None
             panel, columns, _ = self.columns.advance(columns, panel)
@@ -363,7 +366,9 @@ class FittedPrior(FittedModel[PriorState]):
         for i, count in enumerate(state.counts):
             rows = np.concatenate([state.tail[i, :count], panel.series(i)])[-window:]
             tail[i, : len(rows)] = rows
-        return replace(state, last_times=last_times, n_rows=n_rows, tail=tail, columns=columns)
+        n_rows, last_times = state.n_rows + panel.lengths, panel.last_times
+        after = replace(state, last_times=last_times, n_rows=n_rows, tail=tail, columns=columns)
+        return after, panel
 
     def forecasts(self, state: PriorState, h: int) -> Forecasts:
         """Predictive distributions of all units, series by series, target by target.
@@ -386,7 +391,10 @@ class FittedPrior(FittedModel[PriorState]):
         if later:
             n_series, window, n_later = state.columns.tail.shape
             rows = state.columns.tail.swapaxes(1, 2).reshape(n_series * n_later, window)
-            counts = np.full(len(rows), window)
+            counts = state.counts.repeat(n_later)
+            # The last rows of each, from the first place on, as the network reads them.
+            first = (window - counts)[:, None] + np.arange(window)
+            rows = np.take_along_axis(rows, np.minimum(first, window - 1), 1)
             medians = self.prior.forecast(rows, counts, self.season_length, h).median
             exog[..., later] = medians.reshape(n_series, n_later, h).swapaxes(1, 2)
         return exog
@@ -626,7 +634,7 @@ def summarise_prior(
         fit += ", after the effects of columns were taken out" * (fitted.columns is not None)
     elif (fitted.widths != 1).any():
         fit = "; of these only the widths of its intervals are estimated"
-    elif fitted.columns is not None:
+    elif fitted.columns is not None and fitted.columns.effects.terms:
         fit = "; of these only the effects of columns are estimated"
     else:
         fit = "; nothing is estimated from these"
@@ -647,8 +655,11 @@ def summarise_prior(
     effects = None
     if fitted.columns is not None:
         effects = fitted.columns.table()
-        facts["Effects"] = "factors" if fitted.columns.effects.logarithms else "additive"
-        notes.append(EFFECTS)
+        if not effects.empty:
+            logarithms, long = fitted.columns.effects.logarithms, fitted.columns.effects.long
+            facts["Effects"] = "factors" if logarithms else "additive"
+            errors = "autoregressions of order one" if long else "the structural models"
+            notes.append(EFFECTS.format(errors=errors))
     if features is not None:
         notes.append(reading_of_forecasts(features))
     title, weights = f"{fitted.arguments.class_name} Results", fitted.weights(state)

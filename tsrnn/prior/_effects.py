@@ -32,7 +32,7 @@ from tsrnn.prior._trained import evenly
 # Rows that the prior of a coefficient counts as; infinite: the term is left out.
 STRENGTHS = (0.1, 1.0, 10.0, 100.0, np.inf)
 START = 1.0
-LONG = 1500  # rows from which on the errors are autoregressions, whose moments cost three products
+LONG = 1500  # rows beyond which errors are autoregressions, whose moments cost three products
 FEWEST_VALUES = 10  # different values of a column that may have a curved effect
 FEWEST_CURVED, FEWEST_LAGGED = 40, 24  # rows of series whose effects may be curved, or late
 ROWS_PER_LAG = 4  # further rows for each lag
@@ -52,6 +52,7 @@ SELECTING_SERIES, LONG_SERIES = 40, 4  # that choose terms; more say little more
 SELECTING_MODELS = 12  # structural models under which terms are chosen: the likeliest
 POOLED_SERIES = 200  # that the coefficients of a panel are estimated from
 SERIES_AT_ONCE = 50  # whose moments are in memory
+SEASONS_OF_LONG = ("hour", "hour of week", "weekday")
 KINDS = ("linear", "smooth", "lagged", "none")
 
 
@@ -111,6 +112,11 @@ class ColumnEffects:
         return self.coefficient / self.scale
 
     @property
+    def long(self) -> bool:
+        """True if the errors were autoregressions, with seasons among the terms."""
+        return any(term.cycle in SEASONS_OF_LONG for term in self.terms)
+
+    @property
     def widths(self) -> list[int]:
         """Columns of the regression that each term makes."""
         return widths_of(self.terms).tolist()
@@ -138,7 +144,9 @@ class ColumnEffects:
         return values * np.exp(shares) if self.logarithms else values + shares
 
 
-def check_effects(effects: Any, names: Sequence[Any]) -> dict[Any, tuple[str, ...]]:
+def check_effects(
+    effects: Any, names: Sequence[Any], known_ahead: Sequence[Any]
+) -> dict[Any, tuple[str, ...]]:
     """Kinds of effects by column, of the argument `effects`.
 
     Parameters
@@ -147,6 +155,8 @@ def check_effects(effects: Any, names: Sequence[Any]) -> dict[Any, tuple[str, ..
         From columns to "linear", "smooth", "lagged", "none", or a list of these.
     names : sequence
         Exogenous columns of the data.
+    known_ahead : sequence
+        Columns whose future is known.
 
     Returns
     -------
@@ -160,7 +170,7 @@ def check_effects(effects: Any, names: Sequence[Any]) -> dict[Any, tuple[str, ..
     Examples
     --------
     >>> from tsrnn.prior import check_effects
-    >>> check_effects({"price": "smooth"}, ["price", "noise"])
+    >>> check_effects({"price": "smooth"}, ["price", "noise"], ["price"])
     {'price': ('smooth',)}
     """
     if effects is None:
@@ -175,10 +185,17 @@ def check_effects(effects: Any, names: Sequence[Any]) -> dict[Any, tuple[str, ..
                 f"effects must name exogenous columns of the data, which are {list(names)}; got "
                 f"{name!r}"
             )
+        if not isinstance(kind, str | Sequence):
+            raise TypeError(f"{legal}; got {kind!r} for {name!r}")
         listed = (kind,) if isinstance(kind, str) else tuple(kind)
-        wrong = [name for name in listed if name not in KINDS]
+        wrong = [each for each in listed if each not in KINDS]
         if wrong or not listed or ("none" in listed and len(listed) > 1):
             raise ValueError(f"{legal}; got {kind!r} for {name!r}")
+        if name not in known_ahead and not {*listed} <= {"lagged", "none"}:
+            raise ValueError(
+                f'effects of a column that is not known ahead are those of its past, "lagged" or '
+                f'"none"; got {kind!r} for {name!r}. Name it in known_ahead, or change its effect'
+            )
         kinds[name] = listed
     return kinds
 
@@ -318,30 +335,37 @@ def long_candidates(
         terms.append(Term(-1, cycle="year by hour"))
     # The decay of an hour, over the steps in it.
     decays = tuple(decay ** (24 / steps_per_day) for decay in HOURLY_DECAYS) if hourly else DECAYS
-    cycle = "by hour" if hourly else "always"
+    # Of very many columns, effects by the hour would leave no room for the last of them.
+    few = len(columns) * widths_of([Term(0, cycle="by hour")])[0] <= MOST_COLUMNS / 2
+    cycle = "by hour" if hourly and few else "always"
     of_columns = [long_terms(column, cycle, decays, years) for column in columns]
     candidates = [Candidate(term, base=True) for term in terms]
     # First what is likeliest of every column, then what is next.
     for stage in zip(*of_columns, strict=True):
         candidates += [candidate for part in stage for candidate in part]
     total = widths_of([candidate.term for candidate in candidates]).cumsum()
-    return [candidates[i] for i in np.flatnonzero(total <= MOST_COLUMNS)]
+    return [
+        candidate
+        for candidate, n in zip(candidates, total, strict=True)
+        if n <= MOST_COLUMNS or candidate.forced or candidate.term.is_plain
+    ]
 
 
 def long_terms(
     column: Column, cycle: str, decays: Sequence[float], years: bool
-) -> tuple[list[Candidate], list[Candidate], list[Candidate]]:
-    """Terms of one column of a long series, in three stages of likelihood."""
+) -> tuple[list[Candidate], ...]:
+    """Terms of one column of a long series, in four stages of likelihood."""
     number, named = column.number, bool(column.kinds)
     if "calendar" in column.kinds:
-        return [Candidate(Term(number), base=True)], [], []
-    first, second, third = [], [], []
+        return [Candidate(Term(number), base=True)], [], [], []
+    linear, curves, second, third = [], [], [], []
     knots = column.knots(FINE_KNOTS) if column.is_curved else ()
     curved = len(knots) > 2
     if column.known and (column.allows("linear") or column.allows("smooth")):
-        first.append(Candidate(Term(number, cycle=cycle), base=True, forced=named))
+        linear.append(Candidate(Term(number, cycle=cycle), base=True, forced=named))
     if curved:
-        first.append(Candidate(Term(number, knots=knots, cycle=cycle), base=True))
+        smooth = Term(number, knots=knots, cycle=cycle)
+        curves.append(Candidate(smooth, base=True, forced="smooth" in column.kinds))
         if years:
             second.append(Candidate(Term(number, cycle="by time of year"), base=True))
     if column.allows("lagged"):
@@ -350,7 +374,7 @@ def long_terms(
             if curved:
                 average = Term(number, knots=knots, decay=decay, cycle=cycle)
                 third.append(Candidate(average, base=True))
-    return first, second, third
+    return linear, curves, second, third
 
 
 @dataclass(frozen=True, eq=False)
@@ -405,6 +429,39 @@ class Sample:
         """Targets of a series."""
         return self.values[0].shape[1]
 
+    @property
+    def scales(self) -> list[str]:
+        """Scales on which effects may be additive, and series of a panel alike."""
+        of_data = ["changes"] if len(self.size) == 1 else ["changes", "units"]
+        return [*of_data, "logarithms"] if self.positive else of_data
+
+    def on_scales(self, rows: np.ndarray, unit: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows (C, T) of a unit on each scale, and log Jacobians (C,).
+
+        Densities are those of the rows in multiples of the unit's mean change.
+        """
+        seen = np.isfinite(rows[FIRST_ROWS:]).sum()
+        common = float(np.median(self.size))
+        scaled = {"changes": rows / self.size[unit], "units": rows / common}
+        logs = {"changes": 0.0, "units": seen * np.log(self.size[unit] / common)}
+        if self.positive:
+            scaled["logarithms"] = np.log(scaled["changes"])
+            # A density of logarithms, times the Jacobian 1 / y, is one of the data.
+            logs["logarithms"] = -np.nansum(scaled["logarithms"][FIRST_ROWS:])
+        return (
+            np.stack([scaled[name] for name in self.scales]),
+            np.array([logs[name] for name in self.scales]),
+        )
+
+    def unit_of(self, scale: int) -> np.ndarray:
+        """Units (U,) of the coefficients on a scale: 0 of constants, which have no effects."""
+        units = {
+            "changes": self.size,
+            "units": np.full(len(self.size), np.median(self.size)),
+            "logarithms": np.ones(len(self.size)),
+        }
+        return self.varies * units[self.scales[scale]]
+
     def column(self, number: int) -> np.ndarray:
         """Values of a column over series; none where it does not vary within any."""
         parts = [rows[:, number] for rows in self.exog]
@@ -436,14 +493,9 @@ class Sample:
         targets, columns, jacobians = [], [], []
         for number, matrix in zip(series, matrices, strict=True):
             for target in range(self.n_targets):
-                size = self.size[number * self.n_targets + target]
-                rows = self.values[number][:, target] / size
-                scales, jacobian = [rows], [0.0]
-                if self.positive:
-                    scales.append(np.log(rows))
-                    # A density of logarithms, times the Jacobian 1 / y, is one of the data.
-                    jacobian.append(-np.nansum(scales[1][FIRST_ROWS:]))
-                targets.append(np.stack(scales))
+                unit = number * self.n_targets + target
+                rows, jacobian = self.on_scales(self.values[number][:, target], unit)
+                targets.append(rows)
                 columns.append(matrix.T)
                 jacobians.append(jacobian)
         if self.long:
@@ -469,22 +521,22 @@ class Sample:
         def moments_of_series(series: Sequence[int]) -> Moments:
             return self.moments([scaled[i] for i in series], series).scale(scale)
 
-        centre = np.zeros(len(location))
+        centre, of_centre = np.zeros(len(location)), np.zeros((len(location), len(location)))
         if len(self.size) > 1:
             most = LONG_SERIES if self.long else POOLED_SERIES
             sample = evenly(n_series, most).tolist()
-            centre, strength = pooled(moments_of_series(sample), strength)
+            centre, of_centre, strength = pooled(moments_of_series(sample), strength)
         at_once = 1 if self.long else SERIES_AT_ONCE
         results: list[Posterior] = []
         for start in range(0, n_series, at_once):
             part = range(start, min(start + at_once, n_series))
             results.append(posterior(moments_of_series(part).around(centre), strength))
         coefficient = centre + np.concatenate([result.coefficient for result in results])
-        covariance = np.concatenate([result.covariance for result in results])
+        covariance = of_centre + np.concatenate([result.covariance for result in results])
         used = np.concatenate([result.used for result in results])
         rows = np.repeat([len(rows) for rows in self.values], self.n_targets)
-        logarithms = scale == 1
-        unit = self.varies * (1.0 if logarithms else self.size)
+        logarithms = self.scales[scale] == "logarithms"
+        unit = self.unit_of(scale)
         return ColumnEffects(
             tuple(terms),
             location,
@@ -535,7 +587,7 @@ def choose_terms(
     strength : ndarray of shape (p,)
         Of the columns of the regression that the terms make.
     scale : int
-        0 for the data, 1 for logarithms.
+        Number of the scale, see `Sample.scales`.
     """
     if not candidates:
         return [], np.empty(0), 0
@@ -589,14 +641,19 @@ class Search:
             columns = self.strength[self.term_of]
             scales = range(moments.squares.shape[1])
             self.common = [shared(moments.scale(scale), columns) for scale in scales]
+            nothing = np.full(len(columns), np.inf)
+            self.without = averaged(log_evidence(moments, nothing)).sum(0)
         self.score, self.scale = self.judge(self.strength)
 
     def judge(self, strength: np.ndarray) -> tuple[float, int]:
         """Log evidence and prior odds of the strengths, and the better scale."""
         columns = strength[self.term_of]
         by_scale = averaged(log_evidence(self.moments, columns)).sum(0)
+        # What is gained on no columns: the two views have different normalisations.
+        nothing = np.full(len(columns), np.inf)
         for scale, common in enumerate(self.common):
-            by_scale[scale] = max(by_scale[scale], log_evidence(common, columns).item())
+            gain = log_evidence(common, columns) - log_evidence(common, nothing)
+            by_scale[scale] = max(by_scale[scale], self.without[scale] + gain.item())
         odds = sum(
             candidate.odds
             for candidate, value in zip(self.candidates, strength, strict=True)
@@ -652,13 +709,13 @@ class Search:
         return True
 
 
-def pooled(moments: Moments, strength: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients of the panel, and the strength with which units are shrunk towards them.
+def pooled(moments: Moments, strength: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Coefficients of the panel, their covariance, and the strength of shrinkage towards them.
 
     The strength is the one with the largest evidence, in multiples of a row, common to all terms.
     """
-    common = shared(moments, strength)
-    centre = posterior(common, strength).coefficient[0]
+    common = posterior(shared(moments, strength), strength)
+    centre = common.coefficient[0]
     around = moments.around(centre)
 
     def evidence_of(value: float) -> float:
@@ -666,4 +723,5 @@ def pooled(moments: Moments, strength: np.ndarray) -> tuple[np.ndarray, np.ndarr
         return float(averaged(log_evidence(around, trial)).sum())
 
     scores = [evidence_of(value) for value in STRENGTHS]
-    return centre, np.full(len(strength), STRENGTHS[int(np.argmax(scores))])
+    chosen = STRENGTHS[int(np.argmax(scores))]
+    return centre, common.covariance[0], np.full(len(strength), chosen)

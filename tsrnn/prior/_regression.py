@@ -143,9 +143,15 @@ def structural_moments(
     alive = np.arange(1, n_rows) < lengths[:, None]
     changes = np.where(alive[:, None], np.abs(np.diff(targets)), 0.0).sum(2)
     changes /= np.maximum(lengths - 1, 1)[:, None]
-    squares += DEGREES * (FIRST_SCALE * changes[..., None]) ** 2
+    known = DEGREES * (FIRST_SCALE * changes[..., None]) ** 2
     degrees = np.maximum(lengths - FIRST_ROWS, 1) + DEGREES
-    return Moments(information, products, squares, constant + jacobian[..., None], degrees)
+    constant += jacobian[..., None] + _log_prior_of_noise(known)
+    return Moments(information, products, squares + known, constant, degrees)
+
+
+def _log_prior_of_noise(known: np.ndarray) -> np.ndarray:
+    """Part of the prior's normalisation that differs between scales, of squares known before."""
+    return 0.5 * DEGREES * np.log(np.maximum(known, TINY))
 
 
 def autoregressive_moments(
@@ -178,17 +184,21 @@ def autoregressive_moments(
         cross = now @ now.T - rho * (crossed + crossed.T) + rho**2 * (before @ before.T)
         n_scales = len(target)
         squares = np.einsum("jcc->cj", cross[:, :n_scales, :n_scales])
-        change = (FIRST_SCALE * np.abs(now - before)[:n_scales].mean(1)) ** 2
+        change = np.abs(now - before)[:n_scales].mean(1)
+        known = np.repeat(DEGREES * (FIRST_SCALE * change[:, None]) ** 2, len(rho), 1)
         parts.append(
             (
                 cross[:, n_scales:, n_scales:],
                 cross[:, :n_scales, n_scales:].swapaxes(0, 1),
-                squares + change[:, None],
+                squares + known,
+                _log_prior_of_noise(known),
                 np.array(pairs.sum() + DEGREES),
             )
         )
-    information, products, squares, degrees = (np.stack(part) for part in zip(*parts, strict=True))
-    constant = np.broadcast_to(jacobian[..., None], squares.shape)
+    information, products, squares, priors, degrees = (
+        np.stack(part) for part in zip(*parts, strict=True)
+    )
+    constant = jacobian[..., None] + priors
     return Moments(information, products, squares, constant, degrees)
 
 

@@ -23,7 +23,7 @@ class Cycle(NamedTuple):
     day: int = 0  # waves over the day
     year: int = 0  # waves over the year
     cells: int = 0  # cells of the week, an indicator each
-    constant: bool = False  # whether 1 is among the functions: the effect by itself
+    constant: bool = False  # True if 1 is among the functions: the effect by itself
 
 
 CYCLES = {
@@ -71,6 +71,11 @@ class Term:
     decay: float = 0.0
     knots: tuple[float, ...] = ()
     cycle: str = "always"
+
+    @property
+    def is_plain(self) -> bool:
+        """True if the term is the column itself."""
+        return self == Term(self.column) and self.column >= 0
 
     def label(self, names: Sequence[object]) -> str:
         """Name of the term, of columns with `names`."""

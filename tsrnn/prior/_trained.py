@@ -53,7 +53,7 @@ LONGEST_SEASON = 60  # a state of more effects takes seconds a series
 PANEL_UNITS = 300  # of a panel that judge and adapt the network: more say little more
 SEASONAL_UNITS = 100  # that adapt it where there is a season: more take a gigabyte
 LONG_ORIGINS = 64  # from which long series are forecast to judge the widths
-LONG_STEPS = 8  # seasons that they are forecast for
+LONG_STEPS, MOST_LONG_STEPS = 8, 200  # seasons, and rows, that they are forecast for
 WINDOWS = 24  # of series that are longer than what is read, together, to adapt the network to
 AT_ONCE = 2**20  # forecasts of structural models made together: they stay in the cache
 
@@ -244,7 +244,7 @@ class TrainedPrior(TrainedNetwork):
             1 at every step where no series is long enough.
         """
         window = window_rows(season_length)
-        steps = LONG_STEPS * max(season_length, FASTEST_CURVE)
+        steps = min(LONG_STEPS * max(season_length, FASTEST_CURVE), MOST_LONG_STEPS)
         each = max(1, LONG_ORIGINS // len(series))
         windows_before, after = [], []
         for rows in series:
