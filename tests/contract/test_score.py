@@ -53,7 +53,7 @@ def test_a_target_without_values_does_not_count(model):
 
 
 def test_a_forecast_that_is_not_there_counts_as_none():
-    with pytest.warns(UserWarning, match="needs at least 7 rows of a series; 1 has 5"):
+    with pytest.warns(UserWarning, match="needs at least 7 rows of a series; series 1 has 5"):
         model = SeasonalNaive(6, target=TARGETS, freq=1).fit(frame_of([PAST[0], PAST[1][:5]]))
     assert np.isfinite(model.score(frame_of([np.ones((1, 2))], ROWS)))
     assert np.isnan(model.score(frame_of([PAST[0][:0], np.ones((1, 2))], 5)))

@@ -365,8 +365,6 @@ class RecurrentForecaster(Forecaster[Any]):
             `step`; only `step` for one target of one series), a column a part.
         """
         check_is_fitted(self, "fitted_")
-        if isinstance(self.fitted_, FittedBySeries):
-            self._single()  # which says that each series has its own
         fitted, data, state = self.fitted_, self.fitted_.data, self._state_after(X)
         future = data.read_future(X_future, state.ids, state.last_times, fitted.horizon)
         parts = fitted.contributions(state, future)
