@@ -78,7 +78,7 @@ class SeriesArrays:
         return replace(self, **parts)  # type: ignore[type-var]
 
     def joined(self, others: Sequence[Self]) -> Self:
-        """Record of these series, then those of others."""
+        """Append the series of other records."""
         names = [f.name for f in fields(self)]  # type: ignore[arg-type]
         parts = {n: _joined([getattr(part, n) for part in (self, *others)]) for n in names}
         return replace(self, **parts)  # type: ignore[type-var]

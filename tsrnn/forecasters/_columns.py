@@ -113,14 +113,14 @@ class FittedColumns:
         return columns_later(self.effects.terms, self.data)
 
     def coefficients(self, state: ColumnState) -> np.ndarray:
-        """Coefficients (S, C, p) of the series of a state, those of the mean one where unknown."""
+        """Coefficients (S, C, p) of each series; a series that was not fitted has the mean ones."""
         n_series, n_targets = self.size.shape
         known = self.effects.coefficient.reshape(n_series, n_targets, -1)
-        fitted, unit = self.units(self.size), self.units(state.size)
+        fitted, unit = self.coefficient_units(self.size), self.coefficient_units(state.size)
         mean = (known / fitted[..., None]).mean(0) * unit[..., None]
         return np.where((state.unit < 0)[:, None, None], mean, known[state.unit])
 
-    def units(self, size: np.ndarray) -> np.ndarray:
+    def coefficient_units(self, size: np.ndarray) -> np.ndarray:
         """Units (S, C) of the coefficients of series with such mean changes; 1 for factors."""
         return np.ones_like(size) if self.effects.logarithms else size
 
@@ -136,8 +136,8 @@ class FittedColumns:
         tail = np.repeat(first[:, None, self.later], window_rows(self.season_length), 1)
         return ColumnState(memory, centre, unit, mean_changes(panel), tail)
 
-    def advance(self, state: ColumnState, panel: Panel) -> tuple[Panel, ColumnState, np.ndarray]:
-        """Panel without the effects of its columns, state after it, and shares (N, C)."""
+    def advance(self, state: ColumnState, panel: Panel) -> tuple[Panel, ColumnState]:
+        """Panel without the effects of its columns, and the state after it."""
         phases = phases_of(panel.times, self.data)
         coefficients = self.coefficients(state)
         window = state.tail.shape[1]
@@ -157,7 +157,7 @@ class FittedColumns:
         memory = ColumnMemory(np.stack(recents), np.stack(averages))
         after = replace(state, memory=memory, centre=np.stack(centres), tail=np.stack(tails))
         left = replace(panel, values=self.effects.without(panel.values, share))
-        return left, after, share
+        return left, after
 
     def ahead(
         self, state: ColumnState, times: np.ndarray, exog: np.ndarray
@@ -195,7 +195,7 @@ class FittedColumns:
         added = self.effects.restored(forecast, shares) - forecast
         ratio = np.ones_like(shares)
         if self.effects.logarithms:
-            # The limit where the logarithms add up to nothing is that of a small effect.
+            # Logarithms near zero: exp(s) - 1 over s tends to 1.
             small = np.abs(shares) < SMALL_SHARE
             ratio = np.where(small, forecast, added / np.where(small, 1.0, shares))
         coefficients = self.coefficients(state)
@@ -215,7 +215,7 @@ class FittedColumns:
         """Variances (S, h, C) that the coefficients bring to forecasts."""
         n_series, n_targets = self.size.shape
         covariance = self.effects.covariance.reshape(n_series, n_targets, *matrix.shape[-1:] * 2)
-        fitted, unit = self.units(self.size), self.units(state.size)
+        fitted, unit = self.coefficient_units(self.size), self.coefficient_units(state.size)
         mean = (covariance / fitted[..., None, None] ** 2).mean(0) * unit[..., None, None] ** 2
         apart = matrix - state.centre[:, None]
         of_series = np.where((state.unit < 0)[:, None, None, None], mean, covariance[state.unit])
@@ -275,8 +275,8 @@ class FittedColumns:
         data: FittedData,
         season_length: int,
     ) -> FittedColumns:
-        """Regression that `to_file` wrote, of arrays whose shapes are those of `file_shapes`."""
-        for name in (*file_shapes(header, data, season_length),):
+        """Read what `to_file` wrote; `file_shapes` has the shapes of the arrays."""
+        for name in file_shapes(header, data, season_length):
             if not np.isfinite(arrays[name]).all():
                 raise refuse(f"the array {name!r}", "finite numbers", arrays[name])
         for name in ("scale", "widening", "size", "changes"):

@@ -361,7 +361,7 @@ class FittedPrior(FittedModel[PriorState]):
         columns = state.columns
         if self.columns is not None:
             assert columns is not None
-            panel, columns, _ = self.columns.advance(columns, panel)
+            panel, columns = self.columns.advance(columns, panel)
         tail, window = state.tail.copy(), state.tail.shape[1]
         for i, count in enumerate(state.counts):
             rows = np.concatenate([state.tail[i, :count], panel.series(i)])[-window:]

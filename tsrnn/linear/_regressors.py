@@ -54,11 +54,11 @@ class Columns(SeriesArrays):
         return np.linalg.inv(self.transform).swapaxes(1, 2)
 
     def slopes(self, inner: np.ndarray) -> np.ndarray:
-        """Coefficients (N, k) of the columns as they came, of those (N, k) of the search."""
+        """Convert coefficients (N, k) of the search to the units of the given columns."""
         return (self.transform @ inner[:, :, None])[:, :, 0]
 
     def inner(self, slopes: np.ndarray) -> np.ndarray:
-        """Coefficients (N, k) of the search, of those of the columns as they came."""
+        """Convert coefficients (N, k) of the given columns to the units of the search."""
         return np.linalg.solve(self.transform, slopes[:, :, None])[:, :, 0]
 
 
@@ -111,7 +111,7 @@ def crowded(count: np.ndarray, n_columns: int) -> dict[int, str]:
 
 
 def by_kept(mask: np.ndarray) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
-    """Columns kept, by their places, with the series (n,) of which they are."""
+    """Yield each set of kept columns with the numbers (n,) of its series."""
     for row in np.unique(mask, axis=0):
         series = np.flatnonzero((mask == row).all(1))
         yield tuple(np.flatnonzero(row).tolist()), series

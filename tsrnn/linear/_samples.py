@@ -150,7 +150,7 @@ def scaled_samples(
 def _groups(
     exog: np.ndarray | None, seen: np.ndarray, trend: bool, season: tuple[int, int], known: bool
 ) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
-    """Columns kept, and the series (n,) of which they are; all series without columns."""
+    """Yield each set of kept columns with its series (n,); all series without columns."""
     if exog is None:
         return iter([((), np.arange(len(seen)))])
     if known:

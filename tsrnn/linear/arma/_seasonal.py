@@ -294,7 +294,7 @@ def _divide_by_many(x: Array, theta: Array, step: int) -> None:
     """Divide as `_divide`, all lags of a row at once: three calls a row, whatever their number."""
     T, lags = len(x), len(theta)
     spare = np.empty((lags, step, *x.shape[1:]), dtype=x.dtype)
-    # Blocks of rows in the order of time, of which the last is multiplied by the first lag.
+    # Blocks of rows in the order of time; the last block meets the first lag.
     backwards = theta[::-1].reshape(lags, *(1,) * (x.ndim - 1), x.shape[-1])
     for t in range(step, T, step):
         count, end = min(lags, t // step), min(t + step, T)
