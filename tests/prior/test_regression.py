@@ -44,10 +44,7 @@ def sample(n_rows=ROWS, n_columns=2, seed=0):
 
 
 def moments_of(target, columns, season_length=SEASON):
-    one = np.array([len(target)])
-    return structural_moments(
-        target[None, None], columns.T[None], one, np.zeros((1, 1)), season_length
-    )
+    return structural_moments([target[None]], [columns.T], np.zeros((1, 1)), season_length)
 
 
 def whitened(rows, trend, season):
@@ -107,13 +104,28 @@ def test_moments_around_coefficients_are_those_of_what_they_leave():
 
 def test_a_shorter_series_of_a_panel_is_itself_alone():
     target, columns = sample()
-    rows = np.stack([target, np.where(np.arange(ROWS) < 15, target, target[14])])
-    both = np.stack([columns.T, np.where(np.arange(ROWS) < 15, columns.T, columns.T[:, 14:15])])
-    panel = structural_moments(rows[:, None], both, np.array([ROWS, 15]), np.zeros((2, 1)), SEASON)
+    panel = structural_moments(
+        [target[None], target[None, :15]], [columns.T, columns.T[:, :15]], np.zeros((2, 1)), SEASON
+    )
     alone = moments_of(target[:15], columns[:15])
     strength = np.ones(2)
     close(log_evidence(panel, strength)[1], log_evidence(alone, strength)[0])
     close(posterior(panel, strength).coefficient[1], posterior(alone, strength).coefficient[0])
+
+
+@pytest.mark.parametrize("number", [0, 40, 88, 151])
+def test_rows_without_target_or_column_do_not_count(number):
+    target, columns = sample()
+    target[[9, 10]] = columns[17, 1] = np.nan
+    rows = np.setdiff1d(np.arange(ROWS), [9, 10, 17])
+    trend, season = TRENDS[number // len(SEASONS)], SEASONS[number % len(SEASONS)]
+    joint = covariance(trend, season, SEASON, ROWS)[np.ix_(rows, rows)]
+    lanes = np.column_stack([target, columns])[rows]
+    scaled = np.linalg.solve(np.linalg.cholesky(joint), lanes - lanes[0])[FIRST_ROWS:]
+    moments = moments_of(target, columns)
+    close(moments.information[0, number], scaled[:, 1:].T @ scaled[:, 1:], rtol=1e-6)
+    close(moments.products[0, 0, number], scaled[:, 1:].T @ scaled[:, 0], rtol=1e-6, atol=1e-8)
+    assert moments.degrees.item() == len(rows) - FIRST_ROWS + DEGREES
 
 
 def test_autoregressions_skip_pairs_with_missing_rows():
@@ -136,9 +148,7 @@ def test_units_that_share_coefficients_are_likelier_as_one():
     columns = rng.standard_normal((12, 1, 40))
     for slopes, common in ((np.full(12, 2.0), True), (np.linspace(-4, 4, 12), False)):
         targets = 20 + slopes[:, None] * columns[:, 0] + rng.standard_normal((12, 40))
-        moments = structural_moments(
-            targets[:, None], columns, np.full(12, 40), np.zeros((12, 1)), 1
-        )
+        moments = structural_moments(targets[:, None], columns, np.zeros((12, 1)), 1)
         strength = np.ones(1)
         together = shared(moments, strength)
         own = averaged(log_evidence(moments, strength)).sum()

@@ -51,10 +51,15 @@ def covariance(trend, season, season_length, n_rows):
     return total
 
 
-def expected(values, trend, season, season_length):
-    """Mean, scale (h,) of the rows after the last one and log density of all after the second."""
+def expected(values, trend, season, season_length, rows=None):
+    """Mean, scale (h,) of the rows after the last one and log density of all after the second.
+
+    `rows` are the numbers of the observed rows, by default all.
+    """
     n = len(values)
-    joint = covariance(trend, season, season_length, n + H)
+    rows = np.arange(n) if rows is None else rows
+    places = np.r_[rows, rows[-1] + 1 + np.arange(H)]
+    joint = covariance(trend, season, season_length, places[-1] + 1)[np.ix_(places, places)]
     error = values - values[0]  # the first level is near the first row
 
     def conditional(at):
@@ -105,6 +110,45 @@ def test_forecasts_and_likelihoods_are_those_of_the_joint_distribution(season_le
     # No forecast of this series is so far away that it is cut.
     np.testing.assert_allclose(evidence.forecasts[0], forecasts, rtol=1e-7, atol=1e-7)
     np.testing.assert_allclose(evidence.deviations[0], deviations, rtol=1e-7)
+
+
+@pytest.mark.parametrize("season_length", [1, 4])
+@pytest.mark.parametrize("missing", [[1], [4, 5, 6, 11], [0, 1, 8, 16], list(range(1, 17, 2))])
+def test_missing_rows_are_integrated_out(season_length, missing):
+    rows = np.setdiff1d(np.arange(19), missing)
+    values = series(19)
+    gappy = np.where(np.isin(np.arange(19), rows), values, np.nan)
+    evidence = evidence_of(gappy, season_length)
+    change = np.abs(np.diff(values[rows])).mean()
+    np.testing.assert_allclose((evidence.last[0], evidence.scale[0]), (values[-1], change))
+    seasons = SEASONS if season_length > 1 else SEASONS[:1]
+    models = [
+        expected(values[rows], trend, season, season_length, rows - rows[0])
+        for trend, season in itertools.product(TRENDS, seasons)
+    ]
+    mean, scale, likelihood = (np.array(part) for part in zip(*models, strict=True))
+    n = len(models)
+    ours = evidence.log_likelihood[0, :n]
+    np.testing.assert_allclose(ours - ours[0], likelihood - likelihood[0], rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(evidence.forecasts[0, :n], (mean - values[-1]) / change, rtol=1e-7)
+    np.testing.assert_allclose(evidence.deviations[0, :n], scale / change, rtol=1e-7)
+
+
+def test_series_with_and_without_missing_rows_are_those_alone():
+    values = np.stack([series(30, seed) for seed in range(4)])
+    values[1, 7] = values[3, [7, 12, 13]] = np.nan
+    lengths, origins = np.array([30, 30, 21, 30]), np.zeros((4, 30), bool)
+    origins[[0, 1, 2, 3], [29, 20, 20, 29]] = origins[1, 29] = True
+    together = structural_evidence(values, lengths, origins, 4, H)
+    ends = origins.sum(1).cumsum()
+    for i, length in enumerate(lengths):
+        one = slice(i, i + 1)
+        alone = structural_evidence(values[one, :length], lengths[one], origins[one, :length], 4, H)
+        part = slice(ends[i] - origins[i].sum(), ends[i])
+        for name in alone._fields[1:]:
+            np.testing.assert_allclose(getattr(together, name)[part], getattr(alone, name))
+        seen = np.isfinite(values[i, :length]).sum()
+        np.testing.assert_array_equal(together.features[i, :seen], alone.features[0, :seen])
 
 
 @pytest.mark.parametrize("ahead", [210.0, 0.0, -3.0, 1e5])

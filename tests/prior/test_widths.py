@@ -60,7 +60,7 @@ def test_one_unit_is_no_panel(scores):
 
 
 def test_origins_are_the_last_row_and_every_second_before():
-    origins = past_origins(np.array([3, 8, 20]), 20, 3)
+    origins = past_origins(np.zeros((3, 20)), np.array([3, 8, 20]), 3)
     assert [np.flatnonzero(row).tolist() for row in origins] == [
         [2], [3, 5, 7], [7, 9, 11, 13, 15, 17, 19],
     ]  # fmt: skip

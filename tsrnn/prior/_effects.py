@@ -500,13 +500,7 @@ class Sample:
                 jacobians.append(jacobian)
         if self.long:
             return autoregressive_moments(targets, columns, np.array(jacobians))
-        lengths = np.array([rows.shape[1] for rows in targets])
-        padded = [_padded(rows, lengths.max()) for rows in targets]
-        regressors = [_padded(rows, lengths.max()) for rows in columns]
-        return structural_moments(
-            np.stack(padded), np.stack(regressors), lengths, np.array(jacobians),
-            self.season_length, models,
-        )  # fmt: skip
+        return structural_moments(targets, columns, np.array(jacobians), self.season_length, models)
 
     def estimate(self, terms: Sequence[Term], strength: np.ndarray, scale: int) -> ColumnEffects:
         """Coefficients of all units, each shrunk towards those of the panel.
@@ -562,11 +556,6 @@ class Sample:
             variances += [(part @ weight.T).var(0).sum() for part, weight in parts]
         total = variances.sum()
         return variances / total if total > 0 else variances
-
-
-def _padded(rows: np.ndarray, length: int) -> np.ndarray:
-    """Rows (L, T) with their last column repeated up to a length."""
-    return np.pad(rows, ((0, 0), (0, length - rows.shape[1])), mode="edge")
 
 
 def scaling_of(matrices: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

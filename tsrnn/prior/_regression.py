@@ -93,9 +93,8 @@ class Moments:
 
 
 def structural_moments(
-    targets: np.ndarray,
-    columns: np.ndarray,
-    lengths: np.ndarray,
+    targets: Sequence[np.ndarray],
+    columns: Sequence[np.ndarray],
     jacobian: np.ndarray,
     season_length: int,
     models: np.ndarray | None = None,
@@ -104,10 +103,10 @@ def structural_moments(
 
     Parameters
     ----------
-    targets : ndarray of shape (U, C, T)
-        Rows on each scale; finite, also after the end of a unit.
-    columns : ndarray of shape (U, p, T)
-    lengths : integer ndarray of shape (U,)
+    targets : sequence of ndarray of shape (C, T)
+        Rows of each unit on each scale; NaN where they are missing. Rows without a value of the
+        target or of a column do not count.
+    columns : sequence of ndarray of shape (p, T)
     jacobian : ndarray of shape (U, C)
         Log derivative of each scale, summed over the rows that count.
     season_length : int
@@ -119,34 +118,42 @@ def structural_moments(
     -------
     Moments
     """
-    (n_units, n_scales, n_rows), n_columns = targets.shape, columns.shape[1]
-    lanes = np.concatenate([targets, columns], 1)
-    lanes = lanes - lanes[..., :1]
-    kalman = structural_filter(season_length, n_rows)
-    if models is not None:
-        kalman = kalman.of(models)
-    n_models, variances = len(kalman.damping), kalman.variance
-    information = np.zeros((n_units, n_models, n_columns, n_columns))
-    products = np.zeros((n_units, n_scales, n_models, n_columns))
-    squares, constant = np.zeros((2, n_units, n_scales, n_models))
-    log_variances = np.log(variances[FIRST_ROWS:]).cumsum(0)
-    for unit, length in enumerate(lengths):
-        innovations = kalman.innovations(lanes[unit, :, :length])[FIRST_ROWS:]  # (T, lanes, J)
-        weighted = innovations / np.sqrt(variances[FIRST_ROWS:length, None])
+    longest = np.arange(max(target.shape[1] for target in targets))
+    parts: list[tuple[np.ndarray, ...]] = []
+    for target, column in zip(targets, columns, strict=True):
+        lanes, n_scales = np.concatenate([target, column]), len(target)
+        rows = np.flatnonzero(np.isfinite(lanes).all(0))
+        lanes = lanes[:, rows] - lanes[:, rows[:1]]
+        # Without gaps, the table of the longest unit serves all.
+        has_gaps = rows[-1] - rows[0] >= len(rows)
+        kalman = structural_filter(season_length, rows - rows[0] if has_gaps else longest)
+        if models is not None:
+            kalman = kalman.of(models)
+        innovations = kalman.innovations(lanes)[FIRST_ROWS:]  # (T, lanes, J)
+        variance = kalman.variance[FIRST_ROWS : len(rows)]
+        weighted = innovations / np.sqrt(variance[:, None])
         weighted = np.ascontiguousarray(weighted.transpose(2, 1, 0))  # (J, lanes, T)
         cross = weighted @ weighted.swapaxes(1, 2)
-        information[unit] = cross[:, n_scales:, n_scales:]
-        products[unit] = cross[:, :n_scales, n_scales:].swapaxes(0, 1)
-        squares[unit] = np.einsum("jcc->cj", cross[:, :n_scales, :n_scales])
-        if length > FIRST_ROWS:
-            constant[unit] = -0.5 * log_variances[length - FIRST_ROWS - 1]
-    alive = np.arange(1, n_rows) < lengths[:, None]
-    changes = np.where(alive[:, None], np.abs(np.diff(targets)), 0.0).sum(2)
-    changes /= np.maximum(lengths - 1, 1)[:, None]
-    known = DEGREES * (FIRST_SCALE * changes[..., None]) ** 2
-    degrees = np.maximum(lengths - FIRST_ROWS, 1) + DEGREES
-    constant += jacobian[..., None] + _log_prior_of_noise(known)
-    return Moments(information, products, squares + known, constant, degrees)
+        change = np.abs(np.diff(lanes[:n_scales])).sum(1) / max(len(rows) - 1, 1)
+        known = np.repeat(DEGREES * (FIRST_SCALE * change[:, None]) ** 2, len(kalman.damping), 1)
+        parts.append(
+            (
+                cross[:, n_scales:, n_scales:],
+                cross[:, :n_scales, n_scales:].swapaxes(0, 1),
+                np.einsum("jcc->cj", cross[:, :n_scales, :n_scales]) + known,
+                _log_prior_of_noise(known) - 0.5 * np.log(variance).sum(0),
+                np.array(max(len(rows) - FIRST_ROWS, 1) + DEGREES),
+            )
+        )
+    return _stacked(parts, jacobian)
+
+
+def _stacked(parts: Sequence[tuple[np.ndarray, ...]], jacobian: np.ndarray) -> Moments:
+    """Moments of units from the sums of each."""
+    information, products, squares, constant, degrees = (
+        np.stack(part) for part in zip(*parts, strict=True)
+    )
+    return Moments(information, products, squares, jacobian[..., None] + constant, degrees)
 
 
 def _log_prior_of_noise(known: np.ndarray) -> np.ndarray:
@@ -195,11 +202,7 @@ def autoregressive_moments(
                 np.array(pairs.sum() + DEGREES),
             )
         )
-    information, products, squares, priors, degrees = (
-        np.stack(part) for part in zip(*parts, strict=True)
-    )
-    constant = jacobian[..., None] + priors
-    return Moments(information, products, squares, constant, degrees)
+    return _stacked(parts, jacobian)
 
 
 def log_evidence(moments: Moments, strength: np.ndarray) -> np.ndarray:

@@ -156,7 +156,8 @@ class Evidence(NamedTuple):
     Attributes
     ----------
     features : ndarray of shape (S, T, N_FEATURES)
-        Inputs of the network, of a row and those before it alone.
+        Inputs of the network at the observed rows of each series, from the first column on; of a
+        row and those before it alone.
     forecasts, deviations : ndarray of shape (O, J, h)
         Means and standard deviations of the predictive distributions.
     log_likelihood : ndarray of shape (O, J)
@@ -226,14 +227,18 @@ def structural_models(season_length: int) -> Models:
     return Models(noise, damping, memory, innovation, first, len(seasons))
 
 
-SNAPSHOT = 48  # rows between covariances that are kept
+SNAPSHOT = 48  # observed rows between covariances that are kept
 
 
 class StructuralFilter(NamedTuple):
-    """Kalman filter of all structural models, as far as it does not depend on the data.
+    """Kalman filter of all structural models, as far as it does not depend on the values.
+
+    A missing row moves the state and says nothing, so that tables have observed rows alone.
 
     Attributes
     ----------
+    rows : integer ndarray of shape (T,)
+        Numbers of the observed rows, from 0 on.
     gain : ndarray of shape (T, d, J)
         Changes of the state by a unit of the prediction error of each row.
     variance : ndarray of shape (T, J)
@@ -241,6 +246,7 @@ class StructuralFilter(NamedTuple):
     damping, memory : ndarray of shape (J,)
     """
 
+    rows: np.ndarray
     gain: np.ndarray
     variance: np.ndarray
     damping: np.ndarray
@@ -249,26 +255,32 @@ class StructuralFilter(NamedTuple):
     def of(self, models: np.ndarray) -> StructuralFilter:
         """Filter of some of the models."""
         return StructuralFilter(
+            self.rows,
             np.ascontiguousarray(self.gain[..., models]),
             self.variance[:, models],
             self.damping[models],
             self.memory[models],
         )
 
-    def carry(self, state: np.ndarray) -> None:
-        """Move states (d, ..., J) by one row, in place."""
-        slope = self.damping * state[1]
-        state[0] += slope
-        state[1] = slope
-        state[2] *= self.memory
+    def carry(self, state: np.ndarray, k: int) -> None:
+        """Move states (d, ..., J) from the observed row k - 1 to the next one, in place."""
+        for _ in range(self.rows[k] - self.rows[k - 1] if k else 0):
+            slope = self.damping * state[1]
+            state[0] += slope
+            state[1] = slope
+            state[2] *= self.memory
+
+    def effect(self, k: int) -> int:
+        """Place in the state of the season's effect at the observed row k."""
+        return int(3 + self.rows[k] % (self.gain.shape[1] - 3))
 
     def innovations(self, rows: np.ndarray) -> np.ndarray:
-        """Prediction errors of L series of equal length under every model.
+        """Prediction errors of L series under every model.
 
         Parameters
         ----------
         rows : ndarray of shape (L, T)
-            Deviations from the first row, which the first level is near.
+            Values at the observed rows less the first, which the first level is near.
 
         Returns
         -------
@@ -279,52 +291,61 @@ class StructuralFilter(NamedTuple):
         state = np.zeros((size, n_lanes, n_models))
         innovations = np.empty((n_rows, n_lanes, n_models))
         step = np.empty_like(state)
-        for t in range(n_rows):
-            if t:
-                self.carry(state)
-            error = rows[:, t, None] - (state[0] + state[2] + state[3 + t % (size - 3)])
-            innovations[t] = error
-            state += np.multiply(self.gain[t][:, None], error, out=step)
+        for k in range(n_rows):
+            self.carry(state, k)
+            error = rows[:, k, None] - (state[0] + state[2] + state[self.effect(k)])
+            innovations[k] = error
+            state += np.multiply(self.gain[k][:, None], error, out=step)
         return innovations
 
 
 @lru_cache(maxsize=4)
-def _kept_filter(season_length: int, n_rows: int) -> tuple[StructuralFilter, list[np.ndarray]]:
-    """Filter of so many rows, and covariances after every `SNAPSHOT`-th row."""
-    models = structural_models(season_length)
+def _kept_filter(season_length: int, rows: bytes) -> tuple[StructuralFilter, list[np.ndarray]]:
+    """Filter of some observed rows, and covariances after every `SNAPSHOT`-th of them."""
+    models, numbers = structural_models(season_length), np.frombuffer(rows, int)
     n_models, size = models.first.shape
     covariance = models.first[:, :, None] * np.eye(size)
-    gain, variance = np.empty((n_rows, size, n_models)), np.empty((n_rows, n_models))
+    gain = np.empty((len(numbers), size, n_models))
+    variance = np.empty((len(numbers), n_models))
     snapshots = []
-    for t in range(n_rows):
-        if t:
-            covariance = _carry(models, covariance)
-        row_gain, variance[t], covariance = _gain(models, covariance, 3 + t % season_length)
-        gain[t] = row_gain.T
-        if t % SNAPSHOT == 0:
+    for k, row in enumerate(numbers.tolist()):
+        row_gain, variance[k], covariance = _gain(
+            models, _carry(models, covariance, numbers, k), 3 + row % season_length
+        )
+        gain[k] = row_gain.T
+        if k % SNAPSHOT == 0:
             snapshots.append(covariance)
-    return StructuralFilter(gain, variance, models.damping, models.memory), snapshots
+    return StructuralFilter(numbers, gain, variance, models.damping, models.memory), snapshots
 
 
-def structural_filter(season_length: int, n_rows: int) -> StructuralFilter:
-    """Filter of at least `n_rows` rows, kept for a round number of them."""
-    return _kept_filter(season_length, -(-n_rows // SNAPSHOT) * SNAPSHOT)[0]
+def _rounded(rows: np.ndarray) -> bytes:
+    """Numbers of observed rows as a key; without gaps, of a round number of rows."""
+    n_rows = len(rows)
+    if n_rows == rows[-1] + 1:  # tables of longer series serve shorter ones
+        rows = np.arange(-(-n_rows // SNAPSHOT) * SNAPSHOT)
+    return rows.astype(int).tobytes()
 
 
-def covariances(season_length: int, n_rows: int, rows: np.ndarray) -> dict[int, np.ndarray]:
-    """Covariances (J, d, d) of the states after some of `n_rows` rows, by row."""
+def structural_filter(season_length: int, rows: np.ndarray) -> StructuralFilter:
+    """Filter of observed rows (T,), numbered from 0 on; without gaps, of at least these."""
+    return _kept_filter(season_length, _rounded(rows))[0]
+
+
+def covariances(season_length: int, rows: np.ndarray, wanted: np.ndarray) -> dict[int, np.ndarray]:
+    """Covariances (J, d, d) of the states after some of the observed rows, by their place."""
     models = structural_models(season_length)
-    _, snapshots = _kept_filter(season_length, -(-n_rows // SNAPSHOT) * SNAPSHOT)
+    kalman, snapshots = _kept_filter(season_length, _rounded(rows))
     result: dict[int, np.ndarray] = {}
-    t, covariance = -1, snapshots[0]
-    for row in np.unique(rows).tolist():
+    k, covariance = 0, snapshots[0]
+    for place in np.unique(wanted).tolist():
         # From the last row computed, or from a covariance that was kept, whichever is nearer.
-        if t < row // SNAPSHOT * SNAPSHOT:
-            t, covariance = row // SNAPSHOT * SNAPSHOT, snapshots[row // SNAPSHOT]
-        while t < row:
-            t += 1
-            _, _, covariance = _gain(models, _carry(models, covariance), 3 + t % season_length)
-        result[row] = covariance
+        if k < place // SNAPSHOT * SNAPSHOT:
+            k, covariance = place // SNAPSHOT * SNAPSHOT, snapshots[place // SNAPSHOT]
+        while k < place:
+            k += 1
+            carried = _carry(models, covariance, kalman.rows, k)
+            _, _, covariance = _gain(models, carried, kalman.effect(k))
+        result[place] = covariance
     return result
 
 
@@ -336,10 +357,11 @@ def structural_evidence(
     Parameters
     ----------
     values : ndarray of shape (S, T)
-        Rows of each series from the first column on; finite, also after their ends.
+        Rows of each series from the first column on; NaN where a row is missing, finite after
+        their ends.
     lengths : integer ndarray of shape (S,)
     origins : boolean ndarray of shape (S, T)
-        Rows to forecast from.
+        Observed rows to forecast from.
     season_length : int
         1 for none.
     h : int
@@ -359,25 +381,52 @@ def structural_evidence(
     (1, 58, 2)
     """
     models = structural_models(season_length)
-    size = 2 * models.first.size
-    parts = np.array_split(np.arange(len(values)), -(-len(values) * size // AT_ONCE))
-    results = []
-    for part in parts:
-        longest = int(lengths[part].max())
-        rows = values[part, :longest]
-        results.append(_evidence(models, rows, lengths[part], origins[part, :longest], h))
+    results: list[Evidence] = []
+    order: list[np.ndarray] = []
+    for series, rows in _rows_observed(values, lengths):
+        counts = np.minimum(lengths[series], len(rows))
+        n_parts = -(-len(series) * 2 * models.first.size // AT_ONCE)
+        for part in np.array_split(np.arange(len(series)), n_parts):
+            longest = rows[: counts[part].max()]
+            place = series[part][:, None], longest
+            numbers = longest - rows[0]
+            results.append(
+                _evidence(models, values[place], numbers, counts[part], origins[place], h)
+            )
+            order.append(series[part])
     # Padded as `values` are, so that features have the row numbers of all series.
-    features = np.zeros((len(values), values.shape[1], N_FEATURES), np.float32)
-    for part, result in zip(parts, results, strict=True):
+    features = np.zeros((*values.shape, N_FEATURES), np.float32)
+    for part, result in zip(order, results, strict=True):
         features[part, : result.features.shape[1]] = result.features
-    others = (np.concatenate([result[k] for result in results]) for k in range(1, 7))
+    owner = np.concatenate([np.repeat(part, origins[part].sum(1)) for part in order])
+    sequence = np.argsort(owner, kind="stable")
+    others = (np.concatenate([result[k] for result in results])[sequence] for k in range(1, 7))
     return Evidence(features, *others)
 
 
+def _rows_observed(values: np.ndarray, lengths: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Series with the same observed rows, and these rows: they share one filter."""
+    missing = np.isnan(values)
+    complete = ~missing.any(1)
+    groups = [(np.flatnonzero(complete), np.arange(values.shape[1]))] if complete.any() else []
+    patterns: dict[bytes, list[int]] = {}
+    for number in np.flatnonzero(~complete).tolist():
+        rows = np.flatnonzero(~missing[number, : lengths[number]])
+        patterns.setdefault(rows.tobytes(), []).append(number)
+    return groups + [
+        (np.array(series), np.frombuffer(rows, int)) for rows, series in patterns.items()
+    ]
+
+
 def _evidence(
-    models: Models, values: np.ndarray, lengths: np.ndarray, origins: np.ndarray, h: int
+    models: Models,
+    values: np.ndarray,
+    rows: np.ndarray,
+    lengths: np.ndarray,
+    origins: np.ndarray,
+    h: int,
 ) -> Evidence:
-    """Evidence of series whose states fit into the cache."""
+    """Evidence of series whose states fit into the cache, of values at observed `rows` (T,)."""
     n_series, longest = values.shape
     n_models, season_length = len(models.noise), models.first.shape[1] - 3
     alive = np.arange(longest) < lengths[:, None]
@@ -387,53 +436,53 @@ def _evidence(
     beginning = np.where(values[:, :1] > 0, values[:, :1], 1.0)
     centred = values - values[:, :1]
     logarithms = log_ratios(np.where(alive & positive, values, beginning), beginning)
-    rows = np.stack([centred, logarithms], 1)[..., None, :]  # (S, 2, 1, T)
+    scaled = np.stack([centred, logarithms], 1)[..., None, :]  # (S, 2, 1, T)
     rounding = LEAST_CHANGE * np.maximum.accumulate(np.abs(values), 1) + TINY
-    changes, season_changes = running_changes(centred, season_length, rounding)
+    changes, season_changes = running_changes(centred, rows, season_length, rounding)
     # Prior of the noise: a small part of the mean absolute change so far, of each scale.
-    of_logarithms = running_changes(logarithms, 1, np.full_like(values, LEAST_CHANGE))[0]
+    of_logarithms = running_changes(logarithms, rows, 1, np.full_like(values, LEAST_CHANGE))[0]
     first_squares = DEGREES * (FIRST_SCALE * np.stack([changes, of_logarithms], 1)) ** 2
 
-    kalman = structural_filter(season_length, longest)
-    at_origins = covariances(season_length, longest, np.flatnonzero(origins.any(0)))
+    kalman = structural_filter(season_length, rows)
+    at_origins = covariances(season_length, rows, np.flatnonzero(origins.any(0)))
     state = np.zeros((3 + season_length, n_series, 2, n_models))
-    state[0] = rows[..., 0]  # as if the level were known to be near the first row
+    state[0] = scaled[..., 0]  # as if the level were known to be near the first row
     step = np.empty_like(state)
     likelihood, squares = np.zeros((2, n_series, 2, n_models))
     features = np.zeros((n_series, longest, N_FEATURES), np.float32)
     collected: list[tuple[np.ndarray, ...]] = []
-    for t in range(longest):
-        if t:
-            kalman.carry(state)
-        variance, live = kalman.variance[t], alive[:, t, None, None]
-        error = rows[..., t] - (state[0] + state[2] + state[3 + t % season_length])
+    for k in range(longest):
+        kalman.carry(state, k)
+        variance, live = kalman.variance[k], alive[:, k, None, None]
+        error = scaled[..., k] - (state[0] + state[2] + state[kalman.effect(k)])
         error = np.where(live, error, 0.0)
-        state += np.multiply(kalman.gain[t][:, None, None], error, out=step)
-        if t > 1:  # the first two rows set level and noise
-            square = variance * (squares + first_squares[..., t - 1, None])
-            relative, degrees = error**2 / square, DEGREES + t - 1
+        state += np.multiply(kalman.gain[k][:, None, None], error, out=step)
+        if k > 1:  # the first two rows set level and noise
+            square = variance * (squares + first_squares[..., k - 1, None])
+            relative, degrees = error**2 / square, DEGREES + k - 1
             density = _log_density(relative, square, degrees)
             # A density of logarithms, times the Jacobian 1 / y, is one of the data.
-            density[:, 1] -= rows[:, 1, :, t] + np.log(beginning)
+            density[:, 1] -= scaled[:, 1, :, k] + np.log(beginning)
             likelihood += np.where(live, density, 0.0)
             score = np.minimum(np.sqrt(relative * degrees), MOST_SCORE) * np.sign(error)
-            features[:, t, :_N_ERRORS] = _seen(score, models)
-        if t:
+            features[:, k, :_N_ERRORS] = _seen(score, models)
+        if k:
             squares += error**2 / variance
-        of_data_alone = np.where(positive[:, t, None, None], 0.0, [[[0.0], [-np.inf]]])
+        of_data_alone = np.where(positive[:, k, None, None], 0.0, [[[0.0], [-np.inf]]])
         ranked = likelihood + of_data_alone
         ranked = ranked - ranked.max((1, 2), keepdims=True)
-        features[:, t, _N_ERRORS : _N_ERRORS + _N_SHARES] = _shares(ranked, models)
-        here = np.flatnonzero(origins[:, t])
+        features[:, k, _N_ERRORS : _N_ERRORS + _N_SHARES] = _shares(ranked, models)
+        here = np.flatnonzero(origins[:, k])
         if len(here):
-            forecast = _forecasts(models, state[:, here], t, h) - rows[here, :, :, t, None]
-            noise = (squares[here] + first_squares[here, :, t, None])[..., None] / (DEGREES + t)
-            spread = np.sqrt(noise * _variances(models, at_origins[t], t, h))
-            last, change = values[here, t], changes[here, t]
-            forecast, spread = _on_one_scale(forecast, spread, positive[here, t], last, change)
+            t = int(rows[k])
+            forecast = _forecasts(models, state[:, here], t, h) - scaled[here, :, :, k, None]
+            noise = (squares[here] + first_squares[here, :, k, None])[..., None] / (DEGREES + k)
+            spread = np.sqrt(noise * _variances(models, at_origins[k], t, h))
+            last, change = values[here, k], changes[here, k]
+            forecast, spread = _on_one_scale(forecast, spread, positive[here, k], last, change)
             collected.append(
-                (here, np.full(len(here), t), forecast, spread,
-                 ranked[here].reshape(len(here), -1), last, change, season_changes[here, t])
+                (here, np.full(len(here), k), forecast, spread,
+                 ranked[here].reshape(len(here), -1), last, change, season_changes[here, k])
             )  # fmt: skip
     features[..., _N_ERRORS + _N_SHARES :] = _circumstances(
         values, season_length, positive, changes, season_changes
@@ -448,45 +497,51 @@ _N_SHARES = len(SCALES) + len(TRENDS) + len(SEASONS)
 
 
 def running_changes(
-    values: np.ndarray, season_length: int, floor: np.ndarray
+    values: np.ndarray, rows: np.ndarray, season_length: int, floor: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean absolute changes (S, T) up to each row, of neighbours and of rows a season apart.
+    """Mean absolute changes (S, T) up to each observed row, of neighbours and a season apart.
 
-    Of neighbours in both where less than two changes a season apart are known. At least `floor`
-    (S, T), the rounding errors.
+    Neighbours are observed rows that follow each other, missing ones between them or not. Where
+    less than two changes a season apart are known, both are the changes of neighbours. At least
+    `floor` (S, T), the rounding errors.
     """
-    n_series, longest = values.shape
-    count = np.arange(1, longest + 1)
+    n_series, n_rows = values.shape
 
-    def mean_change(lag: int) -> np.ndarray:
-        changes = np.zeros((n_series, longest))
-        changes[:, lag:] = np.abs(values[:, lag:] - values[:, :-lag])
-        return changes.cumsum(1) / np.maximum(count - lag, 1)
+    def mean_change(before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Means over the rows that have a row `before` (T,), and how many these are."""
+        has = before >= 0
+        changes = np.zeros((n_series, n_rows))
+        changes[:, has] = np.abs(values[:, has] - values[:, before[has]])
+        return changes.cumsum(1) / np.maximum(has.cumsum(), 1), has.cumsum()
 
-    neighbours = np.maximum(mean_change(1), floor)
-    if season_length == 1 or longest <= season_length:
+    neighbours = np.maximum(mean_change(np.arange(n_rows) - 1)[0], floor)
+    if season_length == 1 or rows[-1] < season_length:
         return neighbours, neighbours
-    seasonal = mean_change(season_length)
-    enough = (count > season_length + 2) & (seasonal > floor)
+    before = np.searchsorted(rows, rows - season_length)
+    before = np.where(rows[before] == rows - season_length, before, -1)
+    seasonal, count = mean_change(before)
+    enough = (count > 2) & (seasonal > floor)
     return neighbours, np.where(enough, seasonal, neighbours)
 
 
-def _carry(models: Models, covariance: np.ndarray) -> np.ndarray:
+def _carry(models: Models, covariance: np.ndarray, rows: np.ndarray, k: int) -> np.ndarray:
     """Covariances A C A' + Q of the prediction x_t = A x_{t-1} + innovations.
 
-    A changes level, slope and autoregression alone.
+    From the observed row k - 1 to the next; A changes level, slope and autoregression alone.
     """
-    carried = covariance.copy()
     damping, memory = models.damping[:, None], models.memory[:, None]
-    carried[:, 0] += damping * covariance[:, 1]
-    carried[:, 1] *= damping
-    carried[:, 2] *= memory
-    carried[:, :, 0] += damping * carried[:, :, 1]
-    carried[:, :, 1] *= damping
-    carried[:, :, 2] *= memory
     diagonal = np.arange(covariance.shape[-1])
-    carried[:, diagonal, diagonal] += models.innovation
-    return carried
+    for _ in range(rows[k] - rows[k - 1] if k else 0):
+        carried = covariance.copy()
+        carried[:, 0] += damping * covariance[:, 1]
+        carried[:, 1] *= damping
+        carried[:, 2] *= memory
+        carried[:, :, 0] += damping * carried[:, :, 1]
+        carried[:, :, 1] *= damping
+        carried[:, :, 2] *= memory
+        carried[:, diagonal, diagonal] += models.innovation
+        covariance = carried
+    return covariance
 
 
 def _gain(

@@ -152,9 +152,9 @@ class TrainedPrior(TrainedNetwork):
         Parameters
         ----------
         values : ndarray of shape (U, T)
-            Rows of each unit from the first column on; finite, also after their ends.
+            Rows of each unit from the first column on; NaN where a row is missing, at least three
+            are not; finite after their ends.
         lengths : integer ndarray of shape (U,)
-            At least 3.
         season_length : int
             1 for none, at most 60.
         h : int
@@ -170,18 +170,25 @@ class TrainedPrior(TrainedNetwork):
         medians, quantiles = np.empty((len(values), h)), np.empty((len(values), 15, h))
         states = np.empty((len(values), self.network.state_size))
         total = np.zeros(self.n_models(season_length))
-        for units, part in self._parts(values, lengths, season_length, h):
-            forecasts = self._predict(part, season_length, h)
+        # After missing rows at the end, forecasts are later steps from the last observed row.
+        late = missing_at_end(values, lengths)
+        for units, part in self._parts(values, lengths - late, season_length, h + late.max()):
+            forecasts = self._predict(part, season_length, h + int(late[units].max()))
             scaled = forecasts.offsets * by_step(widths, forecasts.offsets.shape[-1])
             forecasts = replace(forecasts, offsets=scaled)
             factors = own_factors(past_scores(part.values, part.lengths, forecasts))[:, None]
             final, varies = forecasts.final, part.varies
-            median = np.where(varies, forecasts.median[final], part.last)[:, :h]
-            offsets = scaled[final, :, :h] * np.where(varies, factors, 0.0)[..., None]
+            steps = (late[units, None] + np.arange(h))[:, None]
+            offsets, weights = (
+                np.take_along_axis(array[final], steps, 2) for array in (scaled, forecasts.weights)
+            )
+            median = np.take_along_axis(forecasts.median[final], steps[:, 0], 1)
+            median = np.where(varies, median, part.last)
+            offsets = offsets * np.where(varies, factors, 0.0)[..., None]
             medians[units] = median * part.unit
             quantiles[units] = (median[:, None] + offsets) * part.unit[:, None]
             states[units] = forecasts.state[final]
-            total += forecasts.weights[final, :, :h].mean(-1).sum(0)
+            total += weights.mean(-1).sum(0)
         shares = pd.Series(total / len(values), self.names(season_length))
         return Forecasts(medians, quantiles, shares, states)
 
@@ -193,9 +200,9 @@ class TrainedPrior(TrainedNetwork):
         Parameters
         ----------
         values : ndarray of shape (U, T)
-            Rows of each unit from the first column on; finite.
+            Rows of each unit from the first column on; NaN where a row is missing.
         origins : boolean ndarray of shape (U, T)
-            Rows to forecast from, from the third on.
+            Observed rows to forecast from, from the third on.
         season_length, h : int
 
         Returns
@@ -220,9 +227,11 @@ class TrainedPrior(TrainedNetwork):
         the values that came. Of one unit all factors are 1: `forecast` knows of its own errors.
         """
         chosen = evenly(len(values), PANEL_UNITS)
+        values, lengths = values[chosen], lengths[chosen]
+        lengths = lengths - missing_at_end(values, lengths)
         scores = [
             past_scores(part.values, part.lengths, self._predict(part, season_length, PAST_ROWS))
-            for _, part in self._parts(values[chosen], lengths[chosen], season_length, PAST_ROWS)
+            for _, part in self._parts(values, lengths, season_length, PAST_ROWS)
         ]
         return panel_factors(Scores(*map(np.concatenate, zip(*scores, strict=True))))
 
@@ -251,8 +260,10 @@ class TrainedPrior(TrainedNetwork):
             first, last = max(window, len(rows) // 2), len(rows) - steps
             if first <= last:
                 for origin in np.unique(np.linspace(first, last, each).astype(int)):
-                    windows_before.append(rows[origin - window : origin])
-                    after.append(rows[origin : origin + steps])
+                    before = rows[origin - window : origin]
+                    if np.isfinite(before).sum() >= FEWEST_ROWS:
+                        windows_before.append(before)
+                        after.append(rows[origin : origin + steps])
         if not after:
             return np.ones(PAST_ROWS)
         forecasts = self.forecast(
@@ -266,7 +277,8 @@ class TrainedPrior(TrainedNetwork):
         for step in range(steps):
             reach = max(1, step // 4)
             near = score[:, max(0, step - reach) : step + reach + 1]
-            weights = np.full(near.shape, 1 / near.shape[1])
+            weights = np.isfinite(near) / near.shape[1]
+            near = np.nan_to_num(near)
             factors[step] = width_factors(near.reshape(1, -1), weights.reshape(1, -1), OWN_PRIOR)[0]
         return factors
 
@@ -319,8 +331,10 @@ class TrainedPrior(TrainedNetwork):
         """
         steps = h if place is not None else max(h, PAST_ROWS)
         if place is None:
-            place = past_origins(part.lengths, part.values.shape[1], FEWEST_ROWS)
+            place = past_origins(part.values, part.lengths, FEWEST_ROWS)
         units, rows = np.nonzero(place)
+        # The network reads observed rows alone.
+        seen = np.isfinite(part.values).cumsum(1) - 1
         evidence = structural_evidence(part.values, part.lengths, place, season_length, steps)
         features, forecasts, deviations, likelihood = (
             torch.from_numpy(array.astype(float)) for array in evidence[:4]
@@ -328,7 +342,7 @@ class TrainedPrior(TrainedNetwork):
         predictive = self._in_double_precision(
             features,
             torch.from_numpy(units),
-            torch.from_numpy(rows),
+            torch.from_numpy(seen[units, rows]),
             season_length,
             forecasts,
             deviations,
@@ -367,7 +381,7 @@ class _Part:
     @classmethod
     def of(cls, values: np.ndarray, lengths: np.ndarray) -> _Part:
         alive = np.arange(values.shape[1]) < lengths[:, None]
-        largest = np.abs(np.where(alive, values, 0.0)).max(1, keepdims=True)
+        largest = np.nanmax(np.abs(np.where(alive, values, 0.0)), 1, keepdims=True)
         # A power of two: the values keep their digits.
         unit = np.exp2(np.floor(np.log2(np.where(largest > 0, largest, 1.0))))
         last = np.take_along_axis(values, lengths[:, None] - 1, 1)
@@ -381,7 +395,14 @@ class _Part:
     @cached_property
     def varies(self) -> np.ndarray:
         """Units (U, 1) that are not constant."""
-        return (self.values != self.values[:, :1]).any(1, keepdims=True)
+        return np.nanmax(self.values, 1, keepdims=True) > np.nanmin(self.values, 1, keepdims=True)
+
+
+def missing_at_end(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Count missing rows (U,) after the last observed row of each unit `values` (U, T)."""
+    rows = np.arange(values.shape[1])
+    observed = np.isfinite(values) & (rows < lengths[:, None])
+    return lengths - 1 - np.where(observed, rows, -1).max(1)
 
 
 def evenly(n: int, most: int) -> np.ndarray:

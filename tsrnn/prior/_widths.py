@@ -65,12 +65,12 @@ class Scores(NamedTuple):
     weights: np.ndarray
 
 
-def past_origins(lengths: np.ndarray, n_rows: int, fewest: int) -> np.ndarray:
-    """Rows (U, n_rows) that are forecast from: the last of each unit, every second before."""
-    rows = np.arange(n_rows)
-    before = lengths[:, None] - 1 - rows  # rows from each to the last one
-    origins = (before >= 0) & (before <= PAST_ROWS) & (before % EVERY == 0) & (rows >= fewest)
-    return origins | (before == 0)
+def past_origins(values: np.ndarray, lengths: np.ndarray, fewest: int) -> np.ndarray:
+    """Observed rows (U, T) to forecast from: the last of each unit, every second before."""
+    observed = np.isfinite(values)
+    before = lengths[:, None] - 1 - np.arange(values.shape[1])  # rows from each to the last one
+    origins = (before >= 0) & (before <= PAST_ROWS) & (before % EVERY == 0)
+    return origins & observed & ((observed.cumsum(1) > fewest) | (before == 0))
 
 
 def past_scores(values: np.ndarray, lengths: np.ndarray, forecasts: OriginForecasts) -> Scores:
@@ -83,8 +83,9 @@ def past_scores(values: np.ndarray, lengths: np.ndarray, forecasts: OriginForeca
     offsets = forecasts.offsets[..., :PAST_ROWS]
     half = np.where(error > 0, offsets[:, HIGH], -offsets[:, LOW])
     # Before a unit has moved its intervals have no width to judge.
-    moved = np.maximum.accumulate(values != values[:, :1], 1)[units, rows]
-    known = (ahead < lengths[units][:, None]) & (half > 0) & moved[:, None]
+    highest, lowest = (side.accumulate(values, 1) for side in (np.fmax, np.fmin))
+    moved = (highest > lowest)[units, rows]
+    known = (ahead < lengths[units][:, None]) & (half > 0) & moved[:, None] & np.isfinite(actual)
     score = np.where(known, np.abs(error) / np.where(half > 0, half, 1.0), 0.0)
     weight = np.where(known, np.minimum(EVERY / steps, 1.0), 0.0)
     # An origin has the place in its unit that its distance from the last row gives.
