@@ -18,6 +18,9 @@ Sections, chosen by name:
   gradient boosting of scikit-learn, a model for a day ahead and another for a week, on the
   calendar, the columns, and the loads that are known at that horizon: 24, 48 and 168, or 168 and
   336 hours before.
+- ``gaps``: the series of ``series`` at their last origins, with values of the target, or of the
+  columns, hidden at random in the rows to fit to; forecasts from what is left, by
+  ``missing="keep"`` and by ``missing="interpolate"``, beside the forecast from all values.
 - ``speed``: a fit with a forecast of 12 steps, of a series of 100 rows with five columns, and of
   1,000 such series in one frame.
 - ``panel``: 50 simulated shops, 112 weeks, whose promotions raise sales by a factor that varies by
@@ -50,7 +53,7 @@ from tsrnn import AutoARIMA, ParaRNNForecaster
 FOLDER = RESULTS / "columns"
 DATA_HOME = Path(__file__).parents[2] / "shared" / "data"
 LEVEL = 80
-SECTIONS = ("relations", "series", "load", "speed", "panel")
+SECTIONS = ("relations", "series", "gaps", "load", "speed", "panel")
 
 ROWS, STEPS = 200, 12
 RELATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -287,6 +290,54 @@ def summary(model: str, results: Sequence[dict[str, Any]]) -> list[object]:
         f"{np.mean([np.mean(each['coverage']) for each, _ in both]):.1f}",
         f"{np.mean([each['spent'] for each, _ in both]):.2f}",
     ]  # fmt: skip
+
+
+def run_gaps(key: Key) -> dict[str, Any]:
+    """MASE by treatment of the hidden values, in the mean over the last origins."""
+    of, rng = (DEVELOPMENT | HELD_OUT)[key["series"]](), np.random.default_rng(0)
+    errors: dict[str, list[float]] = {}
+    for origin in range(len(of.frame) - of.h - key["origins"] + 1, len(of.frame) - of.h + 1):
+        train, test = of.frame[:origin], of.frame[origin : origin + of.h]
+        hidden = rng.random(train.shape) < key["share"]
+        hidden[[0, -1]] = False  # interpolation does not extrapolate
+        hidden &= (train.columns == "y") == (key["where"] == "target")
+        frames = {
+            "complete": (train, "error"),
+            "keep": (train.mask(hidden), "keep"),
+            "interpolate": (train.mask(hidden), "interpolate"),
+        }
+        known = train["y"].to_numpy()
+        scale = np.abs(known[of.season :] - known[: -of.season]).mean()
+        for name, (frame, missing) in frames.items():
+            forecast = network(frame, test.drop(columns="y"), season_length=of.season,
+                               missing=missing)  # fmt: skip
+            error = np.abs(test["y"].to_numpy() - forecast[:, 0]).mean() / scale
+            errors.setdefault(name, []).append(float(error))
+    return {"MASE": {name: float(np.mean(values)) for name, values in errors.items()}}
+
+
+def gap_keys(options: argparse.Namespace) -> Iterator[Key]:
+    for where in ("target", "columns"):
+        for share in (0.1, 0.3):
+            for name in options.names or [*DEVELOPMENT, *HELD_OUT]:
+                yield {"section": "gaps", "series": name, "where": where, "share": share,
+                       "origins": options.peer_origins}  # fmt: skip
+
+
+def print_gaps(options: argparse.Namespace) -> None:
+    results: dict[tuple[str, float], list[dict[str, float]]] = {}
+    for key in gap_keys(options):
+        if result := read_result(options.results, key):
+            results.setdefault((key["where"], key["share"]), []).append(result["MASE"])
+    rows = [
+        [where, f"{share:.0%}", len(parts),
+         *(f"{np.mean([part[name] for part in parts]):.3f}" for name in parts[0]),
+         *(f"{np.exp(np.mean([np.log(part[name] / part['complete']) for part in parts])):.3f}"
+           for name in list(parts[0])[1:])]
+        for (where, share), parts in results.items()
+    ]  # fmt: skip
+    ratios = ["keep / complete", "interpolate / complete"]
+    print_table(["hidden in", "share", "series", "complete", "keep", "interpolate", *ratios], rows)
 
 
 def read_load(data_home: Path, zone: str) -> pd.DataFrame:
@@ -567,7 +618,9 @@ def main() -> None:
     )
     parser.add_argument("--models", nargs="+", choices=GROUPS, default=["ParaRNN", "AutoARIMA"],
                         help="of series")  # fmt: skip
-    parser.add_argument("--peer-origins", type=int, default=3, help="at most, of statsforecast")
+    parser.add_argument(
+        "--peer-origins", type=int, default=3, help="at most, of statsforecast and of gaps"
+    )
     parser.add_argument("--zones", nargs="+", choices=[*LOADS, "all"],
                         default=["zone_1", "zone_7", "zone_12", "total"])  # fmt: skip
     parser.add_argument("--data-home", type=Path, default=DATA_HOME)
@@ -585,6 +638,7 @@ def main() -> None:
     sections: dict[str, tuple[Any, Callable[[Key], dict[str, Any]], Any]] = {
         "relations": (relation_keys, run_relation, print_relations),
         "series": (series_keys, run_series, print_series),
+        "gaps": (gap_keys, run_gaps, print_gaps),
         "load": (load_keys, lambda key: run_load(key, options.data_home), print_load),
         "speed": (speed_keys, run_speed, print_speed),
         "panel": (panel_keys, run_panel, print_panel),

@@ -264,13 +264,6 @@ class TestValues:
         series = "a" if row < 3 else "b"
         told(ValueError, frame, "first or last row", f"series {series!r}", missing="interpolate")
 
-    def test_only_targets_may_be_missing(self):
-        part = "'x' must have a value in every row"
-        frame = long(x=at([1], np.nan))
-        told(ValueError, frame, part, "missing are series 'a': 1 row at 2020-01-02", missing="keep")
-        days = long(x=1.0).assign(ds=[*DAYS[:3], *DAYS[[0, 1, 3]]])
-        told(ValueError, days, part, "series 'b': 1 row at 2020-01-03", "inserted", missing="keep")
-
     @pytest.mark.parametrize("missing", ["error", "interpolate", "keep"])
     def test_infinite(self, missing):
         frame = long(y=at([4], -np.inf))

@@ -194,6 +194,21 @@ class TestMissing:
         np.testing.assert_array_equal(panel.exog[:, 0], range(7))
         assert list(panel.lengths) == [4, 3]
 
+    def test_rows_without_an_exogenous_value_have_no_target(self):
+        frame = long([4, 3]).assign(x=[5, np.nan, 6, np.nan, np.nan, 7, np.nan], z=range(7))
+        frame = frame.assign(y=np.arange(7.0))
+        kept = read_panel(frame, missing="keep")
+        np.testing.assert_array_equal(kept.exog[:, 0], frame["x"])
+        panel = kept.complete_cases()
+        np.testing.assert_array_equal(panel.values[:, 0], frame["y"].where(frame["x"].notna()))
+        np.testing.assert_array_equal(panel.exog[:, 0], [5, 5, 6, 6, 0, 7, 7])
+        np.testing.assert_array_equal(panel.exog[:, 1], range(7))
+
+    def test_exogenous_values_of_inserted_rows_are_missing(self):
+        frame = pd.DataFrame({"y": [1.0, 2, 3], "x": [4.0, 5, 6]}, [0, 1, 3])
+        panel = read_panel(frame, target="y", missing="keep", freq=1)
+        np.testing.assert_array_equal(panel.exog[:, 0], [4, 5, np.nan, 6])
+
     @pytest.mark.parametrize("freq", ["D", "B", "MS", "QE-DEC", "h"])
     @pytest.mark.parametrize("tz", [None, "America/New_York"])
     def test_rows_are_inserted_and_kept_missing(self, freq, tz):

@@ -427,3 +427,109 @@ def test_changed_arrays_are_refused(model, name, value, tmp_path):
     write_file(path, header, arrays | {f"columns.{name}": array})
     with pytest.raises(DamagedFileError, match=name):
         load(path)
+
+
+def gaps(df, share, seed=3, columns=("y", "price", "noise")):
+    rng = np.random.default_rng(seed)
+    hidden = rng.random((len(df), len(columns))) < share
+    return df.assign(**{name: df[name].mask(hidden[:, j]) for j, name in enumerate(columns)})
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2])
+def test_missing_values_of_columns_and_target_are_skipped(share, model):
+    kept = ParaRNNForecaster(H, target="y", known_ahead=KNOWN, missing="keep")
+    effects = kept.fit(gaps(PAST, share)).summary().effects.set_index("effect of")
+    price = effects.loc["price"]
+    assert abs(price["coef"] + 5) < 4 * price["std err"] + 0.1
+    # Without missing values the argument changes nothing.
+    whole = kept.fit(PAST).predict(X_future=AHEAD[:H], level=80)
+    pd.testing.assert_frame_equal(whole, model.predict(X_future=AHEAD[:H], level=80))
+
+
+def test_rows_that_lack_a_column_are_rows_that_lack_the_target():
+    df = gaps(PAST.assign(y=PAST["y"] + 4 * PAST["noise"]), 0.15, columns=("noise",))
+    by_hand = {"noise": "linear", "price": "none"}
+    make = ParaRNNForecaster(H, target="y", known_ahead=KNOWN, missing="keep", effects=by_hand)
+    ours = make.fit(df).predict(X_future=AHEAD[:H], level=80)
+    filled = df.assign(y=df["y"].where(df["noise"].notna()), noise=df["noise"].ffill().bfill())
+    # The mean and spread of the column differ, and with them the prior of its coefficient.
+    theirs = make.fit(filled).predict(X_future=AHEAD[:H], level=80)
+    np.testing.assert_allclose(ours, theirs, rtol=0.01)
+
+
+@pytest.mark.parametrize("at_end", [0, 3])
+def test_missing_rows_at_the_ends_are_further_steps(at_end):
+    y = FRAME["y"]
+    end = len(y) - at_end
+    gappy = y.where((np.arange(len(y)) >= 4) & (np.arange(len(y)) < end))
+    ours = ParaRNNForecaster(H, missing="keep").fit(gappy).predict(level=80)
+    alone = ParaRNNForecaster(H, missing="keep").fit(y[4:end])
+    expected = alone.predict(H + at_end, level=80)[at_end:]
+    pd.testing.assert_frame_equal(ours, expected, rtol=1e-9, check_freq=False)
+    if at_end:
+        moved = alone.update(gappy[end:]).predict(level=80)
+        pd.testing.assert_frame_equal(moved, expected, rtol=1e-9, check_freq=False)
+
+
+def test_updates_over_missing_values_are_rolling_origins(tmp_path):
+    past = gaps(PAST, 0.15)
+    later = LATER.assign(y=LATER["y"].mask(np.arange(2 * H) == 3))
+    model = ParaRNNForecaster(H, target="y", known_ahead=KNOWN, missing="keep").fit(past)
+    model.save(tmp_path / "model.tsrnn")
+    rolling = model.predict_rolling(later, h=H, level=[80])
+    last = rolling[rolling["cutoff"] == rolling["cutoff"].max()].drop(columns="cutoff")
+    moved = load(tmp_path / "model.tsrnn").update(later[:-H])
+    expected = moved.predict(X_future=AHEAD[-H:], level=[80])
+    np.testing.assert_allclose(last.to_numpy(), expected.to_numpy(), rtol=1e-9)
+
+
+def test_a_lag_of_a_missing_value_is_that_of_the_mean():
+    df = FRAME.assign(y=50 + 5 * FRAME["price"].shift(2).bfill() + 0.1 * FRAME["noise"])[: -2 * H]
+    hidden = df.assign(price=df["price"].mask(np.arange(len(df)) >= len(df) - 1))
+    ours = ParaRNNForecaster(H, target="y", missing="keep").fit(hidden)
+    labels = ours.summary().effects["effect of"].tolist()
+    assert labels == ["price, lag 2"]
+    forecast = ours.predict(3)["y"]
+    # The second step needs the value that is missing, the first one does not.
+    assert abs(forecast.iloc[0] - 50 - 5 * df["price"].iloc[-2]) < 1
+    assert abs(forecast.iloc[1] - 50 - 5 * df["price"].mean()) < 3
+
+
+def test_columns_that_are_rarely_there_are_left_out():
+    df = gaps(PAST, 0.8, columns=("noise",))
+    with pytest.warns(UserWarning, match=r"\['noise'\] are missing in too many rows"):
+        model = ParaRNNForecaster(H, target="y", known_ahead=KNOWN, missing="keep").fit(df)
+    assert model.summary().effects["effect of"].tolist() == ["price"]
+
+
+def test_what_cannot_be_forecast_over_missing_values_is_named():
+    make = ParaRNNForecaster(H, target="y", known_ahead=KNOWN, missing="keep")
+    model = make.fit(PAST)
+    with pytest.raises(ValueError, match="'price' of X_future must have no missing"):
+        model.predict(X_future=AHEAD[:H].mask(AHEAD[:H]["price"] > 0))
+    later = LATER.assign(price=LATER["price"].mask(np.arange(2 * H) == H))
+    with pytest.raises(ValueError, match=r"the columns \['price'\] have missing ones"):
+        model.predict_rolling(later, h=H)
+    with pytest.raises(ValueError, match="none of them is observed"):
+        model.predict(X=LATER.assign(y=np.nan), X_future=AHEAD[-H:])
+    few = PAST.assign(y=PAST["y"].where(np.arange(len(PAST)) < 2))
+    with pytest.raises(ValueError, match="needs at least 3 rows of a series; there are 2"):
+        make.fit(few)
+    for others in ({"prior": None}, {"hidden_size": 8}):
+        with pytest.raises(ValueError, match='missing="keep" is for the prior network'):
+            ParaRNNForecaster(H, target="y", missing="keep", **others).fit(PAST)
+
+
+def test_a_panel_with_gaps_forecasts_each_series_alike():
+    rng = np.random.default_rng(5)
+    hidden = (rng.random(len(PANEL)) < 0.1) & (PANEL["unique_id"] != "s2")
+    df = PANEL.assign(y=PANEL["y"].mask(hidden))[["unique_id", "ds", "y"]]
+    panel = ParaRNNForecaster(H, missing="keep", prior="only").fit(df).predict()
+    for name, part in df.groupby("unique_id"):
+        alone = ParaRNNForecaster(H, missing="keep", prior="only").fit(part).predict()
+        np.testing.assert_allclose(
+            panel[panel["unique_id"] == name]["ParaRNN"], alone["ParaRNN"], rtol=1e-9
+        )
+    # Rows that are not there are inserted, as missing ones.
+    dropped = ParaRNNForecaster(H, missing="keep", prior="only").fit(df.dropna()).predict()
+    np.testing.assert_allclose(dropped["ParaRNN"], panel["ParaRNN"], rtol=1e-9)

@@ -19,6 +19,7 @@ from tsrnn.prior import (
     fit_effects,
     widths_of,
 )
+from tsrnn.prior._effects import interpolated
 from tsrnn.prior._regression import (
     FIRST_ROWS,
     PERSISTENCE,
@@ -320,3 +321,20 @@ def test_wrong_effects_are_named(given, error, said):
     with pytest.raises(error, match=said):
         check_effects(given, ["x"], ["x"])
     assert check_effects({"x": "linear"}, ["x"], ["x"]) == {"x": ("linear",)}
+
+
+def test_columns_are_interpolated_where_neighbours_predict_them():
+    rng = np.random.default_rng(2)
+    walk, noise = rng.standard_normal((2, 80))
+    columns = np.column_stack([walk.cumsum(), noise])
+    hidden = columns.copy()
+    hidden[[0, 20, 21, 50]] = np.nan
+    (filled,) = interpolated([hidden])
+    expected = hidden[:, 0].copy()
+    expected[[20, 21]] = np.interp([20, 21], [19, 22], hidden[[19, 22], 0])
+    expected[50] = hidden[[49, 51], 0].mean()
+    np.testing.assert_allclose(filled[:, 0], expected)
+    np.testing.assert_array_equal(filled[:, 1], hidden[:, 1])
+    y = 3 * columns[:, :1] + noise[:, None]
+    effects = fit_effects([y], [hidden], [np.zeros((80, 3))], ["a", "b"], [True, True], 1)
+    np.testing.assert_allclose(effects.slopes()[0, :2], [3, 1], atol=0.25)

@@ -521,9 +521,10 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
 
     def _read_frame(self, df: Any, arguments: Arguments, **shape: Any) -> Panel:
         missing = choice("missing", arguments.missing, self.legal_missing)
-        return read_panel(
+        panel = read_panel(
             df, id_col=arguments.id_col, time_col=arguments.time_col, missing=missing, **shape
         )
+        return panel if self.keeps_missing_columns else panel.complete_cases()
 
     def _state_after(self, X: Any, ids: Any = None) -> S:
         """State after a frame, by default after the rows seen so far, of some or all series."""

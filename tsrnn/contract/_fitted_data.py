@@ -347,8 +347,11 @@ def static_values(panel: Panel, names: Sequence[Any]) -> np.ndarray:
         If one is not, naming column, series and rows.
     """
     columns = panel.exog_of(names)
-    first = columns[panel.indptr[:-1]]
-    varies = columns != np.repeat(first, panel.lengths, 0)
+    # The first value of each series that is not missing, as it is in rows that were inserted.
+    parts = np.split(columns, panel.indptr[1:-1])
+    places = np.stack([np.isfinite(part).argmax(0) for part in parts]) + panel.indptr[:-1, None]
+    first = np.take_along_axis(columns, places, 0)
+    varies = np.isfinite(columns) & (columns != np.repeat(first, panel.lengths, 0))
     for j, name in enumerate(names):
         rows = np.flatnonzero(varies[:, j])
         if len(rows):

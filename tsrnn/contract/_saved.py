@@ -47,6 +47,7 @@ class SavedForecaster(CommonArguments, ABC, Generic[S]):
 
     not_saved: ClassVar[tuple[str, ...]] = ()  # constructor arguments that files do not hold
     legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate")
+    keeps_missing_columns: ClassVar[bool] = False  # else such rows have no targets
     fitted_: FittedModel[S]
     state_: S
     _history: History

@@ -21,13 +21,12 @@ def complete(
     grid: Grid,
     data: np.ndarray,
     names: Sequence[Name],
-    n_targets: int,
     missing: str,
     fixed: bool = False,
 ) -> tuple[Axis, np.ndarray]:
     """Check that rows and values are complete, or complete them.
 
-    `data` (N, n) are targets, then exogenous columns; `fixed` says that the frequency is that of
+    `data` (N, n) are targets and exogenous columns; `fixed` says that the frequency is that of
     data fitted to. Unless missing rows are refused, the axis that comes back has them.
     """
     offsets = None if is_regular(axis, grid) else positions(axis, grid, fixed)
@@ -51,13 +50,6 @@ def complete(
         whole[rows] = data
         data = whole
     if missing == "keep":
-        for j in np.flatnonzero(np.isnan(data[:, n_targets:]).any(axis=0)).tolist():
-            empty = np.flatnonzero(np.isnan(data[:, n_targets + j]))
-            raise ValueError(
-                'missing="keep" keeps missing values of targets only; the exogenous column '
-                f"{names[n_targets + j]!r} must have a value in every row, rows that had to be "
-                f"inserted included; missing are {axis.describe(empty)}. Fill them in."
-            )
         return axis, data
     # One line through all series: the first and the last row of each have values (see
     # `_check_column`), so that it fills nothing from one series to another.

@@ -34,8 +34,7 @@ _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+:-]*(/[A-Za-z0-9_+:-]+)*")
 class Panel:
     """Regular series of one frequency, one below the other.
 
-    Every row is there. Values are finite; read with ``missing="keep"``, those of targets are NaN
-    where they are missing.
+    Every row is there. Values are finite; read with ``missing="keep"``, NaN where they are missing.
 
     Parameters
     ----------
@@ -48,6 +47,7 @@ class Panel:
     times : ndarray, shape (N,)
         datetime64[ns], in UTC if the layout has a zone; int64 ordinals of periods; int64 integers.
     exog : ndarray of float64, shape (N, n_exog)
+        NaN only if read with ``missing="keep"``.
     exog_names : tuple of str or int
     layout : Layout
         Names of the targets, the frequency, and how to give frames back.
@@ -119,6 +119,22 @@ class Panel:
             return self.exog
         places = {name: place for place, name in enumerate(self.exog_names)}
         return self.exog[:, np.array([places[name] for name in names], np.intp)]
+
+    def complete_cases(self) -> Panel:
+        """Return the panel with missing targets in rows where an exogenous value is missing.
+
+        The exogenous value is filled by the one before, or 0 where there is none.
+        """
+        missing = np.isnan(self.exog)
+        if not missing.any():
+            return self
+        first = np.repeat(self.indptr[:-1], self.lengths)[:, None]
+        rows = np.arange(len(self.exog))[:, None]
+        # The last row with a value; rows before the first one of a series have none.
+        known = np.maximum.accumulate(np.where(missing, -1, rows))
+        filled = np.take_along_axis(self.exog, np.maximum(known, 0), 0)
+        values = np.where(missing.any(1, keepdims=True), np.nan, self.values)
+        return replace(self, values=values, exog=np.where(known >= first, filled, 0.0))
 
     def windows(self, length: int, step: int = 1) -> list[np.ndarray]:
         """Return the sliding windows of each series as views, none crossing into another.

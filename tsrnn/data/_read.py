@@ -66,8 +66,7 @@ def read_panel(
     missing : {"error", "interpolate", "keep"}
         Refuse missing values and missing rows; or insert the rows and fill every numeric column
         linearly in the row number, between known values only; or insert the rows and leave
-        missing values of targets NaN, wherever they are, even all of a series. Exogenous columns
-        must then have a value in every row, those between the rows of a series included.
+        missing values NaN, wherever they are, even all of a series.
     exog : sequence of str or int, optional
         Exactly these columns must be there besides the targets.
     layout : Layout, optional
@@ -253,7 +252,7 @@ def _panel(
     names, n = (*targets, *exog_names), len(targets)
     data = _float_columns(table, targets, exog_names)
     data = data if order is None else data[order]
-    axis, data = complete(axis, grid, data, names, n, missing, fixed=layout is not None)
+    axis, data = complete(axis, grid, data, names, missing, fixed=layout is not None)
     return Panel(
         values=np.ascontiguousarray(data[:, :n]),
         indptr=axis.indptr,

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.signal import lfilter
 
 from tsrnn.contract import (
     FittedData,
@@ -30,7 +29,10 @@ from tsrnn.prior import (
     ColumnMemory,
     Term,
     decays_of,
+    first_values,
     fit_effects,
+    mean_change,
+    moving_averages,
     widths_of,
     window_rows,
 )
@@ -38,6 +40,7 @@ from tsrnn.prior import (
 # Of the average of past columns that a step ahead is compared with, for the part of the error that
 # the coefficients bring: a level that wanders has forgotten what lies further back.
 CENTRE_DECAY = 0.8
+MAY_LACK = ("columns.recent", "columns.tail")  # arrays of a file in which values are missing
 OTHER_PARTS = ("network", "calendar")  # of a forecast; columns of these names are told apart
 LARGEST_LOG = 60.0  # of a factor ahead
 SMALL_SHARE = 1e-9  # logarithm of a factor below which it is 1 plus its logarithm
@@ -126,7 +129,7 @@ class FittedColumns:
 
     def begin(self, panel: Panel) -> ColumnState:
         """State before the first rows of a panel's series."""
-        first = panel.exog[panel.indptr[:-1]]
+        first = np.stack([first_values(rows) for rows in split(panel, panel.exog)])
         unit = self.data.ids.get_indexer(panel.ids)
         if len(self.data.ids) == 1:
             unit = np.zeros_like(unit)  # parameters of one series apply to any other
@@ -146,9 +149,7 @@ class FittedColumns:
         for i, (exog, place) in enumerate(parts):
             matrix, recent, average = self.effects.columns(exog, place, state.memory, i)
             shares.append(matrix @ coefficients[i].T)
-            centre = np.where(np.isnan(state.centre[i]), matrix[0], state.centre[i])
-            keep = CENTRE_DECAY
-            running, _ = lfilter([1 - keep], [1, -keep], matrix, axis=0, zi=keep * centre[None])
+            running = moving_averages(matrix, CENTRE_DECAY, state.centre[i])
             recents.append(recent)
             averages.append(average)
             centres.append(running[-1])
@@ -166,6 +167,13 @@ class FittedColumns:
 
         `exog` (S, h, k) are all columns ahead.
         """
+        used = sorted({term.column for term in self.effects.terms if term.column >= 0})
+        absent = [self.data.exog_names[i] for i in used if np.isnan(exog[..., i]).any()]
+        if absent:
+            raise ValueError(
+                f"forecasts need the values of columns with effects in all rows ahead; the columns "
+                f"{absent} have missing ones. Fill them in"
+            )
         phases = phases_of(times, self.data)
         with np.errstate(over="ignore", invalid="ignore"):  # refused below
             matrices = [
@@ -173,6 +181,9 @@ class FittedColumns:
                 for i, (rows, place) in enumerate(zip(exog, phases, strict=True))
             ]
         matrix = np.stack(matrices)
+        if np.isnan(state.memory.recent).any():
+            # A lag of a value that is missing: its expectation is the mean, 0 of scaled columns.
+            matrix = np.where(np.isnan(matrix), 0.0, matrix)
         if not np.isfinite(matrix).all():
             raise ValueError(
                 "columns ahead must be of a size whose effects are finite; a square or a curve "
@@ -277,8 +288,11 @@ class FittedColumns:
     ) -> FittedColumns:
         """Read what `to_file` wrote; `file_shapes` has the shapes of the arrays."""
         for name in file_shapes(header, data, season_length):
-            if not np.isfinite(arrays[name]).all():
-                raise refuse(f"the array {name!r}", "finite numbers", arrays[name])
+            array = arrays[name]
+            # Rows of columns may be missing.
+            wrong = np.isinf(array) if name in MAY_LACK else ~np.isfinite(array)
+            if wrong.any():
+                raise refuse(f"the array {name!r}", "finite numbers", array)
         for name in ("scale", "widening", "size", "changes"):
             if (arrays[f"columns.{name}"] <= 0).any():
                 raise refuse(f"the array 'columns.{name}'", "positive", arrays[f"columns.{name}"])
@@ -395,8 +409,7 @@ def split(panel: Panel, rows: np.ndarray) -> list[np.ndarray]:
 
 def mean_changes(panel: Panel) -> np.ndarray:
     """Mean absolute change (S, C) of each target; 1 where it is constant."""
-    changes = [np.abs(np.diff(panel.series(i), axis=0)) for i in range(panel.n_series)]
-    sizes = np.stack([change.mean(0) if len(change) else 0 * change.sum(0) for change in changes])
+    sizes = np.stack([mean_change(panel.series(i)) for i in range(panel.n_series)])
     return np.where(sizes > 0, sizes, 1.0)
 
 

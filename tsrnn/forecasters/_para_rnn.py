@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -165,9 +165,9 @@ class ParaRNNForecaster(RecurrentForecaster):
         Columns of a long frame.
     freq : str or int, optional
         Frequency of the data, where it cannot be inferred.
-    missing : {"error", "interpolate"}
-        Refuse missing values and rows, or fill gaps between known values linearly. A value
-        filled in uses the one after the gap.
+    missing : {"error", "interpolate", "keep"}
+        Refuse missing values and rows, or fill gaps between known values linearly: a value
+        filled in uses the one after the gap. "keep" is for the prior network, which skips them.
     intervals : {"conformal", "gaussian", "quantile", "student-t"}
         How intervals follow from the forecast errors of the validation part, scaled by
         :math:`s_t`. "conformal": quantiles of the absolute errors, per step. If the
@@ -326,6 +326,9 @@ class ParaRNNForecaster(RecurrentForecaster):
         self.n_heads = n_heads
         self.layer_options = layer_options
 
+    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
+    keeps_missing_columns: ClassVar[bool] = True
+
     @classmethod
     def _update_header(cls, header: dict[str, Any]) -> None:
         super()._update_header(header)
@@ -348,6 +351,12 @@ class ParaRNNForecaster(RecurrentForecaster):
             if prior is not None and takes_prior(arguments, default, panel):
                 results[number] = FittedPrior.of(arguments, data, panel, prior)
         others = [number for number, fitted in enumerate(results) if fitted is None]
+        if others and fits[0][0].missing == "keep":
+            raise ValueError(
+                'missing="keep" is for the prior network, which skips what is missing; with these '
+                "arguments a network of one's own is trained. Leave them out, or fill gaps by "
+                'missing="interpolate"'
+            )
         if others and fits[0][0].effects is not None:
             raise ValueError(
                 "effects says which effects columns have beside the prior network; with these "

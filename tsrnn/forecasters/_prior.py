@@ -176,7 +176,8 @@ def takes_prior(arguments: Arguments, default: Arguments, panel: Panel) -> bool:
                 f"got {'; '.join(asked)}. Leave these out, or train with prior=None"
             )
         return True
-    if asked or panel.exog_names:
+    # A trained network cannot skip missing rows.
+    if asked or panel.exog_names or values["missing"] == "keep":
         return not asked
     short = 1 < season_of(arguments, panel) <= SHORT_SEASON
     most = ROWS_WITH_SEASON if short else ROWS_TO_TRAIN
@@ -193,6 +194,8 @@ def adapted_prior(
     prior: TrainedPrior, series: Sequence[np.ndarray], season_length: int
 ) -> TrainedPrior:
     """Prior network adapted to the series that say enough; itself where none do."""
+    # Of a series with missing rows, to the longest part without them.
+    series = [complete_part(rows) for rows in series]
     if season_length > 1:
         most = max(ROWS_TO_ADAPT, SEASONS_TO_ADAPT * season_length)
         series = [rows for rows in series if len(rows) >= most]
@@ -201,6 +204,16 @@ def adapted_prior(
     if len(series) < UNITS_TO_ADAPT:
         return prior
     return prior.adapted_to(series, season_length, PANEL_RATE)
+
+
+def complete_part(rows: np.ndarray) -> np.ndarray:
+    """Longest part of a series (T,) without missing rows."""
+    missing = np.flatnonzero(np.isnan(rows))
+    if not len(missing):
+        return rows
+    begins, ends = np.append(0, missing + 1), np.append(missing, len(rows))
+    longest = int(np.argmax(ends - begins))
+    return rows[begins[longest] : ends[longest]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +230,8 @@ class PriorState(SeriesArrays):
         Rows seen so far.
     tail : ndarray of shape (S, W, C)
         Last rows of each series, the first ones of its part; zeros after them. Without the
-        effects of columns, where there are any.
+        effects of columns, where there are any. NaN where the target, or a column with an effect,
+        is missing.
     columns : ColumnState or None
 
     Examples
@@ -307,19 +321,16 @@ class FittedPrior(FittedModel[PriorState]):
         """
         seed_of(arguments.random_state)  # which is legal, though a fit draws by seeds of its own
         habit = habits(panel.freq)
-        shortest = int(np.argmin(panel.lengths))
-        if panel.lengths[shortest] < FEWEST_ROWS:
-            raise ValueError(
-                f"{panel.axis.where(shortest)}the prior network needs at least {FEWEST_ROWS} rows "
-                f"of a series; there are {panel.lengths[shortest]}. Give more rows, or drop "
-                "this series"
-            )
+        check_observed(panel, FEWEST_ROWS, "Give more rows, or drop this series")
         season = season_of(arguments, panel)
         horizon = arguments.horizon or habit.horizon
         kinds = check_effects(arguments.effects, data.given_columns, data.known_ahead)
         columns = FittedColumns.of(panel, data, season, kinds) if data.exog_names else None
         fitted = cls(arguments, data, horizon, season, prior, False, np.ones(PAST_ROWS), columns)
         state, panel = fitted.filter_left(fitted.empty_state(panel), panel)
+        if columns is not None:
+            advice = 'Fill in the columns, or leave them out by effects={"...": "none"}'
+            check_observed(panel, FEWEST_ROWS, advice, " with all columns that have effects")
         if isinstance(arguments.prior, str) and arguments.prior == "only":
             return fitted, state
         series = [target for i in range(panel.n_series) for target in panel.series(i).T]
@@ -343,10 +354,11 @@ class FittedPrior(FittedModel[PriorState]):
         window = window_rows(self.season_length)
         scale = np.ones((panel.n_series, panel.values.shape[1]))
         for i in range(panel.n_series):
-            rows = panel.series(i)
-            largest = np.abs(rows).max(0)  # so that squares do not overflow
-            deviation = largest * (rows / np.where(largest > 0, largest, 1.0)).std(0)
-            scale[i] = np.where(deviation > 0, deviation, 1.0)
+            for j, rows in enumerate(panel.series(i).T):
+                rows = rows[np.isfinite(rows)]
+                largest = np.abs(rows).max(initial=0.0)  # so that squares do not overflow
+                if largest > 0 and (deviation := largest * (rows / largest).std()) > 0:
+                    scale[i, j] = deviation
         tail = np.zeros((panel.n_series, window, panel.values.shape[1]))
         columns = None if self.columns is None else self.columns.begin(panel)
         n_rows = np.zeros_like(panel.lengths)
@@ -366,6 +378,11 @@ class FittedPrior(FittedModel[PriorState]):
         for i, count in enumerate(state.counts):
             rows = np.concatenate([state.tail[i, :count], panel.series(i)])[-window:]
             tail[i, : len(rows)] = rows
+            if not np.isfinite(rows).any(0).all():
+                raise ValueError(
+                    f"{panel.axis.where(i)}the prior network forecasts from the last {window} "
+                    "rows; none of them is observed. Give more rows, or drop this series"
+                )
         n_rows, last_times = state.n_rows + panel.lengths, panel.last_times
         after = replace(state, last_times=last_times, n_rows=n_rows, tail=tail, columns=columns)
         return after, panel
@@ -395,6 +412,14 @@ class FittedPrior(FittedModel[PriorState]):
             # The last rows of each, from the first place on, as the network reads them.
             first = (window - counts)[:, None] + np.arange(window)
             rows = np.take_along_axis(rows, np.minimum(first, window - 1), 1)
+            unknown = np.isnan(rows).all(1).reshape(n_series, n_later).any(0)
+            if unknown.any():
+                absent = [names[later[i]] for i in np.flatnonzero(unknown)]
+                raise ValueError(
+                    f"the columns {absent} have no value in the last rows of a series, from which "
+                    'they are to be forecast. Fill them in, or leave them out by effects={"...": '
+                    '"none"}'
+                )
             medians = self.prior.forecast(rows, counts, self.season_length, h).median
             exog[..., later] = medians.reshape(n_series, n_later, h).swapaxes(1, 2)
         return exog
@@ -525,10 +550,11 @@ class FittedPrior(FittedModel[PriorState]):
         long = np.flatnonzero(counts >= np.median(counts))
         units = np.sort(rng.permutation(long)[:PATH_UNITS])
         origins = np.zeros((len(units), last_rows.shape[1]), bool)
-        for place, count in zip(origins, counts[units], strict=True):
+        for values, place, count in zip(last_rows[units], origins, counts[units], strict=True):
             # At random: rows at equal distances would see one phase of a season. From the later
             # half: the first forecasts of a series are hardly its own.
             rows = np.arange(max(count // 2, FEWEST_ROWS - 1), count)
+            rows = rows[np.isfinite(values[rows])]
             place[rng.permutation(rows)[: -(-PATH_ORIGINS // len(units))]] = True
         steps = path_steps(self.horizon, self.season_length)
         medians = self.prior.medians_from(last_rows[units], origins, self.season_length, steps)
@@ -622,6 +648,17 @@ class PriorSummary(Summary):
             index=False, na_rep="", float_format=lambda value: f"{value:.4g}"
         )
         return [title, text]
+
+
+def check_observed(panel: Panel, fewest: int, advice: str, with_columns: str = "") -> None:
+    """Refuse series with fewer observed rows than the prior network needs."""
+    counts = [np.isfinite(panel.series(i)).sum(0).min() for i in range(panel.n_series)]
+    shortest = int(np.argmin(counts))
+    if counts[shortest] < fewest:
+        raise ValueError(
+            f"{panel.axis.where(shortest)}the prior network needs at least {fewest} rows of a "
+            f"series{with_columns}; there are {counts[shortest]}. {advice}"
+        )
 
 
 def summarise_prior(

@@ -53,6 +53,8 @@ from tsrnn.prior._terms import (
     ColumnMemory,
     Term,
     decays_of,
+    first_values,
+    moving_averages,
     widths_of,
 )
 from tsrnn.prior._trained import (
@@ -60,6 +62,7 @@ from tsrnn.prior._trained import (
     LONGEST_SEASON,
     Forecasts,
     TrainedPrior,
+    mean_change,
     trained_prior,
 )
 from tsrnn.prior._training import (
@@ -123,6 +126,7 @@ __all__ = [
     "draw_poles",
     "ets",
     "ets_paths",
+    "first_values",
     "fit_effects",
     "gaussian_process",
     "growth_curve",
@@ -132,6 +136,8 @@ __all__ = [
     "level_shifts",
     "make_examples",
     "markov_switching",
+    "mean_change",
+    "moving_averages",
     "ornstein_uhlenbeck",
     "outliers",
     "prior_deviation",

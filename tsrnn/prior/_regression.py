@@ -125,7 +125,7 @@ def structural_moments(
         rows = np.flatnonzero(np.isfinite(lanes).all(0))
         lanes = lanes[:, rows] - lanes[:, rows[:1]]
         # Without gaps, the table of the longest unit serves all.
-        has_gaps = rows[-1] - rows[0] >= len(rows)
+        has_gaps = len(rows) > 0 and rows[-1] - rows[0] >= len(rows)
         kalman = structural_filter(season_length, rows - rows[0] if has_gaps else longest)
         if models is not None:
             kalman = kalman.of(models)

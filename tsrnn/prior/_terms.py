@@ -154,9 +154,9 @@ class ColumnMemory(SeriesArrays):
     Attributes
     ----------
     recent : ndarray of shape (S, LONGEST_LAG, k)
-        Last rows of each column.
+        Last rows of each column, NaN where a value is missing.
     averages : ndarray of shape (S, D, k)
-        Exponentially weighted averages of all rows, for each decay.
+        Exponentially weighted averages of all observed rows, for each decay.
 
     Examples
     --------
@@ -175,6 +175,64 @@ class ColumnMemory(SeriesArrays):
         return cls(
             np.repeat(first[:, None], LONGEST_LAG, 1), np.repeat(first[:, None], n_decays, 1)
         )
+
+
+def first_values(columns: np.ndarray) -> np.ndarray:
+    """Return the first observed value of each column (T, k), 0 where there is none.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (T, k)
+        NaN where a value is missing.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import first_values
+    >>> first_values(np.array([[np.nan, 2.0], [3.0, 4.0]])).tolist()
+    [3.0, 2.0]
+    """
+    observed = np.isfinite(columns)
+    values = columns[observed.argmax(0), np.arange(columns.shape[1])]
+    return np.where(observed.any(0), values, 0.0)
+
+
+def moving_averages(rows: np.ndarray, decay: float, initial: np.ndarray) -> np.ndarray:
+    """Exponentially weighted averages a_t = d a_{t-1} + (1 - d) x_t, which stay at missing rows.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (T, k)
+        NaN where a value is missing.
+    decay : float
+    initial : ndarray of shape (k,)
+        Averages before the first row; NaN for the first observed value.
+
+    Returns
+    -------
+    ndarray of shape (T, k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import moving_averages
+    >>> moving_averages(np.array([[4.0], [np.nan], [8.0]]), 0.5, np.array([2.0])).ravel().tolist()
+    [3.0, 3.0, 5.5]
+    """
+    initial = np.where(np.isnan(initial), first_values(rows), initial)
+    observed = np.isfinite(rows)
+    if observed.all():
+        return lfilter([1 - decay], [1, -decay], rows, axis=0, zi=decay * initial[None])[0]
+    averages = np.empty_like(rows)
+    for column, begin in enumerate(initial):
+        known = rows[observed[:, column], column]
+        of_known = lfilter([1 - decay], [1, -decay], known, zi=[decay * begin])[0]
+        averages[:, column] = np.append(begin, of_known)[observed[:, column].cumsum()]
+    return averages
 
 
 def decays_of(terms: Sequence[Term]) -> list[float]:
@@ -204,12 +262,13 @@ def design(
     recent: np.ndarray,
     averages: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Columns of the regression at T rows of one series.
+    """Columns of the regression at T rows of one series; NaN where they need a missing value.
 
     Parameters
     ----------
     terms : sequence of Term
     columns : ndarray of shape (T, k)
+        NaN where a value is missing.
     phases : ndarray of shape (T, 3)
         Of the cycles in `PHASES`.
     recent, averages : ndarray
@@ -223,11 +282,9 @@ def design(
     """
     n_rows, decays = len(columns), decays_of(terms)
     extended = np.concatenate([recent, columns])
-    # Average a_t = d a_{t-1} + (1 - d) x_t, of which a row sees that of the row before its lag.
     running = np.empty((len(decays), n_rows, columns.shape[1]))
     for number, decay in enumerate(decays):
-        initial = decay * averages[None, number]
-        running[number], _ = lfilter([1 - decay], [1, -decay], columns, axis=0, zi=initial)
+        running[number] = moving_averages(columns, decay, averages[number])
     parts = []
     for term in terms:
         cycle = CYCLES[term.cycle]
@@ -235,7 +292,7 @@ def design(
         if term.column < 0:
             parts.append(factor)
             continue
-        if term.decay:
+        if term.decay:  # a row sees the average up to the row before it
             place = decays.index(term.decay)
             past = np.concatenate([averages[place, None], running[place, :-1]])
             values = past[:, term.column]
