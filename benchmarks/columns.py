@@ -293,8 +293,14 @@ def summary(model: str, results: Sequence[dict[str, Any]]) -> list[object]:
 
 
 def run_gaps(key: Key) -> dict[str, Any]:
-    """MASE by treatment of the hidden values, in the mean over the last origins."""
-    of, rng = (DEVELOPMENT | HELD_OUT)[key["series"]](), np.random.default_rng(0)
+    """MASE by series and treatment of the hidden values, in the mean over the last origins."""
+    names = key.get("names", [*DEVELOPMENT, *HELD_OUT])
+    return {"MASE": {name: gap_errors(name, key) for name in names}}
+
+
+def gap_errors(name: str, key: Key) -> dict[str, float]:
+    """MASE of a series by treatment of the values hidden in the rows to fit to."""
+    of, rng = (DEVELOPMENT | HELD_OUT)[name](), np.random.default_rng(0)
     errors: dict[str, list[float]] = {}
     for origin in range(len(of.frame) - of.h - key["origins"] + 1, len(of.frame) - of.h + 1):
         train, test = of.frame[:origin], of.frame[origin : origin + of.h]
@@ -308,34 +314,31 @@ def run_gaps(key: Key) -> dict[str, Any]:
         }
         known = train["y"].to_numpy()
         scale = np.abs(known[of.season :] - known[: -of.season]).mean()
-        for name, (frame, missing) in frames.items():
-            forecast = network(frame, test.drop(columns="y"), season_length=of.season,
-                               missing=missing)  # fmt: skip
+        for treatment, (frame, missing) in frames.items():
+            ahead = test.drop(columns="y")
+            forecast = network(frame, ahead, season_length=of.season, missing=missing)
             error = np.abs(test["y"].to_numpy() - forecast[:, 0]).mean() / scale
-            errors.setdefault(name, []).append(float(error))
-    return {"MASE": {name: float(np.mean(values)) for name, values in errors.items()}}
+            errors.setdefault(treatment, []).append(float(error))
+    return {treatment: float(np.mean(values)) for treatment, values in errors.items()}
 
 
 def gap_keys(options: argparse.Namespace) -> Iterator[Key]:
+    some = {"names": options.names} if options.names else {}
     for where in ("target", "columns"):
         for share in (0.1, 0.3):
-            for name in options.names or [*DEVELOPMENT, *HELD_OUT]:
-                yield {"section": "gaps", "series": name, "where": where, "share": share,
-                       "origins": options.peer_origins}  # fmt: skip
+            yield {"section": "gaps", "where": where, "share": share,
+                   "origins": options.peer_origins, **some}  # fmt: skip
 
 
 def print_gaps(options: argparse.Namespace) -> None:
-    results: dict[tuple[str, float], list[dict[str, float]]] = {}
+    rows = []
     for key in gap_keys(options):
         if result := read_result(options.results, key):
-            results.setdefault((key["where"], key["share"]), []).append(result["MASE"])
-    rows = [
-        [where, f"{share:.0%}", len(parts),
-         *(f"{np.mean([part[name] for part in parts]):.3f}" for name in parts[0]),
-         *(f"{np.exp(np.mean([np.log(part[name] / part['complete']) for part in parts])):.3f}"
-           for name in list(parts[0])[1:])]
-        for (where, share), parts in results.items()
-    ]  # fmt: skip
+            mase = pd.DataFrame(result["MASE"]).T
+            means = [f"{value:.3f}" for value in mase.mean()]
+            ratios = np.exp(np.log(mase.div(mase["complete"], axis=0)).mean())[1:]
+            rows.append([key["where"], f"{key['share']:.0%}", len(mase), *means,
+                         *(f"{ratio:.3f}" for ratio in ratios)])  # fmt: skip
     ratios = ["keep / complete", "interpolate / complete"]
     print_table(["hidden in", "share", "series", "complete", "keep", "interpolate", *ratios], rows)
 
