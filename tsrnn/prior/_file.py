@@ -108,10 +108,6 @@ class TrainedNetwork:
         with shapes_only():  # a draw would move torch's global generator
             network: Any = cls.network_class(**size)
         network.load_state_dict(weights, assign=True)
-        if getattr(network, "rnn", None) is not None:
-            # A kernel would take a second in a new process, to be traced and loaded, and is no
-            # faster than the loop in torch beside the structural models.
-            network.rnn.engine = "reference"
         return cls(network.eval().requires_grad_(False), size, description)
 
 

@@ -379,8 +379,6 @@ def adapt_network(
     size = min(BATCH_SIZE, len(examples))
     with torch.inference_mode(False), torch.enable_grad():  # whatever a caller has set
         adapted = copy.deepcopy(network).eval().requires_grad_(True)
-        if adapted.rnn is not None:
-            adapted.rnn.engine = "auto"  # gradients through the loop in torch are slow
         optimiser = torch.optim.Adam(adapted.parameters())
         for step in range(ADAPTING_STEPS):
             if len(waiting) < size:
@@ -388,8 +386,6 @@ def adapt_network(
             chosen, waiting = np.sort(waiting[:size]), waiting[size:]
             rate = learning_rate * half_cosine(step / ADAPTING_STEPS)
             take_step(adapted, optimiser, examples.select(chosen), rate)
-        if adapted.rnn is not None and network.rnn is not None:
-            adapted.rnn.engine = network.rnn.engine
         return adapted.requires_grad_(False)
 
 
