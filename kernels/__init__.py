@@ -6,6 +6,7 @@ from tsrnn.kernels._backend import source
 from tsrnn.kernels._cell import Cell, Fields
 from tsrnn.kernels._convergence import Convergence
 from tsrnn.kernels._cpu import prepare
+from tsrnn.kernels._kalman import kalman_errors, kalman_gains
 from tsrnn.kernels._matrix_form import BlockStep, MatrixForm
 from tsrnn.kernels._paths import PathProducts, Paths, Variants, path_products, paths, variants
 from tsrnn.kernels._problem import as_lengths, in_arithmetic, over_replicates, without_padding
@@ -32,6 +33,8 @@ __all__ = [
     "decomposed_recurrence",
     "in_arithmetic",
     "is_small",
+    "kalman_errors",
+    "kalman_gains",
     "linear",
     "over_replicates",
     "path_products",

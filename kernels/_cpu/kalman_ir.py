@@ -1,0 +1,221 @@
+"""Kalman filter of structural models as LLVM functions: models are lanes, the season a ring.
+
+A state has d = 3 + m fields: level, slope, autoregression and m effects of a season, of which a
+row observes the level, the autoregression and one effect. States and covariances of a tile of
+models stand in working memory, so that d is an argument and all season lengths share the code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tsrnn.kernels._cpu.code import Function
+from tsrnn.kernels._cpu.compiler import processor
+from tsrnn.kernels._cpu.tile_ir import AHEAD
+from tsrnn.kernels._cpu.vector_ir import FORMATS, TILE_BYTES
+
+# Arrays: noise, damping, memory (J,), innovation (d, J), covariance (d, d, J), gain (T, d, J),
+# variance (T, J), values (L, T), state (L, d, J), error (L, T, J); integers of each row (T,): how
+# many rows the state is moved before it, and the number of its effect.
+POINTERS = {
+    "gains": ("noise", "damping", "memory", "innovation", "moves", "effects", "covariance",
+              "gain", "variance"),
+    "errors": ("values", "damping", "memory", "moves", "effects", "gain", "state", "error"),
+}  # fmt: skip
+SIZES = ("T", "d", "J", "b0", "b1", "k0", "k1")  # of series b0 to b1 and models k0 to k1
+LEVEL, SLOPE, CYCLE, EFFECTS = range(4)  # places in a state, the effects last
+
+
+def kalman_ir() -> str:
+    """LLVM source of ``gains`` and ``errors`` in float64; arguments are `POINTERS`, `SIZES`."""
+    functions = _gains(), _errors()
+    declarations = sorted(functions[0].declarations(masked=True))
+    return "".join(f.text() for f in functions) + "\n".join([*declarations, ""])
+
+
+class _Models(Function):
+    """A function whose lanes are models: a tile of them at a time, its values in working memory."""
+
+    def __init__(self, kind: str) -> None:
+        fmt = FORMATS["float64"]
+        super().__init__(kind, fmt, TILE_BYTES // fmt.bytes, POINTERS[kind], SIZES)
+        self.k = self.damping = self.memory = ""  # first model of the tile, and its coefficients
+
+    def tiles(self) -> Iterator[None]:
+        """Loop over the tiles of models."""
+        k = self.variable()
+        self.set(k, "%k0")
+        with self.loop(lambda: self.emit(f"icmp slt i64 {self.get(k)}, %k1")):
+            self.k = self.get(k)
+            self.mask = self.first_lanes(self.integer("sub", "%k1", self.k))
+            self.damping = self.load(self.at("%damping", self.k))
+            self.memory = self.load(self.at("%memory", self.k))
+            yield
+            self.set(k, self.integer("add", self.k, self.lanes))
+
+    def row(self, base: str, *number: str | int) -> str:
+        """Address of the tile in a row of an array (rows, J)."""
+        return self.at(base, self.integer("mul", self.sum(*number), "%J"), self.k)
+
+    def room(self, count: str | int) -> str:
+        """Working memory for vectors."""
+        return self.emit(f"alloca {self.type}, i64 {count}, align 64")
+
+    def read(self, room: str, *place: str | int) -> str:
+        """Load a vector of working memory."""
+        return self.emit(f"load {self.type}, ptr {self.at(room, *place, kind=self.type)}")
+
+    def write(self, value: str, room: str, *place: str | int) -> None:
+        """Store a vector to working memory."""
+        self.do(f"store {self.type} {value}, ptr {self.at(room, *place, kind=self.type)}")
+
+    def total(self, *terms: str) -> str:
+        """Add vectors."""
+        total = terms[0]
+        for term in terms[1:]:
+            total = self.binary("add", total, term)
+        return total
+
+    def from_effects(self) -> str:
+        """Counter that begins at the effects."""
+        counter = self.variable()
+        self.set(counter, EFFECTS)
+        return counter
+
+    def effect(self, t: str) -> str:
+        """Place in a state of the effect that row t observes."""
+        return self.integer("add", self.integer_at("%effects", t), EFFECTS)
+
+
+def _errors() -> _Models:
+    """Prediction errors of series by given gains, and the states that the series end with."""
+    f = _Models("errors")
+    # Errors of these series stay in registers while the gains of a row are read once for them.
+    sizes = (8, 4, 2, 1) if processor().register_bytes == 64 else (4, 2, 1)
+    states = f.room(f.integer("mul", "%d", sizes[0]))
+    for _ in f.tiles():
+        b = f.variable()
+        f.set(b, "%b0")
+        for size in sizes:
+            with f.up_to("%b1", size, b) as first:
+                _errors_of(f, states, [f.integer("add", first, i) for i in range(size)])
+    return f
+
+
+def _errors_of(f: _Models, states: str, series: list[str]) -> None:
+    """Errors of series side by side, whose states have room in working memory."""
+    rooms = [f.integer("mul", "%d", i) for i in range(len(series))]
+    arrays = [f.integer("mul", "%d", b) for b in series]
+    with f.up_to("%d") as i:
+        for room, array in zip(rooms, arrays, strict=True):
+            f.write(f.load(f.row("%state", array, i)), states, room, i)
+    with f.up_to("%T") as t:
+        with f.up_to(f.integer_at("%moves", t)):
+            for room in rooms:
+                slope = f.binary("mul", f.damping, f.read(states, room, SLOPE))
+                f.write(f.total(f.read(states, room, LEVEL), slope), states, room, LEVEL)
+                f.write(slope, states, room, SLOPE)
+                cycle = f.binary("mul", f.memory, f.read(states, room, CYCLE))
+                f.write(cycle, states, room, CYCLE)
+        effect, gains = f.effect(t), f.integer("mul", t, "%d")
+        errors = []
+        for b, room in zip(series, rooms, strict=True):
+            place = f.integer("add", f.integer("mul", b, "%T"), t)
+            y = f.broadcast(f.at("%values", place))
+            seen = f.total(*(f.read(states, room, i) for i in (LEVEL, CYCLE, effect)))
+            # After the end of a series its rows are NaN: nothing is learned from them.
+            known, error = f.compare("eq", y, y), f.binary("sub", y, seen)
+            errors.append(f.where(known, error, f.constant(0.0)))
+            address = f.row("%error", place)
+            f.store(errors[-1], address)
+            f.prefetch(f.at(address, f.integer("mul", "%J", AHEAD)), write=True)
+        with f.up_to("%d") as i:
+            address = f.row("%gain", gains, i)
+            gain = f.load(address)
+            f.prefetch(f.at(address, f.integer("mul", "%d", "%J")), write=False)  # of the next row
+            for room, error in zip(rooms, errors, strict=True):
+                change = f.binary("mul", gain, error)
+                f.write(f.binary("add", f.read(states, room, i), change), states, room, i)
+    with f.up_to("%d") as i:
+        for room, array in zip(rooms, arrays, strict=True):
+            f.store(f.read(states, room, i), f.row("%state", array, i))
+
+
+def _gains() -> _Models:
+    """Gains and variances of the prediction errors of all rows, and the last covariances."""
+    f = _Models("gains")
+    covariance = f.room(f.integer("mul", "%d", "%d"))  # the lower triangle of it
+    loading, gain = f.room("%d"), f.room("%d")
+
+    def entry(i: str | int, j: str | int) -> str:
+        return f.integer("add", f.integer("mul", "%d", i), j)
+
+    for _ in f.tiles():
+        with f.up_to("%d") as k, f.up_to(f.integer("add", k, 1)) as j:
+            f.write(f.load(f.row("%covariance", entry(k, j))), covariance, entry(k, j))
+        with f.up_to("%T") as t:
+            with f.up_to(f.integer_at("%moves", t)):
+                _carry(f, covariance)
+            # Covariances of all fields with the sum that the row observes.
+            effect = f.effect(t)
+            for i in (LEVEL, SLOPE, CYCLE):
+                places = entry(i, LEVEL), entry(CYCLE, i), entry(effect, i)
+                f.write(f.total(*(f.read(covariance, place) for place in places)), loading, i)
+            with f.up_to("%d", counter=f.from_effects()) as k:
+                below = f.emit(f"icmp sgt i64 {k}, {effect}")
+                last = f.emit(f"select i1 {below}, i64 {k}, i64 {effect}")
+                first = f.emit(f"select i1 {below}, i64 {effect}, i64 {k}")
+                places = entry(k, LEVEL), entry(k, CYCLE), entry(last, first)
+                f.write(f.total(*(f.read(covariance, place) for place in places)), loading, k)
+            observed = (f.read(loading, place) for place in (LEVEL, CYCLE, effect))
+            variance = f.total(*observed, f.load(f.at("%noise", f.k)))
+            f.store(variance, f.row("%variance", t))
+            with f.up_to("%d") as k:
+                f.write(f.binary("div", f.read(loading, k), variance), gain, k)
+                f.store(f.read(gain, k), f.row("%gain", f.integer("mul", t, "%d"), k))
+            with f.up_to("%d") as k:
+                factor, room = f.neg(f.read(gain, k)), entry(k, 0)
+                with f.up_to(f.integer("add", k, 1)) as j:
+                    change = f.binary("mul", factor, f.read(loading, j))
+                    changed = f.binary("add", f.read(covariance, room, j), change)
+                    f.write(changed, covariance, room, j)
+        with f.up_to("%d") as k, f.up_to(f.integer("add", k, 1)) as j:
+            value = f.read(covariance, entry(k, j))
+            f.store(value, f.row("%covariance", entry(k, j)))
+            f.store(value, f.row("%covariance", entry(j, k)))
+    return f
+
+
+def _carry(f: _Models, covariance: str) -> None:
+    """Covariances A C A' + Q of the state a row later; A moves level, slope, autoregression."""
+
+    def read(i: int, j: int) -> str:
+        return f.read(covariance, f.integer("mul", "%d", i), j)
+
+    def write(value: str, i: int, j: int) -> None:
+        f.write(value, covariance, f.integer("mul", "%d", i), j)
+
+    def innovation(i: str | int) -> str:
+        return f.load(f.row("%innovation", i))
+
+    with f.up_to("%d", counter=f.from_effects()) as k:
+        room = f.integer("mul", "%d", k)
+        slope = f.binary("mul", f.damping, f.read(covariance, room, SLOPE))
+        f.write(f.total(f.read(covariance, room, LEVEL), slope), covariance, room, LEVEL)
+        f.write(slope, covariance, room, SLOPE)
+        cycle = f.binary("mul", f.memory, f.read(covariance, room, CYCLE))
+        f.write(cycle, covariance, room, CYCLE)
+        f.write(f.total(f.read(covariance, room, k), innovation(k)), covariance, room, k)
+    # Products of the moved fields, those of A C with the fields before first.
+    slopes = f.binary("mul", f.damping, read(SLOPE, SLOPE))
+    level_slope = f.binary("mul", f.damping, f.total(read(SLOPE, LEVEL), slopes))
+    level = f.total(read(LEVEL, LEVEL), f.binary("mul", f.damping, read(SLOPE, LEVEL)), level_slope)
+    cycle_slope = f.binary("mul", f.damping, read(CYCLE, SLOPE))
+    cycle_level = f.binary("mul", f.memory, f.total(read(CYCLE, LEVEL), cycle_slope))
+    cycle = f.binary("mul", f.binary("mul", f.memory, f.memory), read(CYCLE, CYCLE))
+    write(f.total(level, innovation(LEVEL)), LEVEL, LEVEL)
+    write(level_slope, SLOPE, LEVEL)
+    write(f.total(f.binary("mul", f.damping, slopes), innovation(SLOPE)), SLOPE, SLOPE)
+    write(cycle_level, CYCLE, LEVEL)
+    write(f.binary("mul", f.memory, cycle_slope), CYCLE, SLOPE)
+    write(f.total(cycle, innovation(CYCLE)), CYCLE, CYCLE)

@@ -1,0 +1,154 @@
+r"""Kalman filter of structural models of fixed variances: many models and series side by side.
+
+.. math::
+    y_t = l_t + c_t + s_{t \bmod m, t} + \varepsilon_t, \qquad
+    l_t = l_{t-1} + b_t + \eta_t, \qquad b_t = \phi b_{t-1} + \zeta_t, \qquad
+    c_t = \rho c_{t-1} + \xi_t
+
+with m effects s of a season that are random walks. Gains do not depend on the values: they are
+computed once for all series that are observed in the same rows. A missing row moves the state and
+says nothing, so that arrays have observed rows alone.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+
+from tsrnn.kernels._cpu import compiler
+from tsrnn.kernels._cpu.kalman_ir import EFFECTS, POINTERS, SIZES, kalman_ir
+from tsrnn.kernels._cpu.threads import run_ranges, split
+
+
+def kalman_gains(
+    noise: np.ndarray,
+    damping: np.ndarray,
+    memory: np.ndarray,
+    innovation: np.ndarray,
+    moves: np.ndarray,
+    effects: np.ndarray,
+    covariance: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gains and variances of the prediction errors of J models; covariances are carried on.
+
+    Parameters
+    ----------
+    noise, damping, memory : ndarray of shape (J,)
+        Variance of the noise, and the coefficients of slope and autoregression.
+    innovation : ndarray of shape (3 + m, J)
+        Variances of the changes of level, slope, autoregression and the effects of a season.
+    moves : integer ndarray of shape (T,)
+        Rows from the observed row before to each, 0 at a first row whose state is given.
+    effects : integer ndarray of shape (T,)
+        Number of the effect that each row observes, below m.
+    covariance : ndarray of shape (3 + m, 3 + m, J)
+        Covariances of the states before these rows; afterwards, in place, of those after them.
+
+    Returns
+    -------
+    gain : ndarray of shape (T, 3 + m, J)
+        Changes of the state by a unit of the prediction error of each row.
+    variance : ndarray of shape (T, J)
+        Variances of the prediction errors.
+
+    Examples
+    --------
+    A level that is known as well as an observation moves halfway towards that:
+
+    >>> import numpy as np
+    >>> from tsrnn.kernels import kalman_gains
+    >>> one, rows, covariance = np.ones(1), np.zeros(1, int), np.zeros((4, 4, 1))
+    >>> covariance[0, 0] = 1.0
+    >>> gain, variance = kalman_gains(one, one, one, np.zeros((4, 1)), rows, rows, covariance)
+    >>> gain[0, 0].item(), variance.item(), covariance[0, 0].item()
+    (0.5, 2.0, 0.5)
+    """
+    n_rows, (size, n_models) = len(moves), innovation.shape
+    gain, variance = np.empty((n_rows, size, n_models)), np.empty((n_rows, n_models))
+    given = (noise, damping, memory, innovation, moves, effects, covariance)
+    _run("gains", (*given, gain, variance), (n_rows, size, n_models), 1, gain.size * size)
+    return gain, variance
+
+
+def kalman_errors(
+    values: np.ndarray,
+    damping: np.ndarray,
+    memory: np.ndarray,
+    moves: np.ndarray,
+    effects: np.ndarray,
+    gain: np.ndarray,
+    state: np.ndarray,
+) -> np.ndarray:
+    """Prediction errors of L series under J models of given gains; states are carried on.
+
+    Parameters
+    ----------
+    values : ndarray of shape (L, T)
+        NaN after the end of a series.
+    damping, memory : ndarray of shape (J,)
+    moves, effects : integer ndarray of shape (T,)
+    gain : ndarray of shape (T, 3 + m, J)
+        As `kalman_gains` gives them.
+    state : ndarray of shape (L, 3 + m, J)
+        States before these rows; afterwards, in place, those after them.
+
+    Returns
+    -------
+    ndarray of shape (L, T, J)
+        Zero after the end of a series. Errors of a series do not depend on the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.kernels import kalman_errors
+    >>> gain, state = np.zeros((2, 4, 1)), np.zeros((1, 4, 1))
+    >>> gain[:, 0] = 0.5
+    >>> rows, moves, one = np.array([[2.0, 2.0]]), np.array([0, 1]), np.ones(1)
+    >>> kalman_errors(rows, one, one, moves, np.zeros(2, int), gain, state).ravel().tolist()
+    [2.0, 1.0]
+    >>> state[0, :, 0].tolist()
+    [1.5, 0.0, 0.0, 0.0]
+    """
+    (n_series, n_rows), (_, size, n_models) = values.shape, gain.shape
+    error = np.empty((n_series, n_rows, n_models))
+    given = (values, damping, memory, moves, effects, gain, state)
+    _run("errors", (*given, error), (n_rows, size, n_models), n_series, error.size * size)
+    return error
+
+
+@functools.cache
+def _kernels() -> dict[str, Callable[..., None]]:
+    """Compile, or load what an earlier process has compiled."""
+    arguments = {kind: len(names) + len(SIZES) for kind, names in POINTERS.items()}
+    return compiler.load("kalman", kalman_ir() + compiler.entries_ir(POINTERS, SIZES), arguments)
+
+
+def _run(
+    kind: str, arrays: tuple[np.ndarray, ...], sizes: tuple[int, int, int], n_series: int, work: int
+) -> None:
+    """Check the arrays of a kernel and run it over all series and models."""
+    n_rows, size, n_models = sizes
+    shapes = {
+        "values": (n_series, n_rows), "noise": (n_models,), "damping": (n_models,),
+        "memory": (n_models,), "innovation": (size, n_models), "moves": (n_rows,),
+        "effects": (n_rows,), "covariance": (size, size, n_models), "gain": (*sizes,),
+        "variance": (n_rows, n_models), "state": (n_series, size, n_models),
+        "error": (n_series, n_rows, n_models),
+    }  # fmt: skip
+    for name, array in zip(POINTERS[kind], arrays, strict=True):
+        dtype = np.int64 if name in ("moves", "effects") else np.float64
+        if array.shape != shapes[name] or array.dtype != dtype or not array.flags.c_contiguous:
+            raise ValueError(
+                f"{name} must be a contiguous array of {np.dtype(dtype)} of shape {shapes[name]}; "
+                f"got {array.dtype} of shape {array.shape} with strides {array.strides}"
+            )
+    effects = arrays[POINTERS[kind].index("effects")]
+    if ((effects < 0) | (effects >= size - EFFECTS)).any():
+        raise ValueError(
+            f"effects must lie between 0 and {size - EFFECTS - 1}, as states have {size} fields; "
+            f"got {effects.min()} to {effects.max()}"
+        )
+    kernel = functools.partial(_kernels()[kind], *(x.ctypes.data for x in arrays), *sizes)
+    run_ranges(kernel, split(n_series, n_models, work))

@@ -1,0 +1,174 @@
+"""Kalman filter of structural models: kernels against the loop in numpy, and laws."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tsrnn.kernels import kalman_errors, kalman_gains
+from tsrnn.kernels._cpu import threads
+
+ALL = slice(None)
+
+
+def transition(damping, memory, size):
+    A = np.eye(size)
+    A[0, 1] = A[1, 1] = damping
+    A[2, 2] = memory
+    return A
+
+
+def gains_in_numpy(noise, damping, memory, innovation, moves, effects, covariance):
+    """Gains, variances and last covariances, model by model, with explicit matrices."""
+    T, (d, J) = len(moves), innovation.shape
+    gain, variance, last = np.empty((T, d, J)), np.empty((T, J)), covariance.copy()
+    for j in range(J):
+        A, P = transition(damping[j], memory[j], d), covariance[..., j]
+        for t in range(T):
+            for _ in range(moves[t]):
+                P = A @ P @ A.T + np.diag(innovation[:, j])
+            z = np.isin(np.arange(d), [0, 2, 3 + effects[t]]).astype(float)
+            variance[t, j] = z @ P @ z + noise[j]
+            gain[t, :, j] = P @ z / variance[t, j]
+            P = P - np.outer(gain[t, :, j], P @ z)
+        last[..., j] = P
+    return gain, variance, last
+
+
+def errors_in_numpy(values, damping, memory, moves, effects, gain, state):
+    """Errors (L, T, J) and last states, row by row."""
+    state, errors = state.swapaxes(0, 1).copy(), []
+    for t in range(values.shape[1]):
+        for _ in range(moves[t]):
+            slope = damping * state[1]
+            state[0], state[1], state[2] = state[0] + slope, slope, memory * state[2]
+        error = values[:, t, None] - (state[0] + state[2] + state[3 + effects[t]])
+        error = np.where(np.isnan(error), 0.0, error)
+        errors.append(error)
+        state = state + gain[t][:, None] * error
+    return np.stack(errors, 1), state.swapaxes(0, 1)
+
+
+class Problem:
+    """Random models, series and observed rows; the same for the same arguments."""
+
+    def __init__(self, n_rows, period, n_series=3, n_models=11, missing=0.2, seed=0):
+        rng = np.random.default_rng(seed)
+        d = 3 + period
+        self.noise = rng.uniform(0.01, 1, n_models)
+        self.damping, self.memory = rng.uniform(0.5, 1, n_models), rng.uniform(-0.9, 0.99, n_models)
+        self.innovation = rng.uniform(0, 1, (d, n_models)) * (rng.random((d, n_models)) < 0.5)
+        rows = rng.geometric(1 - missing, n_rows).cumsum()
+        self.moves, self.effects = np.diff(rows, prepend=rows[:1]), rows % period
+        first = rng.uniform(0, 30, (d, n_models))
+        first[0] = 1e4
+        self.covariance = np.eye(d)[..., None] * first
+        self.values = rng.standard_normal((n_series, n_rows)).cumsum(1)
+        self.lengths = rng.integers(0, n_rows + 1, n_series)
+        self.values[np.arange(n_rows) >= self.lengths[:, None]] = np.nan
+        self.state = rng.standard_normal((n_series, d, n_models))
+
+    def gains(self, rows=ALL, covariance=None):
+        covariance = self.covariance.copy() if covariance is None else covariance
+        given = self.noise, self.damping, self.memory, self.innovation
+        gain, variance = kalman_gains(*given, self.moves[rows], self.effects[rows], covariance)
+        return gain, variance, covariance
+
+    def errors(self, gain, rows=ALL, series=ALL, state=None):
+        values = np.ascontiguousarray(self.values[series, rows])
+        state = self.state[series].copy() if state is None else state
+        given = self.damping, self.memory, self.moves[rows], self.effects[rows], gain[rows]
+        return kalman_errors(values, *given, state), state
+
+
+problems = st.builds(
+    Problem,
+    st.integers(1, 40),
+    st.integers(1, 60),
+    st.integers(1, 19),
+    st.integers(1, 20),
+    st.sampled_from([0.0, 0.2, 0.7]),
+    st.integers(0, 99),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=problems)
+def test_gains_are_those_of_explicit_matrices(problem):
+    p = problem
+    given = p.noise, p.damping, p.memory, p.innovation, p.moves, p.effects, p.covariance
+    names = "gain", "variance", "covariance"
+    for name, ours, expected in zip(names, p.gains(), gains_in_numpy(*given), strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=problems)
+def test_errors_are_those_of_the_loop_in_numpy(problem):
+    p = problem
+    gain = p.gains()[0]
+    ours = p.errors(gain)
+    expected = errors_in_numpy(p.values, p.damping, p.memory, p.moves, p.effects, gain, p.state)
+    for name, one, other in zip(("error", "state"), ours, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11, err_msg=name)
+    assert (ours[0][np.isnan(p.values)] == 0).all()
+
+
+@pytest.mark.parametrize("period", [1, 12])
+def test_two_parts_are_the_whole(period):
+    p = Problem(30, period, 5)
+    gain, variance, covariance = p.gains()
+    error, state = p.errors(gain)
+    first, last = slice(0, 13), slice(13, 30)
+    gain_1, variance_1, between = p.gains(first)
+    gain_2, variance_2, end = p.gains(last, between)
+    np.testing.assert_array_equal(np.concatenate([gain_1, gain_2]), gain)
+    np.testing.assert_array_equal(np.concatenate([variance_1, variance_2]), variance)
+    np.testing.assert_array_equal(end, covariance)
+    error_1, between = p.errors(gain, first)
+    error_2, end = p.errors(gain, last, state=between)
+    np.testing.assert_array_equal(np.concatenate([error_1, error_2], 1), error)
+    np.testing.assert_array_equal(end, state)
+
+
+def test_a_series_has_the_bits_that_it_has_alone(monkeypatch):
+    monkeypatch.setattr(threads, "_WORK_PER_THREAD", 1)
+    before = torch.get_num_threads()
+    p = Problem(30, 4, n_series=23, n_models=37)
+    gain = p.gains()[0]
+    try:
+        for count in (1, 2, 5):
+            torch.set_num_threads(count)
+            np.testing.assert_array_equal(p.gains()[0], gain)
+            error, state = p.errors(gain)
+            for i in range(23):
+                alone, its_state = p.errors(gain, series=slice(i, i + 1))
+                np.testing.assert_array_equal(alone[0], error[i])
+                np.testing.assert_array_equal(its_state[0], state[i])
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_covariances_stay_symmetric_and_shrink_to_what_is_known():
+    p = Problem(40, 5, missing=0.0)
+    p.innovation[:], p.damping[:] = 0, 1
+    _, variance, covariance = p.gains()
+    np.testing.assert_array_equal(covariance, covariance.swapaxes(0, 1))
+    assert (np.linalg.eigvalsh(covariance.transpose(2, 0, 1)) > -1e-9).all()
+    assert (variance[-1] < 20 * p.noise).all()
+
+
+def test_wrong_arrays_are_refused():
+    p = Problem(6, 3)
+    gain = p.gains()[0]
+    given = p.damping, p.memory, p.moves, p.effects, gain
+    with pytest.raises(ValueError, match=r"state must be .* of shape \(3, 6, 11\); got float64 of"):
+        kalman_errors(p.values, *given, p.state[:2])
+    with pytest.raises(ValueError, match=r"values must be a contiguous array of float64"):
+        kalman_errors(np.asfortranarray(p.values), *given, p.state)
+    with pytest.raises(ValueError, match=r"moves must be a contiguous array of int64"):
+        kalman_errors(p.values, p.damping, p.memory, p.moves * 1.0, p.effects, gain, p.state)
+    effects = np.array([1, 2, 1, 1, 2, 4])
+    with pytest.raises(ValueError, match=r"effects must lie between 0 and 2, .*; got 1 to 4"):
+        kalman_errors(p.values, p.damping, p.memory, p.moves, effects, gain, p.state)
