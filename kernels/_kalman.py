@@ -16,10 +16,15 @@ import functools
 from collections.abc import Callable
 
 import numpy as np
+import torch
 
 from tsrnn.kernels._cpu import compiler
+from tsrnn.kernels._cpu.buffers import new_empty
 from tsrnn.kernels._cpu.kalman_ir import EFFECTS, POINTERS, SIZES, kalman_ir
 from tsrnn.kernels._cpu.threads import run_ranges, split
+
+_NUMBER = torch.zeros((), dtype=torch.float64)
+LARGEST_STATE = 128  # fields: covariances of a tile of models, a megabyte, stand on the stack
 
 
 def kalman_gains(
@@ -79,43 +84,49 @@ def kalman_errors(
     moves: np.ndarray,
     effects: np.ndarray,
     gain: np.ndarray,
-    state: np.ndarray,
-) -> np.ndarray:
-    """Prediction errors of L series under J models of given gains; states are carried on.
+    weight: np.ndarray,
+    kept: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted prediction errors of L series under J models, and chosen states of theirs.
 
     Parameters
     ----------
     values : ndarray of shape (L, T)
-        NaN after the end of a series.
+        Values less the first level; NaN after the end of a series.
     damping, memory : ndarray of shape (J,)
     moves, effects : integer ndarray of shape (T,)
     gain : ndarray of shape (T, 3 + m, J)
         As `kalman_gains` gives them.
-    state : ndarray of shape (L, 3 + m, J)
-        States before these rows; afterwards, in place, those after them.
+    weight : ndarray of shape (T, J)
+        Factors of the errors, such as one over their standard deviations.
+    kept : integer ndarray of shape (L, T)
+        Numbers, from 0 on, of the states after the rows that are to be kept; -1 at others.
 
     Returns
     -------
-    ndarray of shape (L, T, J)
+    error : ndarray of shape (L, T, J)
         Zero after the end of a series. Errors of a series do not depend on the others.
+    state : ndarray of shape (n, 3 + m, J)
+        The states kept. States before the first row are zero.
 
     Examples
     --------
     >>> import numpy as np
     >>> from tsrnn.kernels import kalman_errors
-    >>> gain, state = np.zeros((2, 4, 1)), np.zeros((1, 4, 1))
+    >>> gain, weight, one = np.zeros((2, 4, 1)), np.ones((2, 1)), np.ones(1)
     >>> gain[:, 0] = 0.5
-    >>> rows, moves, one = np.array([[2.0, 2.0]]), np.array([0, 1]), np.ones(1)
-    >>> kalman_errors(rows, one, one, moves, np.zeros(2, int), gain, state).ravel().tolist()
-    [2.0, 1.0]
-    >>> state[0, :, 0].tolist()
-    [1.5, 0.0, 0.0, 0.0]
+    >>> values, moves, effects = np.array([[2.0, 2.0]]), np.array([0, 1]), np.array([0, 0])
+    >>> kept = np.array([[-1, 0]])
+    >>> error, state = kalman_errors(values, one, one, moves, effects, gain, weight, kept)
+    >>> error.ravel().tolist(), state[0, :, 0].tolist()
+    ([2.0, 1.0], [1.5, 0.0, 0.0, 0.0])
     """
     (n_series, n_rows), (_, size, n_models) = values.shape, gain.shape
-    error = np.empty((n_series, n_rows, n_models))
-    given = (values, damping, memory, moves, effects, gain, state)
+    error = new_empty(_NUMBER, (n_series, n_rows, n_models)).numpy()
+    state = np.empty((kept.max(initial=-1) + 1, size, n_models))
+    given = (values, damping, memory, moves, effects, gain, weight, kept, state)
     _run("errors", (*given, error), (n_rows, size, n_models), n_series, error.size * size)
-    return error
+    return error, state
 
 
 @functools.cache
@@ -130,22 +141,28 @@ def _run(
 ) -> None:
     """Check the arrays of a kernel and run it over all series and models."""
     n_rows, size, n_models = sizes
+    if size > LARGEST_STATE:
+        raise ValueError(
+            f"states must have at most {LARGEST_STATE} fields, seasons {LARGEST_STATE - EFFECTS} "
+            f"rows; got {size} fields. Give a shorter season"
+        )
+    of_models, of_rows = (n_models,), (n_rows, n_models)
     shapes = {
-        "values": (n_series, n_rows), "noise": (n_models,), "damping": (n_models,),
-        "memory": (n_models,), "innovation": (size, n_models), "moves": (n_rows,),
-        "effects": (n_rows,), "covariance": (size, size, n_models), "gain": (*sizes,),
-        "variance": (n_rows, n_models), "state": (n_series, size, n_models),
-        "error": (n_series, n_rows, n_models),
+        "noise": of_models, "damping": of_models, "memory": of_models,
+        "innovation": (size, n_models), "covariance": (size, size, n_models),
+        "moves": (n_rows,), "effects": (n_rows,), "gain": sizes, "variance": of_rows,
+        "weight": of_rows, "values": (n_series, n_rows), "kept": (n_series, n_rows),
     }  # fmt: skip
     for name, array in zip(POINTERS[kind], arrays, strict=True):
-        dtype = np.int64 if name in ("moves", "effects") else np.float64
-        if array.shape != shapes[name] or array.dtype != dtype or not array.flags.c_contiguous:
+        dtype = np.int64 if name in ("moves", "effects", "kept") else np.float64
+        shape = shapes.get(name, array.shape)
+        if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
             raise ValueError(
-                f"{name} must be a contiguous array of {np.dtype(dtype)} of shape {shapes[name]}; "
-                f"got {array.dtype} of shape {array.shape} with strides {array.strides}"
+                f"{name} must be a contiguous array of {np.dtype(dtype)} of shape {shape}; got "
+                f"{array.dtype} of shape {array.shape} with strides {array.strides}"
             )
     effects = arrays[POINTERS[kind].index("effects")]
-    if ((effects < 0) | (effects >= size - EFFECTS)).any():
+    if effects.min(initial=0) < 0 or effects.max(initial=0) >= size - EFFECTS:
         raise ValueError(
             f"effects must lie between 0 and {size - EFFECTS - 1}, as states have {size} fields; "
             f"got {effects.min()} to {effects.max()}"

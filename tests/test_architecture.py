@@ -21,7 +21,7 @@ ARROWS = {
     "plotting": {"data", "interpret"},
     # plot() of every forecaster draws what plotting.plot_forecasts draws of its frames.
     "contract": {"data", "models", "plotting"},
-    "prior": {"contract", "data", "layers"},
+    "prior": {"contract", "data", "kernels", "layers"},
     "preprocessing": {"data", "contract"},
     "linear": {"kernels", "data", "contract", "layers", "preprocessing"},
     "training": {"contract"},

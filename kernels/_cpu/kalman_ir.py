@@ -15,12 +15,14 @@ from tsrnn.kernels._cpu.tile_ir import AHEAD
 from tsrnn.kernels._cpu.vector_ir import FORMATS, TILE_BYTES
 
 # Arrays: noise, damping, memory (J,), innovation (d, J), covariance (d, d, J), gain (T, d, J),
-# variance (T, J), values (L, T), state (L, d, J), error (L, T, J); integers of each row (T,): how
-# many rows the state is moved before it, and the number of its effect.
+# variance, weight (T, J), values (L, T), error (L, T, J), state (., d, J). Integers: of each row
+# (T,) how many rows the state is moved before it, and the number of its effect; of each value
+# (L, T) the number of the state that is kept after it, or less than zero.
 POINTERS = {
     "gains": ("noise", "damping", "memory", "innovation", "moves", "effects", "covariance",
               "gain", "variance"),
-    "errors": ("values", "damping", "memory", "moves", "effects", "gain", "state", "error"),
+    "errors": ("values", "damping", "memory", "moves", "effects", "gain", "weight", "kept",
+               "state", "error"),
 }  # fmt: skip
 SIZES = ("T", "d", "J", "b0", "b1", "k0", "k1")  # of series b0 to b1 and models k0 to k1
 LEVEL, SLOPE, CYCLE, EFFECTS = range(4)  # places in a state, the effects last
@@ -88,7 +90,7 @@ class _Models(Function):
 
 
 def _errors() -> _Models:
-    """Prediction errors of series by given gains, and the states that the series end with."""
+    """Weighted prediction errors of series by given gains, and chosen states."""
     f = _Models("errors")
     # Errors of these series stay in registers while the gains of a row are read once for them.
     sizes = (8, 4, 2, 1) if processor().register_bytes == 64 else (4, 2, 1)
@@ -105,10 +107,9 @@ def _errors() -> _Models:
 def _errors_of(f: _Models, states: str, series: list[str]) -> None:
     """Errors of series side by side, whose states have room in working memory."""
     rooms = [f.integer("mul", "%d", i) for i in range(len(series))]
-    arrays = [f.integer("mul", "%d", b) for b in series]
-    with f.up_to("%d") as i:
-        for room, array in zip(rooms, arrays, strict=True):
-            f.write(f.load(f.row("%state", array, i)), states, room, i)
+    ahead = f.integer("mul", f.integer("mul", "%d", "%J"), AHEAD)  # gains of a later row
+    with f.up_to(f.integer("mul", "%d", len(series))) as i:
+        f.write(f.constant(0.0), states, i)
     with f.up_to("%T") as t:
         with f.up_to(f.integer_at("%moves", t)):
             for room in rooms:
@@ -117,28 +118,31 @@ def _errors_of(f: _Models, states: str, series: list[str]) -> None:
                 f.write(slope, states, room, SLOPE)
                 cycle = f.binary("mul", f.memory, f.read(states, room, CYCLE))
                 f.write(cycle, states, room, CYCLE)
-        effect, gains = f.effect(t), f.integer("mul", t, "%d")
+        effect, gains, weight = f.effect(t), f.integer("mul", t, "%d"), f.load(f.row("%weight", t))
+        values = [f.integer("add", f.integer("mul", b, "%T"), t) for b in series]
         errors = []
-        for b, room in zip(series, rooms, strict=True):
-            place = f.integer("add", f.integer("mul", b, "%T"), t)
-            y = f.broadcast(f.at("%values", place))
+        for value, room in zip(values, rooms, strict=True):
+            y = f.broadcast(f.at("%values", value))
             seen = f.total(*(f.read(states, room, i) for i in (LEVEL, CYCLE, effect)))
             # After the end of a series its rows are NaN: nothing is learned from them.
             known, error = f.compare("eq", y, y), f.binary("sub", y, seen)
             errors.append(f.where(known, error, f.constant(0.0)))
-            address = f.row("%error", place)
-            f.store(errors[-1], address)
+            address = f.row("%error", value)
+            f.store(f.binary("mul", weight, errors[-1]), address)
             f.prefetch(f.at(address, f.integer("mul", "%J", AHEAD)), write=True)
         with f.up_to("%d") as i:
             address = f.row("%gain", gains, i)
             gain = f.load(address)
-            f.prefetch(f.at(address, f.integer("mul", "%d", "%J")), write=False)  # of the next row
+            f.prefetch(f.at(address, ahead), write=False)
             for room, error in zip(rooms, errors, strict=True):
                 change = f.binary("mul", gain, error)
                 f.write(f.binary("add", f.read(states, room, i), change), states, room, i)
-    with f.up_to("%d") as i:
-        for room, array in zip(rooms, arrays, strict=True):
-            f.store(f.read(states, room, i), f.row("%state", array, i))
+        for value, room in zip(values, rooms, strict=True):
+            number = f.integer_at("%kept", value)
+            with f.when(f.emit(f"icmp sge i64 {number}, 0")):
+                place = f.integer("mul", number, "%d")
+                with f.up_to("%d") as i:
+                    f.store(f.read(states, room, i), f.row("%state", place, i))
 
 
 def _gains() -> _Models:

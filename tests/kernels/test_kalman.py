@@ -36,18 +36,19 @@ def gains_in_numpy(noise, damping, memory, innovation, moves, effects, covarianc
     return gain, variance, last
 
 
-def errors_in_numpy(values, damping, memory, moves, effects, gain, state):
-    """Errors (L, T, J) and last states, row by row."""
-    state, errors = state.swapaxes(0, 1).copy(), []
+def errors_in_numpy(values, damping, memory, moves, effects, gain, weight):
+    """Weighted errors (L, T, J) and states (L, T, d, J), row by row."""
+    state, errors, states = np.zeros((gain.shape[1], len(values), gain.shape[2])), [], []
     for t in range(values.shape[1]):
         for _ in range(moves[t]):
             slope = damping * state[1]
             state[0], state[1], state[2] = state[0] + slope, slope, memory * state[2]
         error = values[:, t, None] - (state[0] + state[2] + state[3 + effects[t]])
         error = np.where(np.isnan(error), 0.0, error)
-        errors.append(error)
+        errors.append(weight[t] * error)
         state = state + gain[t][:, None] * error
-    return np.stack(errors, 1), state.swapaxes(0, 1)
+        states.append(state.swapaxes(0, 1).copy())
+    return np.stack(errors, 1), np.stack(states, 1)
 
 
 class Problem:
@@ -67,7 +68,7 @@ class Problem:
         self.values = rng.standard_normal((n_series, n_rows)).cumsum(1)
         self.lengths = rng.integers(0, n_rows + 1, n_series)
         self.values[np.arange(n_rows) >= self.lengths[:, None]] = np.nan
-        self.state = rng.standard_normal((n_series, d, n_models))
+        self.weight = rng.uniform(0.1, 2, (n_rows, n_models))
 
     def gains(self, rows=ALL, covariance=None):
         covariance = self.covariance.copy() if covariance is None else covariance
@@ -75,11 +76,11 @@ class Problem:
         gain, variance = kalman_gains(*given, self.moves[rows], self.effects[rows], covariance)
         return gain, variance, covariance
 
-    def errors(self, gain, rows=ALL, series=ALL, state=None):
-        values = np.ascontiguousarray(self.values[series, rows])
-        state = self.state[series].copy() if state is None else state
-        given = self.damping, self.memory, self.moves[rows], self.effects[rows], gain[rows]
-        return kalman_errors(values, *given, state), state
+    def errors(self, gain, series=ALL, kept=None):
+        values = self.values[series]
+        kept = np.full(values.shape, -1) if kept is None else kept
+        given = self.damping, self.memory, self.moves, self.effects, gain, self.weight
+        return kalman_errors(values, *given, kept)
 
 
 problems = st.builds(
@@ -105,45 +106,47 @@ def test_gains_are_those_of_explicit_matrices(problem):
 
 @settings(max_examples=60, deadline=None)
 @given(problem=problems)
-def test_errors_are_those_of_the_loop_in_numpy(problem):
+def test_errors_and_states_are_those_of_the_loop_in_numpy(problem):
     p = problem
     gain = p.gains()[0]
-    ours = p.errors(gain)
-    expected = errors_in_numpy(p.values, p.damping, p.memory, p.moves, p.effects, gain, p.state)
-    for name, one, other in zip(("error", "state"), ours, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11, err_msg=name)
-    assert (ours[0][np.isnan(p.values)] == 0).all()
+    rng = np.random.default_rng(p.values.size)
+    kept = np.full(p.values.shape, -1)
+    chosen = rng.permutation(p.values.size)[: p.values.size // 3]
+    kept.flat[chosen] = np.arange(len(chosen))
+    error, state = p.errors(gain, kept=kept)
+    given = p.damping, p.memory, p.moves, p.effects, gain, p.weight
+    expected, states = errors_in_numpy(p.values, *given)
+    np.testing.assert_allclose(error, expected, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(
+        state, states.reshape(-1, *state.shape[1:])[chosen], rtol=1e-11, atol=1e-11
+    )
+    assert (error[np.isnan(p.values)] == 0).all()
 
 
 @pytest.mark.parametrize("period", [1, 12])
-def test_two_parts_are_the_whole(period):
-    p = Problem(30, period, 5)
+def test_gains_of_two_parts_are_those_of_the_whole(period):
+    p = Problem(30, period)
     gain, variance, covariance = p.gains()
-    error, state = p.errors(gain)
-    first, last = slice(0, 13), slice(13, 30)
-    gain_1, variance_1, between = p.gains(first)
-    gain_2, variance_2, end = p.gains(last, between)
+    gain_1, variance_1, between = p.gains(slice(0, 13))
+    gain_2, variance_2, end = p.gains(slice(13, 30), between)
     np.testing.assert_array_equal(np.concatenate([gain_1, gain_2]), gain)
     np.testing.assert_array_equal(np.concatenate([variance_1, variance_2]), variance)
     np.testing.assert_array_equal(end, covariance)
-    error_1, between = p.errors(gain, first)
-    error_2, end = p.errors(gain, last, state=between)
-    np.testing.assert_array_equal(np.concatenate([error_1, error_2], 1), error)
-    np.testing.assert_array_equal(end, state)
 
 
 def test_a_series_has_the_bits_that_it_has_alone(monkeypatch):
     monkeypatch.setattr(threads, "_WORK_PER_THREAD", 1)
     before = torch.get_num_threads()
     p = Problem(30, 4, n_series=23, n_models=37)
-    gain = p.gains()[0]
+    gain, ends = p.gains()[0], np.full((23, 30), -1)
+    ends[:, -1] = np.arange(23)
     try:
         for count in (1, 2, 5):
             torch.set_num_threads(count)
             np.testing.assert_array_equal(p.gains()[0], gain)
-            error, state = p.errors(gain)
+            error, state = p.errors(gain, kept=ends)
             for i in range(23):
-                alone, its_state = p.errors(gain, series=slice(i, i + 1))
+                alone, its_state = p.errors(gain, slice(i, i + 1), ends[:1])
                 np.testing.assert_array_equal(alone[0], error[i])
                 np.testing.assert_array_equal(its_state[0], state[i])
     finally:
@@ -161,14 +164,17 @@ def test_covariances_stay_symmetric_and_shrink_to_what_is_known():
 
 def test_wrong_arrays_are_refused():
     p = Problem(6, 3)
-    gain = p.gains()[0]
-    given = p.damping, p.memory, p.moves, p.effects, gain
-    with pytest.raises(ValueError, match=r"state must be .* of shape \(3, 6, 11\); got float64 of"):
-        kalman_errors(p.values, *given, p.state[:2])
+    kept = np.full(p.values.shape, -1)
+    models, tables = (p.damping, p.memory), (p.gains()[0], p.weight)
+    given = (*models, p.moves, p.effects, *tables)
+    with pytest.raises(ValueError, match=r"kept must be .* of shape \(3, 6\); got int64 of"):
+        kalman_errors(p.values, *given, kept[:2])
     with pytest.raises(ValueError, match=r"values must be a contiguous array of float64"):
-        kalman_errors(np.asfortranarray(p.values), *given, p.state)
+        kalman_errors(np.asfortranarray(p.values), *given, kept)
     with pytest.raises(ValueError, match=r"moves must be a contiguous array of int64"):
-        kalman_errors(p.values, p.damping, p.memory, p.moves * 1.0, p.effects, gain, p.state)
+        kalman_errors(p.values, *models, p.moves * 1.0, p.effects, *tables, kept)
     effects = np.array([1, 2, 1, 1, 2, 4])
     with pytest.raises(ValueError, match=r"effects must lie between 0 and 2, .*; got 1 to 4"):
-        kalman_errors(p.values, p.damping, p.memory, p.moves, effects, gain, p.state)
+        kalman_errors(p.values, *models, p.moves, effects, *tables, kept)
+    with pytest.raises(ValueError, match=r"at most 128 fields, .*; got 129 fields\. Give a"):
+        Problem(2, 126).gains()

@@ -129,10 +129,8 @@ def structural_moments(
         kalman = structural_filter(season_length, rows - rows[0] if has_gaps else longest)
         if models is not None:
             kalman = kalman.of(models)
-        innovations = kalman.innovations(lanes)[FIRST_ROWS:]  # (T, lanes, J)
-        variance = kalman.variance[FIRST_ROWS : len(rows)]
-        weighted = innovations / np.sqrt(variance[:, None])
-        weighted = np.ascontiguousarray(weighted.transpose(2, 1, 0))  # (J, lanes, T)
+        innovations, _ = kalman.innovations(np.ascontiguousarray(lanes))  # (lanes, T, J)
+        weighted = np.ascontiguousarray(innovations[:, FIRST_ROWS:].transpose(2, 0, 1))
         cross = weighted @ weighted.swapaxes(1, 2)
         change = np.abs(np.diff(lanes[:n_scales])).sum(1) / max(len(rows) - 1, 1)
         known = np.repeat(DEGREES * (FIRST_SCALE * change[:, None]) ** 2, len(kalman.damping), 1)
@@ -141,7 +139,7 @@ def structural_moments(
                 cross[:, n_scales:, n_scales:],
                 cross[:, :n_scales, n_scales:].swapaxes(0, 1),
                 np.einsum("jcc->cj", cross[:, :n_scales, :n_scales]) + known,
-                _log_prior_of_noise(known) - 0.5 * np.log(variance).sum(0),
+                _log_prior_of_noise(known) + np.log(kalman.weight[FIRST_ROWS : len(rows)]).sum(0),
                 np.array(max(len(rows) - FIRST_ROWS, 1) + DEGREES),
             )
         )

@@ -6,15 +6,17 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from scipy.special import gammaln
 
 from tsrnn.data import log_ratios
+from tsrnn.kernels import kalman_errors, kalman_gains
 
 VAGUE = 1e4  # variance of the first level over that of the noise
 DEGREES = 1.0  # of freedom of the variance before the first row: it hardly counts
 FIRST_SCALE = 0.1  # of the noise before the first row, in mean absolute changes of the series
 LEAST_CHANGE = 1e-13  # mean absolute change over the largest value: below it are rounding errors
-AT_ONCE = 2**19  # numbers of the states of series filtered together: they stay in the cache
+AT_ONCE = 2**17  # numbers of errors and states of series filtered together: a megabyte
 TEMPERED = 0.5  # power of the likelihoods in the weights that the network sees
 MOST_AWAY = (10.0, 5.0)  # a forecast is cut so many mean changes away, and so many more a step
 MOST_SCORE = 100.0  # standard errors the network sees: the first change of a constant is more
@@ -192,12 +194,14 @@ class Models(NamedTuple):
     Attributes
     ----------
     noise, damping, memory : ndarray of shape (J,)
-    innovation : ndarray of shape (J, d)
+    innovation : ndarray of shape (d, J)
         Variances of the changes of the state: level, slope, autoregression, effects of a season.
-    first : ndarray of shape (J, d)
+    first : ndarray of shape (d, J)
         Variances of the first state.
     n_seasons : int
         Seasons of each trend: one where there is no season.
+    seen : ndarray of int
+        Models whose prediction errors the network sees.
     """
 
     noise: np.ndarray
@@ -206,6 +210,21 @@ class Models(NamedTuple):
     innovation: np.ndarray
     first: np.ndarray
     n_seasons: int
+    seen: np.ndarray
+
+    @property
+    def first_covariance(self) -> np.ndarray:
+        """Covariances (d, d, J) of the first state."""
+        return np.eye(len(self.first))[..., None] * self.first
+
+    def gains(
+        self, rows: np.ndarray, before: int, covariance: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Gains and variances of observed rows; `covariance` is carried on from row `before`."""
+        moves, effects = _moves(rows, before, len(self.first) - 3)
+        return kalman_gains(
+            self.noise, self.damping, self.memory, self.innovation, moves, effects, covariance
+        )
 
 
 @lru_cache(maxsize=16)
@@ -214,20 +233,22 @@ def structural_models(season_length: int) -> Models:
     seasons = SEASONS if season_length > 1 else SEASONS[:1]
     pairs = [(trend, season) for trend in TRENDS for season in seasons]
     state = 3 + season_length
-    innovation, first = np.zeros((len(pairs), state)), np.zeros((len(pairs), state))
-    for row, (trend, season) in enumerate(pairs):
-        innovation[row, :3] = trend.level, trend.slope, trend.cycle
-        innovation[row, 3:] = season.change / season_length
-        first[row, :3] = VAGUE, trend.growth, trend.cycle / (1 - trend.memory**2)
-        first[row, 3:] = season.size
+    innovation, first = np.zeros((2, state, len(pairs)))
+    for number, (trend, season) in enumerate(pairs):
+        innovation[:3, number] = trend.level, trend.slope, trend.cycle
+        innovation[3:, number] = season.change / season_length
+        first[:3, number] = VAGUE, trend.growth, trend.cycle / (1 - trend.memory**2)
+        first[3:, number] = season.size
     noise, damping, memory = (
         np.array([getattr(trend, name) for trend, _ in pairs])
         for name in ("noise", "damping", "memory")
     )
-    return Models(noise, damping, memory, innovation, first, len(seasons))
+    of_seasons = np.minimum(SEEN_SEASONS, len(seasons) - 1)
+    seen = (np.array(SEEN_TRENDS)[:, None] * len(seasons) + of_seasons).ravel()
+    return Models(noise, damping, memory, innovation, first, len(seasons), seen)
 
 
-SNAPSHOT = 48  # observed rows between covariances that are kept
+ROUND = 48  # rows: without gaps, filters are kept for multiples of them
 
 
 class StructuralFilter(NamedTuple):
@@ -241,14 +262,14 @@ class StructuralFilter(NamedTuple):
         Numbers of the observed rows, from 0 on.
     gain : ndarray of shape (T, d, J)
         Changes of the state by a unit of the prediction error of each row.
-    variance : ndarray of shape (T, J)
-        Variances of the prediction errors, over that of the noise.
+    weight : ndarray of shape (T, J)
+        One over the standard deviations of the prediction errors, over that of the noise.
     damping, memory : ndarray of shape (J,)
     """
 
     rows: np.ndarray
     gain: np.ndarray
-    variance: np.ndarray
+    weight: np.ndarray
     damping: np.ndarray
     memory: np.ndarray
 
@@ -257,96 +278,77 @@ class StructuralFilter(NamedTuple):
         return StructuralFilter(
             self.rows,
             np.ascontiguousarray(self.gain[..., models]),
-            self.variance[:, models],
+            np.ascontiguousarray(self.weight[:, models]),
             self.damping[models],
             self.memory[models],
         )
 
-    def carry(self, state: np.ndarray, k: int) -> None:
-        """Move states (d, ..., J) from the observed row k - 1 to the next one, in place."""
-        for _ in range(self.rows[k] - self.rows[k - 1] if k else 0):
-            slope = self.damping * state[1]
-            state[0] += slope
-            state[1] = slope
-            state[2] *= self.memory
-
-    def effect(self, k: int) -> int:
-        """Place in the state of the season's effect at the observed row k."""
-        return int(3 + self.rows[k] % (self.gain.shape[1] - 3))
-
-    def innovations(self, rows: np.ndarray) -> np.ndarray:
-        """Prediction errors of L series under every model.
+    def innovations(
+        self, values: np.ndarray, kept: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Prediction errors of L series under every model, over their standard deviations.
 
         Parameters
         ----------
-        rows : ndarray of shape (L, T)
-            Values at the observed rows less the first, which the first level is near.
+        values : ndarray of shape (L, T)
+            Values at the observed rows less the first, which the first level is near; NaN after
+            the end of a series, where errors are zero.
+        kept : integer ndarray of shape (L, T), optional
+            Numbers of the states that are returned, after which rows; -1 at others.
 
         Returns
         -------
-        ndarray of shape (T, L, J)
+        innovations : ndarray of shape (L, T, J)
+        states : ndarray of shape (n, d, J)
         """
-        n_lanes, n_rows = rows.shape
-        _, size, n_models = self.gain.shape
-        state = np.zeros((size, n_lanes, n_models))
-        innovations = np.empty((n_rows, n_lanes, n_models))
-        step = np.empty_like(state)
-        for k in range(n_rows):
-            self.carry(state, k)
-            error = rows[:, k, None] - (state[0] + state[2] + state[self.effect(k)])
-            innovations[k] = error
-            state += np.multiply(self.gain[k][:, None], error, out=step)
-        return innovations
+        rows = slice(0, values.shape[1])
+        moves, effects = _moves(self.rows[rows], self.rows[0], self.gain.shape[1] - 3)
+        kept = np.full(values.shape, -1) if kept is None else kept
+        return kalman_errors(
+            values, self.damping, self.memory, moves, effects, self.gain[rows], self.weight[rows],
+            kept,
+        )  # fmt: skip
+
+
+def _moves(rows: np.ndarray, before: int, season_length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows that a state is moved by to each of the observed rows, and their seasons."""
+    return np.diff(rows, prepend=before), rows % season_length
 
 
 @lru_cache(maxsize=4)
-def _kept_filter(season_length: int, rows: bytes) -> tuple[StructuralFilter, list[np.ndarray]]:
-    """Filter of some observed rows, and covariances after every `SNAPSHOT`-th of them."""
-    models, numbers = structural_models(season_length), np.frombuffer(rows, int)
-    n_models, size = models.first.shape
-    covariance = models.first[:, :, None] * np.eye(size)
-    gain = np.empty((len(numbers), size, n_models))
-    variance = np.empty((len(numbers), n_models))
-    snapshots = []
-    for k, row in enumerate(numbers.tolist()):
-        row_gain, variance[k], covariance = _gain(
-            models, _carry(models, covariance, numbers, k), 3 + row % season_length
-        )
-        gain[k] = row_gain.T
-        if k % SNAPSHOT == 0:
-            snapshots.append(covariance)
-    return StructuralFilter(numbers, gain, variance, models.damping, models.memory), snapshots
-
-
-def _rounded(rows: np.ndarray) -> bytes:
-    """Numbers of observed rows as a key; without gaps, of a round number of rows."""
-    n_rows = len(rows)
-    if n_rows == rows[-1] + 1:  # tables of longer series serve shorter ones
-        rows = np.arange(-(-n_rows // SNAPSHOT) * SNAPSHOT)
-    return rows.astype(int).tobytes()
+def _kept_filter(season_length: int, rows: bytes) -> StructuralFilter:
+    models, numbers = structural_models(season_length), np.frombuffer(rows, np.int64)
+    gain, variance = models.gains(numbers, 0, models.first_covariance)
+    return StructuralFilter(numbers, gain, variance**-0.5, models.damping, models.memory)
 
 
 def structural_filter(season_length: int, rows: np.ndarray) -> StructuralFilter:
     """Filter of observed rows (T,), numbered from 0 on; without gaps, of at least these."""
-    return _kept_filter(season_length, _rounded(rows))[0]
+    n_rows = len(rows)
+    if n_rows == rows[-1] + 1:  # tables of longer series serve shorter ones
+        rows = np.arange(-(-n_rows // ROUND) * ROUND)
+    return _kept_filter(season_length, rows.astype(np.int64).tobytes())
 
 
-def covariances(season_length: int, rows: np.ndarray, wanted: np.ndarray) -> dict[int, np.ndarray]:
-    """Covariances (J, d, d) of the states after some of the observed rows, by their place."""
-    models = structural_models(season_length)
-    kalman, snapshots = _kept_filter(season_length, _rounded(rows))
-    result: dict[int, np.ndarray] = {}
-    k, covariance = 0, snapshots[0]
-    for place in np.unique(wanted).tolist():
-        # From the last row computed, or from a covariance that was kept, whichever is nearer.
-        if k < place // SNAPSHOT * SNAPSHOT:
-            k, covariance = place // SNAPSHOT * SNAPSHOT, snapshots[place // SNAPSHOT]
-        while k < place:
-            k += 1
-            carried = _carry(models, covariance, kalman.rows, k)
-            _, _, covariance = _gain(models, carried, kalman.effect(k))
-        result[place] = covariance
-    return result
+def _variances_ahead(
+    season_length: int, rows: np.ndarray, places: np.ndarray, h: int
+) -> np.ndarray:
+    """Variances (O, h, J) of forecasts from places (O,) among the observed rows."""
+    places, numbers = np.unique(places, return_inverse=True)
+    needed = rows[: places[-1] + 1].astype(np.int64).tobytes()
+    return _kept_variances(season_length, needed, places.tobytes(), h)[numbers]
+
+
+@lru_cache(maxsize=8)
+def _kept_variances(season_length: int, rows: bytes, places: bytes, h: int) -> np.ndarray:
+    models, numbers = structural_models(season_length), np.frombuffer(rows, np.int64)
+    covariance, begin, parts = models.first_covariance, 0, []
+    for place in np.frombuffer(places, np.int64).tolist():
+        end = place + 1
+        models.gains(numbers[begin:end], numbers[max(begin - 1, 0)], covariance)
+        parts.append(_variances(models, covariance, int(numbers[place]), h))
+        begin = end
+    return np.stack(parts)
 
 
 def structural_evidence(
@@ -381,26 +383,24 @@ def structural_evidence(
     (1, 58, 2)
     """
     models = structural_models(season_length)
-    results: list[Evidence] = []
-    order: list[np.ndarray] = []
+    owner, features = np.nonzero(origins)[0], np.zeros((*values.shape, N_FEATURES), np.float32)
+    others: list[np.ndarray] = []
     for series, rows in _rows_observed(values, lengths):
         counts = np.minimum(lengths[series], len(rows))
-        n_parts = -(-len(series) * 2 * models.first.size // AT_ONCE)
+        # Of a series: errors at all rows, and states at its origins.
+        size = len(rows) * len(models.noise) + int(origins[series].sum(1).max()) * models.first.size
+        n_parts = -(-len(series) // max(1, AT_ONCE // (2 * size)))
         for part in np.array_split(np.arange(len(series)), n_parts):
             longest = rows[: counts[part].max()]
             place = series[part][:, None], longest
             numbers = longest - rows[0]
-            results.append(
-                _evidence(models, values[place], numbers, counts[part], origins[place], h)
-            )
-            order.append(series[part])
-    # Padded as `values` are, so that features have the row numbers of all series.
-    features = np.zeros((*values.shape, N_FEATURES), np.float32)
-    for part, result in zip(order, results, strict=True):
-        features[part, : result.features.shape[1]] = result.features
-    owner = np.concatenate([np.repeat(part, origins[part].sum(1)) for part in order])
-    sequence = np.argsort(owner, kind="stable")
-    others = (np.concatenate([result[k] for result in results])[sequence] for k in range(1, 7))
+            evidence = _evidence(models, values[place], numbers, counts[part], origins[place], h)
+            # Padded as `values` are, so that features have the row numbers of all series.
+            features[series[part], : len(longest)] = evidence.features
+            here = np.isin(owner, series[part])
+            others = others or [np.empty((len(owner), *x.shape[1:])) for x in evidence[1:]]
+            for array, of_part in zip(others, evidence[1:], strict=True):
+                array[here] = of_part
     return Evidence(features, *others)
 
 
@@ -426,9 +426,8 @@ def _evidence(
     origins: np.ndarray,
     h: int,
 ) -> Evidence:
-    """Evidence of series whose states fit into the cache, of values at observed `rows` (T,)."""
-    n_series, longest = values.shape
-    n_models, season_length = len(models.noise), models.first.shape[1] - 3
+    """Evidence of series whose errors fit into the cache, of values at observed `rows` (T,)."""
+    (n_series, longest), season_length = values.shape, len(models.first) - 3
     alive = np.arange(longest) < lengths[:, None]
     # Up to each row: after a value that is not positive the logarithms have no weight.
     positive = np.minimum.accumulate(np.where(alive, values, 1.0), 1) > 0
@@ -436,60 +435,56 @@ def _evidence(
     beginning = np.where(values[:, :1] > 0, values[:, :1], 1.0)
     centred = values - values[:, :1]
     logarithms = log_ratios(np.where(alive & positive, values, beginning), beginning)
-    scaled = np.stack([centred, logarithms], 1)[..., None, :]  # (S, 2, 1, T)
+    scaled = np.stack([centred, logarithms], 1)  # (S, 2, T)
     rounding = LEAST_CHANGE * np.maximum.accumulate(np.abs(values), 1) + TINY
     changes, season_changes = running_changes(centred, rows, season_length, rounding)
     # Prior of the noise: a small part of the mean absolute change so far, of each scale.
     of_logarithms = running_changes(logarithms, rows, 1, np.full_like(values, LEAST_CHANGE))[0]
     first_squares = DEGREES * (FIRST_SCALE * np.stack([changes, of_logarithms], 1)) ** 2
 
-    kalman = structural_filter(season_length, rows)
-    at_origins = covariances(season_length, rows, np.flatnonzero(origins.any(0)))
-    state = np.zeros((3 + season_length, n_series, 2, n_models))
-    state[0] = scaled[..., 0]  # as if the level were known to be near the first row
-    step = np.empty_like(state)
-    likelihood, squares = np.zeros((2, n_series, 2, n_models))
+    kalman, (owner, place) = structural_filter(season_length, rows), np.nonzero(origins)
+    lanes, numbers = np.where(alive[:, None], scaled, np.nan), np.full(scaled.shape, -1)
+    numbers[owner, :, place] = np.arange(2 * len(owner)).reshape(-1, 2)
+    error, state = kalman.innovations(lanes.reshape(-1, longest), numbers.reshape(-1, longest))
+    error = error.reshape(*scaled.shape, -1)  # (S, 2, T, J)
+    seen = error[:, :, 2:, models.seen]
+    # Up to each row, the sum of squares that the scale of the noise rests on: the first row sets
+    # the level. torch adds rows up in a fifth of the time that NumPy takes.
+    known = np.square(error, out=error)
+    known[:, :, 0] = 0.0
+    torch.from_numpy(known).cumsum_(2)
+
+    # From the third row on: the first two set level and noise.
+    prior, degrees = first_squares[:, :, 1:-1, None], DEGREES + np.arange(1.0, longest - 1)
+    before, after = known[:, :, 1:-1] + prior, known[:, :, 2:] + prior
+    score = np.sqrt(degrees[:, None] / before[..., models.seen]) * np.abs(seen)
+    # The logarithm of a prediction error, which may be large.
+    score = np.sign(seen) * np.log1p(np.minimum(score, MOST_SCORE))
     features = np.zeros((n_series, longest, N_FEATURES), np.float32)
-    collected: list[tuple[np.ndarray, ...]] = []
-    for k in range(longest):
-        kalman.carry(state, k)
-        variance, live = kalman.variance[k], alive[:, k, None, None]
-        error = scaled[..., k] - (state[0] + state[2] + state[kalman.effect(k)])
-        error = np.where(live, error, 0.0)
-        state += np.multiply(kalman.gain[k][:, None, None], error, out=step)
-        if k > 1:  # the first two rows set level and noise
-            square = variance * (squares + first_squares[..., k - 1, None])
-            relative, degrees = error**2 / square, DEGREES + k - 1
-            density = _log_density(relative, square, degrees)
-            # A density of logarithms, times the Jacobian 1 / y, is one of the data.
-            density[:, 1] -= scaled[:, 1, :, k] + np.log(beginning)
-            likelihood += np.where(live, density, 0.0)
-            score = np.minimum(np.sqrt(relative * degrees), MOST_SCORE) * np.sign(error)
-            features[:, k, :_N_ERRORS] = _seen(score, models)
-        if k:
-            squares += error**2 / variance
-        of_data_alone = np.where(positive[:, k, None, None], 0.0, [[[0.0], [-np.inf]]])
-        ranked = likelihood + of_data_alone
-        ranked = ranked - ranked.max((1, 2), keepdims=True)
-        features[:, k, _N_ERRORS : _N_ERRORS + _N_SHARES] = _shares(ranked, models)
-        here = np.flatnonzero(origins[:, k])
-        if len(here):
-            t = int(rows[k])
-            forecast = _forecasts(models, state[:, here], t, h) - scaled[here, :, :, k, None]
-            noise = (squares[here] + first_squares[here, :, k, None])[..., None] / (DEGREES + k)
-            spread = np.sqrt(noise * _variances(models, at_origins[k], t, h))
-            last, change = values[here, k], changes[here, k]
-            forecast, spread = _on_one_scale(forecast, spread, positive[here, k], last, change)
-            collected.append(
-                (here, np.full(len(here), k), forecast, spread,
-                 ranked[here].reshape(len(here), -1), last, change, season_changes[here, k])
-            )  # fmt: skip
+    features[:, 2:, :_N_ERRORS] = score.swapaxes(1, 2).reshape(n_series, -1, _N_ERRORS)
+    density = _log_density(before, after, kalman.weight[2:longest], degrees)
+    # A density of logarithms, times the Jacobian 1 / y, is one of the data.
+    density[:, 1] -= (scaled[:, 1, 2:] + np.log(beginning))[..., None]
+    density.swapaxes(1, 2)[~alive[:, 2:]] = 0.0
+    ranked = np.zeros_like(known)
+    torch.cumsum(torch.from_numpy(density), 2, out=torch.from_numpy(ranked[:, :, 2:]))
+    ranked[:, 1][~positive] = -np.inf
+    ranked -= ranked.max((1, 3), keepdims=True)
+    features[..., _N_ERRORS : _N_ERRORS + _N_SHARES] = _shares(ranked, models)
     features[..., _N_ERRORS + _N_SHARES :] = _circumstances(
         values, season_length, positive, changes, season_changes
     )
-    joined = [np.concatenate(part) for part in zip(*collected, strict=True)]
-    order = np.lexsort((joined[1], joined[0]))  # by series, then by row
-    return Evidence(features, *(part[order] for part in joined[2:]))
+
+    square = known[owner, :, place] + first_squares[owner, :, place][..., None]  # (O, 2, J)
+    noise = square / (DEGREES + place)[:, None, None]
+    spread = np.sqrt(noise[:, None] * _variances_ahead(season_length, rows, place, h)[:, :, None])
+    forecast = _forecasts(state.reshape(len(owner), 2, *state.shape[1:]), rows[place], h)
+    forecast -= scaled[owner, :, place][:, None, :, None]
+    last, change = values[owner, place], changes[owner, place]
+    forecast, spread = _on_one_scale(forecast, spread, positive[owner, place], last, change)
+    likelihood = ranked[owner, :, place].reshape(len(owner), -1)
+    of_season = season_changes[owner, place]
+    return Evidence(features, forecast, spread, likelihood, last, change, of_season)
 
 
 _N_ERRORS = len(SCALES) * len(SEEN_TRENDS) * len(SEEN_SEASONS)
@@ -524,125 +519,95 @@ def running_changes(
     return neighbours, np.where(enough, seasonal, neighbours)
 
 
-def _carry(models: Models, covariance: np.ndarray, rows: np.ndarray, k: int) -> np.ndarray:
-    """Covariances A C A' + Q of the prediction x_t = A x_{t-1} + innovations.
+def _log_density(
+    before: np.ndarray, after: np.ndarray, weight: np.ndarray, degrees: np.ndarray
+) -> np.ndarray:
+    """Log densities (..., T, J) of errors of Student's t distribution, in the memory of `before`.
 
-    From the observed row k - 1 to the next; A changes level, slope and autoregression alone.
+    `before` is the squared scale of the weighted error times the `degrees` (T,) of freedom;
+    `after` has the squared weighted error, too.
     """
-    damping, memory = models.damping[:, None], models.memory[:, None]
-    diagonal = np.arange(covariance.shape[-1])
-    for _ in range(rows[k] - rows[k - 1] if k else 0):
-        carried = covariance.copy()
-        carried[:, 0] += damping * covariance[:, 1]
-        carried[:, 1] *= damping
-        carried[:, 2] *= memory
-        carried[:, :, 0] += damping * carried[:, :, 1]
-        carried[:, :, 1] *= damping
-        carried[:, :, 2] *= memory
-        carried[:, diagonal, diagonal] += models.innovation
-        covariance = carried
-    return covariance
+    half = 0.5 * degrees[:, None]
+    np.log(before, out=before)
+    np.log(after, out=after)
+    before *= half
+    after *= half + 0.5
+    before -= after
+    before += gammaln(half + 0.5) - gammaln(half) - 0.5 * np.log(np.pi) + np.log(weight)
+    return before
 
 
-def _gain(
-    models: Models, covariance: np.ndarray, effect: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Gain C z / f (J, d), f = z' C z + noise (J,), and the covariances after the row is known.
-
-    z picks the level, the autoregression and one effect of the season.
-    """
-    loading = covariance[:, 0] + covariance[:, 2] + covariance[:, effect]
-    variance = loading[:, 0] + loading[:, 2] + loading[:, effect] + models.noise
-    gain = loading / variance[:, None]
-    return gain, variance, covariance - gain[:, :, None] * loading[:, None]
+@lru_cache(maxsize=16)
+def _loadings(season_length: int, h: int) -> tuple[np.ndarray, np.ndarray]:
+    """Loadings (h, J) of slope and autoregression on the next h rows."""
+    models, steps = structural_models(season_length), np.arange(1, h + 1)[:, None]
+    return np.cumsum(models.damping**steps, 0), models.memory**steps
 
 
-def _log_density(relative: np.ndarray, square: np.ndarray, degrees: float) -> np.ndarray:
-    """Log density of Student's t, where `relative` is the squared error over `square`.
-
-    `square` is the squared scale times the degrees of freedom.
-    """
-    constant = gammaln((degrees + 1) / 2) - gammaln(degrees / 2)
-    return constant - 0.5 * np.log(np.pi * square) - 0.5 * (degrees + 1) * np.log1p(relative)
-
-
-def _loadings(models: Models, h: int) -> tuple[np.ndarray, np.ndarray]:
-    """Loadings (J, h) of slope and autoregression on the next h rows."""
-    steps = np.arange(1, h + 1)
-    slope = np.cumsum(models.damping[:, None] ** steps, 1)
-    return slope, models.memory[:, None] ** steps
+def _forecasts(state: np.ndarray, rows: np.ndarray, h: int) -> np.ndarray:
+    """Means (O, h, 2, J) of the h rows after each of `rows` (O,), from states (O, 2, d, J)."""
+    season_length = state.shape[2] - 3
+    slope, memory = _loadings(season_length, h)
+    effects = 3 + (rows[:, None] + np.arange(1, h + 1)) % season_length
+    season = state.swapaxes(1, 2)[np.arange(len(rows))[:, None], effects]
+    level, change, cycle = np.moveaxis(state[:, None, :, :3], 3, 0)
+    return season + level + slope[:, None] * change + memory[:, None] * cycle
 
 
-def _forecasts(models: Models, state: np.ndarray, t: int, h: int) -> np.ndarray:
-    """Means (O, 2, J, h) of the rows after t."""
-    slope, memory = _loadings(models, h)
-    effects = 3 + (t + np.arange(1, h + 1)) % (len(state) - 3)
-    season = np.moveaxis(state[effects], 0, -1)
-    level, change, cycle = state[:3, ..., None]
-    return level + slope * change + memory * cycle + season
-
-
-def _variances(models: Models, covariance: np.ndarray, t: int, h: int) -> np.ndarray:
-    """Variances (J, h) of the errors of `_forecasts`, over that of the noise."""
-    slope, memory = _loadings(models, h)
-    season_length = covariance.shape[-1] - 3
-    loading = np.zeros((len(models.noise), h, covariance.shape[-1]))
-    loading[..., 0], loading[..., 1], loading[..., 2] = 1.0, slope, memory
-    steps = np.arange(h)
-    loading[:, steps, 3 + (t + 1 + steps) % season_length] = 1.0
-    of_state = ((loading @ covariance) * loading).sum(-1)
+def _variances(models: Models, covariance: np.ndarray, row: int, h: int) -> np.ndarray:
+    """Variances (h, J) of the errors of `_forecasts`, over that of the noise."""
+    season_length = len(covariance) - 3
+    slope, memory = _loadings(season_length, h)
+    effects = 3 + (row + np.arange(1, h + 1)) % season_length
+    loading = np.stack([np.ones_like(slope), slope, memory])
+    of_trend = np.einsum("ahj,abj,bhj->hj", loading, covariance[:3, :3], loading)
+    crossed = np.einsum("ahj,ahj->hj", loading, covariance[:3, effects])
+    of_state = of_trend + 2 * crossed + covariance[effects, effects]
     # An innovation n rows before the forecast has passed n transitions.
-    passed = np.concatenate([np.zeros((len(slope), 1)), slope[:, :-1]], 1)
-    level, change, cycle = models.innovation[:, :3].T[..., None]
-    season = models.innovation[:, 3:4]
-    arriving = level + change * passed**2 + cycle * (models.memory[:, None] ** steps) ** 2 + season
-    return of_state + arriving.cumsum(1) + models.noise[:, None]
+    passed, faded = (np.concatenate([first, of[:-1]]) for first, of in (
+        (np.zeros_like(slope[:1]), slope), (np.ones_like(memory[:1]), memory)
+    ))  # fmt: skip
+    level, change, cycle, season = models.innovation[:4]
+    arriving = level + change * passed**2 + cycle * faded**2 + season
+    return of_state + arriving.cumsum(0) + models.noise
 
 
 def _on_one_scale(
     forecast: np.ndarray, spread: np.ndarray, positive: np.ndarray, last: np.ndarray,
     change: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Forecasts and deviations (O, 2 J, h) of both scales on that of `Evidence`.
+    """Forecasts and deviations (O, h, 2, J) of both scales on that of `Evidence`, (O, 2 J, h).
 
     `forecast` is the change from the last row, of the data and of their logarithms.
     """
-    h = forecast.shape[-1]
-    # The median of a lognormal distribution, and its deviation to first order.
-    growth = np.expm1(np.clip(forecast[:, 1], -LARGEST_LOG, LARGEST_LOG))
+    n_origins, h = forecast.shape[:2]
     known, level = positive[:, None, None], last[:, None, None]
-    wide = level * (1 + growth) * np.minimum(spread[:, 1], 2.0)
-    changes = np.stack([forecast[:, 0], np.where(known, level * growth, 0.0)], 1)
-    deviations = np.stack([spread[:, 0], np.where(known, wide, 0.0)], 1)
-    shape = len(last), -1, h
+    # The median of a lognormal distribution, and its deviation to first order.
+    growth = np.expm1(np.clip(forecast[:, :, 1], -LARGEST_LOG, LARGEST_LOG))
+    wide = level * (1 + growth) * np.minimum(spread[:, :, 1], 2.0)
+    forecast[:, :, 1] = np.where(known, level * growth, 0.0)
+    spread[:, :, 1] = np.where(known, wide, 0.0)
     unit = change[:, None, None]
-    farthest = MOST_AWAY[0] + MOST_AWAY[1] * np.arange(1, h + 1)
-    return (
-        np.clip(changes.reshape(shape) / unit, -farthest, farthest),
-        np.clip(deviations.reshape(shape) / unit, 1e-3, 200.0),
-    )
-
-
-def _seen(score: np.ndarray, models: Models) -> np.ndarray:
-    """Prediction errors (S, _N_ERRORS) of some models, their logarithm where large."""
-    n_seasons = models.n_seasons
-    by_model = score.reshape(*score.shape[:2], len(TRENDS), n_seasons)
-    seasons = [season if n_seasons > 1 else 0 for season in SEEN_SEASONS]
-    chosen = by_model[:, :, SEEN_TRENDS][..., seasons].reshape(len(score), -1)
-    return np.sign(chosen) * np.log1p(np.abs(chosen))
+    farthest = MOST_AWAY[0] + MOST_AWAY[1] * np.arange(1, h + 1)[:, None]
+    changes, deviations = (x.reshape(n_origins, h, -1) / unit for x in (forecast, spread))
+    changes, deviations = np.clip(changes, -farthest, farthest), np.clip(deviations, 1e-3, 200.0)
+    return changes.swapaxes(1, 2), deviations.swapaxes(1, 2)
 
 
 def _shares(ranked: np.ndarray, models: Models) -> np.ndarray:
-    """Posterior weights (S, _N_SHARES) of scales, of trends and of seasons."""
-    weights = np.exp(TEMPERED * ranked)
-    weights /= weights.sum((1, 2), keepdims=True)
-    by_model = weights.reshape(*weights.shape[:2], len(TRENDS), models.n_seasons)
-    shares = np.zeros((len(ranked), _N_SHARES))
+    """Posterior weights (S, T, _N_SHARES) of scales, of trends and of seasons."""
+    n_series, _, n_rows, _ = ranked.shape
+    weights = TEMPERED * ranked
+    np.exp(weights, out=weights)
+    of_scales = weights.sum(3)
+    either = weights.sum(1).reshape(n_series, n_rows, len(TRENDS), models.n_seasons)
+    shares = np.zeros((n_series, n_rows, _N_SHARES))
     seasons = len(SCALES) + len(TRENDS)
-    shares[:, : len(SCALES)] = by_model.sum((2, 3))
-    shares[:, len(SCALES) : seasons] = by_model.sum((1, 3))
-    shares[:, seasons : seasons + models.n_seasons] = by_model.sum((1, 2))
-    return shares
+    shares[..., : len(SCALES)] = of_scales.swapaxes(1, 2)
+    # Sums over short axes take NumPy's sum several times as long as einsum.
+    shares[..., len(SCALES) : seasons] = np.einsum("stjk->stj", either)
+    shares[..., seasons : seasons + models.n_seasons] = np.einsum("stjk->stk", either)
+    return shares / of_scales.sum(1)[..., None]
 
 
 def _circumstances(
