@@ -20,7 +20,7 @@ import torch
 
 from tsrnn.kernels._cpu import compiler
 from tsrnn.kernels._cpu.buffers import new_empty
-from tsrnn.kernels._cpu.kalman_ir import EFFECTS, POINTERS, SIZES, kalman_ir
+from tsrnn.kernels._cpu.kalman_ir import EFFECTS, POINTERS, SIZES, TILE, kalman_ir
 from tsrnn.kernels._cpu.threads import run_ranges, split
 
 _NUMBER = torch.zeros((), dtype=torch.float64)
@@ -53,8 +53,9 @@ def kalman_gains(
 
     Returns
     -------
-    gain : ndarray of shape (T, 3 + m, J)
-        Changes of the state by a unit of the prediction error of each row.
+    gain : ndarray of shape (tiles, T, 3 + m, 8)
+        Changes of the state by a unit of the prediction error of each row, of eight models in each
+        tile: memory is read in order. What fills the last tile means nothing.
     variance : ndarray of shape (T, J)
         Variances of the prediction errors.
 
@@ -67,13 +68,14 @@ def kalman_gains(
     >>> one, rows, covariance = np.ones(1), np.zeros(1, int), np.zeros((4, 4, 1))
     >>> covariance[0, 0] = 1.0
     >>> gain, variance = kalman_gains(one, one, one, np.zeros((4, 1)), rows, rows, covariance)
-    >>> gain[0, 0].item(), variance.item(), covariance[0, 0].item()
+    >>> gain[0, 0, 0, 0].item(), variance.item(), covariance[0, 0].item()
     (0.5, 2.0, 0.5)
     """
     n_rows, (size, n_models) = len(moves), innovation.shape
-    gain, variance = np.empty((n_rows, size, n_models)), np.empty((n_rows, n_models))
+    shape = n_rows, n_models
+    gain, variance = np.empty((-(-n_models // TILE), n_rows, size, TILE)), np.empty(shape)
     given = (noise, damping, memory, innovation, moves, effects, covariance)
-    _run("gains", (*given, gain, variance), (n_rows, size, n_models), 1, gain.size * size)
+    _run("gains", (*given, gain, variance), 1, gain.size * size)
     return gain, variance
 
 
@@ -95,9 +97,9 @@ def kalman_errors(
         Values less the first level; NaN after the end of a series.
     damping, memory : ndarray of shape (J,)
     moves, effects : integer ndarray of shape (T,)
-    gain : ndarray of shape (T, 3 + m, J)
-        As `kalman_gains` gives them.
-    weight : ndarray of shape (T, J)
+    gain : ndarray of shape (tiles, R, 3 + m, 8)
+        Of at least T rows, as `kalman_gains` gives them.
+    weight : ndarray of shape (R, J)
         Factors of the errors, such as one over their standard deviations.
     kept : integer ndarray of shape (L, T)
         Numbers, from 0 on, of the states after the rows that are to be kept; -1 at others.
@@ -113,19 +115,19 @@ def kalman_errors(
     --------
     >>> import numpy as np
     >>> from tsrnn.kernels import kalman_errors
-    >>> gain, weight, one = np.zeros((2, 4, 1)), np.ones((2, 1)), np.ones(1)
-    >>> gain[:, 0] = 0.5
+    >>> gain, weight, one = np.zeros((1, 2, 4, 8)), np.ones((2, 1)), np.ones(1)
+    >>> gain[:, :, 0] = 0.5
     >>> values, moves, effects = np.array([[2.0, 2.0]]), np.array([0, 1]), np.array([0, 0])
     >>> kept = np.array([[-1, 0]])
     >>> error, state = kalman_errors(values, one, one, moves, effects, gain, weight, kept)
     >>> error.ravel().tolist(), state[0, :, 0].tolist()
     ([2.0, 1.0], [1.5, 0.0, 0.0, 0.0])
     """
-    (n_series, n_rows), (_, size, n_models) = values.shape, gain.shape
-    error = new_empty(_NUMBER, (n_series, n_rows, n_models)).numpy()
+    n_models, size = len(damping), gain.shape[2]
+    error = new_empty(_NUMBER, (*values.shape, n_models)).numpy()
     state = np.empty((kept.max(initial=-1) + 1, size, n_models))
     given = (values, damping, memory, moves, effects, gain, weight, kept, state)
-    _run("errors", (*given, error), (n_rows, size, n_models), n_series, error.size * size)
+    _run("errors", (*given, error), len(values), error.size * size)
     return error, state
 
 
@@ -136,24 +138,25 @@ def _kernels() -> dict[str, Callable[..., None]]:
     return compiler.load("kalman", kalman_ir() + compiler.entries_ir(POINTERS, SIZES), arguments)
 
 
-def _run(
-    kind: str, arrays: tuple[np.ndarray, ...], sizes: tuple[int, int, int], n_series: int, work: int
-) -> None:
+def _run(kind: str, arrays: tuple[np.ndarray, ...], n_series: int, work: int) -> None:
     """Check the arrays of a kernel and run it over all series and models."""
-    n_rows, size, n_models = sizes
+    by_name = dict(zip(POINTERS[kind], arrays, strict=True))
+    n_models, n_rows = len(by_name["damping"]), len(by_name["moves"])
+    _, n_table, size, _ = by_name["gain"].shape
     if size > LARGEST_STATE:
         raise ValueError(
             f"states must have at most {LARGEST_STATE} fields, seasons {LARGEST_STATE - EFFECTS} "
             f"rows; got {size} fields. Give a shorter season"
         )
-    of_models, of_rows = (n_models,), (n_rows, n_models)
+    of_models, of_table = (n_models,), (max(n_rows, n_table), n_models)
     shapes = {
         "noise": of_models, "damping": of_models, "memory": of_models,
         "innovation": (size, n_models), "covariance": (size, size, n_models),
-        "moves": (n_rows,), "effects": (n_rows,), "gain": sizes, "variance": of_rows,
-        "weight": of_rows, "values": (n_series, n_rows), "kept": (n_series, n_rows),
+        "moves": (n_rows,), "effects": (n_rows,), "variance": of_table, "weight": of_table,
+        "gain": (-(-n_models // TILE), of_table[0], size, TILE),
+        "values": (n_series, n_rows), "kept": (n_series, n_rows),
     }  # fmt: skip
-    for name, array in zip(POINTERS[kind], arrays, strict=True):
+    for name, array in by_name.items():
         dtype = np.int64 if name in ("moves", "effects", "kept") else np.float64
         shape = shapes.get(name, array.shape)
         if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
@@ -161,11 +164,12 @@ def _run(
                 f"{name} must be a contiguous array of {np.dtype(dtype)} of shape {shape}; got "
                 f"{array.dtype} of shape {array.shape} with strides {array.strides}"
             )
-    effects = arrays[POINTERS[kind].index("effects")]
+    effects = by_name["effects"]
     if effects.min(initial=0) < 0 or effects.max(initial=0) >= size - EFFECTS:
         raise ValueError(
             f"effects must lie between 0 and {size - EFFECTS - 1}, as states have {size} fields; "
             f"got {effects.min()} to {effects.max()}"
         )
-    kernel = functools.partial(_kernels()[kind], *(x.ctypes.data for x in arrays), *sizes)
+    addresses = (array.ctypes.data for array in arrays)
+    kernel = functools.partial(_kernels()[kind], *addresses, n_table, n_rows, size, n_models)
     run_ranges(kernel, split(n_series, n_models, work))

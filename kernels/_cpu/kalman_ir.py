@@ -14,9 +14,9 @@ from tsrnn.kernels._cpu.compiler import processor
 from tsrnn.kernels._cpu.tile_ir import AHEAD
 from tsrnn.kernels._cpu.vector_ir import FORMATS, TILE_BYTES
 
-# Arrays: noise, damping, memory (J,), innovation (d, J), covariance (d, d, J), gain (T, d, J),
-# variance, weight (T, J), values (L, T), error (L, T, J), state (., d, J). Integers: of each row
-# (T,) how many rows the state is moved before it, and the number of its effect; of each value
+# Arrays: noise, damping, memory (J,), innovation (d, J), covariance (d, d, J), gain (tiles, R, d,
+# TILE), variance, weight (R, J), values (L, T), error (L, T, J), state (., d, J). Integers: of each
+# row (T,) how many rows the state is moved before it, and the number of its effect; of each value
 # (L, T) the number of the state that is kept after it, or less than zero.
 POINTERS = {
     "gains": ("noise", "damping", "memory", "innovation", "moves", "effects", "covariance",
@@ -24,7 +24,8 @@ POINTERS = {
     "errors": ("values", "damping", "memory", "moves", "effects", "gain", "weight", "kept",
                "state", "error"),
 }  # fmt: skip
-SIZES = ("T", "d", "J", "b0", "b1", "k0", "k1")  # of series b0 to b1 and models k0 to k1
+SIZES = ("R", "T", "d", "J", "b0", "b1", "k0", "k1")  # of series b0 to b1 and models k0 to k1
+TILE = TILE_BYTES // FORMATS["float64"].bytes  # models in a vector
 LEVEL, SLOPE, CYCLE, EFFECTS = range(4)  # places in a state, the effects last
 
 
@@ -39,8 +40,7 @@ class _Models(Function):
     """A function whose lanes are models: a tile of them at a time, its values in working memory."""
 
     def __init__(self, kind: str) -> None:
-        fmt = FORMATS["float64"]
-        super().__init__(kind, fmt, TILE_BYTES // fmt.bytes, POINTERS[kind], SIZES)
+        super().__init__(kind, FORMATS["float64"], TILE, POINTERS[kind], SIZES)
         self.k = self.damping = self.memory = ""  # first model of the tile, and its coefficients
 
     def tiles(self) -> Iterator[None]:
@@ -59,17 +59,25 @@ class _Models(Function):
         """Address of the tile in a row of an array (rows, J)."""
         return self.at(base, self.integer("mul", self.sum(*number), "%J"), self.k)
 
+    def gain(self, t: str, i: str | int) -> str:
+        """Address of the gains of field i in row t, those of a tile one after the other."""
+        tile = self.integer("mul", self.integer("udiv", self.k, TILE), "%R")
+        field = self.sum(self.integer("mul", self.sum(tile, t), "%d"), i)
+        return self.at("%gain", field, kind=self.type)
+
     def room(self, count: str | int) -> str:
         """Working memory for vectors."""
         return self.emit(f"alloca {self.type}, i64 {count}, align 64")
 
     def read(self, room: str, *place: str | int) -> str:
-        """Load a vector of working memory."""
-        return self.emit(f"load {self.type}, ptr {self.at(room, *place, kind=self.type)}")
+        """Load a whole vector."""
+        address, align = self.at(room, *place, 0, kind=self.type), self.format.bytes
+        return self.emit(f"load {self.type}, ptr {address}, align {align}")
 
     def write(self, value: str, room: str, *place: str | int) -> None:
-        """Store a vector to working memory."""
-        self.do(f"store {self.type} {value}, ptr {self.at(room, *place, kind=self.type)}")
+        """Store a whole vector."""
+        address, align = self.at(room, *place, 0, kind=self.type), self.format.bytes
+        self.do(f"store {self.type} {value}, ptr {address}, align {align}")
 
     def total(self, *terms: str) -> str:
         """Add vectors."""
@@ -107,7 +115,6 @@ def _errors() -> _Models:
 def _errors_of(f: _Models, states: str, series: list[str]) -> None:
     """Errors of series side by side, whose states have room in working memory."""
     rooms = [f.integer("mul", "%d", i) for i in range(len(series))]
-    ahead = f.integer("mul", f.integer("mul", "%d", "%J"), AHEAD)  # gains of a later row
     with f.up_to(f.integer("mul", "%d", len(series))) as i:
         f.write(f.constant(0.0), states, i)
     with f.up_to("%T") as t:
@@ -118,7 +125,7 @@ def _errors_of(f: _Models, states: str, series: list[str]) -> None:
                 f.write(slope, states, room, SLOPE)
                 cycle = f.binary("mul", f.memory, f.read(states, room, CYCLE))
                 f.write(cycle, states, room, CYCLE)
-        effect, gains, weight = f.effect(t), f.integer("mul", t, "%d"), f.load(f.row("%weight", t))
+        effect, weight = f.effect(t), f.load(f.row("%weight", t))
         values = [f.integer("add", f.integer("mul", b, "%T"), t) for b in series]
         errors = []
         for value, room in zip(values, rooms, strict=True):
@@ -131,9 +138,7 @@ def _errors_of(f: _Models, states: str, series: list[str]) -> None:
             f.store(f.binary("mul", weight, errors[-1]), address)
             f.prefetch(f.at(address, f.integer("mul", "%J", AHEAD)), write=True)
         with f.up_to("%d") as i:
-            address = f.row("%gain", gains, i)
-            gain = f.load(address)
-            f.prefetch(f.at(address, ahead), write=False)
+            gain = f.read(f.gain(t, i))
             for room, error in zip(rooms, errors, strict=True):
                 change = f.binary("mul", gain, error)
                 f.write(f.binary("add", f.read(states, room, i), change), states, room, i)
@@ -176,7 +181,7 @@ def _gains() -> _Models:
             f.store(variance, f.row("%variance", t))
             with f.up_to("%d") as k:
                 f.write(f.binary("div", f.read(loading, k), variance), gain, k)
-                f.store(f.read(gain, k), f.row("%gain", f.integer("mul", t, "%d"), k))
+                f.write(f.read(gain, k), f.gain(t, k))
             with f.up_to("%d") as k:
                 factor, room = f.neg(f.read(gain, k)), entry(k, 0)
                 with f.up_to(f.integer("add", k, 1)) as j:

@@ -12,6 +12,11 @@ from tsrnn.kernels._cpu import threads
 ALL = slice(None)
 
 
+def by_model(gain, n_models):
+    """Gains (T, d, J) of tiles."""
+    return gain.transpose(1, 2, 0, 3).reshape(*gain.shape[1:3], -1)[..., :n_models]
+
+
 def transition(damping, memory, size):
     A = np.eye(size)
     A[0, 1] = A[1, 1] = damping
@@ -100,7 +105,8 @@ def test_gains_are_those_of_explicit_matrices(problem):
     p = problem
     given = p.noise, p.damping, p.memory, p.innovation, p.moves, p.effects, p.covariance
     names = "gain", "variance", "covariance"
-    for name, ours, expected in zip(names, p.gains(), gains_in_numpy(*given), strict=True):
+    results = (by_model(p.gains()[0], len(p.noise)), *p.gains()[1:])
+    for name, ours, expected in zip(names, results, gains_in_numpy(*given), strict=True):
         np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-9, err_msg=name)
 
 
@@ -114,6 +120,7 @@ def test_errors_and_states_are_those_of_the_loop_in_numpy(problem):
     chosen = rng.permutation(p.values.size)[: p.values.size // 3]
     kept.flat[chosen] = np.arange(len(chosen))
     error, state = p.errors(gain, kept=kept)
+    gain = by_model(gain, len(p.noise))
     given = p.damping, p.memory, p.moves, p.effects, gain, p.weight
     expected, states = errors_in_numpy(p.values, *given)
     np.testing.assert_allclose(error, expected, rtol=1e-11, atol=1e-11)
@@ -129,7 +136,7 @@ def test_gains_of_two_parts_are_those_of_the_whole(period):
     gain, variance, covariance = p.gains()
     gain_1, variance_1, between = p.gains(slice(0, 13))
     gain_2, variance_2, end = p.gains(slice(13, 30), between)
-    np.testing.assert_array_equal(np.concatenate([gain_1, gain_2]), gain)
+    np.testing.assert_array_equal(np.concatenate([gain_1, gain_2], 1), gain)
     np.testing.assert_array_equal(np.concatenate([variance_1, variance_2]), variance)
     np.testing.assert_array_equal(end, covariance)
 
@@ -151,6 +158,14 @@ def test_a_series_has_the_bits_that_it_has_alone(monkeypatch):
                 np.testing.assert_array_equal(its_state[0], state[i])
     finally:
         torch.set_num_threads(before)
+
+
+def test_tables_of_more_rows_serve_shorter_series():
+    p = Problem(30, 4)
+    gain = p.gains()[0]
+    error, _ = p.errors(gain)
+    p.values, p.moves, p.effects = p.values[:, :17].copy(), p.moves[:17], p.effects[:17]
+    np.testing.assert_array_equal(p.errors(gain)[0], error[:, :17])
 
 
 def test_covariances_stay_symmetric_and_shrink_to_what_is_known():
@@ -176,5 +191,7 @@ def test_wrong_arrays_are_refused():
     effects = np.array([1, 2, 1, 1, 2, 4])
     with pytest.raises(ValueError, match=r"effects must lie between 0 and 2, .*; got 1 to 4"):
         kalman_errors(p.values, *models, p.moves, effects, *tables, kept)
+    with pytest.raises(ValueError, match=r"gain must be .* of shape \(2, 6, 6, 8\); got .*5, 6, 8"):
+        kalman_errors(p.values, *given[:4], tables[0][:, :5].copy(), p.weight, kept)
     with pytest.raises(ValueError, match=r"at most 128 fields, .*; got 129 fields\. Give a"):
         Problem(2, 126).gains()

@@ -260,8 +260,9 @@ class StructuralFilter(NamedTuple):
     ----------
     rows : integer ndarray of shape (T,)
         Numbers of the observed rows, from 0 on.
-    gain : ndarray of shape (T, d, J)
-        Changes of the state by a unit of the prediction error of each row.
+    gain : ndarray of shape (tiles, T, d, 8)
+        Changes of the state by a unit of the prediction error of each row, as `kalman_gains` gives
+        them.
     weight : ndarray of shape (T, J)
         One over the standard deviations of the prediction errors, over that of the noise.
     damping, memory : ndarray of shape (J,)
@@ -275,9 +276,14 @@ class StructuralFilter(NamedTuple):
 
     def of(self, models: np.ndarray) -> StructuralFilter:
         """Filter of some of the models."""
+        tile = self.gain.shape[3]
+        # As many tiles as hold these models; the first of them fills the last tile.
+        filled = np.append(models, np.repeat(models[:1], -len(models) % tile))
+        gain = self.gain[filled // tile, :, :, filled % tile]  # (models, T, d)
+        gain = gain.reshape(-1, tile, *gain.shape[1:]).transpose(0, 2, 3, 1)
         return StructuralFilter(
             self.rows,
-            np.ascontiguousarray(self.gain[..., models]),
+            np.ascontiguousarray(gain),
             np.ascontiguousarray(self.weight[:, models]),
             self.damping[models],
             self.memory[models],
@@ -301,13 +307,12 @@ class StructuralFilter(NamedTuple):
         innovations : ndarray of shape (L, T, J)
         states : ndarray of shape (n, d, J)
         """
-        rows = slice(0, values.shape[1])
-        moves, effects = _moves(self.rows[rows], self.rows[0], self.gain.shape[1] - 3)
+        rows = self.rows[: values.shape[1]]
+        moves, effects = _moves(rows, rows[0], self.gain.shape[2] - 3)
         kept = np.full(values.shape, -1) if kept is None else kept
         return kalman_errors(
-            values, self.damping, self.memory, moves, effects, self.gain[rows], self.weight[rows],
-            kept,
-        )  # fmt: skip
+            values, self.damping, self.memory, moves, effects, self.gain, self.weight, kept
+        )
 
 
 def _moves(rows: np.ndarray, before: int, season_length: int) -> tuple[np.ndarray, np.ndarray]:
