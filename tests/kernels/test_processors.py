@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from tsrnn.kernels import cells
-from tsrnn.kernels._cpu import compiler
+from tsrnn.kernels._cpu import compiler, kalman_ir
 from tsrnn.kernels._cpu.compiler import Processor, entries_ir, processor
 from tsrnn.kernels._cpu.kernel_ir import POINTERS, SIZES, kernel_ir
 from tsrnn.kernels._dense import ir
@@ -107,6 +107,12 @@ def test_code_of_matrices_for_neon(monkeypatch):
     form = cells.para_rnn(19).step.form
     source = ir.dense_ir(form, "float32") + entries_ir(ir.POINTERS, ir.SIZES, NEON)
     check_neon(neon_assembly(source), {*ir.POINTERS, "product"})
+
+
+def test_code_of_the_kalman_filter_for_neon(monkeypatch):
+    monkeypatch.setattr(kalman_ir, "processor", lambda: Processor("generic", "+neon", 16))
+    source = kalman_ir.kalman_ir() + entries_ir(kalman_ir.POINTERS, kalman_ir.SIZES, NEON)
+    check_neon(neon_assembly(source), kalman_ir.POINTERS)
 
 
 def test_unknown_levels_and_those_out_of_reach_are_refused(monkeypatch):
