@@ -103,6 +103,16 @@ def test_moments_around_coefficients_are_those_of_what_they_leave():
     assert np.abs(around.squares / left.squares - 1).max() < 0.05
 
 
+@pytest.mark.parametrize("models", [[3], [0, 5, 88, 151, 152, 153, 154, 160], [*range(170, 5, -3)]])
+def test_moments_under_chosen_models_are_those_among_all(models):
+    target, columns = sample()
+    given = [target[None]], [columns.T], np.zeros((1, 1)), SEASON
+    chosen, every = structural_moments(*given, np.array(models)), structural_moments(*given)
+    for name in ("information", "products", "squares", "constant"):
+        ours, expected = getattr(chosen, name), getattr(every.models(np.array(models)), name)
+        np.testing.assert_allclose(ours, expected, rtol=1e-12, err_msg=name)
+
+
 def test_a_shorter_series_of_a_panel_is_itself_alone():
     target, columns = sample()
     panel = structural_moments(
