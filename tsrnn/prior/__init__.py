@@ -14,6 +14,7 @@ from tsrnn.prior._combiner import (
     prior_deviation,
     trained_combiner,
 )
+from tsrnn.prior._components import Components, structural_components
 from tsrnn.prior._counts import counts, intermittent
 from tsrnn.prior._distributions import innovations
 from tsrnn.prior._effects import ColumnEffects, check_effects, fit_effects
@@ -102,6 +103,7 @@ __all__ = [
     "Combined",
     "CombinerInputs",
     "CombinerNetwork",
+    "Components",
     "Evidence",
     "Forecasts",
     "Hyperprior",
@@ -147,6 +149,7 @@ __all__ = [
     "scale",
     "season_shapes",
     "structural",
+    "structural_components",
     "structural_evidence",
     "threshold_ar",
     "train_network",

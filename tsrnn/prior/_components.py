@@ -1,0 +1,363 @@
+"""Components of forecasts by the prior network: level, trend, cycle, season, and its shift."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from tsrnn.data import log_ratios
+from tsrnn.prior._structural import (
+    DEGREES,
+    FIRST_SCALE,
+    LARGEST_LOG,
+    LEAST_CHANGE,
+    MOST_AWAY,
+    TINY,
+    _carry,
+    _gain,
+    _rows_observed,
+    covariances,
+    running_changes,
+    structural_filter,
+    structural_models,
+)
+from tsrnn.prior._trained import TrainedPrior, missing_at_end
+
+STATES = ("level", "trend", "cycle", "season")
+NEXT = np.array([0, 1])  # rows of a step of the covariances
+AT_ONCE = 2**22  # components of models, rows and units in memory: 32 MB an array
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """Filtered components of the rows of U units, and of the h rows after them.
+
+    Rows of a unit with n rows are 0 to n - 1, its steps ahead n to n + h - 1; NaN beyond.
+
+    Attributes
+    ----------
+    states, errors : ndarray of shape (U, T + h, 4)
+        Level, trend, cycle and season, and their standard errors. The trend is what the level
+        grows by in a row; level, cycle and season are additive.
+    parts : ndarray of shape (U, h, 4)
+        Additive parts of the forecast: the level after the last row, what the trend adds to it
+        over the steps, the cycle and the season.
+    network : ndarray of shape (U, h)
+        Forecast less these parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import structural_components, trained_prior
+    >>> rows = np.array([[112.0, 118.0, 132.0, 129.0, 121.0, 135.0]])
+    >>> components = structural_components(trained_prior(), rows, np.array([6]), 1, h=3)
+    >>> components.states.shape, components.parts.shape
+    ((1, 9, 4), (1, 3, 4))
+    """
+
+    states: np.ndarray
+    errors: np.ndarray
+    parts: np.ndarray
+    network: np.ndarray
+
+
+def structural_components(
+    prior: TrainedPrior, values: np.ndarray, lengths: np.ndarray, season_length: int, h: int
+) -> Components:
+    r"""Split the forecasts of a prior network into the components of its structural models.
+
+    The median forecast is a weighted sum of the forecasts of structural models and a shift.
+    Each model's forecast is a sum of its own,
+
+    .. math:: \hat y_{j, t+k} = \ell_{jt} + b_{jt} \sum_{i \le k} \phi_j^i + \rho_j^k c_{jt}
+        + s_{j, t+k}
+
+    of the data, or of their logarithms. Components are weighted sums over the models. The season
+    of a model is centred: over a season its effects have mean zero, or its factors mean one. Of
+    models of logarithms, the level is :math:`L = e^{\ell}`, the cycle multiplies it and adds
+    :math:`L (e^c - 1)`, the season multiplies both and adds :math:`L e^c (e^s - 1)`.
+
+    Standard errors are those of the states given the rows up to each one, the variance of the
+    noise and the weights, with the spread of the models around the weighted mean. Of
+    models of logarithms they are of first order. The weights are those of the forecast after the
+    last row, of its first step also for the rows before it.
+
+    Parameters
+    ----------
+    prior : TrainedPrior
+    values : ndarray of shape (U, T)
+        Rows of each unit from the first column on; NaN where a row is missing, at least three
+        are not; finite after their ends.
+    lengths : integer ndarray of shape (U,)
+    season_length : int
+        1 for none, at most 60.
+    h : int
+        Steps ahead, at least 1.
+
+    Returns
+    -------
+    Components
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import structural_components, trained_prior
+    >>> rows = np.array([[112.0, 118.0, 132.0, 129.0, 121.0, 135.0]])
+    >>> prior, lengths = trained_prior(), np.array([6])
+    >>> components = structural_components(prior, rows, lengths, season_length=1, h=3)
+    >>> median = prior.forecast(rows, lengths, season_length=1, h=3).median
+    >>> np.allclose(components.parts.sum(-1) + components.network, median)
+    True
+    """
+    n_units, longest = values.shape
+    states, errors = np.full((2, n_units, longest + h, len(STATES)), np.nan)
+    parts, network = np.empty((n_units, h, len(STATES))), np.empty((n_units, h))
+    late = missing_at_end(values, lengths)
+    for units, part in prior._parts(values, lengths - late, season_length, h + late.max()):
+        steps = h + int(late[units].max())
+        forecasts = prior._predict(part, season_length, steps)
+        weights = forecasts.weights[forecasts.final][..., :steps]
+        median = np.where(part.varies, forecasts.median[forecasts.final], part.last)[:, :steps]
+        size = weights[0].size // steps * (part.values.shape[1] + steps) * len(STATES)
+        for series, rows in _rows_observed(part.values, part.lengths):
+            counts = np.minimum(part.lengths[series], len(rows))
+            for chunk in np.array_split(np.arange(len(series)), -(-len(series) * size // AT_ONCE)):
+                chosen = series[chunk]
+                observed = rows[: counts[chunk].max()]
+                state, error, added = weighted_components(
+                    part.values[chosen[:, None], observed], observed - rows[0], counts[chunk],
+                    season_length, weights[chosen],
+                )  # fmt: skip
+                for number, unit in enumerate(chosen):
+                    place, scale = units[unit], part.unit[unit]
+                    end = lengths[place] + h
+                    states[place, rows[0] : end] = scale * state[number, : end - rows[0]]
+                    errors[place, rows[0] : end] = scale * error[number, : end - rows[0]]
+                    ahead = slice(late[place], late[place] + h)
+                    parts[place] = scale * added[number, ahead]
+                    network[place] = scale * median[unit, ahead] - parts[place].sum(-1)
+    return Components(states, errors, parts, network)
+
+
+def weighted_components(
+    values: np.ndarray,
+    observed: np.ndarray,
+    counts: np.ndarray,
+    season_length: int,
+    weights: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Components of S units with the same observed rows.
+
+    Parameters
+    ----------
+    values : ndarray of shape (S, K)
+    observed : integer ndarray of shape (K,)
+        Numbers of the observed rows, from 0 on.
+    counts : integer ndarray of shape (S,)
+        Observed rows of each unit, the first ones.
+    season_length : int
+    weights : ndarray of shape (S, 2 J, h)
+        Of the models, by step after the last observed row.
+
+    Returns
+    -------
+    states, errors : ndarray of shape (S, T + h, 4)
+        Of the h rows after the last observed one as well.
+    parts : ndarray of shape (S, h, 4)
+    """
+    h, series = weights.shape[-1], np.arange(len(values))[:, None]
+    ends = observed[counts - 1] + 1
+    rows, ahead = np.arange(observed[-1] + 1 + h), ends[:, None] + np.arange(h)
+    scaled = ScaledRows.of(values, observed, counts, season_length)
+    (level, slope, cycle, season), noise = filtered_states(
+        scaled, observed, counts, season_length, len(rows)
+    )
+    step = np.clip(rows - ends[:, None], 0, h - 1)  # the first one for rows before
+    weight = weights[series, :, step].reshape(level.shape)
+
+    # Sums of components on the scale of the data, whose differences are additive.
+    sums = [scaled.restored(total) for total in (level, level + cycle, level + cycle + season)]
+    base = sums[0]
+    components = [base, slope.copy(), sums[1] - base, sums[2] - sums[1]]
+    components[1][:, :, 1] = base[:, :, 1] * np.expm1(slope[:, :, 1].clip(-1.0, 1.0))
+    variance = state_variances(season_length, observed, counts, len(rows), h)
+    variance = variance[..., None, :] * noise[:, None]
+    variance[..., 1, :] *= base[:, :, 1] ** 2  # of a logarithm, to first order
+
+    # Ahead the level before the trend comes first, and sums are cut as forecasts are.
+    origin = np.repeat(base[series, ends[:, None] - 1], h, 1)
+    cut = [scaled.cut(total) for total in (origin, *(part[series, ahead] for part in sums))]
+    added = [cut[0], *(later - before for before, later in pairwise(cut))]
+    parts = np.stack([(weight[series, ahead] * part).sum((2, 3)) for part in added], -1)
+
+    means = [(weight * component).sum((2, 3)) for component in components]
+    squares = [
+        (weight * (variance[number] + (component - mean[..., None, None]) ** 2)).sum((2, 3))
+        for number, (component, mean) in enumerate(zip(components, means, strict=True))
+    ]
+    states, errors = np.stack(means, -1), np.sqrt(np.stack(squares, -1))
+    states[series, ahead, 0] = parts[..., 0] + parts[..., 1]
+    states[series, ahead, 2:] = parts[..., 2:]
+    return states, errors, parts
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledRows:
+    """Observed rows of S units, of the data and of their logarithms, less the first row.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (S, 2, K)
+    first, beginning : ndarray of shape (S,)
+        Value of the first row, and 1 in its place where it is not positive.
+    last, change : ndarray of shape (S,)
+        Value of the last row, and the mean absolute change up to it.
+    positive : boolean ndarray of shape (S,)
+    first_squares : ndarray of shape (S, 2)
+        Squared scale of the noise before the first row.
+    """
+
+    rows: np.ndarray
+    first: np.ndarray
+    beginning: np.ndarray
+    last: np.ndarray
+    change: np.ndarray
+    positive: np.ndarray
+    first_squares: np.ndarray
+
+    @classmethod
+    def of(
+        cls, values: np.ndarray, observed: np.ndarray, counts: np.ndarray, season_length: int
+    ) -> ScaledRows:
+        """Scaled rows as `structural_evidence` has them."""
+        series, last = np.arange(len(values)), counts - 1
+        alive = np.arange(values.shape[1]) < counts[:, None]
+        positive = np.minimum.accumulate(np.where(alive, values, 1.0), 1) > 0
+        beginning = np.where(values[:, :1] > 0, values[:, :1], 1.0)
+        centred = values - values[:, :1]
+        logarithms = log_ratios(np.where(alive & positive, values, beginning), beginning)
+        rounding = LEAST_CHANGE * np.maximum.accumulate(np.abs(values), 1) + TINY
+        floor = np.full_like(values, LEAST_CHANGE)
+        changes = running_changes(centred, observed, season_length, rounding)[0][series, last]
+        of_logarithms = running_changes(logarithms, observed, 1, floor)[0][series, last]
+        return cls(
+            np.stack([centred, logarithms], 1),
+            values[:, 0],
+            beginning[:, 0],
+            values[series, last],
+            changes,
+            positive[series, last],
+            DEGREES * (FIRST_SCALE * np.stack([changes, of_logarithms], 1)) ** 2,
+        )
+
+    def restored(self, scaled: np.ndarray) -> np.ndarray:
+        """Values (S, R, 2, J) in the units of the data; the last row without logarithms."""
+        values = self.first[:, None, None, None] + scaled
+        growth = np.exp(np.clip(scaled[:, :, 1], -LARGEST_LOG, LARGEST_LOG))
+        levels = self.beginning[:, None, None] * growth
+        values[:, :, 1] = np.where(self.positive[:, None, None], levels, self.last[:, None, None])
+        return values
+
+    def cut(self, values: np.ndarray) -> np.ndarray:
+        """Values (S, h, 2, J) ahead within the distance from the last row that forecasts have."""
+        steps = np.arange(1, values.shape[1] + 1)
+        farthest = self.change[:, None] * (MOST_AWAY[0] + MOST_AWAY[1] * steps)
+        low, high = self.last[:, None] - farthest, self.last[:, None] + farthest
+        return np.clip(values, low[..., None, None], high[..., None, None])
+
+
+def filtered_states(
+    scaled: ScaledRows, observed: np.ndarray, counts: np.ndarray, season_length: int, n_rows: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Level, slope, cycle and season of every model after every row, and noise.
+
+    Returns
+    -------
+    states : ndarray of shape (4, S, n_rows, 2, J)
+        The effects of a season have mean zero, of logarithms the factors mean one; what is taken
+        from them is in the level.
+    noise : ndarray of shape (S, 2, J)
+        Variances of the noise by all rows.
+    """
+    kalman = structural_filter(season_length, observed)
+    shape = len(counts), 2, len(kalman.damping)
+    state, squares = np.zeros((3 + season_length, *shape)), np.zeros(shape)
+    states = np.empty((4, len(counts), n_rows, *shape[1:]))
+    places = {row: k for k, row in enumerate(observed.tolist())}
+    for t in range(n_rows):
+        if t:
+            state[1] *= kalman.damping
+            state[0] += state[1]
+            state[2] *= kalman.memory
+        slot, k = 3 + t % season_length, places.get(t)
+        if k is not None:
+            live = (k < counts)[:, None, None]
+            error = scaled.rows[:, :, None, k] - (state[0] + state[2] + state[slot])
+            error = np.where(live, error, 0.0)
+            state += kalman.gain[k][:, None, None] * error
+            if k:  # the first row sets the level
+                squares += error**2 / kalman.variance[k]
+        effects = state[3:]
+        middle = effects.mean(0)
+        # Factors whose mean is one add nothing to the level over a season.
+        middle[:, 1] = np.log(np.exp(effects[:, :, 1].clip(-LARGEST_LOG, LARGEST_LOG)).mean(0))
+        states[:, :, t] = state[0] + middle, state[1], state[2], state[slot] - middle
+    degrees = DEGREES + counts[:, None, None] - 1
+    return states, (squares + scaled.first_squares[..., None]) / degrees
+
+
+def state_variances(
+    season_length: int, observed: np.ndarray, counts: np.ndarray, n_rows: int, h: int
+) -> np.ndarray:
+    """Variances (4, S, n_rows, J) of states after rows and ahead, over that of the noise."""
+    filtered = filtered_variances(season_length, observed.tobytes())
+    variances = np.zeros((4, len(counts), n_rows, filtered.shape[-1]))
+    for count in np.unique(counts).tolist():
+        end = observed[count - 1] + 1
+        here = counts == count
+        variances[:, here, :end] = filtered[:, None, :end]
+        later = variances_ahead(season_length, observed, count, h)
+        variances[:, here, end : end + h] = later[:, None]
+    return variances
+
+
+@lru_cache(maxsize=4)
+def filtered_variances(season_length: int, observed: bytes) -> np.ndarray:
+    """Variances (4, T, J) of level, slope, cycle and season after each row up to the last."""
+    models, places = structural_models(season_length), set(np.frombuffer(observed, int).tolist())
+    covariance = models.first[:, :, None] * np.eye(models.first.shape[1])
+    variances = np.empty((4, max(places) + 1, len(models.noise)))
+    for t in range(variances.shape[1]):
+        covariance = _carry(models, covariance, NEXT, min(t, 1))
+        slot = 3 + t % season_length
+        if t in places:
+            covariance = _gain(models, covariance, slot)[2]
+        variances[:, t] = centred_variances(covariance, slot)
+    return variances
+
+
+def variances_ahead(season_length: int, observed: np.ndarray, count: int, h: int) -> np.ndarray:
+    """Variances (4, h, J) of the states of the h rows after so many observed rows."""
+    models, last = structural_models(season_length), count - 1
+    covariance = covariances(season_length, observed, np.array([last]))[last]
+    variances = np.empty((4, h, len(models.noise)))
+    for k in range(h):
+        covariance = _carry(models, covariance, NEXT, 1)
+        slot = 3 + (observed[last] + 1 + k) % season_length
+        variances[:, k] = centred_variances(covariance, slot)
+    return variances
+
+
+def centred_variances(covariance: np.ndarray, slot: int) -> np.ndarray:
+    """Variances (4, J) of level, slope, cycle and season whose effects are centred.
+
+    The mean of the effects is in the level, also for logarithms, where it is one to first order.
+    """
+    middle = covariance[:, 3:, 3:].mean((1, 2))
+    level = covariance[:, 0, 0] + 2 * covariance[:, 0, 3:].mean(1) + middle
+    season = covariance[:, slot, slot] - 2 * covariance[:, slot, 3:].mean(1) + middle
+    variances = np.stack([level, covariance[:, 1, 1], covariance[:, 2, 2], season])
+    return np.maximum(variances, 0.0)  # rounding
