@@ -26,15 +26,17 @@ from tsrnn.data._faults import (
 )
 from tsrnn.data._files import DataFiles, check_zones, load_polars
 from tsrnn.data._frames import (
+    by_row,
     in_library,
     panel_frame,
+    row_keys,
     to_pandas,
     to_polars,
     write_frame,
     write_paths,
     write_stamps,
 )
-from tsrnn.data._future import check_continues, future_times, read_future, steps_between
+from tsrnn.data._future import check_continues, future_times, past_times, read_future, steps_between
 from tsrnn.data._panel import Layout, Panel, windows
 from tsrnn.data._read import read_panel, read_series
 from tsrnn.data._scaling import Scaler, log_ratios
@@ -49,6 +51,7 @@ __all__ = [
     "Scaler",
     "are_dates",
     "array_advice",
+    "by_row",
     "calendar_columns",
     "calendar_features",
     "calendar_names",
@@ -62,12 +65,14 @@ __all__ = [
     "load_polars",
     "log_ratios",
     "panel_frame",
+    "past_times",
     "quote",
     "quote_series",
     "quoted",
     "read_future",
     "read_panel",
     "read_series",
+    "row_keys",
     "show_label",
     "step_days",
     "steps_between",

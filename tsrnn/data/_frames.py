@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -281,6 +282,76 @@ def panel_frame(panel: Panel, columns: Sequence[Name] | None = None) -> pd.DataF
     values[len(targets) :] = panel.exog_of(chosen).T
     rows = panel.ids.repeat(panel.lengths)
     return _frame(layout, rows, stamps, {}, [*targets, *chosen], values)
+
+
+def row_keys(layout: Layout, ids: pd.Index, times: np.ndarray) -> pd.DataFrame:
+    """Write ids and timestamps as in the data, a row each.
+
+    Parameters
+    ----------
+    layout : Layout
+    ids : pandas.Index, shape (N,)
+    times : ndarray, shape (N,)
+        Of the kind of `Panel.times`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Of pandas whatever the library of the data was; ids where the data have some.
+
+    Examples
+    --------
+    >>> from tsrnn.data import read_panel, row_keys
+    >>> from tsrnn.datasets import load_nile
+    >>> panel = read_panel(load_nile())
+    >>> row_keys(panel.layout, panel.ids.repeat(100), panel.times).shape
+    (100, 1)
+    """
+    as_pandas = replace(layout, backend="pandas")
+    if layout.kind == "long":
+        empty = {"": np.zeros((len(times), 1, 1))}
+        frame = write_frame(as_pandas, ids, times[:, None], empty, target_names=("",))
+        return frame.iloc[:, :-1]
+    empty = {"": np.zeros((1, len(times), 1))}
+    frame = write_frame(as_pandas, ids[:1], times[None], empty, target_names=("",))
+    if layout.time_col is not None:
+        return frame.iloc[:, :-1]
+    name = "time" if layout.index_name is None else layout.index_name
+    return frame.index.to_frame(index=False, name=name)
+
+
+def by_row(panel: Panel, columns: Mapping[str, np.ndarray]) -> pd.DataFrame:
+    """Write numbers of every series, target and row, a row of the frame each.
+
+    Parameters
+    ----------
+    panel : Panel
+    columns : mapping of str to ndarray, shape (N, n_targets)
+
+    Returns
+    -------
+    pandas.DataFrame
+        Id and time as in the data, ``target`` where there are several, then the columns. Targets
+        of a series are one below the other.
+
+    Examples
+    --------
+    >>> from tsrnn.data import by_row, read_panel
+    >>> from tsrnn.datasets import load_nile
+    >>> panel = read_panel(load_nile())
+    >>> by_row(panel, {"double": 2 * panel.values}).columns.tolist()
+    ['ds', 'double']
+    """
+    layout, n_targets = panel.layout, panel.values.shape[1]
+    keys = row_keys(layout, panel.ids.repeat(panel.lengths), panel.times)
+    series = np.repeat(np.arange(panel.n_series), panel.lengths)
+    target = np.tile(np.arange(n_targets), len(keys))
+    order = np.lexsort((target, np.repeat(series, n_targets)))  # stable: times stay in order
+    frame = keys.loc[keys.index.repeat(n_targets)].reset_index(drop=True)
+    if n_targets > 1:
+        frame["target"] = np.array(layout.target_names, dtype=object)[target]
+    numbers = pd.DataFrame({name: values.ravel() for name, values in columns.items()})
+    return pd.concat([frame, numbers], axis=1).iloc[order].reset_index(drop=True)
 
 
 def write_stamps(times: np.ndarray, layout: Layout) -> pd.Index:

@@ -16,7 +16,7 @@ from tsrnn.data._read import check_same_kind
 from tsrnn.data._table import Table, check_numeric, exact_columns, float_array, read_table
 from tsrnn.data._timestamps import period_step
 
-__all__ = ["check_continues", "future_times", "read_future", "steps_between"]
+__all__ = ["check_continues", "future_times", "past_times", "read_future", "steps_between"]
 
 FEW_ROWS, MOST_ROWS = 10**4, 10**8  # of forecasts: the second are gigabytes
 
@@ -71,6 +71,33 @@ def future_times(
     if h * len(times) > FEW_ROWS:  # so that a horizon too far costs no memory
         _advance(times, np.array([h]), freq, tz)
     return _ahead(times, h, freq, tz)
+
+
+def past_times(last: np.ndarray, n: int, freq: Freq, *, tz: str | None = None) -> np.ndarray:
+    """Return the n timestamps up to the last one of each series.
+
+    Parameters
+    ----------
+    last : ndarray, shape (S,)
+        Of the kind of `Panel.times`.
+    n : int
+    freq : str or int
+        A pandas alias, or the step of an integer index.
+    tz : str, optional
+        Zone of the timestamps; days and months are those of its clock.
+
+    Returns
+    -------
+    ndarray, shape (S, n)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.data import past_times
+    >>> past_times(np.array(["2024-03-01"], "datetime64[ns]"), 3, "MS").astype("datetime64[D]")
+    array([['2024-01-01', '2024-02-01', '2024-03-01']], dtype='datetime64[D]')
+    """
+    return _advance(last[:, None], np.arange(1 - n, 1)[None], freq, tz)
 
 
 def steps_between(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from tsrnn.data import Layout, Panel, quote, write_frame
+from tsrnn.data import Layout, Panel, quote, row_keys, write_frame
 
 
 def by_unit(index: pd.Index, names: Sequence[str], values: np.ndarray) -> pd.DataFrame:
@@ -124,7 +123,7 @@ def tidy(
     Matrices (rows, n, n) have an id and a time each. Pairs of a target with itself are kept with
     `diagonal`.
     """
-    keys = _keys(layout, ids, times)
+    keys = row_keys(layout, ids, times)
     rows, columns = np.triu_indices(matrices.shape[-1], 0 if diagonal else 1)
     repeated = keys.loc[keys.index.repeat(len(rows))].reset_index(drop=True)
     targets = np.array(layout.target_names, dtype=object)
@@ -132,39 +131,3 @@ def tidy(
     repeated["second"] = np.tile(targets[columns], len(keys))
     repeated[name] = matrices[:, rows, columns].ravel()
     return repeated
-
-
-def by_row(panel: Panel, columns: Mapping[str, np.ndarray]) -> pd.DataFrame:
-    """Columns (rows, C) with a row a unit and time: id, time, target, each where there are several.
-
-    Units are one below the other, in the order of their numbers.
-    """
-    layout, n_targets = panel.layout, panel.values.shape[1]
-    keys = _keys(layout, panel.ids.repeat(panel.lengths), panel.times)
-    series = np.repeat(np.arange(panel.n_series), panel.lengths)
-    target = np.tile(np.arange(n_targets), len(keys))
-    order = np.lexsort((target, np.repeat(series, n_targets)))  # stable: times stay in order
-    frame = keys.loc[keys.index.repeat(n_targets)].reset_index(drop=True)
-    if n_targets > 1:
-        frame["target"] = np.array(layout.target_names, dtype=object)[target]
-    for name, values in columns.items():
-        frame[name] = values.ravel()
-    return frame.iloc[order].reset_index(drop=True)
-
-
-def _keys(layout: Layout, ids: pd.Index, times: np.ndarray) -> pd.DataFrame:
-    """Ids and timestamps as in the data, a row each; pandas for every data."""
-    as_pandas = replace(layout, backend="pandas")
-    if layout.kind == "long":
-        frame = write_frame(
-            as_pandas, ids, times[:, None], {"": np.zeros((len(times), 1, 1))},
-            target_names=("",),
-        )  # fmt: skip
-        return frame.iloc[:, :-1]
-    frame = write_frame(
-        as_pandas, ids[:1], times[None], {"": np.zeros((1, len(times), 1))}, target_names=("",)
-    )
-    if layout.time_col is not None:
-        return frame.iloc[:, :-1]
-    name = "time" if layout.index_name is None else layout.index_name
-    return frame.index.to_frame(index=False, name=name)

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from tsrnn.data import by_row
 from tsrnn.linear._base import MeanForecaster
-from tsrnn.linear._frames import by_row
 from tsrnn.linear._summary import LinearSummary
 from tsrnn.linear.ets._reduced_form import companion, polynomials
 
