@@ -250,7 +250,10 @@ EXAMPLES = {
         refused=("to_rnn", "rnn_start"),
     ),
     "ParaRNNForecaster": Example(
-        ParaRNNForecaster, SMALL | {"known_ahead": "x"}, ("y", "x"), refused=("for_series",)
+        ParaRNNForecaster,
+        SMALL | {"known_ahead": "x"},
+        ("y", "x"),
+        refused=("components", "effect_curves", "for_series", "plot_components", "plot_effects"),
     ),
     "ParaRNNForecaster, prior": Example(
         ParaRNNForecaster,
@@ -258,7 +261,9 @@ EXAMPLES = {
         BOTH,
         refused=(
             "block_shares_",
+            "effect_curves",
             "for_series",
+            "plot_effects",
             "recurrence_features",
             "recurrent_blocks",
         ),
@@ -433,6 +438,11 @@ def forecaster_questions(model, example):
         "predict_rolling": lambda m: m.predict_rolling(later, h=NEW - 1, level=80),
         "sample_paths": lambda m: m.sample_paths(3, h=2, **seed, **example.ahead(2)),
         "contributions": lambda m: m.contributions(**example.future),
+        "components": lambda m: m.components(
+            **(example.future if hasattr(m, "plot_components") else {})
+        ),
+        "plot_components": lambda m: drawn(m.plot_components(**example.future)),
+        "plot_effects": lambda m: drawn(m.plot_effects()),
         "for_series": lambda m: m.for_series("s0").predict(h=2, **example.ahead(2)),
         "conf_int": lambda m: m.conf_int(),
         "cov_params": lambda m: [m.cov_params(unit), m.cov_params(unit, cov_type="hessian")],
@@ -451,7 +461,7 @@ def forecaster_questions(model, example):
         "plot": lambda m: drawn(m.plot(h=2, **example.ahead(2))),
     }
     no_arguments = (
-        "block_shares_", "components", "forecast_paths", "recurrent_blocks", "roots",
+        "block_shares_", "effect_curves", "forecast_paths", "recurrent_blocks", "roots",
         "impulse_responses", "news_impact",
         "conditional_volatility", "correlations", "covariances", "predict_correlations",
         "predict_covariances", "forecast_covariance", "constant_correlation_test",

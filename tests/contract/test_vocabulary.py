@@ -96,7 +96,9 @@ def test_rolling_forecasts_over_a_change_of_clocks(tz):
 METHODS = ("sample_paths", "predict_variance", "predict_covariances", "recurrent_blocks")
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "method", [*METHODS, "components", "effect_curves", "plot_components", "plot_effects"]
+)
 def test_who_has_a_method_is_said_by_those_who_have_not(method, contract):
     classes = {example.cls for example in contract.examples.values()}
     those = {cls.__name__ for cls in classes if hasattr(contract_of(cls), method)}

@@ -105,8 +105,8 @@ def test_the_network_forecasts_what_columns_leave(model):
 def test_contributions_add_up(model):
     parts = model.contributions(X_future=AHEAD[:H])
     np.testing.assert_allclose(parts.sum(axis=1), model.predict(X_future=AHEAD[:H])["y"])
-    assert "price" in parts.columns
-    assert parts.columns[0] == "network"
+    names = ["level", "trend", "cycle", "season", "network", "price"]
+    assert parts.columns[:6].tolist() == names
 
 
 @pytest.mark.parametrize("factors", [False, True])

@@ -194,6 +194,8 @@ HUGE = {"2**70", "10**6", "1e300", "np.uint8(255)"}
 LOOPS = {
     "simulate": {"n", "burn"},
     "sample_paths": {"h", "n"},
+    "components": {"h"},
+    "plot_components": {"h"},
     "impulse_responses": {"h"},
     "predict_covariances": {"h"},
     "predict_variance": {"h"},
@@ -255,7 +257,7 @@ def method_legal(example, model, name):
         return {"X": module_X, "y": y}
     first = model.params_.iloc[0] if hasattr(model, "params_") else None
     legal = {"df": example.training[0] if name in ("fit", "filter") else example.later}
-    if name in ("predict", "plot", "sample_paths", "contributions"):
+    if name in ("predict", "plot", "sample_paths", "contributions", *COMPONENTS):
         h = getattr(model, "horizon_", None) or 1
         legal |= {"h": h} if name != "contributions" else {}
         legal |= example.ahead(h)
@@ -272,6 +274,7 @@ def method_legal(example, model, name):
     return legal | needed.get(name, {})
 
 
+COMPONENTS = ("components", "plot_components")
 FORECASTS = {"predict", "predict_rolling", "sample_paths", "contributions", "predict_proba"}
 CHANGES = {"fit", "update", "partial_fit", "filter"}
 NO_QUESTIONS = {"get_params", "set_params", "get_metadata_routing", "contract"}

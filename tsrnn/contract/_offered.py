@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from types import MethodType
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
+import pandas as pd
 
 from tsrnn.contract._checks import check_steps_fit, choice, positive_integer, seed_of
 from tsrnn.data import write_frame, write_paths
@@ -233,6 +234,135 @@ class OfferedMethods:
         raise NotImplementedError
 
     @offered_by_some
+    def components(self, df: Any = None) -> pd.DataFrame:
+        """Level, trend and season after every row.
+
+        Raises
+        ------
+        AttributeError
+            If forecasts of this class have no components; the message says which classes have.
+        """
+        raise NotImplementedError
+
+    @offered_by_some
+    def effect_curves(self) -> pd.DataFrame:
+        """Effects of the columns over their values and by lag.
+
+        Raises
+        ------
+        AttributeError
+            If the class has no such effects; the message says which classes have.
+        """
+        raise NotImplementedError
+
+    @offered_by_some
+    def plot_components(
+        self,
+        X: Any = None,
+        h: int | None = None,
+        X_future: Any = None,
+        *,
+        series: Any = None,
+        target: Any = None,
+        last: int | None = None,
+        ax: Any = None,
+    ) -> np.ndarray:
+        """Draw `components` of one series and its forecast, a panel each.
+
+        The horizon is shaded; bands are of 80 percent, 1.28 standard errors to either side.
+
+        Parameters
+        ----------
+        X, h, X_future
+            As in `components`.
+        series : id, optional
+            Series of a long frame; the first by default.
+        target : str, optional
+            One of several targets; the first by default.
+        last : int, optional
+            Rows of the data to draw; all that the model keeps by default.
+        ax : sequence of matplotlib Axes, optional
+            Where to draw, one a panel; a new figure by default.
+
+        Returns
+        -------
+        ndarray of matplotlib Axes, of shape (panels,)
+
+        Raises
+        ------
+        AttributeError
+            If forecasts of this class have no components; the message says which classes have.
+        ValueError
+            If there is no such series or target, or as `components` does.
+
+        Examples
+        --------
+        >>> from tsrnn import ParaRNNForecaster
+        >>> from tsrnn.datasets import load_nile
+        >>> axes = ParaRNNForecaster(horizon=4).fit(load_nile()).plot_components()
+        >>> [ax.get_ylabel() for ax in axes]
+        ['Data and fit', 'Level', 'Trend', 'Cycle']
+        """
+        from tsrnn.plotting import plot_components  # matplotlib is loaded when something is drawn
+
+        layout, components = self._fitted_model().data.layout, cast(Any, self).components
+        if layout.id_col is not None and series is None:
+            series = (cast(Any, self).state_ if X is None else cast(Any, self)._read(X)).ids[0]
+        ids = None if series is None else [series]
+        frame = _of_target(components(X, h, X_future, ids=ids), layout.target_names, target)
+        if layout.time_kind == "datetime":  # an axis of dates, however the data write them
+            keys = frame.columns[: list(frame).index("data")].drop("target", errors="ignore")
+            time = keys[-1]
+            frame[time] = pd.to_datetime(frame[time])
+        return plot_components(frame, ax, last=last)
+
+    @offered_by_some
+    def plot_effects(
+        self, columns: Any = None, *, target: Any = None, ax: Any = None
+    ) -> np.ndarray:
+        """Draw `effect_curves`: the effect of each column over its values, and by lag.
+
+        Bands are of 80 percent, pointwise; marks on the axis are the quantiles of the column from
+        5 to 95 percent.
+
+        Parameters
+        ----------
+        columns : str or list of str, optional
+            Columns to draw; by default all that have effects.
+        target : str, optional
+            One of several targets; the first by default.
+        ax : sequence of matplotlib Axes, optional
+            Where to draw, one a panel; a new figure by default.
+
+        Returns
+        -------
+        ndarray of matplotlib Axes, of shape (panels,)
+
+        Raises
+        ------
+        AttributeError
+            If the class has no such effects; the message says which classes have.
+        ValueError
+            If a column has no effect, or as `effect_curves` does.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from tsrnn import ParaRNNForecaster
+        >>> heat = np.random.default_rng(0).normal(size=60)
+        >>> df = pd.DataFrame({"sales": 9 + 2 * heat, "heat": heat})
+        >>> model = ParaRNNForecaster(target="sales", known_ahead="heat").fit(df)
+        >>> [ax.get_xlabel() for ax in model.plot_effects()]
+        ['heat']
+        """
+        from tsrnn.plotting import plot_effects  # matplotlib is loaded when something is drawn
+
+        layout = self._fitted_model().data.layout
+        frame = _of_target(cast(Any, self).effect_curves(), layout.target_names, target)
+        return plot_effects(frame, columns, ax)
+
+    @offered_by_some
     def recurrent_blocks(self) -> Any:
         """Recurrent matrices of the fitted model, for `tsrnn.recurrence_features`.
 
@@ -257,3 +387,11 @@ class OfferedMethods:
         check_steps_fit(h, len(state.ids), data.n_targets)
         variances, times = fitted.variances(state, h, **options), data.times_ahead(state, h)
         return write_frame(data.layout, state.ids, times, {"": variances}, model="variance")
+
+
+def _of_target(frame: pd.DataFrame, targets: Sequence[Any], target: Any) -> pd.DataFrame:
+    """Rows of one target, the first by default."""
+    target = targets[0] if target is None else target
+    if target not in targets:
+        raise ValueError(f"target must be one of {list(targets)}; got {target!r}")
+    return frame if len(targets) == 1 else frame[frame["target"] == target]

@@ -40,10 +40,12 @@ from tsrnn.prior import (
 # Of the average of past columns that a step ahead is compared with, for the part of the error that
 # the coefficients bring: a level that wanders has forgotten what lies further back.
 CENTRE_DECAY = 0.8
-MAY_LACK = ("columns.recent", "columns.tail")  # arrays of a file in which values are missing
-OTHER_PARTS = ("network", "calendar")  # of a forecast; columns of these names are told apart
+# Arrays of a file in which values are missing.
+MAY_LACK = ("columns.recent", "columns.tail", "columns.shares")
+# Of forecasts and of data; columns of these names are told apart.
+OTHER_PARTS = ("data", "fit", "level", "trend", "cycle", "season", "network", "calendar")
 LARGEST_LOG = 60.0  # of a factor ahead
-SMALL_SHARE = 1e-9  # logarithm of a factor below which it is 1 plus its logarithm
+PROBABILITIES = np.linspace(0, 1, 21)  # of the quantiles of columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +63,9 @@ class ColumnState(SeriesArrays):
         Mean absolute change of each target.
     tail : ndarray of shape (S, W, q)
         Last rows of the columns that are not known ahead and have effects.
+    shares : ndarray of shape (S, W, C, m)
+        What each part of the regression added to the last rows, see `FittedColumns.part_columns`;
+        NaN where its column is missing.
     """
 
     memory: ColumnMemory
@@ -68,6 +73,7 @@ class ColumnState(SeriesArrays):
     unit: np.ndarray
     size: np.ndarray
     tail: np.ndarray
+    shares: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +87,15 @@ class FittedColumns:
         Mean absolute change of each target of the series fitted to.
     data : FittedData
     season_length : int
+    quantiles : ndarray of shape (k, 21)
+        Of each column in the rows fitted to, from the least to the largest value.
     """
 
     effects: ColumnEffects
     size: np.ndarray
     data: FittedData
     season_length: int
+    quantiles: np.ndarray
 
     @classmethod
     def of(
@@ -108,7 +117,8 @@ class FittedColumns:
             0.0 if data.layout.time_kind == "integer" else 1 / step_days(data.layout),
             {**waves, **kinds},
         )
-        return cls(effects, mean_changes(panel), data, season_length)
+        quantiles = np.nanquantile(panel.exog, PROBABILITIES, 0).T
+        return cls(effects, mean_changes(panel), data, season_length, quantiles)
 
     @property
     def later(self) -> list[int]:
@@ -136,27 +146,35 @@ class FittedColumns:
         memory = ColumnMemory.before(first, self.effects.n_decays)
         columns = len(self.effects.location)
         centre = np.full((panel.n_series, columns), np.nan)
-        tail = np.repeat(first[:, None, self.later], window_rows(self.season_length), 1)
-        return ColumnState(memory, centre, unit, mean_changes(panel), tail)
+        window = window_rows(self.season_length)
+        tail = np.repeat(first[:, None, self.later], window, 1)
+        size = mean_changes(panel)
+        shares = np.zeros((*tail.shape[:2], size.shape[1], len(self.part_columns)))
+        return ColumnState(memory, centre, unit, size, tail, shares)
 
     def advance(self, state: ColumnState, panel: Panel) -> tuple[Panel, ColumnState]:
         """Panel without the effects of its columns, and the state after it."""
         phases = phases_of(panel.times, self.data)
         coefficients = self.coefficients(state)
         window = state.tail.shape[1]
-        shares, recents, averages, centres, tails = [], [], [], [], []
+        shares, recents, averages, centres, tails, last_shares = [], [], [], [], [], []
         parts = zip(split(panel, panel.exog), split(panel, phases), strict=True)
         for i, (exog, place) in enumerate(parts):
             matrix, recent, average = self.effects.columns(exog, place, state.memory, i)
             shares.append(matrix @ coefficients[i].T)
             running = moving_averages(matrix, CENTRE_DECAY, state.centre[i])
+            by_part = self.split_shares(matrix[-window:], coefficients[i])
+            last_shares.append(np.concatenate([state.shares[i], by_part])[-window:])
             recents.append(recent)
             averages.append(average)
             centres.append(running[-1])
             tails.append(np.concatenate([state.tail[i], exog[:, self.later]])[-window:])
         share = np.concatenate(shares)
         memory = ColumnMemory(np.stack(recents), np.stack(averages))
-        after = replace(state, memory=memory, centre=np.stack(centres), tail=np.stack(tails))
+        after = replace(
+            state, memory=memory, centre=np.stack(centres), tail=np.stack(tails),
+            shares=np.stack(last_shares),
+        )  # fmt: skip
         left = replace(panel, values=self.effects.without(panel.values, share))
         return left, after
 
@@ -195,42 +213,66 @@ class FittedColumns:
             shares = np.clip(shares, -LARGEST_LOG, LARGEST_LOG)
         return matrix, shares
 
+    @property
+    def part_columns(self) -> list[int]:
+        """Numbers of the columns that have effects, -1 for the calendar, in the order of terms."""
+        return list(dict.fromkeys(term.column for term in self.effects.terms))
+
+    @property
+    def part_names(self) -> list[str]:
+        """Names of the parts of a forecast that the regression adds."""
+        names = [str(self.data.exog_names[column]) for column in self.part_columns]
+        names = [f"{name} (column)" if name in OTHER_PARTS else name for name in names]
+        return [
+            "calendar" if column < 0 else name
+            for column, name in zip(self.part_columns, names, strict=True)
+        ]
+
+    @property
+    def members(self) -> np.ndarray:
+        """Indicators (m, p) of the columns of the regression that each part has."""
+        owners = np.repeat([term.column for term in self.effects.terms], self.effects.widths)
+        return np.array(self.part_columns, int)[:, None] == owners
+
+    def split_shares(self, matrix: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Shares (T, C, m) of each part at rows (T, p), of coefficients (C, p)."""
+        shares = [matrix[:, part] @ coefficients[:, part].T for part in self.members]
+        return np.stack(shares, -1) if shares else np.empty((len(matrix), len(coefficients), 0))
+
     def contributions(
         self, state: ColumnState, times: np.ndarray, exog: np.ndarray, forecast: np.ndarray
-    ) -> dict[str, np.ndarray]:
-        """Parts (S, h, C) that the columns add to a forecast without them, by column.
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Parts (S, h, C, m) added to a forecast without columns, and their standard errors.
 
         Factors share the difference that all of them make in proportion to their logarithms.
         """
         matrix, shares = self.ahead(state, times, exog)
-        added = self.effects.restored(forecast, shares) - forecast
-        ratio = np.ones_like(shares)
-        if self.effects.logarithms:
-            # Logarithms near zero: exp(s) - 1 over s tends to 1.
-            small = np.abs(shares) < SMALL_SHARE
-            ratio = np.where(small, forecast, added / np.where(small, 1.0, shares))
-        coefficients = self.coefficients(state)
-        parts: dict[str, np.ndarray] = {}
-        ends = np.array(self.effects.widths, int).cumsum()
-        for term, end, width in zip(self.effects.terms, ends, self.effects.widths, strict=True):
-            part = slice(end - width, end)
-            share = np.einsum("shp,scp->shc", matrix[..., part], coefficients[..., part])
-            name = "calendar"
-            if term.column >= 0:
-                name = str(self.data.exog_names[term.column])
-                name = f"{name} (column)" if name in OTHER_PARTS else name
-            parts[name] = parts.get(name, 0.0) + share * ratio
-        return parts
+        coefficients, covariances = self.coefficients(state), self.covariances(state)
+        by_part = np.stack(
+            [self.split_shares(*pair) for pair in zip(matrix, coefficients, strict=True)]
+        )
+        ratio = self.effects.ratio(forecast, shares)[..., None]
+        deviations = np.empty_like(by_part)
+        for number, member in enumerate(self.members):
+            rows, covariance = matrix[..., member], covariances[..., member, :][..., member]
+            variance = np.einsum("shp,scpq,shq->shc", rows, covariance, rows, optimize=True)
+            deviations[..., number] = np.sqrt(np.maximum(variance, 0.0))
+        return by_part * ratio, deviations * np.abs(ratio)
+
+    def covariances(self, state: ColumnState) -> np.ndarray:
+        """Covariances (S, C, p, p) of the coefficients of each series."""
+        n_series, n_targets = self.size.shape
+        n_columns = len(self.effects.location)
+        covariance = self.effects.covariance.reshape(n_series, n_targets, n_columns, n_columns)
+        fitted, unit = self.coefficient_units(self.size), self.coefficient_units(state.size)
+        mean = (covariance / fitted[..., None, None] ** 2).mean(0) * unit[..., None, None] ** 2
+        return np.where((state.unit < 0)[:, None, None, None], mean, covariance[state.unit])
 
     def variances(self, state: ColumnState, matrix: np.ndarray) -> np.ndarray:
         """Variances (S, h, C) that the coefficients bring to forecasts."""
-        n_series, n_targets = self.size.shape
-        covariance = self.effects.covariance.reshape(n_series, n_targets, *matrix.shape[-1:] * 2)
-        fitted, unit = self.coefficient_units(self.size), self.coefficient_units(state.size)
-        mean = (covariance / fitted[..., None, None] ** 2).mean(0) * unit[..., None, None] ** 2
         apart = matrix - state.centre[:, None]
-        of_series = np.where((state.unit < 0)[:, None, None, None], mean, covariance[state.unit])
-        return np.einsum("shp,scpq,shq->shc", apart, of_series, apart, optimize=True)
+        covariances = self.covariances(state)
+        return np.einsum("shp,scpq,shq->shc", apart, covariances, apart, optimize=True)
 
     def widening(self, state: ColumnState) -> np.ndarray:
         """Factors (S, C) of the widths of intervals."""
@@ -275,6 +317,7 @@ class FittedColumns:
             "columns.widening": effects.widening,
             "columns.share": effects.share,
             "columns.size": self.size,
+            "columns.quantiles": self.quantiles,
         }
         return header, arrays
 
@@ -309,7 +352,8 @@ class FittedColumns:
             arrays["columns.widening"],
             arrays["columns.share"],
         )
-        return cls(effects, arrays["columns.size"], data, season_length)
+        size, quantiles = arrays["columns.size"], arrays["columns.quantiles"]
+        return cls(effects, size, data, season_length, quantiles)
 
 
 TERM: dict[str, Kind] = {
@@ -362,7 +406,7 @@ def file_shapes(
     terms = read_terms(header, data)
     n_columns, k = int(sum(widths_of(terms))), len(data.exog_names)
     n_series, n_targets = len(data.ids), data.n_targets
-    later = columns_later(terms, data)
+    later, n_parts = columns_later(terms, data), len({term.column for term in terms})
     shapes = {
         "location": (n_columns,),
         "scale": (n_columns,),
@@ -371,11 +415,13 @@ def file_shapes(
         "widening": (n_series * n_targets,),
         "share": (len(terms),),
         "size": (n_series, n_targets),
+        "quantiles": (k, len(PROBABILITIES)),
         "recent": (n_series, LONGEST_LAG, k),
         "averages": (n_series, len(decays_of(terms)), k),
         "centre": (n_series, n_columns),
         "changes": (n_series, n_targets),
         "tail": (n_series, window_rows(season_length), len(later)),
+        "shares": (n_series, window_rows(season_length), n_targets, n_parts),
     }
     named = {f"columns.{name}": ("float64", shape) for name, shape in shapes.items()}
     return named | {"columns.unit": ("int64", (n_series,))}
@@ -390,16 +436,15 @@ def state_to_file(state: ColumnState) -> dict[str, np.ndarray]:
         "columns.unit": state.unit,
         "columns.changes": state.size,
         "columns.tail": state.tail,
+        "columns.shares": state.shares,
     }
 
 
 def state_from_file(arrays: dict[str, np.ndarray]) -> ColumnState:
     """State that `state_to_file` wrote."""
     memory = ColumnMemory(arrays["columns.recent"], arrays["columns.averages"])
-    centre, unit, size, tail = (
-        arrays[f"columns.{name}"] for name in ("centre", "unit", "changes", "tail")
-    )
-    return ColumnState(memory, centre, unit, size, tail)
+    others = ("centre", "unit", "changes", "tail", "shares")
+    return ColumnState(memory, *(arrays[f"columns.{name}"] for name in others))
 
 
 def split(panel: Panel, rows: np.ndarray) -> list[np.ndarray]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tsrnn.contract import Arguments, FittedData, with_shared_arguments
 from tsrnn.data import Panel
+from tsrnn.forecasters._components import ComponentMethods
 from tsrnn.forecasters._prior import (
     FittedPrior,
     prior_from_file,
@@ -24,7 +25,7 @@ INITS = {"default": "stable", "paper": "uniform"}  # of ParaRNN by preset, where
 
 
 @with_shared_arguments
-class ParaRNNForecaster(RecurrentForecaster):
+class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
     r"""Forecasts by a ParaRNN, a recurrent network of small independent blocks.
 
     .. math:: \hat y_{t+k} = \ell_t + A_k' d_t + s_t \, g_k(h_t)
@@ -293,6 +294,7 @@ class ParaRNNForecaster(RecurrentForecaster):
     """
 
     column_name = "ParaRNN"
+    offers = RecurrentForecaster.offers | {"plot_components", "plot_effects"}
 
     def __init__(
         self,

@@ -42,6 +42,7 @@ from tsrnn.forecasters._columns import (
     state_from_file,
     state_to_file,
 )
+from tsrnn.forecasters._components import forecast_contributions
 from tsrnn.forecasters._linearised import path_steps
 from tsrnn.interpret import (
     WIDTH,
@@ -484,15 +485,7 @@ class FittedPrior(FittedModel[PriorState]):
 
     def contributions(self, state: PriorState, future: np.ndarray | None) -> dict[str, np.ndarray]:
         """Parts (S, h, C) of the forecasts of `horizon` steps, by name."""
-        n_series, _, n_targets = state.tail.shape
-        median = self.forecasts(state, self.horizon).median
-        parts = {"network": median.reshape(n_series, n_targets, -1).swapaxes(1, 2)}
-        if self.columns is not None:
-            assert state.columns is not None
-            exog = self.exog_ahead(state, self.horizon, future)
-            times = self.data.times_ahead(state, self.horizon)
-            parts |= self.columns.contributions(state.columns, times, exog, parts["network"])
-        return parts
+        return forecast_contributions(self, state, future)
 
     def rolling(
         self, state: PriorState, panel: Panel, origins: Origins, h: int, levels: list[float]

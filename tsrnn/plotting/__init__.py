@@ -4,6 +4,7 @@ from tsrnn.plotting._accuracy import plot_backtest, plot_comparison, plot_diagno
 from tsrnn.plotting._components import plot_components
 from tsrnn.plotting._contributions import plot_contributions
 from tsrnn.plotting._correlations import plot_correlations
+from tsrnn.plotting._effects import plot_effects
 from tsrnn.plotting._feature_history import plot_feature_history
 from tsrnn.plotting._features import plot_features, plot_lag_curves
 from tsrnn.plotting._forecast import plot_forecast, plot_forecasts
@@ -19,6 +20,7 @@ __all__ = [
     "plot_contributions",
     "plot_correlations",
     "plot_diagnostics",
+    "plot_effects",
     "plot_feature_history",
     "plot_features",
     "plot_forecast",

@@ -1,4 +1,4 @@
-"""Components of a series over time: level, trend and season."""
+"""Components of a series over time: level, trend, season, and the effects of columns."""
 
 from __future__ import annotations
 
@@ -7,32 +7,51 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tsrnn.plotting._style import INK, colour, place_on_axis, tidy
+from tsrnn.plotting._style import (
+    GREY,
+    INK,
+    PALE,
+    SMALL,
+    checked_count,
+    colour,
+    legend_above,
+    place_on_axis,
+    shorten,
+    tidy,
+)
 
-_COMPONENTS = ("level", "trend", "season", "regression")
+BAND = 1.2816  # standard errors to either side of a band of 80 percent
+LEAST_RANGE = 0.1  # of an axis over the range of the fit: a small component shall look small
+NOT_DRAWN = ("data", "fit", "network")  # by themselves
+STATES = ("level", "trend", "cycle", "season", "regression", "calendar")
+ERROR = "-se"
 
 
-def plot_components(frame: pd.DataFrame, ax: Any = None) -> np.ndarray:
+def plot_components(frame: pd.DataFrame, ax: Any = None, *, last: int | None = None) -> np.ndarray:
     """Draw the components of one series over time, a panel each.
 
     Parameters
     ----------
     frame : DataFrame
-        What ``components()`` of a fitted model gave, of one series and target: a column of times,
-        then ``level``, ``trend`` and ``season`` and, with exogenous columns, ``regression``.
-        Components that the model does not have, all NaN, are left out.
+        What ``components()`` of a fitted model gave, of one series and target: columns of keys, of
+        which the last is the time, then ``level``, ``trend`` and others. Where ``data`` and
+        ``fit`` come first they have a panel, and rows without data are shaded as the horizon.
+        Columns ``-se`` are standard errors, drawn as bands of 80 percent. Components that
+        the model does not have, all NaN, are left out.
     ax : sequence of matplotlib Axes, optional
-        Where to draw, one a component; a new figure by default.
+        Where to draw, one a panel; a new figure by default.
+    last : int, optional
+        Rows before the horizon to draw; all by default.
 
     Returns
     -------
-    ndarray of matplotlib Axes, of shape (components,)
+    ndarray of matplotlib Axes, of shape (panels,)
 
     Raises
     ------
     ValueError
         If the frame has other columns, no rows, or several series, or the axes are more or fewer
-        than the components.
+        than the panels.
 
     Examples
     --------
@@ -44,27 +63,75 @@ def plot_components(frame: pd.DataFrame, ax: Any = None) -> np.ndarray:
     ['Level', 'Season']
     """
     time, names = _columns(frame)
-    axes = _axes(ax, len(names))
-    for i, (panel, name) in enumerate(zip(axes, names, strict=True)):
+    has_data = "data" in frame
+    ahead = frame["data"].isna().to_numpy() if has_data else np.zeros(len(frame), bool)
+    n_rows = int(np.flatnonzero(~ahead)[-1]) + 1 if (~ahead).any() else 0
+    if last is not None:
+        frame = frame.iloc[max(n_rows - checked_count(last, "last"), 0) :]
+        n_rows = min(n_rows, last)
+    axes = _axes(ax, len(names) + has_data)
+    if has_data:
+        x = place_on_axis(axes[0], pd.Index(frame[time], name=time))
+        axes[0].plot(x, frame["data"].to_numpy(float), color=INK, linewidth=1.0, label="data")
+        fit = {"color": colour(0), "linewidth": 1.4}
+        axes[0].plot(x, frame["fit"].to_numpy(float), **fit, label="fit and forecast")
+        axes[0].set_ylabel("Data and fit")
+        legend_above(axes[0])
+    for i, (panel, name) in enumerate(zip(axes[has_data:], names, strict=True)):
         values = frame[name].to_numpy(dtype=float)
         x = place_on_axis(panel, pd.Index(frame[time], name=time))
-        panel.plot(x, values, color=INK if name == "level" else colour(i), linewidth=1.2)
-        panel.set_ylabel(name.capitalize())
+        shade = INK if name == "level" else colour(i)
+        panel.plot(x, values, color=shade, linewidth=1.2)
+        if has_data:
+            additive = name != "trend"
+            least = LEAST_RANGE * np.ptp(frame["fit"].dropna()) if additive else 0.0
+            _draw_band(panel, x, values, frame[name + ERROR].to_numpy(float), shade, least)
+            if name != "level":
+                panel.axhline(0.0, color=PALE, linewidth=0.8, zorder=0)
+        panel.set_ylabel(shorten(name.capitalize() if name in STATES else name, 18))
+    for panel in axes:
+        if n_rows < len(frame):
+            panel.axvspan(x[max(n_rows - 1, 0)], x[-1], color=GREY, alpha=0.12, linewidth=0)
         panel.margins(x=0.01)
         tidy(panel)
+    if has_data:
+        axes[0].figure.align_ylabels(axes)
+        if frame.columns[0] != time:  # of ids
+            axes[0].set_title(str(frame.iloc[0, 0]), loc="right", fontsize=SMALL)
     return axes
+
+
+def _draw_band(
+    panel: Any, x: np.ndarray, values: np.ndarray, error: np.ndarray, shade: str, least: float
+) -> None:
+    """Band around a line, on an axis that the wide band of the first rows does not stretch."""
+    low, high = values - BAND * error, values + BAND * error
+    panel.fill_between(x, low, high, color=shade, alpha=0.18, linewidth=0)
+    known = np.flatnonzero(np.isfinite(error))
+    late = known[len(known) // 4 :]
+    bottom = min(np.nanmin(values), low[late].min(initial=np.inf))
+    top = max(np.nanmax(values), high[late].max(initial=-np.inf))
+    room = max(0.05 * (top - bottom), (least - (top - bottom)) / 2)
+    if room > 0:
+        panel.set_ylim(bottom - room, top + room)
 
 
 def _columns(frame: Any) -> tuple[str, list[str]]:
     """Name of the column of times, and those of the components that are there."""
-    names = [str(name) for name in getattr(frame, "columns", [])]
-    keys = [name for name in names if name not in (*_COMPONENTS, "target")]
-    if not keys or not set(_COMPONENTS) & set(names):
+    names = list(getattr(frame, "columns", []))
+    first = next((i for i, name in enumerate(names) if name in ("data", "level")), 0)
+    if not first:
         raise ValueError(
             "the frame must be what components() gives: a column of times, then level, trend and "
             f"season; got {names or type(frame).__name__}"
         )
-    there = [name for name in _COMPONENTS if name in names and frame[name].notna().any()]
+    keys = [name for name in names[:first] if name != "target"]
+    errors = {f"{name}{ERROR}" for name in names}
+    there = [
+        name
+        for name in names[first:]
+        if name not in (*NOT_DRAWN, *errors) and frame[name].notna().any()
+    ]
     if not there:
         raise ValueError("there is nothing to draw: the frame has no rows with components")
     if frame.duplicated([keys[-1]]).any():
@@ -76,7 +143,7 @@ def _axes(ax: Any, count: int) -> np.ndarray:
     if ax is None:
         import matplotlib.pyplot as plt
 
-        size = (8.0, 0.6 + 1.9 * count)
+        size = (8.0, 0.6 + (1.9 if count < 4 else 1.35) * count)
         grid = plt.subplots(
             count, 1, figsize=size, sharex=True, layout="constrained", squeeze=False
         )

@@ -62,6 +62,9 @@ SEASONS_OF_LONG = ("hour", "hour of week", "weekday")
 KINDS = ("linear", "smooth", "lagged", "none")
 
 
+SMALL_SHARE = 1e-9  # logarithm of a factor below which it is 1 plus its logarithm
+
+
 class Candidate(NamedTuple):
     """Term that may enter the regression."""
 
@@ -148,6 +151,14 @@ class ColumnEffects:
     def restored(self, values: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Inverse of `without`."""
         return values * np.exp(shares) if self.logarithms else values + shares
+
+    def ratio(self, values: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        """Additions to values without effects over the shares: 1 where effects add."""
+        if not self.logarithms:
+            return np.ones_like(shares)
+        # Near zero exp(s) - 1 over s tends to 1.
+        small = np.abs(shares) < SMALL_SHARE
+        return np.where(small, values, values * np.expm1(shares) / np.where(small, 1.0, shares))
 
 
 def check_effects(

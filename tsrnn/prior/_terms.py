@@ -124,7 +124,25 @@ def natural_spline(values: np.ndarray, knots: np.ndarray) -> np.ndarray:
 
 
 def calendar_functions(cycle: Cycle, phases: np.ndarray) -> np.ndarray:
-    """Functions of a cycle at `phases` (T, 3) of hour, weekday and day of the year, (T, n)."""
+    """Evaluate the functions of a cycle.
+
+    Parameters
+    ----------
+    cycle : Cycle
+    phases : ndarray of shape (T, 3)
+        Shares of the day, week and year that have passed.
+
+    Returns
+    -------
+    ndarray of shape (T, n)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import CYCLES, calendar_functions
+    >>> calendar_functions(CYCLES["by hour"], np.zeros((1, 3))).shape
+    (1, 9)
+    """
     n_rows = len(phases)
     parts = [np.ones((n_rows, 1))] if cycle.constant else []
     day, year = waves(phases[:, 0], cycle.day), waves(phases[:, 2], cycle.year)
