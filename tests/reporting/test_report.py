@@ -154,6 +154,20 @@ class TestPage:
         panels = ["RMSSE by step", "coverage-80 by step", "coverage-95 by step", "mean ranks"]
         assert pictures[:4] == panels
 
+    def test_shows_components_and_effects_of_the_prior_network(self, result, tmp_path):
+        y = monthly()
+        df = pd.DataFrame({"y": y + np.arange(160) % 7, "days": np.arange(160) % 7}, y.index)
+        models = {
+            "alone": ParaRNNForecaster(6).fit(y),
+            "columns": ParaRNNForecaster(6, target="y", known_ahead="days").fit(df),
+        }
+        page = report(result, tmp_path / "a.html", models=models).read_text(encoding="utf-8")
+        pictures = re.findall(r'alt="([^"]*)"', page)
+        assert "components by alone" in pictures
+        assert "contributions to the forecast by alone" in pictures
+        assert "effects of columns by alone" not in pictures
+        assert {"components by columns", "effects of columns by columns"} <= {*pictures}
+
     def test_says_where_the_network_contributes_nothing(self, fitted, tmp_path):
         network = copy.copy(fitted["network"])
         network.fitted_ = replace(network.fitted_, best_epochs=[0])

@@ -265,6 +265,7 @@ class OfferedMethods:
         series: Any = None,
         target: Any = None,
         last: int | None = None,
+        n: int = 8,
         ax: Any = None,
     ) -> np.ndarray:
         """Draw `components` of one series and its forecast, a panel each.
@@ -281,6 +282,8 @@ class OfferedMethods:
             One of several targets; the first by default.
         last : int, optional
             Rows of the data to draw; all that the model keeps by default.
+        n : int, default 8
+            Columns that are drawn, those with the largest effects.
         ax : sequence of matplotlib Axes, optional
             Where to draw, one a panel; a new figure by default.
 
@@ -314,11 +317,11 @@ class OfferedMethods:
             keys = frame.columns[: list(frame).index("data")].drop("target", errors="ignore")
             time = keys[-1]
             frame[time] = pd.to_datetime(frame[time])
-        return plot_components(frame, ax, last=last)
+        return plot_components(frame, ax, last=last, n=n)
 
     @offered_by_some
     def plot_effects(
-        self, columns: Any = None, *, target: Any = None, ax: Any = None
+        self, columns: Any = None, *, target: Any = None, n: int = 8, ax: Any = None
     ) -> np.ndarray:
         """Draw `effect_curves`: the effect of each column over its values, and by lag.
 
@@ -328,9 +331,11 @@ class OfferedMethods:
         Parameters
         ----------
         columns : str or list of str, optional
-            Columns to draw; by default all that have effects.
+            Columns to draw.
         target : str, optional
             One of several targets; the first by default.
+        n : int, default 8
+            Columns that are drawn where none are named, those with the largest effects.
         ax : sequence of matplotlib Axes, optional
             Where to draw, one a panel; a new figure by default.
 
@@ -360,7 +365,7 @@ class OfferedMethods:
 
         layout = self._fitted_model().data.layout
         frame = _of_target(cast(Any, self).effect_curves(), layout.target_names, target)
-        return plot_effects(frame, columns, ax)
+        return plot_effects(frame, columns, ax, n=n)
 
     @offered_by_some
     def recurrent_blocks(self) -> Any:

@@ -347,9 +347,13 @@ class RecurrentForecaster(Forecaster[Any]):
         not linear, or it contributes nothing (``network_active_`` is False): then its part is zero.
         They sum to `predict` to rounding; with ``use_boxcox``, to the transform of its forecast.
 
-        Of the prior network: its forecast of what columns leave, and the effect of each column.
-        Effects that are factors share the difference that all of them make in proportion to their
-        logarithms.
+        Of the prior network: ``level`` after the last row, what the ``trend`` adds to it, ``cycle``
+        (a stationary autoregression) and ``season`` of its structural models, weighted as
+        the forecast weighs these; ``network``, what it adds to them, a shift of the median; and the
+        effect of each column. Of models of logarithms the parts are added in that order: a season
+        is what it adds to the level, trend and cycle of its step. A season has mean zero
+        over a season. Effects that are factors share the difference that all of them make
+        in proportion to their logarithms. `ParaRNNForecaster.components` has standard errors.
 
         Parameters
         ----------

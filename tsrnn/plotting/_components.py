@@ -27,7 +27,9 @@ STATES = ("level", "trend", "cycle", "season", "regression", "calendar")
 ERROR = "-se"
 
 
-def plot_components(frame: pd.DataFrame, ax: Any = None, *, last: int | None = None) -> np.ndarray:
+def plot_components(
+    frame: pd.DataFrame, ax: Any = None, *, last: int | None = None, n: int = 8
+) -> np.ndarray:
     """Draw the components of one series over time, a panel each.
 
     Parameters
@@ -42,6 +44,8 @@ def plot_components(frame: pd.DataFrame, ax: Any = None, *, last: int | None = N
         Where to draw, one a panel; a new figure by default.
     last : int, optional
         Rows before the horizon to draw; all by default.
+    n : int, default 8
+        Columns that are drawn, those with the largest effects.
 
     Returns
     -------
@@ -62,7 +66,7 @@ def plot_components(frame: pd.DataFrame, ax: Any = None, *, last: int | None = N
     >>> [ax.get_ylabel() for ax in plot_components(model.components())]
     ['Level', 'Season']
     """
-    time, names = _columns(frame)
+    time, names = _columns(frame, checked_count(n, "n"))
     has_data = "data" in frame
     ahead = frame["data"].isna().to_numpy() if has_data else np.zeros(len(frame), bool)
     n_rows = int(np.flatnonzero(~ahead)[-1]) + 1 if (~ahead).any() else 0
@@ -116,7 +120,7 @@ def _draw_band(
         panel.set_ylim(bottom - room, top + room)
 
 
-def _columns(frame: Any) -> tuple[str, list[str]]:
+def _columns(frame: Any, n: int) -> tuple[str, list[str]]:
     """Name of the column of times, and those of the components that are there."""
     names = list(getattr(frame, "columns", []))
     first = next((i for i, name in enumerate(names) if name in ("data", "level")), 0)
@@ -136,7 +140,9 @@ def _columns(frame: Any) -> tuple[str, list[str]]:
         raise ValueError("there is nothing to draw: the frame has no rows with components")
     if frame.duplicated([keys[-1]]).any():
         raise ValueError("the frame holds several series; select the rows of one")
-    return keys[-1], there
+    effects = frame[[name for name in there if name not in STATES]].abs().mean()
+    shown = {*STATES, *effects.sort_values(ascending=False, kind="stable").index[:n]}
+    return keys[-1], [name for name in there if name in shown]
 
 
 def _axes(ax: Any, count: int) -> np.ndarray:

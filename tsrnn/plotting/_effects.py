@@ -11,6 +11,7 @@ from tsrnn.plotting._style import (
     GREY,
     PALE,
     SMALL,
+    checked_count,
     colour,
     legend_above,
     line_style,
@@ -22,7 +23,9 @@ BAND = 1.2816  # standard errors to either side of a band of 80 percent
 ACROSS = 3  # panels in a row of a new figure
 
 
-def plot_effects(frame: pd.DataFrame, columns: Any = None, ax: Any = None) -> np.ndarray:
+def plot_effects(
+    frame: pd.DataFrame, columns: Any = None, ax: Any = None, *, n: int = 8
+) -> np.ndarray:
     """Draw the effects of columns: a panel a curve, and one for the response by lag.
 
     Parameters
@@ -30,9 +33,11 @@ def plot_effects(frame: pd.DataFrame, columns: Any = None, ax: Any = None) -> np
     frame : DataFrame
         What ``effect_curves()`` of a fitted model gave, of one target.
     columns : str or list of str, optional
-        Columns to draw; all by default.
+        Columns to draw.
     ax : sequence of matplotlib Axes, optional
         Where to draw, one a panel; a new figure by default.
+    n : int, default 8
+        Columns that are drawn where none are named, those with the largest effects.
 
     Returns
     -------
@@ -53,7 +58,13 @@ def plot_effects(frame: pd.DataFrame, columns: Any = None, ax: Any = None) -> np
     ['price']
     """
     names = list(frame["column"].unique())
-    chosen = names if columns is None else [columns] if isinstance(columns, str) else list(columns)
+    n = checked_count(n, "n")
+    if columns is None:
+        sizes = frame["effect"].abs().groupby(frame["column"]).max()
+        shown = sizes.sort_values(ascending=False, kind="stable").index[:n]
+        chosen = [name for name in names if name in shown]
+    else:
+        chosen = [columns] if isinstance(columns, str) else list(columns)
     if not names or not chosen or not {*chosen} <= {*names}:
         raise ValueError(
             f"there are effects of the columns {names}; got columns={columns!r}. Columns that tell "

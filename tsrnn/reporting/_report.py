@@ -65,8 +65,8 @@ def report(
 
     It has the tests in words, accuracy over all and by step, tests of equal accuracy, forecasts
     over what came, coverage by step, diagnostics of errors one step ahead and the notes; of fitted
-    models their summaries, and of networks recurrence features and contributions. Drawings are
-    inside the file, there are no scripts, and nothing is fetched.
+    models their summaries, and of networks recurrence features, components, effects of columns and
+    contributions. Drawings are inside the file, there are no scripts, and nothing is fetched.
 
     Parameters
     ----------
@@ -338,7 +338,7 @@ def _models(models: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _network(name: str, model: Any) -> Iterator[str]:
-    """Recurrence features of the whole forecast, and contributions to the forecast."""
+    """Recurrence features of the whole forecast, components, effects, and contributions."""
     try:
         features = forecast_features(model)
     except (TypeError, ValueError) as error:
@@ -346,6 +346,16 @@ def _network(name: str, model: Any) -> Iterator[str]:
     else:
         whole = f"recurrence features of the forecasts of {name}"
         yield picture(figure_svg(plot_features(features)), whole)
+    horizon = {"h": 0} if model.known_ahead_ else {}  # the data alone, without their future
+    for method, what, options in (
+        ("plot_components", "components", horizon),
+        ("plot_effects", "effects of columns", {}),
+    ):
+        try:
+            axes = getattr(model, method)(**options)
+        except (AttributeError, ValueError):
+            continue  # of networks that were trained, or without effects
+        yield picture(figure_svg(axes), f"{what} by {name}")
     if model.known_ahead_:
         yield paragraph(
             "Contributions to a forecast need the future of the columns known ahead.", small=True
