@@ -261,7 +261,7 @@ def test_what_has_no_components_says_what_has(model):
     for h in (-1, True, 1.5, "2"):
         with pytest.raises((TypeError, ValueError), match="h must be a positive integer"):
             model.components(h=h, X_future=AHEAD)
-    with pytest.raises(ValueError, match="there are effects of"):
+    with pytest.raises(ValueError, match="columns must name columns with effects"):
         model.plot_effects("prize")
     trained = ParaRNNForecaster(H, prior=None, hidden_size=4, max_epochs=1).fit(PAST["y"])
     for method in ("components", "plot_components", "effect_curves", "plot_effects"):

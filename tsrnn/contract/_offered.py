@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import update_wrapper
 from types import MethodType
 from typing import Any, ClassVar, TypeVar, cast
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.contract._checks import check_steps_fit, choice, positive_integer, seed_of
-from tsrnn.data import write_frame, write_paths
+from tsrnn.data import quote, write_frame, write_paths
 from tsrnn.models import MODELS, model_class
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -397,6 +397,6 @@ class OfferedMethods:
 def _of_target(frame: pd.DataFrame, targets: Sequence[Any], target: Any) -> pd.DataFrame:
     """Rows of one target, the first by default."""
     target = targets[0] if target is None else target
-    if target not in targets:
-        raise ValueError(f"target must be one of {list(targets)}; got {target!r}")
+    if not isinstance(target, Hashable) or target not in {*targets}:
+        raise ValueError(f"target must be one of {list(targets)}; got {quote(target)}")
     return frame if len(targets) == 1 else frame[frame["target"] == target]

@@ -15,6 +15,7 @@ from tsrnn.plotting._style import (
     checked_count,
     colour,
     legend_above,
+    new_axes,
     place_on_axis,
     shorten,
     tidy,
@@ -157,4 +158,4 @@ def _axes(ax: Any, count: int) -> np.ndarray:
     axes = np.ravel(np.asarray(ax, dtype=object))
     if len(axes) != count:
         raise ValueError(f"`ax` must be one axes a component, {count}; got {len(axes)}")
-    return axes
+    return np.array([new_axes(panel, 0, 0) for panel in axes], dtype=object)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tsrnn.plotting._style import (
     colour,
     legend_above,
     line_style,
+    new_axes,
     tidy,
     whole_ticks,
 )
@@ -57,18 +59,19 @@ def plot_effects(
     >>> [ax.get_xlabel() for ax in plot_effects(frame)]
     ['price']
     """
-    names = list(frame["column"].unique())
-    n = checked_count(n, "n")
+    names, n = list(frame["column"].unique()), checked_count(n, "n")
     if columns is None:
         sizes = frame["effect"].abs().groupby(frame["column"]).max()
         shown = sizes.sort_values(ascending=False, kind="stable").index[:n]
         chosen = [name for name in names if name in shown]
     else:
-        chosen = [columns] if isinstance(columns, str) else list(columns)
-    if not names or not chosen or not {*chosen} <= {*names}:
+        alone = isinstance(columns, str) or not hasattr(columns, "__iter__")
+        chosen = [columns] if alone else list(columns)
+    known = {*names}
+    if not chosen or not all(isinstance(name, Hashable) and name in known for name in chosen):
         raise ValueError(
-            f"there are effects of the columns {names}; got columns={columns!r}. Columns that tell "
-            "no more than the past of the series have none"
+            f"columns must name columns with effects, which are {names}; got {columns!r}. Columns "
+            "that tell no more than the past of the series have none"
         )
     kinds = frame["kind"].replace({"mark": "curve", "cumulated": "lag"})
     panels = [
@@ -135,4 +138,4 @@ def _axes(ax: Any, count: int) -> np.ndarray:
     axes = np.ravel(np.asarray(ax, dtype=object))
     if len(axes) != count:
         raise ValueError(f"`ax` must be one axes a panel, {count}; got {len(axes)}")
-    return axes
+    return np.array([new_axes(panel, 0, 0) for panel in axes], dtype=object)
