@@ -134,6 +134,31 @@ def test_components_of_columns_and_ids():
     pd.testing.assert_frame_equal(chosen, expected)
 
 
+INDEXES = {
+    "hours over a change of clocks": pd.date_range(
+        "2024-03-29", periods=60, freq="h", tz="Europe/Vienna"
+    ),
+    "periods": pd.period_range("2001-01", periods=60, freq="M"),
+    "numbers": pd.RangeIndex(60),
+    "business days": pd.date_range("2024-01-01", periods=60, freq="B"),
+    "weeks": pd.date_range("2020-01-01", periods=60, freq="W-SUN"),
+    "digits": pd.Index(pd.date_range("2024-01-01", periods=60).strftime("%Y%m%d").astype(int)),
+}
+
+
+@pytest.mark.parametrize("name", INDEXES)
+def test_times_are_those_of_data_and_forecast(name):
+    index = INDEXES[name]
+    y = pd.Series(FRAME["y"].to_numpy(), index, name="y")
+    model = ParaRNNForecaster(H).fit(y)
+    times, forecast = pd.Index(model.components().iloc[:, 0]), model.predict()
+    assert times[:-H].tolist() == index.tolist()
+    assert times[-H:].tolist() == forecast.index.tolist()
+    drawn = model.plot_components()[0].get_lines()[0].get_xdata()
+    dates = name not in ("numbers",)
+    assert (abs(drawn[0]) > 3000) == dates  # days since 1970
+
+
 def test_a_forecaster_without_columns():
     model = ParaRNNForecaster(24).fit(load_elec_equip())
     parts = model.contributions()

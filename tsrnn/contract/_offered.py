@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from functools import update_wrapper
 from types import MethodType
 from typing import Any, ClassVar, TypeVar, cast
@@ -93,6 +94,9 @@ class OfferedMethods:
     column_name: ClassVar[str]
     _fitted_model: Callable[[], Any]
     _state_after: Callable[[Any, Any], Any]
+    _component_frame: Callable[..., pd.DataFrame]
+    _read: Callable[[Any], Any]
+    state_: Any
 
     @offered_by_some
     def sample_paths(
@@ -308,15 +312,14 @@ class OfferedMethods:
         """
         from tsrnn.plotting import plot_components  # matplotlib is loaded when something is drawn
 
-        layout, components = self._fitted_model().data.layout, cast(Any, self).components
-        if layout.id_col is not None and series is None:
-            series = (cast(Any, self).state_ if X is None else cast(Any, self)._read(X)).ids[0]
-        ids = None if series is None else [series]
-        frame = _of_target(components(X, h, X_future, ids=ids), layout.target_names, target)
+        layout = replace(self._fitted_model().data.layout, backend="pandas")
         if layout.time_kind == "datetime":  # an axis of dates, however the data write them
-            keys = frame.columns[: list(frame).index("data")].drop("target", errors="ignore")
-            time = keys[-1]
-            frame[time] = pd.to_datetime(frame[time])
+            layout = replace(layout, time_dtype="datetime64[ns]")
+        if layout.id_col is not None and series is None:
+            series = (self.state_ if X is None else self._read(X)).ids[0]
+        ids = None if series is None else [series]
+        frame = self._component_frame(X, h, X_future, ids, layout)
+        frame = _of_target(frame, layout.target_names, target)
         return plot_components(frame, ax, last=last, n=n)
 
     @offered_by_some
@@ -364,7 +367,7 @@ class OfferedMethods:
         from tsrnn.plotting import plot_effects  # matplotlib is loaded when something is drawn
 
         layout = self._fitted_model().data.layout
-        frame = _of_target(cast(Any, self).effect_curves(), layout.target_names, target)
+        frame = _of_target(self.effect_curves(), layout.target_names, target)
         return plot_effects(frame, columns, ax, n=n)
 
     @offered_by_some

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import check_fits, positive_integer
-from tsrnn.data import Panel, by_row, past_times
+from tsrnn.data import Layout, Panel, by_row, past_times
 from tsrnn.forecasters._effect_curves import effect_curves
 from tsrnn.prior import Components, structural_components
 
@@ -58,10 +59,10 @@ def column_parts(
     return fitted.columns.contributions(state.columns, times, exog, median)
 
 
-def component_frame(
+def component_rows(
     fitted: FittedPrior, state: PriorState, h: int, future: np.ndarray | None
-) -> pd.DataFrame:
-    """Components of the last rows of each series and of h steps ahead, 0 for none."""
+) -> tuple[Panel, dict[str, np.ndarray]]:
+    """Components (N, C) of the last rows of each series and of h steps ahead, 0 for none."""
     structural = structural_parts(fitted, state, max(h, 1))
     names = [name for name in STATES if name != "season" or fitted.season_length > 1]
     places = [STATES.index(name) for name in names]
@@ -109,7 +110,7 @@ def component_frame(
         ]
     )
     panel = rows_with_horizon(fitted, state, h, columns[..., 0])
-    return by_row(panel, {name: columns[..., i] for i, name in enumerate(labels)})
+    return panel, {name: columns[..., i] for i, name in enumerate(labels)}
 
 
 def _joined(past: np.ndarray, ahead: np.ndarray) -> np.ndarray:
@@ -183,6 +184,13 @@ class ComponentMethods:
         >>> frame[["data", "level", "level-se"]].tail(5).round().values.tolist()[:2]
         [[740.0, 799.0, 88.0], [nan, 792.0, 109.0]]
         """
+        layout = self._prior_network("components").data.layout
+        return self._component_frame(X, h, X_future, ids, layout)
+
+    def _component_frame(
+        self, X: Any, h: int | None, X_future: Any, ids: Any, layout: Layout
+    ) -> pd.DataFrame:
+        """Components with the times of a layout."""
         fitted = self._prior_network("components")
         h = fitted.horizon if h is None else h
         h = 0 if isinstance(h, int) and h == 0 and h is not False else positive_integer("h", h)
@@ -192,7 +200,8 @@ class ComponentMethods:
             n_bytes = float(h) * fitted.prior.n_models(fitted.season_length) * BYTES_OF_A_STEP
             check_fits(f"components of h={h} steps", n_bytes, "Take a smaller h")
             future = fitted.data.read_future(X_future, state.ids, state.last_times, h)
-        return component_frame(fitted, state, h, future)
+        panel, columns = component_rows(fitted, state, h, future)
+        return by_row(replace(panel, layout=layout), columns)
 
     def effect_curves(self) -> pd.DataFrame:
         """Effects of the columns over their values and by lag.
