@@ -134,6 +134,30 @@ def test_components_of_columns_and_ids():
     pd.testing.assert_frame_equal(chosen, expected)
 
 
+@pytest.mark.parametrize("factors", [False, True])
+def test_missing_values(factors):
+    df = FRAME.assign(y=np.exp(FRAME["y"] / 30)) if factors else FRAME
+    past = df[: -2 * H].copy()
+    past.iloc[[10, 11, 20, 47], 0] = np.nan
+    past.iloc[30, 1] = np.nan
+    model = ParaRNNForecaster(H, target="y", known_ahead=KNOWN, missing="keep").fit(past)
+    frame = model.components(X_future=AHEAD).set_index("ds")
+    assert "price" in frame
+    seen, ahead = frame[: len(past)], frame[len(past) :]
+    absent = past["y"].isna().to_numpy(copy=True)
+    absent[[30, 31]] = True  # rows that need the missing price
+    assert (seen["data"].isna() == absent).all()
+    np.testing.assert_allclose(seen["data"][~absent], past["y"][~absent])
+    np.testing.assert_allclose(ahead["fit"], model.predict(X_future=AHEAD)["y"])
+    assert (seen["fit"].isna() == seen["price"].isna()).all()
+    known = frame.dropna(subset="fit")
+    np.testing.assert_allclose(additive(known), known["fit"])
+    assert frame[STATES].notna().all(axis=None)
+    axes = model.plot_components(X_future=AHEAD)
+    (shaded,) = axes[0].patches
+    assert round(shaded.get_width()) == (ahead.index[-1] - seen.index[-1]).days
+
+
 INDEXES = {
     "hours over a change of clocks": pd.date_range(
         "2024-03-29", periods=60, freq="h", tz="Europe/Vienna"

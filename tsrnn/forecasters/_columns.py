@@ -117,7 +117,13 @@ class FittedColumns:
             0.0 if data.layout.time_kind == "integer" else 1 / step_days(data.layout),
             {**waves, **kinds},
         )
-        quantiles = np.nanquantile(panel.exog, PROBABILITIES, 0).T
+        observed = [column[np.isfinite(column)] for column in panel.exog.T]
+        quantiles = np.array(
+            [
+                np.quantile(rows, PROBABILITIES) if len(rows) else 0 * PROBABILITIES
+                for rows in observed
+            ]
+        )
         return cls(effects, mean_changes(panel), data, season_length, quantiles)
 
     @property

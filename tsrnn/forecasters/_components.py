@@ -167,7 +167,8 @@ class ComponentMethods:
         -------
         DataFrame
             A row a series, target and time: the id of a long frame, the time, ``target`` where
-            there are several; then ``data``, NaN ahead, ``fit``, which ahead is the forecast,
+            there are several; then ``data``, NaN ahead and where the target, or a column with an
+            effect, is missing; ``fit``, which ahead is the forecast,
             ``level``, ``trend``, ``cycle``, ``season`` where there is one, a column an effect,
             ``network``, NaN over the data, and the errors.
 

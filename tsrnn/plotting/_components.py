@@ -38,7 +38,8 @@ def plot_components(
     frame : DataFrame
         What ``components()`` of a fitted model gave, of one series and target: columns of keys, of
         which the last is the time, then ``level``, ``trend`` and others. Where ``data`` and
-        ``fit`` come first they have a panel, and rows without data are shaded as the horizon.
+        ``fit`` come first they have a panel, and rows with a part of the ``network`` are shaded
+        as the horizon.
         Columns ``-se`` are standard errors, drawn as bands of 80 percent. Components that
         the model does not have, all NaN, are left out.
     ax : sequence of matplotlib Axes, optional
@@ -69,8 +70,7 @@ def plot_components(
     """
     time, names = _columns(frame, checked_count(n, "n"))
     has_data = "data" in frame
-    ahead = frame["data"].isna().to_numpy() if has_data else np.zeros(len(frame), bool)
-    n_rows = int(np.flatnonzero(~ahead)[-1]) + 1 if (~ahead).any() else 0
+    n_rows = int(frame["network"].isna().sum()) if has_data else len(frame)
     if last is not None:
         frame = frame.iloc[max(n_rows - checked_count(last, "last"), 0) :]
         n_rows = min(n_rows, last)
