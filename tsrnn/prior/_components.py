@@ -16,10 +16,8 @@ from tsrnn.prior._structural import (
     LEAST_CHANGE,
     MOST_AWAY,
     TINY,
-    _carry,
-    _gain,
+    Models,
     _rows_observed,
-    covariances,
     running_changes,
     structural_filter,
     structural_models,
@@ -27,7 +25,6 @@ from tsrnn.prior._structural import (
 from tsrnn.prior._trained import TrainedPrior, missing_at_end
 
 STATES = ("level", "trend", "cycle", "season")
-NEXT = np.array([0, 1])  # rows of a step of the covariances
 AT_ONCE = 2**22  # components of models, rows and units in memory: 32 MB an array
 
 
@@ -283,7 +280,10 @@ def filtered_states(
         Variances of the noise by all rows.
     """
     kalman = structural_filter(season_length, observed)
+    # Gains (T, d, J) without what fills the last tile of models.
+    gain = kalman.gain.transpose(1, 2, 0, 3).reshape(*kalman.gain.shape[1:3], -1)
     shape = len(counts), 2, len(kalman.damping)
+    gain = gain[..., : shape[2]]
     state, squares = np.zeros((3 + season_length, *shape)), np.zeros(shape)
     states = np.empty((4, len(counts), n_rows, *shape[1:]))
     places = {row: k for k, row in enumerate(observed.tolist())}
@@ -297,9 +297,9 @@ def filtered_states(
             live = (k < counts)[:, None, None]
             error = scaled.rows[:, :, None, k] - (state[0] + state[2] + state[slot])
             error = np.where(live, error, 0.0)
-            state += kalman.gain[k][:, None, None] * error
+            state += gain[k][:, None, None] * error
             if k:  # the first row sets the level
-                squares += error**2 / kalman.variance[k]
+                squares += (error * kalman.weight[k]) ** 2
         effects = state[3:]
         middle = effects.mean(0)
         # Factors whose mean is one add nothing to the level over a season.
@@ -328,27 +328,45 @@ def state_variances(
 def filtered_variances(season_length: int, observed: bytes) -> np.ndarray:
     """Variances (4, T, J) of level, slope, cycle and season after each row up to the last."""
     models, places = structural_models(season_length), set(np.frombuffer(observed, int).tolist())
-    covariance = models.first[:, :, None] * np.eye(models.first.shape[1])
+    covariance = models.first_covariance
     variances = np.empty((4, max(places) + 1, len(models.noise)))
     for t in range(variances.shape[1]):
-        covariance = _carry(models, covariance, NEXT, min(t, 1))
-        slot = 3 + t % season_length
-        if t in places:
-            covariance = _gain(models, covariance, slot)[2]
-        variances[:, t] = centred_variances(covariance, slot)
+        if t:
+            covariance = carried(models, covariance)
+        if t in places:  # the covariance is carried on in place
+            models.gains(np.array([t]), t, covariance)
+        variances[:, t] = centred_variances(covariance, 3 + t % season_length)
     return variances
 
 
 def variances_ahead(season_length: int, observed: np.ndarray, count: int, h: int) -> np.ndarray:
     """Variances (4, h, J) of the states of the h rows after so many observed rows."""
-    models, last = structural_models(season_length), count - 1
-    covariance = covariances(season_length, observed, np.array([last]))[last]
+    models, last = structural_models(season_length), int(observed[count - 1])
+    covariance = models.first_covariance
+    models.gains(observed[:count].astype(np.int64), 0, covariance)
     variances = np.empty((4, h, len(models.noise)))
     for k in range(h):
-        covariance = _carry(models, covariance, NEXT, 1)
-        slot = 3 + (observed[last] + 1 + k) % season_length
-        variances[:, k] = centred_variances(covariance, slot)
+        covariance = carried(models, covariance)
+        variances[:, k] = centred_variances(covariance, 3 + (last + 1 + k) % season_length)
     return variances
+
+
+def carried(models: Models, covariance: np.ndarray) -> np.ndarray:
+    """Covariances A C A' + Q (d, d, J) of the next row.
+
+    A changes level, slope and autoregression alone.
+    """
+    damping, memory = models.damping, models.memory
+    after = covariance.copy()
+    after[0] += damping * covariance[1]
+    after[1] *= damping
+    after[2] *= memory
+    after[:, 0] += damping * after[:, 1]
+    after[:, 1] *= damping
+    after[:, 2] *= memory
+    diagonal = np.arange(len(after))
+    after[diagonal, diagonal] += models.innovation
+    return after
 
 
 def centred_variances(covariance: np.ndarray, slot: int) -> np.ndarray:
@@ -356,8 +374,8 @@ def centred_variances(covariance: np.ndarray, slot: int) -> np.ndarray:
 
     The mean of the effects is in the level, also for logarithms, where it is one to first order.
     """
-    middle = covariance[:, 3:, 3:].mean((1, 2))
-    level = covariance[:, 0, 0] + 2 * covariance[:, 0, 3:].mean(1) + middle
-    season = covariance[:, slot, slot] - 2 * covariance[:, slot, 3:].mean(1) + middle
-    variances = np.stack([level, covariance[:, 1, 1], covariance[:, 2, 2], season])
+    middle = covariance[3:, 3:].mean((0, 1))
+    level = covariance[0, 0] + 2 * covariance[0, 3:].mean(0) + middle
+    season = covariance[slot, slot] - 2 * covariance[slot, 3:].mean(0) + middle
+    variances = np.stack([level, covariance[1, 1], covariance[2, 2], season])
     return np.maximum(variances, 0.0)  # rounding
