@@ -353,6 +353,24 @@ class TestForecasts:
             clone(model).fit(long[~last]).score(long[last])
         )
 
+    def test_weights_by_a_network_with_columns(self, tmp_path):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=66)
+        y = 20 + 3 * x + rng.normal(size=66).cumsum() / 3
+        df = pd.DataFrame({"y": y, "x": x}, pd.date_range("2020", periods=66, freq="MS"))
+        train, ahead = df[:60], df[["x"]][60:]
+        model = Combination.recurrent(horizon=6, target="y", known_ahead="x").fit(train)
+        forecast = model.predict(X_future=ahead, level=80)
+        # The network weighs the forecasts of the members, which all have the column.
+        points = np.stack([m.predict(X_future=ahead)["y"] for m in model.forecasters_.values()])
+        assert (forecast["y"] <= points.max(0)).all()
+        assert (forecast["y"] >= points.min(0)).all()
+        assert abs(np.polyfit(ahead["x"], forecast["y"], 1)[0] - 3) < 1
+        np.testing.assert_allclose(model.weights_.sum(axis=1), 1)
+        model.save(tmp_path / "model.tsrnn")
+        restored = tsrnn.load(tmp_path / "model.tsrnn").predict(X_future=ahead, level=80)
+        pd.testing.assert_frame_equal(restored, forecast, rtol=1e-12)
+
     def test_networks_and_columns_known_ahead(self):
         long = long_frame().assign(x=lambda d: np.sin(np.arange(len(d))))
         long["y"] += long["x"]

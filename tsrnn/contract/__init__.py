@@ -39,7 +39,12 @@ from tsrnn.contract._file import plain, read_file, write_file
 from tsrnn.contract._fitted import FittedModel, SeriesArrays, SeriesState
 from tsrnn.contract._fitted_data import FittedData, target_scales, unit_index, unit_number
 from tsrnn.contract._frequency import Habits, habits
-from tsrnn.contract._intervals import check_levels, level_name, with_intervals
+from tsrnn.contract._intervals import (
+    check_levels,
+    forecast_suffixes,
+    level_name,
+    with_intervals,
+)
 from tsrnn.contract._offered import VARIANCES_OF, classes_with
 from tsrnn.contract._rolling import Origins
 from tsrnn.contract._saved import arguments_of, check_argument_names, saved_arguments
@@ -111,6 +116,7 @@ __all__ = [
     "fit_panels_together",
     "fit_together",
     "flag",
+    "forecast_suffixes",
     "habits",
     "inside",
     "integer",

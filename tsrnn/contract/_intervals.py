@@ -79,6 +79,28 @@ def level_name(level: float) -> str:
     return str(int(level)) if level == int(level) else str(float(level))
 
 
+def forecast_suffixes(levels: Sequence[float]) -> list[str]:
+    """Suffixes of the columns of a model's forecasts: "" of the point, then two of each interval.
+
+    Parameters
+    ----------
+    levels : sequence of float
+        In percent.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> from tsrnn.contract import forecast_suffixes
+    >>> forecast_suffixes([80.0])
+    ['', '-lo-80', '-hi-80']
+    """
+    ends = (f"-{side}-{level_name(level)}" for level in levels for side in ("lo", "hi"))
+    return ["", *ends]
+
+
 def with_intervals(
     point: np.ndarray, widths: dict[float, np.ndarray] | dict[float, tuple[np.ndarray, np.ndarray]]
 ) -> dict[str, np.ndarray]:

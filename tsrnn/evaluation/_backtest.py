@@ -19,6 +19,7 @@ from tsrnn.contract import (
     choice,
     classes_with,
     fit_together,
+    forecast_suffixes,
     habits,
     last_step,
     most_fits_together,
@@ -33,7 +34,6 @@ from tsrnn.evaluation._models import (
     panel_shown,
     read_forecasts,
     reading_arguments,
-    suffixes,
 )
 from tsrnn.evaluation._record import Outcome, Record
 from tsrnn.evaluation._windows import Plan, choose_windows, make_plan, series_names, too_short
@@ -279,7 +279,7 @@ class _Runner:
 
             parts = self._attempt(predict, self._sound_series())
         shape = plan.actual(window).shape
-        whole = {suffix: np.full(shape, np.nan) for suffix in suffixes(plan.levels)}
+        whole = {suffix: np.full(shape, np.nan) for suffix in forecast_suffixes(plan.levels)}
         sound = self._sound_series()
         for series, forecasts in parts:
             kept = np.isin(series, sound)
@@ -366,7 +366,7 @@ class _Runner:
                 arguments["X_future"] = plan.rows(known, known + plan.h, series, columns)
             forecasts = self._fitted.predict(**arguments)
         times = plan.times(known)[series]
-        wanted = suffixes(plan.levels)
+        wanted = forecast_suffixes(plan.levels)
         return read_forecasts(forecasts, panel.layout, panel.ids[series], times, wanted)
 
     def _attempt(self, attempt: Callable[[list[int]], Any], series: list[int]) -> list[Any]:
@@ -420,7 +420,7 @@ def _tidy(plan: Plan, outcomes: Mapping[str, list[Outcome]]) -> pd.DataFrame:
     }
     nothing = np.full(shape, np.nan)
     for name, of_model in outcomes.items():
-        for suffix in suffixes(plan.levels):
+        for suffix in forecast_suffixes(plan.levels):
             columns[name + suffix] = column([o.forecasts.get(suffix, nothing) for o in of_model])
     return pd.DataFrame(columns)
 

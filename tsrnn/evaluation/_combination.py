@@ -216,7 +216,8 @@ class Combination(Classical[CombinedState]):
         season_length : int, optional
             Rows of a season, for all members; by frequency where it is None.
         **arguments
-            Of the combination, such as `horizon`.
+            Of the combination, such as `horizon`. All members have its `known_ahead`: the
+            network weighs their forecasts with the effects of columns.
 
         Returns
         -------
@@ -232,8 +233,9 @@ class Combination(Classical[CombinedState]):
         >>> model.predict(level=80).shape
         (3, 3)
         """
-        members = {name: model_class(name)(season_length=season_length) for name in CLASSICAL}
-        members["prior"] = model_class(PRIOR)(prior="only", season_length=season_length)
+        shared = {"season_length": season_length, "known_ahead": arguments.get("known_ahead")}
+        members = {name: model_class(name)(**shared) for name in CLASSICAL}
+        members["prior"] = model_class(PRIOR)(prior="only", **shared)
         return cls(members, **({"weights": NETWORK} | arguments))
 
     @property
@@ -247,7 +249,8 @@ class Combination(Classical[CombinedState]):
     def weights_(self) -> pd.Series | pd.DataFrame:
         """Weights of the members, which sum to one; a row a series where each has its own.
 
-        Of a median they are equal; those of a network are means over the steps of the horizon.
+        Of a median they are equal; those of a network are means over the steps of the horizon,
+        with columns known ahead as in the last rows.
         """
         check_is_fitted(self, "fitted_")
         weights, data, names = self.fitted_.weights, self.fitted_.data, list(self.fitted_.members)

@@ -15,11 +15,11 @@ from statsmodels.stats.stattools import jarque_bera
 from statsmodels.tools.sm_exceptions import SingularMatrixWarning
 from statsmodels.tsa.stattools import acf
 
-from tsrnn.contract import Forecaster, positive_integer
+from tsrnn.contract import Forecaster, forecast_suffixes, positive_integer
 from tsrnn.data import check_continues, quote, read_panel, write_stamps
 from tsrnn.evaluation._comparison import format_p_value
 from tsrnn.evaluation._forecasts import KEYS, model_columns
-from tsrnn.evaluation._models import read_forecasts, suffixes
+from tsrnn.evaluation._models import read_forecasts
 from tsrnn.evaluation._windows import series_names
 
 INDEX = ("model", "unique_id")
@@ -284,7 +284,7 @@ def _one_step(model: Forecaster, df: Any) -> pd.DataFrame:
         )
     times, layout = panel.times.reshape(-1, n), panel.layout
     rolling = model.predict_rolling(df, h=1, level=LEVELS).drop(columns="cutoff")
-    forecasts = read_forecasts(rolling, layout, panel.ids, times, suffixes(LEVELS))
+    forecasts = read_forecasts(rolling, layout, panel.ids, times, forecast_suffixes(LEVELS))
     ds = write_stamps(np.repeat(times, len(layout.target_names), 0).ravel(), layout)
     columns: dict[str, Any] = {
         "unique_id": series_names(panel).repeat(n),

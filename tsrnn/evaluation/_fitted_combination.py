@@ -9,10 +9,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract import Arguments, ClassicalModel, FittedData, Forecaster, unit_index
+from tsrnn.contract import (
+    Arguments,
+    ClassicalModel,
+    FittedData,
+    Forecaster,
+    forecast_suffixes,
+    unit_index,
+)
 from tsrnn.data import Panel, quote_series, quoted, warn_user
-from tsrnn.evaluation._models import named_models, panel_shown, suffixes
-from tsrnn.evaluation._recurrent import GUARANTEE, combine_by_network, prior_place
+from tsrnn.evaluation._models import named_models, panel_shown
+from tsrnn.evaluation._recurrent import (
+    GUARANTEE,
+    combine_by_network,
+    last_columns,
+    prior_place,
+)
 
 if TYPE_CHECKING:
     from tsrnn.prior import Combined, TrainedCombiner
@@ -92,7 +104,7 @@ class FittedCombination(ClassicalModel[CombinedState]):
         self, state: CombinedState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         if self.combiner is not None:
-            return self._forecast_by_network(self.combiner, state, h, levels)
+            return self._forecast_by_network(self.combiner, state, h, levels, future)
         weights = self.weights[:, None, None]  # (k, S or 1, C or 1)
         if self.weights.ndim > 1:
             weights = self.weights[:, self.data.series_of(state.ids, self.arguments.class_name)]
@@ -113,33 +125,50 @@ class FittedCombination(ClassicalModel[CombinedState]):
         return combined
 
     def _forecast_by_network(
-        self, combiner: TrainedCombiner, state: CombinedState, h: int, levels: list[float]
+        self,
+        combiner: TrainedCombiner,
+        state: CombinedState,
+        h: int,
+        levels: list[float],
+        future: np.ndarray | None,
     ) -> dict[str, np.ndarray]:
-        combined, there = self._combined_by_network(combiner, state, h)
+        combined, there = self._combined_by_network(combiner, state, h, future)
         self.warn_of_lost(state.ids, there, np.ones_like(there), np.arange(len(there)))
         tails = [0.5 + side * level / 200 for level in levels for side in (-1, 1)]
         parts = np.concatenate([combined.median[:, None], combined.at(tails)], 1)
         by_series = parts.reshape(len(state.ids), -1, len(tails) + 1, h).transpose(2, 0, 3, 1)
-        return dict(zip(suffixes(levels), by_series, strict=True))
+        return dict(zip(forecast_suffixes(levels), by_series, strict=True))
 
     def weights_by_network(self, state: CombinedState) -> np.ndarray:
-        """Mean weights over the steps of the horizon, (k, N) of each target of each series."""
+        """Mean weights over the steps of the horizon, (k, N) of each target of each series.
+
+        Columns known ahead are as in the last rows.
+        """
         assert self.combiner is not None
-        combined, _ = self._combined_by_network(self.combiner, state, self.horizon)
+        future = last_columns(self.data, state.members[prior_place(self.members)], self.horizon)
+        combined, _ = self._combined_by_network(self.combiner, state, self.horizon, future)
         return combined.weights.mean(2).T
 
     def _combined_by_network(
-        self, combiner: TrainedCombiner, state: CombinedState, h: int
+        self, combiner: TrainedCombiner, state: CombinedState, h: int, future: np.ndarray | None
     ) -> tuple[Combined, np.ndarray]:
         """Combined forecasts of all units, and a mask (k, S, C) of the members that have some."""
         prior = prior_place(self.members)
         others = [i for i in range(len(self.members)) if i != prior]
         points = np.zeros((len(self.members), len(state.ids), h, self.data.n_targets))
         if others:
-            forecasts = self._member_forecasts(others, state, h, [], None)
+            forecasts = self._member_forecasts(others, state, h, [], future)
             points[others] = [parts[""] for parts in forecasts]
         there = np.asarray(np.isfinite(points).all(axis=2))
-        return combine_by_network(combiner, self.members, state.members, points), there
+        member = list(self.members.values())[prior]
+        model: Any = member.fitted_
+        drawn = model.forecasts(state.members[prior], h, self._known_to(member, future))
+        return combine_by_network(combiner, self.members, drawn, points, model.season_length), there
+
+    def _known_to(self, member: Forecaster, future: np.ndarray | None) -> np.ndarray | None:
+        """Columns ahead (S, h, n) of a member, of those of the combination."""
+        columns = [self.data.known_ahead.index(column) for column in member.known_ahead_]
+        return future[..., columns] if future is not None and columns else None
 
     def _member_forecasts(
         self,
@@ -161,8 +190,7 @@ class FittedCombination(ClassicalModel[CombinedState]):
         failures: dict[str, Exception] = {}
         for i in places:
             name, member = members[i]
-            columns = [self.data.known_ahead.index(column) for column in member.known_ahead_]
-            known = future[..., columns] if future is not None and columns else None
+            known = self._known_to(member, future)
             try:
                 forecasts[i] = member.fitted_.forecast(state.members[i], h, levels, known)
             except ImportError:

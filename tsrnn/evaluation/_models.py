@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from tsrnn.contract import Arguments, Forecaster, fit_panels_together, last_step, level_name
+from tsrnn.contract import Arguments, Forecaster, fit_panels_together, last_step
 from tsrnn.data import Layout, Panel, write_stamps
 from tsrnn.evaluation._forecasts import KEYS
 
@@ -95,12 +95,6 @@ def known_ahead(model: Any) -> list[Any]:
     """Columns whose future a model is given."""
     columns = getattr(last_step(model), "known_ahead", None)
     return [] if columns is None else _as_list(columns)
-
-
-def suffixes(levels: Sequence[float]) -> list[str]:
-    """Suffixes of the columns of a model's forecasts: "" the point, then those of intervals."""
-    ends = (f"-{side}-{level_name(level)}" for level in levels for side in ("lo", "hi"))
-    return ["", *ends]
 
 
 def read_forecasts(

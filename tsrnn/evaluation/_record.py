@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tsrnn.contract import file_place, put_file
+from tsrnn.contract import file_place, forecast_suffixes, put_file
 from tsrnn.data import load_polars
-from tsrnn.evaluation._models import suffixes
 from tsrnn.evaluation._windows import Plan, series_names
 
 _KEY = "tsrnn_backtest"
@@ -127,7 +126,7 @@ class Record:
             part = table.filter((pl.col("model") == name) & (pl.col("window") == window))
             forecasts = {
                 suffix: part[suffix.removeprefix("-") or _POINT].to_numpy().reshape(shape)
-                for suffix in suffixes(self._plan.levels)
+                for suffix in forecast_suffixes(self._plan.levels)
             }
             # files of earlier versions have the names of series, which were text
             places = [i if isinstance(i, int) else names.index(i) for i, _ in lost]

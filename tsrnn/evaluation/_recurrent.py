@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tsrnn.contract import Forecaster
+from tsrnn.contract import FittedData, Forecaster
 
 if TYPE_CHECKING:
     from tsrnn.prior import Combined, Forecasts, TrainedCombiner
@@ -66,11 +66,21 @@ def prior_place(members: Mapping[str, Any]) -> int:
     return [type(member).__name__ for member in members.values()].index(PRIOR)
 
 
+def last_columns(data: FittedData, prior_state: Any, h: int) -> np.ndarray | None:
+    """Columns known ahead (S, h, n) as in the last rows of the prior network; None without any."""
+    if not data.known_ahead or prior_state.columns is None:
+        return None
+    last = prior_state.columns.memory.recent[:, -1:]
+    places = [data.exog_names.index(name) for name in data.known_ahead]
+    return np.repeat(last[..., places], h, 1)
+
+
 def combine_by_network(
     combiner: TrainedCombiner,
     members: Mapping[str, Forecaster],
-    states: tuple[Any, ...],
+    prior: Forecasts,
     member_points: np.ndarray,
+    season_length: int,
 ) -> Combined:
     """Combined forecasts of all units, series by series, target by target.
 
@@ -78,10 +88,12 @@ def combine_by_network(
     ----------
     combiner : TrainedCombiner
     members : mapping of str to Forecaster
-    states : tuple
+    prior : Forecasts
+        Of the prior network.
     member_points : ndarray of shape (k, S, h, C)
         Forecasts of the members, NaN where they have none; those of the prior network are not
         read.
+    season_length : int
 
     Returns
     -------
@@ -91,14 +103,11 @@ def combine_by_network(
     from tsrnn.prior import COMBINED, Combined
 
     places = network_places(members)
-    at_prior = prior_place(members)
-    prior_model: Any = list(members.values())[at_prior].fitted_
     _, n_series, h, n_targets = member_points.shape
-    prior: Forecasts = prior_model.forecasts(states[at_prior], h)
     inputs = np.full((len(COMBINED) + 1, n_series, h, n_targets), np.nan)
     inputs[places] = member_points
     by_unit = inputs[:-1].transpose(1, 3, 0, 2).reshape(n_series * n_targets, len(COMBINED), h)
-    combined = combiner.combine(prior, by_unit, prior_model.season_length)
+    combined = combiner.combine(prior, by_unit, season_length)
     return Combined(combined.median, combined.quantiles, combined.weights[:, places])
 
 

@@ -24,9 +24,9 @@ from tsrnn.contract import (
     as_saved,
     by_name,
     check_arrays,
+    forecast_suffixes,
     habits,
     integer,
-    level_name,
     listed,
     record,
     refuse,
@@ -388,11 +388,41 @@ class FittedPrior(FittedModel[PriorState]):
         after = replace(state, last_times=last_times, n_rows=n_rows, tail=tail, columns=columns)
         return after, panel
 
-    def forecasts(self, state: PriorState, h: int) -> Forecasts:
+    def forecasts(self, state: PriorState, h: int, future: np.ndarray | None = None) -> Forecasts:
         """Predictive distributions of all units, series by series, target by target.
 
-        Without the effects of columns, where there are any.
+        Effects of columns are put back; widths grow by the variance that their coefficients bring.
+        `future` (S, h, n) are the columns that are known ahead.
         """
+        left, regression, known = self.forecasts_left(state, h), self.columns, state.columns
+        if regression is None:
+            return left
+        assert known is not None
+        times = self.data.times_ahead(state, h)
+        matrix, shares = regression.ahead(known, times, self.exog_ahead(state, h, future))
+        # Standard deviation that the 80 percent interval of a normal implies.
+        low, high = left.at([0.1, 0.9]).swapaxes(0, 1)
+        deviation = (high - low) / (2 * NORMAL_80)
+        if regression.effects.logarithms:  # of the logarithm where effects are factors
+            deviation = deviation / np.maximum(np.abs(left.median), TINY)
+        # Where there is no deviation, as of a constant, there is no width either.
+        variance, shares = (
+            part.swapaxes(1, 2).reshape(-1, h)
+            for part in (regression.variances(known, matrix), shares)
+        )
+        moves = deviation > 0
+        ratio = np.hypot(deviation, np.sqrt(variance)) / np.where(moves, deviation, 1.0)
+        factor = regression.widening(known).reshape(-1, 1) * np.where(moves, ratio, 1.0)
+        median = left.median[:, None]
+        quantiles = median + (left.quantiles - median) * factor[:, None]
+        return replace(
+            left,
+            median=regression.effects.restored(left.median, shares),
+            quantiles=regression.effects.restored(quantiles, shares[:, None]),
+        )
+
+    def forecasts_left(self, state: PriorState, h: int) -> Forecasts:
+        """Predictive distributions of what the effects of columns leave of all units."""
         single = len(self.data.ids) * self.data.n_targets == 1
         widths = self.widths * (IN_SAMPLE_WIDTH if self.adapted and single else 1.0)
         return self.prior.forecast(*state.last_rows, self.season_length, h, widths)
@@ -429,59 +459,12 @@ class FittedPrior(FittedModel[PriorState]):
         self, state: PriorState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         """Forecasts (S, h, C) and their intervals, under the names of `FittedModel`."""
-        drawn = self.forecasts(state, h)
+        drawn = self.forecasts(state, h, future)
         tails = [0.5 + side * level / 200 for level in levels for side in (-1, 1)]
-        # The ends, then the median: (S, n, h, C).
-        quantiles = np.concatenate([drawn.at(tails), drawn.median[:, None]], 1)
+        quantiles = np.concatenate([drawn.median[:, None], drawn.at(tails)], 1)
         n_series, _, n_targets = state.tail.shape
-        quantiles = quantiles.reshape(n_series, n_targets, -1, h).transpose(0, 2, 3, 1)
-        if self.columns is not None:
-            exog = self.exog_ahead(state, h, future)
-            times = self.data.times_ahead(state, h)
-            width = self.relative_width(drawn, state, h)
-            quantiles = self.with_columns(quantiles, state, times, exog, width)
-        named = {"": quantiles[:, -1]}
-        for i, level in enumerate(levels):
-            named[f"-lo-{level_name(level)}"] = quantiles[:, 2 * i]
-            named[f"-hi-{level_name(level)}"] = quantiles[:, 2 * i + 1]
-        return named
-
-    def relative_width(self, drawn: Forecasts, state: PriorState, h: int) -> np.ndarray:
-        """Standard deviations (S, h, C) that the 80 percent intervals of a normal imply.
-
-        Of the logarithm where effects are factors.
-        """
-        assert self.columns is not None
-        n_series, _, n_targets = state.tail.shape
-        low, high = drawn.at([0.1, 0.9]).swapaxes(0, 1)
-        deviation = (high - low) / (2 * NORMAL_80)
-        if self.columns.effects.logarithms:
-            deviation = deviation / np.maximum(np.abs(drawn.median), TINY)
-        return deviation.reshape(n_series, n_targets, h).swapaxes(1, 2)
-
-    def with_columns(
-        self,
-        quantiles: np.ndarray,
-        state: PriorState,
-        times: np.ndarray,
-        exog: np.ndarray,
-        deviation: np.ndarray,
-    ) -> np.ndarray:
-        """Quantiles (S, n, h, C), the last the median, with the effects of columns put back.
-
-        Widths grow by the variance that the coefficients bring.
-        """
-        columns, known = self.columns, state.columns
-        assert columns is not None
-        assert known is not None
-        matrix, shares = columns.ahead(known, times, exog)
-        variance = columns.variances(known, matrix)
-        # Where there is no deviation, as of a constant, there is no width either.
-        ratio = np.hypot(deviation, np.sqrt(variance)) / np.where(deviation > 0, deviation, 1.0)
-        factor = columns.widening(known)[:, None] * np.where(deviation > 0, ratio, 1.0)
-        median = quantiles[:, -1:]
-        quantiles = median + (quantiles - median) * factor[:, None]
-        return columns.effects.restored(quantiles, shares[:, None])
+        by_series = quantiles.reshape(n_series, n_targets, -1, h).transpose(2, 0, 3, 1)
+        return dict(zip(forecast_suffixes(levels), by_series, strict=True))
 
     def contributions(self, state: PriorState, future: np.ndarray | None) -> dict[str, np.ndarray]:
         """Parts (S, h, C) of the forecasts of `horizon` steps, by name."""
@@ -526,15 +509,9 @@ class FittedPrior(FittedModel[PriorState]):
         n_series, _, n_targets = state.tail.shape
         walk = rng.standard_normal((n, n_series * n_targets, h)).cumsum(-1)
         ranks = ndtr(walk / np.sqrt(np.arange(1.0, h + 1)))
-        drawn = self.forecasts(state, h)
-        paths = drawn.at_ranks(ranks).reshape(n, n_series, n_targets, h).transpose(1, 0, 3, 2)
-        if self.columns is not None:
-            median = drawn.median.reshape(n_series, 1, n_targets, h).swapaxes(2, 3)
-            exog, times = self.exog_ahead(state, h, future), self.data.times_ahead(state, h)
-            width = self.relative_width(drawn, state, h)
-            with_median = np.concatenate([paths, median], 1)
-            paths = self.with_columns(with_median, state, times, exog, width)[:, :-1]
-        return paths.swapaxes(0, 1)
+        drawn = self.forecasts(state, h, future)
+        paths = drawn.at_ranks(ranks).reshape(n, n_series, n_targets, h)
+        return paths.swapaxes(2, 3)
 
     def forecast_paths(self, state: PriorState) -> ForecastPaths:
         """Paths of the forecasts from many rows of the data, as they are."""
@@ -562,7 +539,7 @@ class FittedPrior(FittedModel[PriorState]):
 
     def weights(self, state: PriorState) -> pd.Series:
         """Mean weights of the structural models over units and steps, the largest first."""
-        weights = self.forecasts(state, self.horizon).weights
+        weights = self.forecasts_left(state, self.horizon).weights
         return weights.sort_values(ascending=False)
 
     def to_file(self, state: PriorState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
