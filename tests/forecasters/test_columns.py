@@ -6,7 +6,7 @@ import pytest
 
 from tsrnn import ParaRNNForecaster, load
 from tsrnn.contract import DamagedFileError, read_file, write_file
-from tsrnn.forecasters import FittedNetworks, FittedPrior
+from tsrnn.forecasters import FittedPrior, FittedWithColumns
 
 H = 6
 
@@ -272,7 +272,7 @@ def test_hours_have_their_week_and_the_weather_by_hour():
 
 def test_a_network_of_ones_own_is_trained_where_it_is_asked_for():
     small = {"hidden_size": 4, "max_epochs": 1, "target": "y", "known_ahead": KNOWN}
-    assert isinstance(ParaRNNForecaster(H, **small).fit(PAST).fitted_, FittedNetworks)
+    assert isinstance(ParaRNNForecaster(H, **small).fit(PAST).fitted_, FittedWithColumns)
 
 
 @pytest.mark.parametrize(
@@ -387,15 +387,6 @@ def test_columns_named_as_other_parts_are_told_apart():
     parts = model.contributions(X_future=ahead)
     assert "network (column)" in parts.columns
     np.testing.assert_allclose(parts.sum(axis=1), model.predict(X_future=ahead)["y"])
-
-
-@pytest.mark.parametrize("others", [{"prior": None, "max_epochs": 1}, {"hidden_size": 4}])
-def test_effects_are_not_for_a_network_of_ones_own(others):
-    model = ParaRNNForecaster(
-        H, target="y", known_ahead=KNOWN, effects={"price": "linear"}, **others
-    )
-    with pytest.raises(ValueError, match="network of one's own"):
-        model.fit(PAST)
 
 
 def test_effects_of_columns_not_known_ahead_are_late():

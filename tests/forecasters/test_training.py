@@ -26,16 +26,15 @@ class TestLinearPath:
 
     @pytest.fixture(
         params=[
-            (1, 0, [], ()),
-            (2, 1, [], ()),
-            (1, 2, [1], ()),
-            (2, 1, [], (1,)),
-            (1, 2, [1], (1, 2)),
+            (1, 0, ()),
+            (2, 1, ()),
+            (2, 1, (1,)),
+            (1, 2, (1, 2)),
         ],
-        ids=["one", "joint", "known", "varying", "known and varying"],
+        ids=["one", "joint", "joint and varying", "varying"],
     )
     def case(self, request, small, wave):
-        n_targets, n_exog, known, seasons = request.param
+        n_targets, n_exog, seasons = request.param
         settings = replace(
             small().fit(wave).settings_,
             horizon=self.H, input_size=self.W, multivariate="joint", seasons=seasons,
@@ -47,10 +46,7 @@ class TestLinearPath:
             waves = (-1.0) ** np.arange(180) * (np.arange(180) // 15 % 2)
             noise = 0.3 * draw.normal(size=(180, n_targets))
             values[:, :n_targets] = noise + 2 * waves[:, None]
-        if known:
-            values[:, n_targets:] = draw.normal(size=(180, n_exog))
-            values[:, 0] += values[:, 2]
-        model = empty_model(settings, n_targets, n_exog, known)
+        model = empty_model(settings, n_targets, n_exog, [])
         model.reset_parameters(torch.Generator().manual_seed(0), zero_output=True)
         constant = np.zeros((1, n_targets), bool)
         indptr = np.array([0, 180])
@@ -60,24 +56,23 @@ class TestLinearPath:
         return model.double(), units, values
 
     def design(self, values, model, origins):
-        """Return lags, known futures (n, h, e) and targets (n, h, C), minus the level; levels."""
+        """Return lags and targets (n, h, C), minus the level; levels."""
+        values = values[:, : model.n_targets]  # the path knows no exogenous columns
         level = pd.DataFrame(values).rolling(self.W, min_periods=1).mean().to_numpy()
-        lags, futures, targets, season_lags = [], [], [], []
+        lags, targets, season_lags = [], [], []
         for t in origins:
             window = np.zeros((self.W, values.shape[1]))
             n = min(self.W, t + 1)
             window[-n:] = values[t - n + 1 : t + 1] - level[t]
             ahead = values[t + 1 : t + 1 + self.H] - level[t]
             lags.append(window.T.ravel())
-            own = window[:, : model.n_targets].T
             strength = [
-                np.mean([self.correlation(row[k:], row[:-k]) for row in own]) for k in model.seasons
+                np.mean([self.correlation(row[k:], row[:-k]) for row in window.T])
+                for k in model.seasons
             ]
-            season_lags.append(np.outer(strength, own.ravel()).ravel())
-            futures.append(ahead[:, model.known])
-            targets.append(ahead[:, : model.n_targets])
-        levels = level[list(origins), : model.n_targets]
-        return tuple(np.array(part) for part in (lags, season_lags, futures, targets, levels))
+            season_lags.append(np.outer(strength, window.T.ravel()).ravel())
+            targets.append(ahead)
+        return tuple(np.array(p) for p in (lags, season_lags, targets, level[list(origins)]))
 
     def correlation(self, x, y):
         size = np.sqrt((x @ x) * (y @ y))
@@ -93,23 +88,22 @@ class TestLinearPath:
         return weights
 
     def ridge(self, model, design, name, penalty, varying, reverting):
-        """Return weights of lags, those times each season, known futures, levels, by step."""
-        lags, season_lags, futures, targets, levels = design
+        """Return weights of lags, those times each season, and levels, by step."""
+        lags, season_lags, targets, levels = design
         prior = self.naive(name, lags.shape[1], model.n_targets)
         season_lags = season_lags if varying else season_lags[:, :0]
         levels = levels if reverting else levels[:, :0]
         parts = []
         for k in range(self.H):
-            x = np.hstack([lags, season_lags, futures[:, k], levels])
+            x = np.hstack([lags, season_lags, levels])
             unit = np.linalg.eigvalsh(x.T @ x).mean()
             fit = Ridge(alpha=penalty * unit, fit_intercept=False)
             weights = fit.fit(x, targets[:, k] - lags @ prior[:, k]).coef_
             weights = np.atleast_2d(weights)
-            sizes = lags.shape[1], season_lags.shape[1], futures.shape[2]
-            by_lag, by_season, by_future, by_level = np.split(weights.T, np.cumsum(sizes))
-            parts.append((by_lag + prior[:, k], by_season, by_future, by_level))
-        a, s, b, g = zip(*parts, strict=True)
-        return np.stack(a, 1), np.stack(s, 1), np.stack(b), np.stack(g, 1)
+            sizes = lags.shape[1], season_lags.shape[1]
+            by_lag, by_season, by_level = np.split(weights.T, np.cumsum(sizes))
+            parts.append((by_lag + prior[:, k], by_season, by_level))
+        return tuple(np.stack(part, 1) for part in zip(*parts, strict=True))
 
     @pytest.fixture
     def chosen(self, case):
@@ -125,7 +119,7 @@ class TestLinearPath:
         model, units, values = case
         form, train, _ = chosen
         fitted = self.design(values, model, range(self.SPLIT - self.H))
-        lags, season_lags, futures, targets, levels = self.design(
+        lags, season_lags, targets, levels = self.design(
             values, model, range(self.SPLIT - 1, 180 - self.H)
         )
         errors = {}
@@ -134,8 +128,8 @@ class TestLinearPath:
             (False, True)[: 1 + bool(model.seasons)], (False, True),
         )  # fmt: skip
         for tried in forms:
-            a, s, b, g = self.ridge(model, fitted, *tried)
-            forecast = np.einsum("np,phc->nhc", lags, a) + np.einsum("nhe,hec->nhc", futures, b)
+            a, s, g = self.ridge(model, fitted, *tried)
+            forecast = np.einsum("np,phc->nhc", lags, a)
             if tried[2]:
                 forecast += np.einsum("np,phc->nhc", season_lags, s)
             if tried[3]:
@@ -165,23 +159,21 @@ class TestLinearPath:
         fit_linear_paths([[model]], [units], [train], self.SEASON, [choice])
         fitted = self.design(values, model, range(self.SPLIT - self.H))
         parts = choice["prior"], choice["penalty"], choice["varying"], choice["reverting"]
-        a, s, b, g = self.ridge(model, fitted, *parts)
+        a, s, g = self.ridge(model, fitted, *parts)
         np.testing.assert_allclose(model.linear.detach(), a.reshape(len(a), -1), atol=1e-9)
         if model.linear_varying is not None:
             by_season = s.reshape(len(model.seasons), -1, s[0].size)
             expected = by_season.transpose(1, 0, 2).reshape(by_season.shape[1], -1)
             np.testing.assert_allclose(model.linear_varying.detach(), expected, atol=1e-9)
-        if model.linear_known is not None:
-            np.testing.assert_allclose(model.linear_known.detach(), b, atol=1e-9)
         expected = g.reshape(len(g), -1) if reverting else 0.0
         np.testing.assert_allclose(model.linear_level.detach(), expected, atol=1e-9)
         states = torch.zeros(len(rows), 8, dtype=torch.float64)
         with torch.no_grad():
-            parts = model.parts(units.at(rows, starts), states, model.columns_ahead(units, rows))
+            parts = model.parts(units.at(rows, starts), states, None)
         ours = (parts.total() - parts.level).numpy()
         held = self.design(values, model, range(self.SPLIT - 1, 180 - self.H))
-        lags, season_lags, futures, _, levels = held
-        forecast = np.einsum("np,phc->nhc", lags, a) + np.einsum("nhe,hec->nhc", futures, b)
+        lags, season_lags, _, levels = held
+        forecast = np.einsum("np,phc->nhc", lags, a)
         if model.seasons:
             forecast += np.einsum("np,phc->nhc", season_lags, s)
         if reverting:

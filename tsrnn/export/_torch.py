@@ -20,7 +20,13 @@ from torch import Tensor
 from tsrnn.contract import check_levels, file_place, put_file
 from tsrnn.export._program import Program
 from tsrnn.export._verify import Arrays, Run, verify
-from tsrnn.forecasters import FittedNetworks, FittedPrior, RecurrentForecaster, RecurrentState
+from tsrnn.forecasters import (
+    FittedNetworks,
+    FittedPrior,
+    FittedWithColumns,
+    RecurrentForecaster,
+    RecurrentState,
+)
 from tsrnn.kernels import decomposed_recurrence
 
 FORMAT = 1
@@ -236,6 +242,13 @@ def fitted_networks(forecaster: Any) -> tuple[FittedNetworks, RecurrentState]:
         raise ValueError(
             "a network trained on the series can be exported; this forecaster uses the prior "
             "network. Fit with prior=None, or keep it by save and tsrnn.load"
+        )
+    if isinstance(fitted, FittedWithColumns):
+        columns = dict.fromkeys(fitted.data.given_ahead, "none")
+        raise ValueError(
+            "a program is a network alone; the effects of columns of this forecaster are a "
+            f"regression before it. Fit with effects={columns} and without calendar, so that the "
+            "network learns them, or keep it by save and tsrnn.load"
         )
     if not isinstance(fitted, FittedNetworks):
         raise ValueError(

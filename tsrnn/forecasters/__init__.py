@@ -2,10 +2,11 @@
 
 A fit goes from settings to units (scaling, local level and spread), training and the filter, and
 gives `FittedNetworks` with the `RecurrentState` of the series, from which forecasts, intervals and
-the file follow; or a network trained before, at most adapted, is `FittedPrior` with the
-`PriorState` of the series. A *unit* is a series where its targets are forecast jointly, and one
-target of a series where each is forecast by itself. What is exported beside the forecasters is the
-shape of a fitted network, for programs that run one elsewhere.
+the file follow. The effects of columns known ahead are taken out before, and `FittedWithColumns`
+puts them back. A network trained before, at most adapted, is `FittedPrior` with the `PriorState` of
+the series. A *unit* is a series where its targets are forecast jointly, and one target of a series
+where each is forecast by itself. What is exported beside the forecasters is the shape of a fitted
+network, for programs that run one elsewhere.
 """
 
 from tsrnn.forecasters._distribution import HEADS
@@ -36,12 +37,14 @@ from tsrnn.forecasters._units import (
     network_inputs,
     units_of,
 )
+from tsrnn.forecasters._with_columns import FittedWithColumns, StateWithColumns
 
 __all__ = [
     "HEADS",
     "FeatureStability",
     "FittedNetworks",
     "FittedPrior",
+    "FittedWithColumns",
     "ForecastModel",
     "LEMForecaster",
     "LRUForecaster",
@@ -51,6 +54,7 @@ __all__ = [
     "RecurrentForecaster",
     "RecurrentState",
     "Settings",
+    "StateWithColumns",
     "Step",
     "Units",
     "Windows",

@@ -26,11 +26,13 @@ from tsrnn.contract import (
 from tsrnn.data import Panel, quote
 from tsrnn.forecasters._fitted import FittedNetworks
 from tsrnn.forecasters._state import RecurrentState
+from tsrnn.forecasters._with_columns import FittedWithColumns, StateWithColumns
 from tsrnn.interpret import WIDTH, two_columns
 
 FITTED: dict[str, Kind] = {"members": listed(by_name(anything))}  # fields of a file
 
-Member = tuple[FittedNetworks, RecurrentState]
+Network = FittedNetworks | FittedWithColumns
+Member = tuple[Any, Any]  # one of these, and its state
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +43,14 @@ class StateBySeries:
     ----------
     numbers : integer ndarray of shape (M,)
         Network of each, by position.
-    members : tuple of M RecurrentState
+    members : tuple of M RecurrentState or StateWithColumns
     by_column : bool
         Whether a network belongs to a column of a frame without ids, which is one series to the
         contract, and not to a series with an id.
     """
 
     numbers: np.ndarray
-    members: tuple[RecurrentState, ...]
+    members: tuple[RecurrentState | StateWithColumns, ...]
     by_column: bool
 
     @property
@@ -74,7 +76,7 @@ class StateBySeries:
         return np.concatenate(scales, 1 if self.by_column else 0)
 
     @property
-    def _one_a_series(self) -> tuple[RecurrentState, ...]:
+    def _one_a_series(self) -> tuple[RecurrentState | StateWithColumns, ...]:
         return self.members[:1] if self.by_column else self.members
 
     def select(self, series: np.ndarray) -> StateBySeries:
@@ -102,18 +104,23 @@ class FittedBySeries(FittedModel[StateBySeries]):
     ----------
     arguments : Arguments
     data : FittedData
-    members : tuple of FittedNetworks
+    members : tuple of FittedNetworks, behind effects of columns as FittedWithColumns
         Each as it would be fitted to its series alone.
     """
 
     arguments: Arguments
     data: FittedData
-    members: tuple[FittedNetworks, ...]
+    members: tuple[Network, ...]
 
     @property
     def by_column(self) -> bool:
         """True for a network a column, False for a network an id."""
         return self.data.layout.id_col is None
+
+    @property
+    def networks(self) -> list[FittedNetworks]:
+        """Networks of the series, without the effects of columns."""
+        return [m.network if isinstance(m, FittedWithColumns) else m for m in self.members]
 
     @property
     def labels(self) -> list[Any]:
@@ -128,7 +135,7 @@ class FittedBySeries(FittedModel[StateBySeries]):
     @property
     def guarantee(self) -> str:
         """Guarantee of the intervals of the series with the fewest errors to calibrate them."""
-        counts = [np.isfinite(member.calibration.errors).sum() for member in self.members]
+        counts = [np.isfinite(member.calibration.errors).sum() for member in self.networks]
         return f"Series by series. {self.members[int(np.argmin(counts))].guarantee}"
 
     def number_of(self, label: Any) -> int:
@@ -205,7 +212,7 @@ class FittedBySeries(FittedModel[StateBySeries]):
     ) -> np.ndarray:
         """Paths (n, S, h, C), of each series by itself."""
 
-        def draw(fitted: FittedNetworks, past: RecurrentState, known: Any) -> dict[str, np.ndarray]:
+        def draw(fitted: Network, past: Any, known: Any) -> dict[str, np.ndarray]:
             return {"": np.moveaxis(fitted.simulate(past, h, n, known, rng), 0, 1)}
 
         return np.moveaxis(self._each(state, future, draw)[""], 1, 0)
@@ -248,7 +255,7 @@ class FittedBySeries(FittedModel[StateBySeries]):
         self,
         state: StateBySeries,
         future: np.ndarray | None,
-        answer: Callable[[FittedNetworks, RecurrentState, Any], dict[str, np.ndarray]],
+        answer: Callable[[Any, Any, Any], dict[str, np.ndarray]],
     ) -> dict[str, np.ndarray]:
         """Answers of the networks, each given the columns known ahead of its series."""
         parts = []
@@ -383,7 +390,8 @@ class SummaryBySeries(Summary):
 def summarise_by_series(fitted: FittedBySeries, state: StateBySeries) -> SummaryBySeries:
     """Build the summary of networks fitted series by series."""
     rows = []
-    for member, past in fitted.of(state):
+    for number, past in zip(state.numbers, state.members, strict=True):
+        member = fitted.networks[number]
         errors = member.validation
         simple = errors.get("linear path", errors.get("level"))
         rows.append(
@@ -399,7 +407,7 @@ def summarise_by_series(fitted: FittedBySeries, state: StateBySeries) -> Summary
         )
     name = fitted.arguments.id_col if not fitted.by_column else "column"
     table = pd.DataFrame(rows, index=pd.Index(fitted.labels, name=name))
-    settings = fitted.members[0].settings
+    settings = fitted.networks[0].settings
     facts: dict[str, object] = {
         "Series": len(table),
         "Active networks": int(table["active"].sum()),

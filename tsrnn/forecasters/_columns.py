@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from tsrnn.contract import (
     refuse,
 )
 from tsrnn.data import Panel, calendar_phases, step_days
+from tsrnn.interpret import section
 from tsrnn.prior import (
     CYCLES,
     LONGEST_LAG,
@@ -46,6 +47,13 @@ MAY_LACK = ("columns.recent", "columns.tail", "columns.shares")
 OTHER_PARTS = ("data", "fit", "level", "trend", "cycle", "season", "network", "calendar")
 LARGEST_LOG = 60.0  # of a factor ahead
 PROBABILITIES = np.linspace(0, 1, 21)  # of the quantiles of columns
+EFFECTS = (
+    "Effects of columns: terms and the strength of their shrinkage are those with the largest "
+    "marginal likelihood, the errors following {errors}. Coefficients and standard "
+    "errors are posterior means and deviations, in the mean over series; the choice of terms is "
+    "not in them. Of factors, coefficients are those of the logarithm. The share is that of the "
+    "variance of all effects in the rows fitted to. Columns without a line have no effect."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +112,10 @@ class FittedColumns:
         data: FittedData,
         season_length: int,
         kinds: Mapping[Any, Sequence[str]],
+        *,
+        factors: bool = False,
     ) -> FittedColumns:
-        """Effects of the columns of a panel on its targets."""
+        """Effects of the columns of a panel on its targets, as factors if these must be."""
         waves = dict.fromkeys(data.calendar_columns, ("calendar",))
         effects = fit_effects(
             [panel.series(i) for i in range(panel.n_series)],
@@ -116,6 +126,7 @@ class FittedColumns:
             season_length,
             0.0 if data.layout.time_kind == "integer" else 1 / step_days(data.layout),
             {**waves, **kinds},
+            factors=factors,
         )
         observed = [column[np.isfinite(column)] for column in panel.exog.T]
         quantiles = np.array(
@@ -160,20 +171,17 @@ class FittedColumns:
 
     def advance(self, state: ColumnState, panel: Panel) -> tuple[Panel, ColumnState]:
         """Panel without the effects of its columns, and the state after it."""
-        phases = phases_of(panel.times, self.data)
         coefficients = self.coefficients(state)
         window = state.tail.shape[1]
         shares, recents, averages, centres, tails, last_shares = [], [], [], [], [], []
-        parts = zip(split(panel, panel.exog), split(panel, phases), strict=True)
-        for i, (exog, place) in enumerate(parts):
-            matrix, recent, average = self.effects.columns(exog, place, state.memory, i)
+        parts = zip(split(panel, panel.exog), self.along(state, panel), strict=True)
+        for i, (exog, (matrix, centre, recent, average)) in enumerate(parts):
             shares.append(matrix @ coefficients[i].T)
-            running = moving_averages(matrix, CENTRE_DECAY, state.centre[i])
             by_part = self.split_shares(matrix[-window:], coefficients[i])
             last_shares.append(np.concatenate([state.shares[i], by_part])[-window:])
             recents.append(recent)
             averages.append(average)
-            centres.append(running[-1])
+            centres.append(centre[-1])
             tails.append(np.concatenate([state.tail[i], exog[:, self.later]])[-window:])
         share = np.concatenate(shares)
         memory = ColumnMemory(np.stack(recents), np.stack(averages))
@@ -183,6 +191,22 @@ class FittedColumns:
         )  # fmt: skip
         left = replace(panel, values=self.effects.without(panel.values, share))
         return left, after
+
+    def along(
+        self, state: ColumnState, panel: Panel
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+        """Rows of each series of a panel after `state`, and its memory after them.
+
+        Yields the scaled columns (T, p) of the regression, their average (T + 1, p) before each
+        row and after the last, recent rows and averages of the columns.
+        """
+        phases = phases_of(panel.times, self.data)
+        parts = zip(split(panel, panel.exog), split(panel, phases), strict=True)
+        for i, (exog, place) in enumerate(parts):
+            matrix, recent, average = self.effects.columns(exog, place, state.memory, i)
+            centre = np.where(np.isnan(state.centre[i]), matrix[0], state.centre[i])[None]
+            running = moving_averages(matrix, CENTRE_DECAY, state.centre[i])
+            yield matrix, np.concatenate([centre, running]), recent, average
 
     def ahead(
         self, state: ColumnState, times: np.ndarray, exog: np.ndarray
@@ -310,6 +334,13 @@ class FittedColumns:
             }
         )
 
+    @property
+    def note(self) -> str:
+        """Explanation of `table`."""
+        long = self.effects.long
+        errors = "autoregressions of order one" if long else "the structural models"
+        return EFFECTS.format(errors=errors)
+
     def to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """JSON values and arrays of a file; `from_file` is the inverse."""
         effects = self.effects
@@ -360,6 +391,17 @@ class FittedColumns:
         )
         size, quantiles = arrays["columns.size"], arrays["columns.quantiles"]
         return cls(effects, size, data, season_length, quantiles)
+
+
+def effect_section(effects: pd.DataFrame | None) -> list[str]:
+    """Table of the effects of columns in a summary, where there are columns."""
+    if effects is None:
+        return []
+    title = section("Effects of columns")
+    if effects.empty:
+        return [title, "none: no column tells more than the past of the series"]
+    text = effects.to_string(index=False, na_rep="", float_format=lambda value: f"{value:.4g}")
+    return [title, text]
 
 
 TERM: dict[str, Kind] = {

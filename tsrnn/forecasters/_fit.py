@@ -14,6 +14,7 @@ import torch
 
 from tsrnn.contract import Arguments, Calibration, FittedData, seed_of
 from tsrnn.data import Panel
+from tsrnn.forecasters._columns import FittedColumns
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._fitted import FittedNetworks
 from tsrnn.forecasters._gain import network_helps
@@ -36,10 +37,19 @@ from tsrnn.forecasters._units import (
     units_of_each,
     validation_starts,
 )
+from tsrnn.forecasters._with_columns import (
+    FittedWithColumns,
+    StateWithColumns,
+    fit_columns,
+    with_columns,
+)
 from tsrnn.layers import LayerChoice
 from tsrnn.training import checked_device, checked_processes
 
 WINDOWS_KEPT = 4  # of rows by which whole forecasts are judged: origins of several windows
+
+
+Fit = tuple[FittedNetworks, RecurrentState] | tuple[FittedWithColumns, StateWithColumns]
 
 
 class Judged(NamedTuple):
@@ -65,6 +75,9 @@ class Preparation:
         Targets, exogenous columns, and the numbers of those known ahead.
     scaling : Scaling
     training : Training
+        On what the effects of columns leave.
+    columns : FittedColumns or None
+        Effects of columns, where they have any.
     """
 
     arguments: Arguments
@@ -74,6 +87,7 @@ class Preparation:
     sizes: tuple[int, int, list[int]]
     scaling: Scaling
     training: Training
+    columns: FittedColumns | None
 
     def merged(self, members: Sequence[ForecastModel]) -> ForecastModel:
         """Networks of the fit as one model, whose forecast is their mean."""
@@ -102,9 +116,7 @@ class Preparation:
             errors = errors_of(members)
         return Judged(trained, errors, tests)
 
-    def finished(
-        self, judged: Judged, on_all: Sequence[ForecastModel] | None
-    ) -> tuple[FittedNetworks, RecurrentState]:
+    def finished(self, judged: Judged, on_all: Sequence[ForecastModel] | None) -> Fit:
         """Fitted networks, and the state of the series after their last rows.
 
         `on_all` are the networks that were trained again on all rows.
@@ -133,10 +145,13 @@ class Preparation:
             sample_rows=training.units.values[sample_rows(training.units, kept_rows)].float(),
             sample_length=int(self.panel.lengths.max()),
         )
-        series = np.arange(self.panel.n_series)
-        return fitted, RecurrentState.after(
-            self.panel, series, self.scaling, hidden, settings.input_size
-        )
+        series, panel = np.arange(self.panel.n_series), self.panel
+        if self.columns is not None:
+            panel, _ = self.columns.advance(self.columns.begin(panel), panel)
+        state = RecurrentState.after(panel, series, self.scaling, hidden, settings.input_size)
+        if self.columns is None:
+            return fitted, state
+        return with_columns(self.columns, self.panel, fitted, state)
 
 
 def prepare_all(
@@ -164,13 +179,17 @@ def prepare_all(
     processes = checked_processes(arguments.strategy, arguments.devices, arguments.device)
     known = [panels[0].exog_names.index(name) for name in data.known_ahead]
     sizes = data.n_targets, len(panels[0].exog_names), known
-    settings, rows, checked = [], [], set()
-    for panel, name in zip(panels, where, strict=True):
+    settings, rows, effects, checked = [], [], [], set()
+    for (arguments, data), panel, name in zip(described, panels, where, strict=True):
         try:
             of_fit = settings_for(filled, layer, panel)
             if of_fit.input_size not in checked:
                 check_model_size(of_fit, *sizes)
                 checked.add(of_fit.input_size)
+            columns = fit_columns(arguments, data, panel, of_fit)
+            if columns is not None:
+                panel, _ = columns.advance(columns.begin(panel), panel)
+            effects.append(columns)
             # Scaling and linear path are those of the rows before the validation part.
             training_rows = of_fit.training_rows(panel.lengths)
             scaling = fit_scaling(panel, training_rows, of_fit.season, of_fit.boxcox)
@@ -202,12 +221,14 @@ def prepare_all(
             where[i],
         )
         prepared.append(
-            Preparation(arguments, data, panels[i], of_fit, sizes, rows[i].scaling, training)
+            Preparation(
+                arguments, data, panels[i], of_fit, sizes, rows[i].scaling, training, effects[i]
+            )
         )
     return prepared
 
 
-def fit_all(prepared: Sequence[Preparation]) -> list[tuple[FittedNetworks, RecurrentState]]:
+def fit_all(prepared: Sequence[Preparation]) -> list[Fit]:
     """Train the networks of all fits, those of one shape side by side, and finish the fits.
 
     The fits have the same arguments.

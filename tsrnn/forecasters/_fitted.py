@@ -137,12 +137,16 @@ class FittedNetworks(FittedModel[RecurrentState]):
             State of the series fitted to. A series without an id is then the one fitted to where
             it holds the last row seen, and another one elsewhere; by default it is that series.
         """
-        series = self.data.ids.get_indexer(panel.ids)
-        if seen is not None and panel.layout.id_col is None:
-            shared = panel.values[panel.times == seen.last_times[0]]
-            last = seen.tail[0][-1, : panel.values.shape[1]]
-            if not (len(shared) and np.array_equal(shared[0], last)):
-                series = np.full_like(series, -1)
+        last = None
+        if seen is not None:
+            last = seen.last_times[0], seen.tail[0][-1, : panel.values.shape[1]]
+        return self.filter_series(panel, fitted_series(self.data.ids, panel, last))
+
+    def filter_series(self, panel: Panel, series: np.ndarray) -> RecurrentState:
+        """State after the rows of a panel, whose series have these positions among those fitted.
+
+        -1 for others, which are scaled by their own rows.
+        """
         fitted, settings = self.scaling, self.settings
         scaling = fit_scaling(panel, panel.lengths, settings.season, fitted.boxcox, fitted.exog)
         scaling = scaling.replaced(series >= 0, fitted.select(series[series >= 0]))
@@ -458,6 +462,20 @@ class FittedNetworks(FittedModel[RecurrentState]):
             exog_names=self.data.exog_names,
             layout=self.data.layout,
         )
+
+
+def fitted_series(ids: pd.Index, panel: Panel, seen: tuple[Any, np.ndarray] | None) -> np.ndarray:
+    """Positions (S,) of the series of a panel among those fitted to; -1 for others.
+
+    A series without an id is the one fitted to where it holds the last row `seen` of it, a time and
+    targets (C,), and another one elsewhere; without `seen` it is that series.
+    """
+    series = ids.get_indexer(panel.ids)
+    if seen is not None and panel.layout.id_col is None:
+        shared = panel.values[panel.times == seen[0]]
+        if not (len(shared) and np.array_equal(shared[0], seen[1])):
+            series = np.full_like(series, -1)
+    return series
 
 
 def drawn_errors(

@@ -110,7 +110,7 @@ class ValidationErrors:
         last = units.values[rows][:, None, : model.n_targets]
         place = rows - (self._split[unit] - 1)
         self._add("model", error, known, place)
-        level, linear = self._start.linear_forecasts(windows, future)
+        level, linear = self._start.linear_forecasts(windows)
         if self._settings.local_level:
             self._add("level", target - level, known, place)
         if self._settings.linear_path:

@@ -134,7 +134,7 @@ def best_forms(
             ridge = _Ridge(fitted, len(fitted.gram[0]) if varying else fitted.n_lags)
             turned = validated.turned(ridge.vectors)  # once for all that follows
             for of_level in reverting:
-                border = fitted.inner.shape[-1] if of_level else fitted.n_known
+                border = fitted.inner.shape[-1] if of_level else 0
                 errors = ridge.squared_errors(priors, turned, penalties, border).flatten(1).numpy()
                 least = errors.argmin(1)  # the first of equal ones
                 for i, k, error in zip(alike, least.tolist(), errors.min(1).tolist(), strict=True):
@@ -157,11 +157,10 @@ def fit_linear_paths(
 ) -> None:
     r"""Set the linear paths of the models of each fit by ridge regression.
 
-    .. math:: \min_{A, B} \sum_t \sum_k \Big\| y_{t+k} - \ell_t
-        - \Gamma_k' \ell_t - \Big( A_k + \sum_j \rho_{jt} A_{jk} \Big)' d_t
-        - B_k' \tilde x_{t+k} \Big\|^2
+    .. math:: \min_{A, \Gamma} \sum_t \sum_k \Big\| y_{t+k} - \ell_t
+        - \Gamma_k' \ell_t - \Big( A_k + \sum_j \rho_{jt} A_{jk} \Big)' d_t \Big\|^2
         + \lambda \sum_k \Big( \| A_k - A_k^0 \|^2 + \sum_j \| A_{jk} \|^2
-        + \| B_k \|^2 + \| \Gamma_k \|^2 \Big)
+        + \| \Gamma_k \|^2 \Big)
 
     Coefficients of parts that the form does not have are zero and are not trained.
 
@@ -189,7 +188,7 @@ def fit_linear_paths(
             ridge = _Ridge(sums, len(sums.gram[0]) if form["varying"] else sums.n_lags)
             prior = torch.stack([priors[forms[i]["prior"]] for i in alike])
             penalty = prior.new_tensor([[forms[i]["penalty"]] for i in alike])
-            border = sums.inner.shape[-1] if form["reverting"] else sums.n_known
+            border = sums.inner.shape[-1] if form["reverting"] else 0
             lags, joining = ridge.path(prior, penalty, border)
             lags = (ridge.vectors @ lags.flatten(2)).view_as(lags)[:, :, 0]
             for i, of_lags, joined in zip(alike, lags, joining[:, 0], strict=True):
@@ -200,23 +199,20 @@ def fit_linear_paths(
 def _set_linear_path(
     model: ForecastModel, lags: Tensor, joining: Tensor, form: dict[str, Any]
 ) -> None:
-    """Set the linear path to weights of the lags (s, g, m) and of what joins them (g, b, m)."""
+    """Set the linear path to weights of the lags (s, m) and of the levels that join them (b, m)."""
     assert model.linear is not None
     n_lags = len(model.linear)
-    model.linear.copy_(lags[:n_lags].flatten(1))
+    model.linear.copy_(lags[:n_lags])
     if model.linear_varying is not None:
         model.linear_varying.zero_()
         if form["varying"]:
             parts = lags[n_lags:].unflatten(0, (len(model.seasons), -1))
-            model.linear_varying.copy_(parts.flatten(2).transpose(0, 1).flatten(1))
+            model.linear_varying.copy_(parts.transpose(0, 1).flatten(1))
         model.linear_varying.requires_grad_(form["varying"])
-    n_known = len(model.known)
-    if model.linear_known is not None:
-        model.linear_known.copy_(joining[:, :n_known])
     if model.linear_level is not None:
         model.linear_level.zero_()
         if form["reverting"]:
-            model.linear_level.copy_(joining[:, n_known:].transpose(0, 1).flatten(1))
+            model.linear_level.copy_(joining)
         model.linear_level.requires_grad_(form["reverting"])
 
 
@@ -236,29 +232,26 @@ def _batches(
 
 
 def _design_sizes(model: ForecastModel, units: Units) -> tuple[int, int]:
-    """Columns of the lags, and of the lags of the targets times autocorrelations."""
-    n_lags = units.values.shape[1] * units.window
-    return n_lags, len(model.seasons) * units.n_targets * units.window
+    """Columns of the lags, and of the lags times autocorrelations."""
+    n_lags = units.n_targets * units.window
+    return n_lags, len(model.seasons) * n_lags
 
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
     """Products of regressors and targets of R fits, summed over rows.
 
-    The design of a step ahead is the lags, the lags of the targets times each season's
-    autocorrelation, and e columns that join these: the known futures of this step and the
-    level of each target. Without known futures all steps have one design and are g = 1 group
-    of m = h C outputs; with them each step is a group of m = C.
+    The design of the m = h C outputs is the lags, the lags times each season's autocorrelation,
+    and the level of each target, e columns that join these.
     """
 
     n_lags: int
-    n_known: int
     counts: list[int]  # of targets
     gram: Tensor  # (R, p, p) of the lags
-    mixed: Tensor  # (R, p, g, e)
-    inner: Tensor  # (R, g, e, e)
-    cross: Tensor  # (R, p, g, m) of the lags with the targets
-    joined: Tensor  # (R, g, e, m) of the columns that join with the targets
+    mixed: Tensor  # (R, p, e)
+    inner: Tensor  # (R, e, e)
+    cross: Tensor  # (R, p, m) of the lags with the targets
+    joined: Tensor  # (R, e, m) of the columns that join with the targets
     square: Tensor  # (R,)
 
     @classmethod
@@ -283,34 +276,25 @@ class _Sums:
         padded = (pad_sequence(list(parts), True) for parts in zip(*moved, strict=True))
         rows, starts = (torch.where(there, part, part[:, :1]) for part in padded)
         values, _ = model.targets(together, rows, rows + model.horizon + 1)
-        level = together.level[rows][..., None, : together.n_targets]
-        targets = values - level
+        level = together.level[rows]
+        targets = (values - level[..., None, :]).flatten(2)
         lags = together.lags(rows, starts)
         if model.seasons:
-            target_lags = lags[..., : n_varying // len(model.seasons)]
             strength = model.season_strength(lags)
-            lags = torch.cat([lags, *(s * target_lags for s in strength.split(1, -1))], -1)
-        future = model.columns_ahead(together, rows)
-        if future is None:  # one design for all steps, one group
-            joining, targets = values.new_zeros(*rows.shape, 1, 0), targets.flatten(2)[:, :, None]
-        else:
-            joining = model.deviations_ahead(together.at(rows, starts), future)
-        if model.linear_level is not None:
-            joining = torch.cat([joining, level.expand(-1, -1, joining.shape[2], -1)], -1)
+            lags = torch.cat([lags, *(s * lags for s in strength.split(1, -1))], -1)
+        joining = level if model.linear_level is not None else level[..., :0]
         if not there.all():  # rows repeated after the end of a fit's own add nothing
-            lags = lags * there[..., None]
-            joining, targets = (part * there[..., None, None] for part in (joining, targets))
+            lags, joining, targets = (part * there[..., None] for part in (lags, joining, targets))
         transposed = lags.mT
         return cls(
             n_lags=n_lags,
-            n_known=len(model.known),
-            counts=(counts * (targets.shape[2] * targets.shape[3])).tolist(),
+            counts=(counts * targets.shape[2]).tolist(),
             gram=transposed @ lags,
-            mixed=(transposed @ joining.flatten(2)).unflatten(2, joining.shape[2:]),
-            inner=torch.einsum("rnge,rngf->rgef", joining, joining),
-            cross=(transposed @ targets.flatten(2)).unflatten(2, targets.shape[2:]),
-            joined=torch.einsum("rnge,rngm->rgem", joining, targets),
-            square=targets.square().sum((1, 2, 3)),
+            mixed=transposed @ joining,
+            inner=joining.mT @ joining,
+            cross=transposed @ targets,
+            joined=joining.mT @ targets,
+            square=targets.square().sum((1, 2)),
         )
 
     def turned(self, vectors: Tensor) -> _Sums:
@@ -326,13 +310,13 @@ class _Sums:
     def squared_errors(self, lags: Tensor, joining: Tensor) -> Tensor:
         """Sums (R, L) of squared residuals, y'y - 2 w'X'y + w'X'Xw.
 
-        At weights of the lags (R, s, L, g, m) and of the first b columns that join (R, L, g, b, m).
+        At weights of the lags (R, s, L, m) and of the first b columns that join (R, L, b, m).
         """
-        b = joining.shape[3]
+        b = joining.shape[2]
         size = (self.gram @ lags.flatten(2)).view_as(lags) - 2 * self.cross[:, :, None]
-        size += 2 * torch.einsum("rsge,rlgem->rslgm", self.mixed[..., :b], joining)
-        of_border = self.inner[:, None, :, :b, :b] @ joining - 2 * self.joined[:, None, :, :b]
-        sums = (size * lags).sum((1, 3, 4)) + (of_border * joining).sum((2, 3, 4))
+        size += 2 * torch.einsum("rse,rlem->rslm", self.mixed[..., :b], joining)
+        of_border = self.inner[:, None, :b, :b] @ joining - 2 * self.joined[:, None, :b]
+        sums = (size * lags).sum((1, 3)) + (of_border * joining).sum((2, 3))
         return self.square[:, None] + sums
 
 
@@ -349,29 +333,29 @@ class _Ridge:
         self._mixed, self._cross = _turned(back, sums.mixed), _turned(back, sums.cross)
 
     def path(self, prior: Tensor, penalties: Tensor, border: int) -> tuple[Tensor, Tensor]:
-        """Weights for each penalty (R or 1, L), shrunk towards a prior (R or 1, n_lags, g, m).
+        """Weights for each penalty (R or 1, L), shrunk towards a prior (R or 1, n_lags, m).
 
-        Those of the lags, (R, s, L, g, m), in terms of the eigenvectors, and those of the first
-        columns that join, (R, L, g, border, m).
+        Those of the lags, (R, s, L, m), in terms of the eigenvectors, and those of the first
+        columns that join, (R, L, border, m).
         """
-        start, rest = (part[:, :, None] for part in self._from(prior))
+        start, rest = self._from(prior[:, :, None])
         added = self._added(penalties, border)
-        shrunk = (self._values[:, :, None, None] + added[:, None])[..., None]
-        mixed, inner = self._mixed[..., :border], self._sums.inner[:, None, :, :border, :border]
+        shrunk = (self._values[:, :, None] + added[:, None])[..., None]
+        mixed, inner = self._mixed[..., :border], self._sums.inner[:, None, :border, :border]
         scaled = mixed[:, :, None] / shrunk
         schur = inner + added[..., None, None] * torch.eye(border, dtype=rest.dtype)
-        schur -= torch.einsum("rsge,rslgf->rlgef", mixed, scaled)
-        last = self._sums.joined[:, None, :, :border]
-        last = last - torch.einsum("rsge,rsugm->rugem", mixed, start)
-        last = last - torch.einsum("rslge,rsugm->rlgem", scaled, rest)
+        schur -= torch.einsum("rse,rslf->rlef", mixed, scaled)
+        last = self._sums.joined[:, None, :border]
+        last = last - torch.einsum("rse,rsum->ruem", mixed, start)
+        last = last - torch.einsum("rsle,rsum->rlem", scaled, rest)
         last = torch.linalg.solve(schur, last)
         lags = start + rest / shrunk
-        return lags - torch.einsum("rslge,rlgem->rslgm", scaled, last), last
+        return lags - torch.einsum("rsle,rlem->rslm", scaled, last), last
 
     def squared_errors(
         self, priors: Tensor, validated: _Sums, penalties: Tensor, border: int
     ) -> Tensor:
-        """Sums (R, P, L) of squared residuals for priors (P, n_lags, g, m) and penalties (1, L).
+        """Sums (R, P, L) of squared residuals for priors (P, n_lags, m) and penalties (1, L).
 
         Of other rows, whose sums are `turned` to the eigenvectors.
         """
@@ -381,13 +365,11 @@ class _Ridge:
             return torch.cat(errors, 1)
         if border:
             return validated.squared_errors(*self.path(priors, penalties, border))[:, None]
-        # Of one group. A penalty changes s factors f of weights a + f z, not s m weights, and the
-        # quadratic form of the weights is one of the factors.
-        start, rest = (
-            part.movedim(2, 1) for part in self._from(priors.movedim(0, 1)[None, :, :, 0])
-        )
-        factors = 1 / (self._values[:, None] + self._added(penalties, 0))[:, None]  # (R, 1, L, s)
-        gram, cross = validated.gram[:, None], validated.cross.movedim(2, 1)
+        # A penalty changes s factors f of weights a + f z, not s m weights, and the quadratic form
+        # of the weights is one of the factors.
+        start, rest = (part.movedim(2, 1) for part in self._from(priors.movedim(0, 1)[None]))
+        factors = 1 / (self._values[:, None] + self._added(penalties, 0)[..., None])[:, None]
+        gram, cross = validated.gram[:, None], validated.cross[:, None]
         at_start = gram @ start
         constant = validated.square[:, None] + (start * (at_start - 2 * cross)).sum((2, 3))
         linear = 2 * (rest * (at_start - cross)).sum(3)
@@ -395,17 +377,20 @@ class _Ridge:
         sums = factors * (linear[:, :, None] + factors @ quadratic)
         return constant[:, :, None] + sums.sum(3)
 
-    def _from(self, prior: Tensor) -> tuple[Tensor, Tensor]:
-        """Prior in terms of the eigenvectors, and the products of what it leaves: (R, s, g, m)."""
-        start = _turned(self.vectors[:, : self._sums.n_lags].mT, prior)
-        return start, self._cross - self._values[..., None, None] * start
+    def _from(self, priors: Tensor) -> tuple[Tensor, Tensor]:
+        """Priors (R or 1, n_lags, P, m) in terms of the eigenvectors, and the products they leave.
+
+        Both (R, s, P, m).
+        """
+        start = _turned(self.vectors[:, : self._sums.n_lags].mT, priors)
+        return start, self._cross[:, :, None] - self._values[..., None, None] * start
 
     def _added(self, penalties: Tensor, border: int) -> Tensor:
-        """Penalties (R, L, g) times the mean eigenvalue of each group."""
-        inner = self._sums.inner[..., :border, :border].diagonal(dim1=-2, dim2=-1)
-        total = self._values.sum(1, keepdim=True) + inner.sum(-1)
+        """Penalties (R, L) times the mean eigenvalue of the design."""
+        inner = self._sums.inner[:, :border, :border].diagonal(dim1=-2, dim2=-1)
+        total = self._values.sum(1, keepdim=True) + inner.sum(1, keepdim=True)
         unit = (total / (self._values.shape[1] + border)).clamp(min=1e-12)  # of a design of zeros
-        return penalties[:, :, None] * unit[:, None]
+        return penalties * unit
 
 
 def _turned(back: Tensor, columns: Tensor) -> Tensor:
@@ -415,9 +400,9 @@ def _turned(back: Tensor, columns: Tensor) -> Tensor:
 
 
 def _naive_weights(model: ForecastModel, units: Units, season: int) -> dict[str, Tensor]:
-    """Weights (n_lags, g, m) with which the linear path is a naive forecast, by its name."""
+    """Weights (n_lags, m) with which the linear path is a naive forecast, by its name."""
     window, h, n_targets = units.window, model.horizon, units.n_targets
-    shape = (units.values.shape[1] * window, h, n_targets)
+    shape = (n_targets * window, h, n_targets)
     step, target = torch.arange(h)[:, None], torch.arange(n_targets)
     priors = {"local level": torch.zeros(shape, dtype=torch.float64)}
     for name, period in {"last value": 1, "seasonal naive": season}.items():
@@ -425,6 +410,4 @@ def _naive_weights(model: ForecastModel, units: Units, season: int) -> dict[str,
             continue
         weights = priors[name] = torch.zeros(shape, dtype=torch.float64)
         weights[target * window + window - period + step % period, step, target] = 1.0
-    if not model.known:  # one group of all steps
-        priors = {name: weights.flatten(1)[:, None] for name, weights in priors.items()}
-    return priors
+    return {name: weights.flatten(1) for name, weights in priors.items()}

@@ -42,17 +42,17 @@ class ForecastModel(nn.Module):
 
     .. math:: \hat y_{t+k} = \ell_t + \Gamma_k' \ell_t
         + \Big( A_k + \sum_j \rho_{jt} A_{jk} \Big)' d_t + s_t \, g_k(h_t)
-        + B_k' \tilde x_{t+k} + s_t \, f(\tilde x_{t+k}, h_t)
+        + s_t \, f(x_{t+k}, h_t)
 
     with the local level :math:`\ell_t`, over the mean of the training part, and spread
     :math:`s_t` of the last W rows; :math:`\Gamma_k = -I` reverts to that mean. Further the
     deviations :math:`d_t` of the last W rows from the level, their autocorrelations
     :math:`\rho_{jt}` at the lengths of the seasons (a varying-coefficient autoregression,
     Hastie and Tibshirani, 1993), the state :math:`h_t` of the recurrent network, whose inputs
-    are :math:`z_t = (y_t - \ell_t) / s_t`, its head g, and columns known ahead,
-    :math:`\tilde x` their deviations from their own level.
+    are :math:`z_t = (y_t - \ell_t) / s_t` and standardised columns, its head g, and columns known
+    ahead x.
     Without ``local_level``, :math:`\ell_t = 0` and :math:`s_t = 1`; without
-    ``linear_path``, A = B = 0; without either, or where the validation part is short,
+    ``linear_path``, A = 0; without either, or where the validation part is short,
     :math:`\Gamma = 0`. A constant series is forecast as its level.
 
     Parameters
@@ -84,8 +84,8 @@ class ForecastModel(nn.Module):
         inputs, size = self.network_inputs, settings.n_estimators
         networks = [_network(settings, inputs, n_targets) for _ in range(size)]
         self.network = networks[0] if size == 1 else Ensemble(networks)
-        lags = inputs * settings.input_size
-        self.linear = self.linear_level = self.linear_varying = self.linear_known = None
+        lags = n_targets * settings.input_size
+        self.linear = self.linear_level = self.linear_varying = None
         self.seasons = settings.varying_seasons
         if settings.linear_path:
             outputs = self.horizon * n_targets
@@ -93,10 +93,7 @@ class ForecastModel(nn.Module):
             if settings.local_level and settings.judges_level:
                 self.linear_level = nn.Parameter(torch.empty(n_targets, outputs))
             if self.seasons:
-                rows = n_targets * settings.input_size
-                self.linear_varying = nn.Parameter(torch.empty(rows, len(self.seasons) * outputs))
-            if known:
-                self.linear_known = nn.Parameter(torch.empty(self.horizon, len(known), n_targets))
+                self.linear_varying = nn.Parameter(torch.empty(lags, len(self.seasons) * outputs))
         hidden, futures = settings.hidden_size, range(size if known else 0)
         self.futures = nn.ModuleList(FutureHead(hidden, len(known), n_targets) for _ in futures)
         head = HEADS.get(settings.intervals)
@@ -125,7 +122,7 @@ class ForecastModel(nn.Module):
 
     def linear_parameters(self) -> list[nn.Parameter]:
         """Coefficients of the linear path."""
-        parts = self.linear, self.linear_level, self.linear_varying, self.linear_known
+        parts = self.linear, self.linear_level, self.linear_varying
         return [part for part in parts if part is not None]
 
     def targets(self, units: Units, rows: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
@@ -153,10 +150,6 @@ class ForecastModel(nn.Module):
             return None
         target = rows[..., None] + torch.arange(1, self.horizon + 1, device=rows.device)
         return units.values[target.clamp(max=len(units.values) - 1)][..., self.known]
-
-    def deviations_ahead(self, windows: Windows, future: Tensor) -> Tensor:
-        """Columns known ahead (..., h, n_known) as deviations from their level."""
-        return future - windows.level[..., None, self.known]
 
     def forecast(self, units: Units, rows: Tensor, starts: Tensor, states: Tensor) -> Tensor:
         """Standardised forecasts (..., h, C) from some rows.
@@ -195,11 +188,10 @@ class ForecastModel(nn.Module):
         spread = windows.spread[..., None, :]
         ahead = level.new_zeros(())
         if future is not None:
-            known = self.deviations_ahead(windows, future)
             parts = states.chunk(len(self.futures), -1)
             heads = zip(self.futures, parts, strict=True)
-            effects = [head(known, part) for head, part in heads]
-            ahead = spread * torch.stack(effects).mean(0) + self._linear_future(known, spread)
+            effects = [head(future, part) for head, part in heads]
+            ahead = spread * torch.stack(effects).mean(0)
         network = spread * self.network.head(states).unflatten(-1, shape)
         return Parts(level, linear, network, ahead)
 
@@ -207,15 +199,14 @@ class ForecastModel(nn.Module):
         self, windows: Windows, regressors: Regressors | None = None
     ) -> tuple[Tensor, Tensor]:
         shape = (self.horizon, self.n_targets)
-        means, spread = windows.level[..., : self.n_targets], windows.spread[..., None, :]
+        means, spread = windows.level, windows.spread[..., None, :]
         level = means[..., None, :].expand(*means.shape[:-1], *shape)
         if self.linear is None:
             return level, level.new_zeros(())
         lags, strength = self.regressors(windows) if regressors is None else regressors
         linear = _mapped(lags, self.linear)
         if self.linear_varying is not None and strength is not None:
-            target_lags = lags[..., : self.linear_varying.shape[-2]]
-            varying = _mapped(target_lags, self.linear_varying)
+            varying = _mapped(lags, self.linear_varying)
             # Products after the map, not before it: lags are many, forecasts few.
             varying = strength[..., None] * varying.unflatten(-1, (-1, linear.shape[-1]))
             linear = linear + varying.sum(-2)
@@ -231,31 +222,14 @@ class ForecastModel(nn.Module):
             strength = self.season_strength(lags)
         return Regressors(lags, strength)
 
-    def _linear_future(self, known: Tensor, spread: Tensor) -> Tensor:
-        """Linear effect (..., h, C) of known futures."""
-        if self.linear_known is None:
-            return known.new_zeros(())
-        effect = torch.einsum("...he,hec->...hc", known, self.linear_known)
-        return torch.where(spread > 0, effect, 0.0)
-
     def season_strength(self, lags: Tensor) -> Tensor:
         """Autocorrelations (..., J) of the targets' windows at the seasons, from `Units.lags`."""
-        windows = lags.unflatten(-1, (self.network_inputs, -1))[..., : self.n_targets, :]
-        return autocorrelation(windows, self.seasons)
+        return autocorrelation(lags.unflatten(-1, (self.n_targets, -1)), self.seasons)
 
-    def without_network(self, windows: Windows) -> Tensor:
-        """Forecasts (..., h, C) of the local level and the lags alone."""
+    def linear_forecasts(self, windows: Windows) -> tuple[Tensor, Tensor]:
+        """Forecasts (..., h, C) of the local level, and with the linear path."""
         level, linear = self._level_and_lags(windows)
-        return level + linear
-
-    def linear_forecasts(self, windows: Windows, future: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Forecasts (..., h, C) of the local level, and with the whole linear path."""
-        level, linear = self._level_and_lags(windows)
-        whole = level + linear
-        if future is not None:
-            known = self.deviations_ahead(windows, future)
-            whole = whole + self._linear_future(known, windows.spread[..., None, :])
-        return level, whole
+        return level, level + linear
 
     def quantiles(self, states: Tensor, probabilities: Sequence[float]) -> Tensor:
         """Learned quantiles (..., h, C, n) of errors over the local spread; a mean over members."""
@@ -298,7 +272,7 @@ class Regressors(NamedTuple):
 
     Attributes
     ----------
-    lags : Tensor of shape (..., (C + E) W)
+    lags : Tensor of shape (..., C W)
         As `Units.lags`.
     strength : Tensor of shape (..., J) or None
         Autocorrelations at the seasons, with which the coefficients of the lags vary.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,16 +28,16 @@ INITS = {"default": "stable", "paper": "uniform"}  # of ParaRNN by preset, where
 class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
     r"""Forecasts by a ParaRNN, a recurrent network of small independent blocks.
 
-    .. math:: \hat y_{t+k} = \ell_t + A_k' d_t + s_t \, g_k(h_t)
-        + B_k' \tilde x_{t+k} + s_t \, f(\tilde x_{t+k}, h_t)
+    .. math:: \hat y_{t+k} = \ell_t + A_k' d_t + s_t \, g_k(h_t) + s_t \, f(x_{t+k}, h_t)
 
     with the mean :math:`\ell_t` and spread :math:`s_t` of the last `input_size` values,
     their deviations :math:`d_t` from that mean (the linear path, started by ridge
     regression), and the network of Cai et al. (2026), Algorithm 1, with head g: `n_layers`
     layers of K = `hidden_size` / `block_size` blocks
     :math:`h_t^{(k)} = \tanh(W_h^{(k)} h_{t-1}^{(k)} + W_x^{(k)} z_t + b^{(k)})` on
-    :math:`z_t = (y_t - \ell_t) / s_t`, aggregated after the last one. :math:`\tilde x` are
-    columns known ahead, as deviations from their own level. The h steps of `horizon` are
+    :math:`z_t = (y_t - \ell_t) / s_t`, aggregated after the last one. Columns are
+    inputs as well, and x those known ahead; their effects are taken out of y before, by a
+    regression (see `effects`), and put back. The h steps of `horizon` are
     forecast directly; any other h continues from the model's own forecasts. All series
     and, with ``multivariate="independent"``, all targets share the parameters.
 
@@ -71,11 +71,12 @@ class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
         same by that network, for series of any length. "only": the network as it was trained,
         for series of any length. None: always train.
     effects : dict, optional
-        Effects that exogenous columns may have where the prior network forecasts, by column:
+        Effects of exogenous columns in the regression before any network, by column:
         "linear", "smooth" (a curve), "lagged" (of past rows), a list of these, or "none". Linear
         and smooth effects that are named stay in the regression, if there are rows and values
         enough for them; of lags, evidence chooses some. By default evidence chooses all: see
-        :doc:`/columns`.
+        :doc:`/columns`. A network trained on the series learns the effects of columns that are not
+        known ahead by itself.
     season_length : int, optional
         Rows of a season, 1 for none; by frequency, of an integer index 1. The prior network
         forecasts without a season where it is longer than 60 rows.
@@ -261,7 +262,8 @@ class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
     state_ : RecurrentState
         State and last rows of every series.
     fitted_ : FittedNetworks
-        Networks, scaling and intervals, which nothing changes after the fit. Where the prior
+        Networks, scaling and intervals, which nothing changes after the fit; a
+        `FittedWithColumns` around these where columns have effects. Where the prior
         network forecasts it is a `FittedPrior` and `state_` a `PriorState`; what is of a network
         trained on these series raises `tsrnn.interpret.UninformativeNetworkError`.
 
@@ -301,7 +303,6 @@ class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
         horizon: int | None = None,
         *,
         prior: str | Path | None = "auto",
-        effects: Mapping[Any, str | Sequence[str]] | None = None,
         season_length: int | None = None,
         cell: str | Cell = "rnn",
         block_size: int | Sequence[int] | None = None,
@@ -316,7 +317,6 @@ class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
     ) -> None:
         super().__init__(horizon, **shared)
         self.prior = prior
-        self.effects = effects
         self.season_length = season_length
         self.cell = cell
         self.block_size = block_size
@@ -336,7 +336,6 @@ class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
         super()._update_header(header)
         added = (
             "prior",
-            "effects",
             "season_length",
             "n_states",
             "window",
@@ -358,12 +357,6 @@ class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
                 'missing="keep" is for the prior network, which skips what is missing; with these '
                 "arguments a network of one's own is trained. Leave them out, or fill gaps by "
                 'missing="interpolate"'
-            )
-        if others and fits[0][0].effects is not None:
-            raise ValueError(
-                "effects says which effects columns have beside the prior network; with these "
-                "arguments, or without columns, a network of one's own is trained. Leave effects "
-                "out, or the arguments of the network"
             )
         if others:
             trained = super()._fit_panels([fits[number] for number in others])

@@ -38,6 +38,7 @@ from tsrnn.data import Panel
 from tsrnn.forecasters._columns import (
     ColumnState,
     FittedColumns,
+    effect_section,
     file_shapes,
     state_from_file,
     state_to_file,
@@ -112,13 +113,6 @@ GUARANTEE = (
 OF_PANEL = (
     ": at each step by those of all series fitted to, which count at most as much as the learned "
     "quantiles, then by those"
-)
-EFFECTS = (
-    "Effects of columns: terms and the strength of their shrinkage are those with the largest "
-    "marginal likelihood, the errors following {errors}. Coefficients and standard "
-    "errors are posterior means and deviations, in the mean over series; the choice of terms is "
-    "not in them. Of factors, coefficients are those of the logarithm. The share is that of the "
-    "variance of all effects in the rows fitted to. Columns without a line have no effect."
 )
 IN_SAMPLE = (
     " The network was adapted to the rows whose errors these are; where that is one series, widths "
@@ -598,7 +592,7 @@ class PriorSummary(Summary):
             wrapped(self.composition, indent=0),
             "-" * WIDTH,
             two_columns(self.facts),
-            *self._effect_section(),
+            *effect_section(self.effects),
             section("What forecasts, in the mean over series and steps"),
             table.to_string(index=False, float_format=lambda v: f"{v:.3f}"),
             *feature_section(self.features, "Recurrence features of the forecasts"),
@@ -606,18 +600,6 @@ class PriorSummary(Summary):
             *[wrapped(f"[{i}] {note}") for i, note in enumerate(self.notes, 1)],
         ]
         return "\n".join(parts)
-
-    def _effect_section(self) -> list[str]:
-        """Table of the effects of columns, where there are columns."""
-        if self.effects is None:
-            return []
-        title = section("Effects of columns")
-        if self.effects.empty:
-            return [title, "none: no column tells more than the past of the series"]
-        text = self.effects.to_string(
-            index=False, na_rep="", float_format=lambda value: f"{value:.4g}"
-        )
-        return [title, text]
 
 
 def check_observed(panel: Panel, fewest: int, advice: str, with_columns: str = "") -> None:
@@ -663,10 +645,8 @@ def summarise_prior(
     if fitted.columns is not None:
         effects = fitted.columns.table()
         if not effects.empty:
-            logarithms, long = fitted.columns.effects.logarithms, fitted.columns.effects.long
-            facts["Effects"] = "factors" if logarithms else "additive"
-            errors = "autoregressions of order one" if long else "the structural models"
-            notes.append(EFFECTS.format(errors=errors))
+            facts["Effects"] = "factors" if fitted.columns.effects.logarithms else "additive"
+            notes.append(fitted.columns.note)
     if features is not None:
         notes.append(reading_of_forecasts(features))
     title, weights = f"{fitted.arguments.class_name} Results", fitted.weights(state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -35,7 +35,7 @@ from tsrnn.forecasters._by_series import (
     summarise_by_series,
 )
 from tsrnn.forecasters._file import check_settings, from_file
-from tsrnn.forecasters._fit import Preparation, fit_all, prepare_all
+from tsrnn.forecasters._fit import Fit, Preparation, fit_all, prepare_all
 from tsrnn.forecasters._fitted import FittedNetworks
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._prior import FittedPrior, PriorSummary, summarise_prior
@@ -47,6 +47,12 @@ from tsrnn.forecasters._summary import (
     Readings,
     reason_of_inactivity,
     summarise,
+)
+from tsrnn.forecasters._with_columns import (
+    EFFECTS,
+    FittedWithColumns,
+    StateWithColumns,
+    with_columns_from_file,
 )
 from tsrnn.interpret import (
     ForecastPaths,
@@ -62,6 +68,8 @@ from tsrnn.layers import CellStack, Ensemble, LayerChoice, RecurrentNetwork
 if TYPE_CHECKING:
     from tsrnn.forecasters._stability import FeatureStability
     from tsrnn.interpret import LyapunovExponents
+
+AnyFit = Fit | tuple[FittedBySeries, StateBySeries]
 
 MOST_DERIVATIVES = 2000  # of a summary, each a backward pass: a few seconds
 LARGEST = 1e290  # value of which differences and means are finite
@@ -86,7 +94,7 @@ class RecurrentForecaster(Forecaster[Any]):
         Training, likewise.
     per_series, refit, device, strategy, devices, callbacks, random_state, verbose
         Course of the training, likewise.
-    target, known_ahead, static, calendar, id_col, time_col, freq, missing
+    target, known_ahead, effects, static, calendar, id_col, time_col, freq, missing
         Data, likewise.
 
     Examples
@@ -100,7 +108,7 @@ class RecurrentForecaster(Forecaster[Any]):
     not_saved = ("callbacks",)
     takes_static = True
     offers = frozenset({"sample_paths"})
-    fitted_: FittedNetworks | FittedBySeries
+    fitted_: FittedNetworks | FittedWithColumns | FittedBySeries
 
     def __init__(
         self,
@@ -132,6 +140,7 @@ class RecurrentForecaster(Forecaster[Any]):
         strategy: str | None = None,
         devices: int | None = None,
         callbacks: Sequence[Any] | None = None,
+        effects: Mapping[Any, str | Sequence[str]] | None = None,
         **shared: Any,
     ) -> None:
         super().__init__(horizon=horizon, **shared)
@@ -161,12 +170,14 @@ class RecurrentForecaster(Forecaster[Any]):
         self.strategy = strategy
         self.devices = devices
         self.callbacks = callbacks
+        self.effects = effects
 
     @classmethod
     def _update_header(cls, header: dict[str, Any]) -> None:
         header["params"].setdefault("engine", "auto")
         header["params"].setdefault("per_series", False)
         header["params"].setdefault("network", True)
+        header["params"].setdefault("effects", None)
         fitted = header["fitted"]
         members = fitted.get("members", [fitted])
         for member in members if isinstance(members, list) else []:
@@ -183,15 +194,11 @@ class RecurrentForecaster(Forecaster[Any]):
     def _layer(filled: dict[str, Any]) -> LayerChoice:
         """Layers that the arguments of a fit, filled from the preset, describe."""
 
-    def _fit_panel(
-        self, arguments: Arguments, data: FittedData, panel: Panel
-    ) -> tuple[FittedNetworks | FittedBySeries, RecurrentState | StateBySeries]:
+    def _fit_panel(self, arguments: Arguments, data: FittedData, panel: Panel) -> AnyFit:
         (fitted,) = self._fit_panels([(arguments, data, panel)])
         return fitted
 
-    def _fit_panels(
-        self, fits: Sequence[tuple[Arguments, FittedData, Panel]]
-    ) -> list[tuple[FittedNetworks | FittedBySeries, RecurrentState | StateBySeries]]:
+    def _fit_panels(self, fits: Sequence[tuple[Arguments, FittedData, Panel]]) -> list[AnyFit]:
         if fits[0][0].per_series:
             prepared = [self._prepared_by_series(*fit) for fit in fits]
         else:
@@ -247,7 +254,7 @@ class RecurrentForecaster(Forecaster[Any]):
         header: dict[str, Any],
         arrays: dict[str, np.ndarray],
         last_times: np.ndarray,
-    ) -> tuple[FittedNetworks | FittedBySeries, RecurrentState | StateBySeries]:
+    ) -> AnyFit:
         with as_saved("params"):
             filled = resolve(arguments.as_dict())
             layer_arguments = dict(filled)
@@ -258,11 +265,18 @@ class RecurrentForecaster(Forecaster[Any]):
             header: dict[str, Any],
             arrays: dict[str, np.ndarray],
             last_times: np.ndarray,
-        ) -> tuple[FittedNetworks, RecurrentState]:
+        ) -> Fit:
+            of_columns = {name: header.pop(name) for name in EFFECTS if name in header}
+            numbers = {
+                name: arrays.pop(name) for name in list(arrays) if name.startswith("columns.")
+            }
             check_settings(header, arrays)
             with as_saved("params"):
                 self._layer(dict(layer_arguments))
-            return from_file(arguments, data, filled, header, arrays, last_times)
+            network, state = from_file(arguments, data, filled, header, arrays, last_times)
+            if of_columns or numbers:
+                return with_columns_from_file(of_columns, numbers, network, state)
+            return network, state
 
         if not filled["per_series"]:
             return read(arguments, data, header, arrays, last_times)
@@ -277,7 +291,7 @@ class RecurrentForecaster(Forecaster[Any]):
             check_positive(panel)
         return panel
 
-    def _filter(self, panel: Panel) -> RecurrentState | StateBySeries:
+    def _filter(self, panel: Panel) -> RecurrentState | StateWithColumns | StateBySeries:
         return self.fitted_.filter(panel, self.state_)
 
     def for_series(self, series: Any) -> Self:
@@ -406,7 +420,8 @@ class RecurrentForecaster(Forecaster[Any]):
         if self.network_active_:
             matrices = recurrence_features(self) if self.network_.matrix_names else None
             readings = Readings(features, matrices, exponent_of_network(self))
-        return summarise(self._single(), self.state_, readings)
+        columns = self.fitted_.columns if isinstance(self.fitted_, FittedWithColumns) else None
+        return summarise(self._single(), self.state_, readings, columns)
 
     def block_shares_(self) -> list[np.ndarray] | None:
         """Share of the network's output variance by block, an array a layer of every network.
@@ -458,6 +473,8 @@ class RecurrentForecaster(Forecaster[Any]):
                 f"series. Ask that of one of them, such as for_series({quote(first)}); summary() "
                 "has a table of all"
             )
+        if isinstance(self.fitted_, FittedWithColumns):
+            return self.fitted_.network
         return self.fitted_
 
     @property
@@ -526,8 +543,9 @@ class RecurrentForecaster(Forecaster[Any]):
         fitted = self.fitted_
         if isinstance(fitted, FittedPrior):
             return True
-        members = fitted.members if isinstance(fitted, FittedBySeries) else (fitted,)
-        return any(any(member.best_epochs) for member in members)
+        if isinstance(fitted, FittedBySeries):
+            return any(any(member.best_epochs) for member in fitted.networks)
+        return any(self._single().best_epochs)
 
     @property
     def inactive_networks_(self) -> dict[int, str]:
@@ -564,7 +582,8 @@ def shown_features(
         return stability.features
     if isinstance(fitted, FittedBySeries):
         return None
-    if isinstance(fitted, FittedNetworks):
+    if not isinstance(fitted, FittedPrior):
+        fitted = forecaster._single()
         derivatives = fitted.horizon * fitted.model.n_targets
         if derivatives * fitted.model.n_targets > MOST_DERIVATIVES:
             return None

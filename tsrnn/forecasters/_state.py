@@ -10,6 +10,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from tsrnn.contract import SeriesArrays
 from tsrnn.data import Panel
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._scaling import Scaling
@@ -22,7 +23,7 @@ Visit = Callable[[Tensor, Tensor, Tensor], None]
 
 
 @dataclass(frozen=True, eq=False)
-class RecurrentState:
+class RecurrentState(SeriesArrays):
     """State of every series after its last row: enough to continue, not its whole past.
 
     Attributes

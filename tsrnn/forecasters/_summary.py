@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pandas as pd
 
 from tsrnn.contract import Summary
+from tsrnn.forecasters._columns import effect_section
 from tsrnn.forecasters._gain import ALL, network_test, tested_steps
 from tsrnn.interpret import (
     WIDTH,
@@ -21,9 +22,11 @@ from tsrnn.interpret import (
 from tsrnn.kernels import Cell
 
 if TYPE_CHECKING:
+    from tsrnn.forecasters._columns import FittedColumns
     from tsrnn.forecasters._fitted import FittedNetworks
     from tsrnn.forecasters._settings import Settings
     from tsrnn.forecasters._state import RecurrentState
+    from tsrnn.forecasters._with_columns import StateWithColumns
     from tsrnn.interpret import LyapunovExponents
 
 WHOLE = "Recurrence features of the whole forecast, by share of its variance"
@@ -64,6 +67,8 @@ class NetworkSummary(Summary):
         Largest exponent of the network's state along the data; None where it contributes nothing
         or has no state of fixed size.
     notes : list of str
+    effects : DataFrame or None
+        Effects of exogenous columns, which are taken out before; None where there are none.
     """
 
     title: str
@@ -75,6 +80,7 @@ class NetworkSummary(Summary):
     network_features: pd.DataFrame | None
     lyapunov: LyapunovExponents | None
     notes: list[str]
+    effects: pd.DataFrame | None = None
 
     def as_text(self) -> str:
         """Page as it is printed."""
@@ -91,6 +97,7 @@ class NetworkSummary(Summary):
             wrapped(self.composition, indent=0),
             "-" * WIDTH,
             two_columns(self.facts),
+            *effect_section(self.effects),
             section("Root mean squared error on the validation part (naive error = 1)"),
             shown.reset_index().to_string(
                 index=False, na_rep="-", float_format=lambda v: f"{v:.3f}"
@@ -119,13 +126,23 @@ class Readings(NamedTuple):
     lyapunov: LyapunovExponents | None = None
 
 
-def summarise(fitted: FittedNetworks, state: RecurrentState, readings: Readings) -> NetworkSummary:
-    """Build the summary of fitted networks, with what is read of forecasts and networks."""
+def summarise(
+    fitted: FittedNetworks,
+    state: RecurrentState | StateWithColumns,
+    readings: Readings,
+    columns: FittedColumns | None = None,
+) -> NetworkSummary:
+    """Build the summary of fitted networks, with what is read of forecasts and networks.
+
+    `columns` is the regression whose effects were taken out before.
+    """
     settings, history = fitted.settings, fitted.history
     longest = max((int(entry["epoch"]) for entry in history), default=0)
     notes = [fitted.guarantee]
     if len(fitted.tests):
         notes.append(TESTS)
+    if columns is not None:
+        notes.append(columns.note)
     if readings.forecast is not None:
         notes.append(reading_of_forecasts(readings.forecast))
     if readings.matrices is not None:
@@ -147,10 +164,13 @@ def summarise(fitted: FittedNetworks, state: RecurrentState, readings: Readings)
         network_features=readings.matrices,
         lyapunov=readings.lyapunov,
         notes=notes,
+        effects=None if columns is None else columns.table(),
     )
 
 
-def facts_of_fit(fitted: FittedNetworks, state: RecurrentState, longest: int) -> dict[str, object]:
+def facts_of_fit(
+    fitted: FittedNetworks, state: RecurrentState | StateWithColumns, longest: int
+) -> dict[str, object]:
     """Data, network and training by name; `longest` is the number of epochs trained."""
     settings, data, linear = fitted.settings, fitted.data, fitted.linear_path
     facts: dict[str, object] = {

@@ -35,8 +35,8 @@ class Units:
     ----------
     values : Tensor of shape (N, C + E)
         Standardised targets, then exogenous columns.
-    level, spread : Tensor of shape (N, C + E) and (N, C)
-        Mean and standard deviation of the last W rows up to each row, fewer at a
+    level, spread : Tensor of shape (N, C)
+        Mean and standard deviation of the targets in the last W rows up to each row, fewer at a
         unit's start; the spread of a unit that varies has a floor.
     indptr : Tensor of shape (U + 1,)
         Unit u has the rows indptr[u] to indptr[u + 1].
@@ -103,7 +103,7 @@ class Units:
         parts = []
         for chunk in zip(rows.split(count), starts.split(count), strict=True):
             windows = self.lags(*chunk).unflatten(-1, (-1, self.window))
-            parts.append(autocorrelation(windows[:, : self.n_targets], seasons))
+            parts.append(autocorrelation(windows, seasons))
         return replace(self, strength=torch.cat(parts))
 
     @classmethod
@@ -145,7 +145,7 @@ class Units:
         )
 
     def lags(self, rows: Tensor, starts: Tensor) -> Tensor:
-        """Deviations from the level over the window that ends at each row.
+        """Deviations of the targets from the level over the window that ends at each row.
 
         Parameters
         ----------
@@ -154,18 +154,18 @@ class Units:
 
         Returns
         -------
-        Tensor of shape (..., (C + E) * W)
+        Tensor of shape (..., C * W)
             Oldest lag first within a column; zero where the unit had not begun.
         """
-        w = self.window
+        w, targets = self.window, self.values[:, : self.n_targets]
         if bool(
             (rows - w + 1 >= starts).all()
         ):  # whole windows are rows of a view, which are copied as such
-            lagged = self.values.unfold(0, w, 1).index_select(0, (rows - w + 1).flatten())
+            lagged = targets.unfold(0, w, 1).index_select(0, (rows - w + 1).flatten())
             return (lagged.unflatten(0, rows.shape) - self.level[rows][..., None]).flatten(-2)
         lag_rows = rows[..., None] + torch.arange(1 - w, 1, device=rows.device)
         known = lag_rows >= starts[..., None]
-        lagged = self.values[lag_rows.clamp(min=0)].movedim(-1, -2)
+        lagged = targets[lag_rows.clamp(min=0)].movedim(-1, -2)
         deviation = lagged - self.level[rows][..., None]
         return torch.where(known[..., None, :], deviation, torch.zeros_like(deviation)).flatten(-2)
 
@@ -175,7 +175,7 @@ class Windows(NamedTuple):
 
     Attributes
     ----------
-    level, spread : Tensor of shape (..., C + E) and (..., C)
+    level, spread : Tensor of shape (..., C)
         As in `Units`, at the last row of each window.
     lags : callable
         Returns the deviations from the level, as `Units.lags`.
@@ -214,6 +214,7 @@ class Windows(NamedTuple):
             As in `make_units`.
         """
         known = torch.arange(rows.shape[1]) >= rows.shape[1] - count
+        rows = rows[..., : varies.shape[-1]]
         level, spread = torch.zeros_like(rows[:, -1]), varies
         if local_level:
             # `window_moments` adds up whole panels row by row; of one window two passes are exact.
@@ -262,8 +263,8 @@ def autocorrelation(windows: Tensor, lags: Sequence[int]) -> Tensor:
 
 
 def floored_spread(variance: Tensor, varies: Tensor) -> Tensor:
-    """Local spread (..., C) from the variances of all columns; with a floor where it `varies`."""
-    return (variance[..., : varies.shape[-1]] + (SPREAD_FLOOR * varies) ** 2).sqrt()
+    """Local spread (..., C) from variances; with a floor where it `varies`."""
+    return (variance + (SPREAD_FLOOR * varies) ** 2).sqrt()
 
 
 def network_inputs(rows: Tensor, level: Tensor, spread: Tensor) -> Tensor:
@@ -273,7 +274,7 @@ def network_inputs(rows: Tensor, level: Tensor, spread: Tensor) -> Tensor:
     ----------
     rows : Tensor of shape (..., C + E)
         Standardised.
-    level, spread : Tensor of shape (..., C + E) and (..., C)
+    level, spread : Tensor of shape (..., C)
         Local level and spread of these rows.
 
     Returns
@@ -285,13 +286,13 @@ def network_inputs(rows: Tensor, level: Tensor, spread: Tensor) -> Tensor:
     --------
     >>> import torch
     >>> from tsrnn.forecasters import network_inputs
-    >>> network_inputs(torch.tensor([3.0, 5.0]), torch.tensor([2.0, 0.0]), torch.tensor([0.5]))
+    >>> network_inputs(torch.tensor([3.0, 5.0]), torch.tensor([2.0]), torch.tensor([0.5]))
     tensor([2., 5.])
     """
     c = spread.shape[-1]
     # A spread of zero belongs to a constant stretch, whose deviation is zero as well.
     scale = torch.where(spread > 0, spread, torch.ones_like(spread))
-    return torch.cat([(rows[..., :c] - level[..., :c]) / scale, rows[..., c:]], -1)
+    return torch.cat([(rows[..., :c] - level) / scale, rows[..., c:]], -1)
 
 
 def units_of(values: np.ndarray, indptr: np.ndarray, scaling: Scaling, settings: Settings) -> Units:
@@ -397,11 +398,11 @@ def make_units(
     bounds = torch.as_tensor(indptr, dtype=torch.int64)
     varies = torch.as_tensor(~constant).repeat_interleave(bounds.diff(), 0).to(rows.dtype)
     if local_level:
-        moments = window_moments(rows.numpy(), bounds.numpy(), window)
+        moments = window_moments(rows[:, :n_targets].numpy(), bounds.numpy(), window)
         level, variance = (torch.from_numpy(part) for part in moments)
         spread = floored_spread(variance, varies)
     else:
-        level, spread = torch.zeros_like(rows), varies
+        level, spread = torch.zeros_like(varies), varies
     return Units(rows, level, spread, bounds, window, n_targets)
 
 
@@ -528,7 +529,7 @@ def regression_origins(units: Units, ends: Tensor, horizon: int) -> tuple[Tensor
     All rows where those are fewer than the coefficients of a step.
     """
     whole = full_origins(units.starts + units.window - 1, ends, horizon, units.starts)
-    if len(whole[0]) >= units.values.shape[1] * units.window:
+    if len(whole[0]) >= units.n_targets * units.window:
         return whole
     return full_origins(units.starts, ends, horizon)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -226,6 +226,8 @@ def fit_effects(
     season_length: int,
     steps_per_day: float = 0.0,
     effects: Mapping[Any, Sequence[str]] | None = None,
+    *,
+    factors: bool = False,
 ) -> ColumnEffects:
     """Choose terms and estimate their coefficients.
 
@@ -249,6 +251,8 @@ def fit_effects(
         Rows in a day, 1 / 7 for weeks; 0 where rows have no dates.
     effects : mapping, optional
         Kinds of effects by column; by default evidence chooses.
+    factors : bool
+        Effects of positive values are factors, whatever the evidence says.
 
     Returns
     -------
@@ -269,7 +273,7 @@ def fit_effects(
     exog = interpolated(exog)
     longest = max(map(len, values))
     long = longest > LONG or steps_per_day > 1
-    sample = Sample.of(values, exog, phases, season_length, long)
+    sample = replace(Sample.of(values, exog, phases, season_length, long), factors=factors)
     kinds_of = effects or {}
     rows_of = {
         number: sample.column(number)
@@ -467,6 +471,8 @@ class Sample:
         False for constants, which have no effects.
     positive : bool
         True if logarithms are a scale.
+    factors : bool
+        True if they are the only scale.
     """
 
     values: Sequence[np.ndarray]
@@ -477,6 +483,7 @@ class Sample:
     size: np.ndarray
     varies: np.ndarray
     positive: bool
+    factors: bool = False
 
     @classmethod
     def of(
@@ -502,6 +509,8 @@ class Sample:
     @property
     def scales(self) -> list[str]:
         """Scales on which effects may be additive, and series of a panel alike."""
+        if self.factors:
+            return ["logarithms"]
         of_data = ["changes"] if len(self.size) == 1 else ["changes", "units"]
         return [*of_data, "logarithms"] if self.positive else of_data
 

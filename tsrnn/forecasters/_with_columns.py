@@ -1,0 +1,356 @@
+"""Trained networks behind a regression on columns: they forecast what its effects leave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+
+from tsrnn.contract import (
+    Arguments,
+    FittedData,
+    FittedModel,
+    Origins,
+    SeriesArrays,
+    anything,
+    check_arrays,
+    level_name,
+    listed,
+    record,
+    truth,
+)
+from tsrnn.data import Panel, Scaler
+from tsrnn.forecasters._columns import (
+    ColumnState,
+    FittedColumns,
+    file_shapes,
+    state_from_file,
+    state_to_file,
+)
+from tsrnn.forecasters._fitted import FittedNetworks, fitted_series
+from tsrnn.forecasters._scaling import boxcox
+from tsrnn.forecasters._settings import Settings
+from tsrnn.forecasters._state import RecurrentState
+from tsrnn.prior import LONGEST_SEASON, check_effects
+
+EFFECTS = ("terms", "logarithms")  # fields of a file beside those of the networks
+
+
+@dataclass(frozen=True, eq=False)
+class StateWithColumns(SeriesArrays):
+    """State of S series whose columns have effects.
+
+    Attributes
+    ----------
+    network : RecurrentState
+        Of what the effects leave.
+    columns : ColumnState
+    last : ndarray of shape (S, C)
+        Last row of the targets.
+    target_scale : ndarray of shape (S, C)
+        Standard deviation of each target in the rows fitted to.
+
+    Examples
+    --------
+    >>> from tsrnn import LRUForecaster
+    >>> from tsrnn.datasets import load_macrodata
+    >>> growth = load_macrodata()[["realcons", "realdpi"]].pct_change().dropna()
+    >>> model = LRUForecaster(4, target="realcons", known_ahead="realdpi", max_epochs=1)
+    >>> model.fit(growth).state_.last.shape
+    (1, 1)
+    """
+
+    network: RecurrentState
+    columns: ColumnState
+    last: np.ndarray
+    target_scale: np.ndarray
+
+    @property
+    def ids(self) -> pd.Index:
+        """Names of the series, (S,)."""
+        return self.network.ids
+
+    @property
+    def last_times(self) -> np.ndarray:
+        """Last times of the series, (S,)."""
+        return self.network.last_times
+
+    @property
+    def n_rows(self) -> np.ndarray:
+        """Rows seen of the series, (S,)."""
+        return self.network.n_rows
+
+
+@dataclass(frozen=True, eq=False)
+class FittedWithColumns(FittedModel[StateWithColumns]):
+    """Fitted networks behind a regression on columns, whose effects are put back ahead.
+
+    Attributes
+    ----------
+    columns : FittedColumns
+    network : FittedNetworks
+        Trained on what the effects of the columns leave, with the columns as inputs.
+    target_scale : ndarray of shape (S, C)
+        Standard deviation of each target in the rows fitted to.
+
+    Examples
+    --------
+    >>> from tsrnn import LRUForecaster
+    >>> from tsrnn.datasets import load_macrodata
+    >>> growth = load_macrodata()[["realcons", "realdpi"]].pct_change().dropna()
+    >>> model = LRUForecaster(4, target="realcons", known_ahead="realdpi", max_epochs=1)
+    >>> model.fit(growth).fitted_.columns.table()["effect of"].tolist()[0]
+    'realdpi'
+    """
+
+    columns: FittedColumns
+    network: FittedNetworks
+    target_scale: np.ndarray
+
+    @property
+    def arguments(self) -> Arguments:  # type: ignore[override]
+        """Constructor arguments of the fit."""
+        return self.network.arguments
+
+    @property
+    def data(self) -> FittedData:  # type: ignore[override]
+        """Series and columns of the data fitted to."""
+        return self.network.data
+
+    @property
+    def horizon(self) -> int:  # type: ignore[override]
+        """Steps of a forecast where none are asked for."""
+        return self.network.horizon
+
+    @property
+    def guarantee(self) -> str:
+        """Guarantee of the prediction intervals, and the assumptions behind it."""
+        return self.network.guarantee
+
+    def steps(self, method: str, h: int | None) -> int:
+        """Number of steps that a method is asked for, at most the horizon."""
+        return self.network.steps(method, h)
+
+    def filter(self, panel: Panel, seen: StateWithColumns | None = None) -> StateWithColumns:
+        """State after the rows of a panel; `seen` is that of the series fitted to, as in networks.
+
+        Series that were not fitted to have the effects of the panel.
+        """
+        last = None if seen is None else (seen.last_times[0], seen.last[0])
+        series = fitted_series(self.data.ids, panel, last)
+        left, columns = self.columns.advance(self.columns.begin(panel), panel)
+        scale = Scaler.fit(panel.values, panel.indptr).scale
+        scale[series >= 0] = self.target_scale[series[series >= 0]]
+        network = self.network.filter_series(left, series)
+        return StateWithColumns(network, columns, last_rows(panel), scale)
+
+    def advance(self, state: StateWithColumns, panel: Panel) -> StateWithColumns:
+        """State after further rows of all series, in the same order."""
+        left, columns = self.columns.advance(state.columns, panel)
+        network = self.network.advance(state.network, left)
+        return replace(state, network=network, columns=columns, last=last_rows(panel))
+
+    def exog_ahead(self, state: StateWithColumns, h: int, future: np.ndarray | None) -> np.ndarray:
+        """Columns (S, h, k) ahead: those not known, which have no effects, at their last value."""
+        names = self.data.exog_names
+        exog = np.repeat(state.columns.memory.recent[:, -1:], h, 1)
+        if future is not None:
+            exog[..., [names.index(name) for name in self.data.known_ahead]] = future
+        return exog
+
+    def forecast(
+        self, state: StateWithColumns, h: int, levels: list[float], future: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
+        """Forecasts (S, h, C) and their intervals, under the names of `FittedModel`."""
+        left = self.network.forecast(state.network, h, levels, future)
+        times, exog = self.data.times_ahead(state, h), self.exog_ahead(state, h, future)
+        matrix, shares = self.columns.ahead(state.columns, times, exog)
+        deviation = np.sqrt(self.columns.variances(state.columns, matrix))
+        widening = self.columns.widening(state.columns)[:, None]
+        return self.with_effects(left, levels, shares, deviation, widening)
+
+    def with_effects(
+        self,
+        left: dict[str, np.ndarray],
+        levels: list[float],
+        shares: np.ndarray,
+        deviation: np.ndarray,
+        widening: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        """Forecasts (..., h, C) of what columns leave, and their intervals, with the effects.
+
+        Parameters
+        ----------
+        left : dict of ndarray
+            Under the names of `FittedModel`.
+        levels : list of float
+        shares : ndarray of shape (..., h, C)
+            Effects of the columns.
+        deviation : ndarray of shape (..., h, C)
+            Standard deviations that their coefficients bring.
+        widening : ndarray that broadcasts to (..., h, C)
+            Factors of the widths.
+        """
+        point, restored = left[""], self.columns.effects.restored
+        if self.columns.effects.logarithms:
+            deviation = deviation * np.abs(point)
+        forecasts = {"": restored(point, shares)}
+        for level, side in product(levels, ("lo", "hi")):
+            name = f"-{side}-{level_name(level)}"
+            away, beyond = left[name] - point, ndtri(0.5 + level / 200) * deviation
+            # As if both errors were normal. Where there is no width, as of a constant, there is
+            # none of the coefficients either.
+            away = np.sign(away) * widening * np.hypot(away, beyond)
+            forecasts[name] = restored(point + away, shares)
+        return forecasts
+
+    def rolling(
+        self,
+        state: StateWithColumns,
+        panel: Panel,
+        origins: Origins,
+        h: int,
+        levels: list[float],
+    ) -> dict[str, np.ndarray]:
+        """Forecasts (n, h, C) from n origins within a panel after `state`, in one pass."""
+        left, _ = self.columns.advance(state.columns, panel)
+        forecasts = self.network.rolling(state.network, left, origins, h, levels)
+        shares, deviation = np.empty((2, *forecasts[""].shape))
+        for i, (matrix, centre, *_) in enumerate(self.columns.along(state.columns, panel)):
+            at = np.flatnonzero(origins.series == i)
+            first = origins.first[at] - panel.indptr[i]
+            ahead = matrix[first[:, None] + np.arange(h)]
+            # All origins of a series as steps of one, each from its centre.
+            apart = (ahead - centre[first][:, None]).reshape(1, -1, matrix.shape[1])
+            known = state.columns.select(np.array([i]))
+            known = replace(known, centre=np.zeros_like(known.centre))
+            variance = self.columns.variances(known, apart)
+            deviation[at] = np.sqrt(variance).reshape(len(at), h, -1)
+            shares[at] = ahead @ self.columns.coefficients(known)[0].T
+        widening = self.columns.widening(state.columns)[origins.series][:, None]
+        return self.with_effects(forecasts, levels, shares, deviation, widening)
+
+    def simulate(
+        self,
+        state: StateWithColumns,
+        h: int,
+        n: int,
+        future: np.ndarray | None,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """Paths (n, S, h, C): those of the network, and coefficients drawn with each.
+
+        The errors that coefficients bring to the steps of a path have one rank.
+        """
+        paths = self.network.simulate(state.network, h, n, future, rng)
+        point = self.network.forecast(state.network, h, [], future)[""]
+        times, exog = self.data.times_ahead(state, h), self.exog_ahead(state, h, future)
+        matrix, shares = self.columns.ahead(state.columns, times, exog)
+        deviation = np.sqrt(self.columns.variances(state.columns, matrix))
+        drawn = rng.standard_normal((n, *deviation[:, :1].shape)) * deviation
+        paths = point + self.columns.widening(state.columns)[:, None] * (paths - point)
+        return self.columns.effects.restored(paths, shares + drawn)
+
+    def contributions(
+        self, state: StateWithColumns, future: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
+        """Additive parts (S, h, C) of the (transformed) forecasts: the network's, then columns."""
+        parts = self.network.contributions(state.network, future)
+        point = self.network.forecast(state.network, self.horizon, [], future)[""]
+        times = self.data.times_ahead(state, self.horizon)
+        exog = self.exog_ahead(state, self.horizon, future)
+        effects, _ = self.columns.contributions(state.columns, times, exog, point)
+        if (exponent := self.network.scaling.boxcox) is not None:
+            added = effects.sum(-1)
+            change = boxcox(point + added, exponent) - boxcox(point, exponent)
+            # The derivative where a quotient of differences has no digits.
+            small = np.abs(added) < 1e-6 * point
+            slope = change / np.where(small, 1.0, added)
+            effects = effects * np.where(small, point ** (exponent - 1), slope)[..., None]
+        return parts | dict(zip(self.columns.part_names, np.moveaxis(effects, -1, 0), strict=True))
+
+    def to_file(self, state: StateWithColumns) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """JSON values and arrays of a file; `with_columns_from_file` is the inverse."""
+        header, arrays = self.network.to_file(state.network)
+        of_columns, numbers = self.columns.to_file()
+        numbers |= state_to_file(state.columns)
+        numbers |= {"columns.last": state.last, "columns.target_scale": self.target_scale}
+        return header | of_columns, arrays | numbers
+
+
+def fit_columns(
+    arguments: Arguments, data: FittedData, panel: Panel, settings: Settings
+) -> FittedColumns | None:
+    """Regression of a panel on the columns known ahead; None where these have no effects.
+
+    Columns of history alone are left to the network.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the argument `effects` is not legal, or names a column that is not known ahead.
+    """
+    kinds = check_effects(arguments.effects, data.given_columns, data.known_ahead)
+    history = [name for name in data.exog_names if name not in data.known_ahead]
+    if lagged := [name for name in history if "lagged" in kinds.get(name, ())]:
+        raise ValueError(
+            "a network trained on the series learns the effects of columns that are not known "
+            f'ahead by itself; got "lagged" for {lagged}. Leave them out of effects, name them in '
+            "known_ahead, or leave out the arguments that ask for a network of these series"
+        )
+    if len(history) == len(data.exog_names):
+        return None
+    columns = FittedColumns.of(
+        panel,
+        data,
+        settings.season if settings.season <= LONGEST_SEASON else 1,
+        kinds | dict.fromkeys(history, ("none",)),
+        factors=settings.boxcox is not None,  # what they leave is positive, to be transformed
+    )
+    return columns if any(term.column >= 0 for term in columns.effects.terms) else None
+
+
+def with_columns(
+    columns: FittedColumns, panel: Panel, network: FittedNetworks, state: RecurrentState
+) -> tuple[FittedWithColumns, StateWithColumns]:
+    """Networks trained on what the effects of columns leave of a panel, behind these."""
+    _, of_columns = columns.advance(columns.begin(panel), panel)
+    scale = Scaler.fit(panel.values, panel.indptr).scale
+    fitted = FittedWithColumns(columns, network, scale)
+    return fitted, StateWithColumns(state, of_columns, last_rows(panel), scale)
+
+
+def with_columns_from_file(
+    header: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+    network: FittedNetworks,
+    state: RecurrentState,
+) -> tuple[FittedWithColumns, StateWithColumns]:
+    """Regression and networks that `FittedWithColumns.to_file` wrote, the networks read before.
+
+    Raises
+    ------
+    DamagedFileError
+        With the field or array that is not as it was written.
+    """
+    data, season = network.data, network.settings.season
+    season = season if season <= LONGEST_SEASON else 1
+    record({"terms": listed(anything), "logarithms": truth})(header, "fitted")
+    by_series = "float64", (len(data.ids), data.n_targets)
+    shapes = {f"columns.{name}": by_series for name in ("last", "target_scale")}
+    check_arrays(arrays, file_shapes(header, data, season) | shapes)
+    columns = FittedColumns.from_file(header, arrays, data, season)
+    fitted = FittedWithColumns(columns, network, arrays["columns.target_scale"])
+    state_of_columns = state_from_file(arrays)
+    return fitted, StateWithColumns(
+        state, state_of_columns, arrays["columns.last"], fitted.target_scale
+    )
+
+
+def last_rows(panel: Panel) -> np.ndarray:
+    """Last rows (S, C) of the targets of each series."""
+    return panel.values[panel.indptr[1:] - 1]
