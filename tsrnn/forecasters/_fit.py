@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 
 from tsrnn.contract import Arguments, Calibration, FittedData, seed_of
-from tsrnn.data import Panel
+from tsrnn.data import Panel, Scaler
 from tsrnn.forecasters._columns import FittedColumns
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._fitted import FittedNetworks
@@ -41,7 +41,7 @@ from tsrnn.forecasters._with_columns import (
     FittedWithColumns,
     StateWithColumns,
     fit_columns,
-    with_columns,
+    last_rows,
 )
 from tsrnn.layers import LayerChoice
 from tsrnn.training import checked_device, checked_processes
@@ -145,13 +145,17 @@ class Preparation:
             sample_rows=training.units.values[sample_rows(training.units, kept_rows)].float(),
             sample_length=int(self.panel.lengths.max()),
         )
-        series, panel = np.arange(self.panel.n_series), self.panel
-        if self.columns is not None:
-            panel, _ = self.columns.advance(self.columns.begin(panel), panel)
-        state = RecurrentState.after(panel, series, self.scaling, hidden, settings.input_size)
-        if self.columns is None:
+        series, columns, left = np.arange(self.panel.n_series), self.columns, self.panel
+        if columns is not None:
+            left, of_columns = columns.advance(columns.begin(self.panel), self.panel)
+        state = RecurrentState.after(left, series, self.scaling, hidden, settings.input_size)
+        if columns is None:
             return fitted, state
-        return with_columns(self.columns, self.panel, fitted, state)
+        scale = Scaler.fit(self.panel.values, self.panel.indptr).scale
+        return (
+            FittedWithColumns(columns, fitted, scale),
+            StateWithColumns(state, of_columns, last_rows(self.panel), scale),
+        )
 
 
 def prepare_all(

@@ -37,6 +37,7 @@ from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._state import RecurrentState
 from tsrnn.prior import LONGEST_SEASON, check_effects
 
+ORIGINS_AT_ONCE = 64  # whose columns ahead are in memory: of hours, hundreds of each step
 EFFECTS = ("terms", "logarithms")  # fields of a file beside those of the networks
 
 
@@ -221,16 +222,19 @@ class FittedWithColumns(FittedModel[StateWithColumns]):
         forecasts = self.network.rolling(state.network, left, origins, h, levels)
         shares, deviation = np.empty((2, *forecasts[""].shape))
         for i, (matrix, centre, *_) in enumerate(self.columns.along(state.columns, panel)):
-            at = np.flatnonzero(origins.series == i)
-            first = origins.first[at] - panel.indptr[i]
-            ahead = matrix[first[:, None] + np.arange(h)]
-            # All origins of a series as steps of one, each from its centre.
-            apart = (ahead - centre[first][:, None]).reshape(1, -1, matrix.shape[1])
             known = state.columns.select(np.array([i]))
             known = replace(known, centre=np.zeros_like(known.centre))
-            variance = self.columns.variances(known, apart)
-            deviation[at] = np.sqrt(variance).reshape(len(at), h, -1)
-            shares[at] = ahead @ self.columns.coefficients(known)[0].T
+            coefficients = self.columns.coefficients(known)[0]
+            of_series = np.flatnonzero(origins.series == i)
+            for begin in range(0, len(of_series), ORIGINS_AT_ONCE):
+                at = of_series[begin : begin + ORIGINS_AT_ONCE]
+                first = origins.first[at] - panel.indptr[i]
+                ahead = matrix[first[:, None] + np.arange(h)]
+                shares[at] = ahead @ coefficients.T
+                # Origins of a series as steps of one, each from its own centre.
+                apart = (ahead - centre[first][:, None]).reshape(1, -1, matrix.shape[1])
+                variance = self.columns.variances(known, apart)
+                deviation[at] = np.sqrt(variance).reshape(len(at), h, -1)
         widening = self.columns.widening(state.columns)[origins.series][:, None]
         return self.with_effects(forecasts, levels, shares, deviation, widening)
 
@@ -312,16 +316,6 @@ def fit_columns(
         factors=settings.boxcox is not None,  # what they leave is positive, to be transformed
     )
     return columns if any(term.column >= 0 for term in columns.effects.terms) else None
-
-
-def with_columns(
-    columns: FittedColumns, panel: Panel, network: FittedNetworks, state: RecurrentState
-) -> tuple[FittedWithColumns, StateWithColumns]:
-    """Networks trained on what the effects of columns leave of a panel, behind these."""
-    _, of_columns = columns.advance(columns.begin(panel), panel)
-    scale = Scaler.fit(panel.values, panel.indptr).scale
-    fitted = FittedWithColumns(columns, network, scale)
-    return fitted, StateWithColumns(state, of_columns, last_rows(panel), scale)
 
 
 def with_columns_from_file(
