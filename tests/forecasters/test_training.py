@@ -26,15 +26,15 @@ class TestLinearPath:
 
     @pytest.fixture(
         params=[
-            (1, 0, ()),
-            (2, 1, ()),
-            (2, 1, (1,)),
-            (1, 2, (1, 2)),
+            (1, 0, [], ()),
+            (2, 1, [], ()),
+            (2, 1, [], (1,)),
+            (1, 2, [1], (1, 2)),
         ],
-        ids=["one", "joint", "joint and varying", "varying"],
+        ids=["one", "joint", "varying", "known and varying"],
     )
     def case(self, request, small, wave):
-        n_targets, n_exog, seasons = request.param
+        n_targets, n_exog, known, seasons = request.param
         settings = replace(
             small().fit(wave).settings_,
             horizon=self.H, input_size=self.W, multivariate="joint", seasons=seasons,
@@ -46,7 +46,7 @@ class TestLinearPath:
             waves = (-1.0) ** np.arange(180) * (np.arange(180) // 15 % 2)
             noise = 0.3 * draw.normal(size=(180, n_targets))
             values[:, :n_targets] = noise + 2 * waves[:, None]
-        model = empty_model(settings, n_targets, n_exog, [])
+        model = empty_model(settings, n_targets, n_exog, known)
         model.reset_parameters(torch.Generator().manual_seed(0), zero_output=True)
         constant = np.zeros((1, n_targets), bool)
         indptr = np.array([0, 180])
@@ -57,7 +57,7 @@ class TestLinearPath:
 
     def design(self, values, model, origins):
         """Return lags and targets (n, h, C), minus the level; levels."""
-        values = values[:, : model.n_targets]  # the path knows no exogenous columns
+        values = values[:, model.lagged]
         level = pd.DataFrame(values).rolling(self.W, min_periods=1).mean().to_numpy()
         lags, targets, season_lags = [], [], []
         for t in origins:
@@ -66,13 +66,14 @@ class TestLinearPath:
             window[-n:] = values[t - n + 1 : t + 1] - level[t]
             ahead = values[t + 1 : t + 1 + self.H] - level[t]
             lags.append(window.T.ravel())
+            own = window[:, : model.n_targets].T
             strength = [
-                np.mean([self.correlation(row[k:], row[:-k]) for row in window.T])
-                for k in model.seasons
+                np.mean([self.correlation(row[k:], row[:-k]) for row in own]) for k in model.seasons
             ]
-            season_lags.append(np.outer(strength, window.T.ravel()).ravel())
-            targets.append(ahead)
-        return tuple(np.array(p) for p in (lags, season_lags, targets, level[list(origins)]))
+            season_lags.append(np.outer(strength, own.ravel()).ravel())
+            targets.append(ahead[:, : model.n_targets])
+        levels = level[list(origins), : model.n_targets]
+        return tuple(np.array(part) for part in (lags, season_lags, targets, levels))
 
     def correlation(self, x, y):
         size = np.sqrt((x @ x) * (y @ y))
@@ -169,7 +170,7 @@ class TestLinearPath:
         np.testing.assert_allclose(model.linear_level.detach(), expected, atol=1e-9)
         states = torch.zeros(len(rows), 8, dtype=torch.float64)
         with torch.no_grad():
-            parts = model.parts(units.at(rows, starts), states, None)
+            parts = model.parts(units.at(rows, starts), states, model.columns_ahead(units, rows))
         ours = (parts.total() - parts.level).numpy()
         held = self.design(values, model, range(self.SPLIT - 1, 180 - self.H))
         lags, season_lags, _, levels = held

@@ -232,17 +232,17 @@ def _batches(
 
 
 def _design_sizes(model: ForecastModel, units: Units) -> tuple[int, int]:
-    """Columns of the lags, and of the lags times autocorrelations."""
-    n_lags = units.n_targets * units.window
-    return n_lags, len(model.seasons) * n_lags
+    """Columns of the lags, and of the lags of the targets times autocorrelations."""
+    n_lags = len(model.lagged) * units.window
+    return n_lags, len(model.seasons) * units.n_targets * units.window
 
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
     """Products of regressors and targets of R fits, summed over rows.
 
-    The design of the m = h C outputs is the lags, the lags times each season's autocorrelation,
-    and the level of each target, e columns that join these.
+    The design of the m = h C outputs is the lags, the lags of the targets times each season's
+    autocorrelation, and the level of each target, e columns that join these.
     """
 
     n_lags: int
@@ -276,12 +276,13 @@ class _Sums:
         padded = (pad_sequence(list(parts), True) for parts in zip(*moved, strict=True))
         rows, starts = (torch.where(there, part, part[:, :1]) for part in padded)
         values, _ = model.targets(together, rows, rows + model.horizon + 1)
-        level = together.level[rows]
+        level = together.level[rows][..., : together.n_targets]
         targets = (values - level[..., None, :]).flatten(2)
-        lags = together.lags(rows, starts)
+        lags = together.lags(rows, starts, model.lagged)
         if model.seasons:
+            target_lags = lags[..., : n_varying // len(model.seasons)]
             strength = model.season_strength(lags)
-            lags = torch.cat([lags, *(s * lags for s in strength.split(1, -1))], -1)
+            lags = torch.cat([lags, *(s * target_lags for s in strength.split(1, -1))], -1)
         joining = level if model.linear_level is not None else level[..., :0]
         if not there.all():  # rows repeated after the end of a fit's own add nothing
             lags, joining, targets = (part * there[..., None] for part in (lags, joining, targets))
@@ -402,7 +403,7 @@ def _turned(back: Tensor, columns: Tensor) -> Tensor:
 def _naive_weights(model: ForecastModel, units: Units, season: int) -> dict[str, Tensor]:
     """Weights (n_lags, m) with which the linear path is a naive forecast, by its name."""
     window, h, n_targets = units.window, model.horizon, units.n_targets
-    shape = (n_targets * window, h, n_targets)
+    shape = (len(model.lagged) * window, h, n_targets)
     step, target = torch.arange(h)[:, None], torch.arange(n_targets)
     priors = {"local level": torch.zeros(shape, dtype=torch.float64)}
     for name, period in {"last value": 1, "seasonal naive": season}.items():

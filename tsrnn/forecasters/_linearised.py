@@ -118,13 +118,11 @@ def forecasts_of(model: ForecastModel, rows: Tensor, settings: Settings) -> Tens
     rows = torch.nn.functional.pad(rows, (0, 0, window - known, 0))
     length = rows.shape[1] - window + 1
     varies = torch.ones(1, c, dtype=rows.dtype)
-    targets = rows[..., :c]
-    level, spread = torch.zeros_like(targets[:, -length:]), varies.expand(n, length, c)
+    level, spread = torch.zeros_like(rows[:, -length:]), varies.expand(n, length, c)
     if settings.local_level:
         # Differences of running sums: derivatives need no more than the digits that they keep.
-        zero = rows.new_zeros(n, 1, c)
-        parts = targets, targets.square()
-        moments = (torch.cat([zero, part.cumsum(1)], 1) for part in parts)
+        zero = rows.new_zeros(n, 1, rows.shape[2])
+        moments = (torch.cat([zero, part.cumsum(1)], 1) for part in (rows, rows.square()))
         level, squares = ((sums[:, window:] - sums[:, :-window]) / known for sums in moments)
         variance = (squares - level.square()).clamp(min=0)
         spread = floored_spread(variance, varies)

@@ -46,11 +46,11 @@ class ForecastModel(nn.Module):
 
     with the local level :math:`\ell_t`, over the mean of the training part, and spread
     :math:`s_t` of the last W rows; :math:`\Gamma_k = -I` reverts to that mean. Further the
-    deviations :math:`d_t` of the last W rows from the level, their autocorrelations
-    :math:`\rho_{jt}` at the lengths of the seasons (a varying-coefficient autoregression,
-    Hastie and Tibshirani, 1993), the state :math:`h_t` of the recurrent network, whose inputs
-    are :math:`z_t = (y_t - \ell_t) / s_t` and standardised columns, its head g, and columns known
-    ahead x.
+    deviations :math:`d_t` from the level of the last W rows of the targets and of the columns that
+    are not known ahead, the autocorrelations :math:`\rho_{jt}` of the targets at the lengths of the
+    seasons (a varying-coefficient autoregression, Hastie and Tibshirani, 1993), the state
+    :math:`h_t` of the recurrent network, whose inputs are :math:`z_t = (y_t - \ell_t) / s_t` and
+    standardised columns, its head g, and columns known ahead x.
     Without ``local_level``, :math:`\ell_t = 0` and :math:`s_t = 1`; without
     ``linear_path``, A = 0; without either, or where the validation part is short,
     :math:`\Gamma = 0`. A constant series is forecast as its level.
@@ -84,7 +84,10 @@ class ForecastModel(nn.Module):
         inputs, size = self.network_inputs, settings.n_estimators
         networks = [_network(settings, inputs, n_targets) for _ in range(size)]
         self.network = networks[0] if size == 1 else Ensemble(networks)
-        lags = n_targets * settings.input_size
+        # Of columns known ahead, the rows that come say more than those that went.
+        others = [n_targets + i for i in range(n_exog) if i not in known]
+        self.lagged = [*range(n_targets), *others]
+        lags = len(self.lagged) * settings.input_size
         self.linear = self.linear_level = self.linear_varying = None
         self.seasons = settings.varying_seasons
         if settings.linear_path:
@@ -93,7 +96,8 @@ class ForecastModel(nn.Module):
             if settings.local_level and settings.judges_level:
                 self.linear_level = nn.Parameter(torch.empty(n_targets, outputs))
             if self.seasons:
-                self.linear_varying = nn.Parameter(torch.empty(lags, len(self.seasons) * outputs))
+                rows = n_targets * settings.input_size
+                self.linear_varying = nn.Parameter(torch.empty(rows, len(self.seasons) * outputs))
         hidden, futures = settings.hidden_size, range(size if known else 0)
         self.futures = nn.ModuleList(FutureHead(hidden, len(known), n_targets) for _ in futures)
         head = HEADS.get(settings.intervals)
@@ -199,14 +203,15 @@ class ForecastModel(nn.Module):
         self, windows: Windows, regressors: Regressors | None = None
     ) -> tuple[Tensor, Tensor]:
         shape = (self.horizon, self.n_targets)
-        means, spread = windows.level, windows.spread[..., None, :]
+        means, spread = windows.level[..., : self.n_targets], windows.spread[..., None, :]
         level = means[..., None, :].expand(*means.shape[:-1], *shape)
         if self.linear is None:
             return level, level.new_zeros(())
         lags, strength = self.regressors(windows) if regressors is None else regressors
         linear = _mapped(lags, self.linear)
         if self.linear_varying is not None and strength is not None:
-            varying = _mapped(lags, self.linear_varying)
+            target_lags = lags[..., : self.linear_varying.shape[-2]]
+            varying = _mapped(target_lags, self.linear_varying)
             # Products after the map, not before it: lags are many, forecasts few.
             varying = strength[..., None] * varying.unflatten(-1, (-1, linear.shape[-1]))
             linear = linear + varying.sum(-2)
@@ -217,14 +222,15 @@ class ForecastModel(nn.Module):
 
     def regressors(self, windows: Windows) -> Regressors:
         """Regressors of the linear path beside the level."""
-        lags, strength = windows.lags(), windows.strength
+        lags, strength = windows.lags(self.lagged), windows.strength
         if strength is None and self.linear_varying is not None:
             strength = self.season_strength(lags)
         return Regressors(lags, strength)
 
     def season_strength(self, lags: Tensor) -> Tensor:
         """Autocorrelations (..., J) of the targets' windows at the seasons, from `Units.lags`."""
-        return autocorrelation(lags.unflatten(-1, (self.n_targets, -1)), self.seasons)
+        windows = lags.unflatten(-1, (len(self.lagged), -1))[..., : self.n_targets, :]
+        return autocorrelation(windows, self.seasons)
 
     def linear_forecasts(self, windows: Windows) -> tuple[Tensor, Tensor]:
         """Forecasts (..., h, C) of the local level, and with the linear path."""
@@ -272,8 +278,8 @@ class Regressors(NamedTuple):
 
     Attributes
     ----------
-    lags : Tensor of shape (..., C W)
-        As `Units.lags`.
+    lags : Tensor of shape (..., (C + H) W)
+        As `Units.lags`, of the targets and the columns not known ahead.
     strength : Tensor of shape (..., J) or None
         Autocorrelations at the seasons, with which the coefficients of the lags vary.
     """

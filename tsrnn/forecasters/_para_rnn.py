@@ -76,7 +76,7 @@ class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
         and smooth effects that are named stay in the regression, if there are rows and values
         enough for them; of lags, evidence chooses some. By default evidence chooses all: see
         :doc:`/columns`. A network trained on the series learns the effects of columns that are not
-        known ahead by itself.
+        known ahead by itself, and by lags in its linear path.
     season_length : int, optional
         Rows of a season, 1 for none; by frequency, of an integer index 1. The prior network
         forecasts without a season where it is longer than 60 rows.

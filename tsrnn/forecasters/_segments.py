@@ -287,7 +287,7 @@ class _SumInBlocks(torch.autograd.Function):
         return None, None, *(None if part is None else g * part for part in ctx.saved_tensors)
 
 
-def _no_lags() -> Tensor:
+def _no_lags(columns: Sequence[int]) -> Tensor:
     raise AssertionError("the regressors of a batch stand for its lags")
 
 

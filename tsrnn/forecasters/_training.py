@@ -468,7 +468,11 @@ def check_model_size(settings: Settings, n_targets: int, n_exog: int, known: lis
     count = _parameter_count(settings, *inputs)
     rows = settings.input_size + FORECASTS_OF_A_SEGMENT
     states = float(settings.batch_size) * rows * settings.hidden_size * settings.n_layers
-    lags = (inputs[0] * settings.input_size) ** 2.0 if settings.linear_path else 0.0
+    lags = (
+        ((inputs[0] + n_exog - len(known)) * settings.input_size) ** 2.0
+        if settings.linear_path
+        else 0.0
+    )
     # float32: value, gradient and two moments of a parameter, states with what their gradients
     # need, networks that are kept; float64: moments of the lags and their eigenvectors
     n_bytes = 4 * ((4 + settings.n_estimators) * count + 3 * states) + 8 * 3 * lags

@@ -35,8 +35,8 @@ class Units:
     ----------
     values : Tensor of shape (N, C + E)
         Standardised targets, then exogenous columns.
-    level, spread : Tensor of shape (N, C)
-        Mean and standard deviation of the targets in the last W rows up to each row, fewer at a
+    level, spread : Tensor of shape (N, C + E) and (N, C)
+        Mean and standard deviation of the last W rows up to each row, fewer at a
         unit's start; the spread of a unit that varies has a floor.
     indptr : Tensor of shape (U + 1,)
         Unit u has the rows indptr[u] to indptr[u + 1].
@@ -102,7 +102,7 @@ class Units:
         count = max(1, VALUES_AT_ONCE // self.window)
         parts = []
         for chunk in zip(rows.split(count), starts.split(count), strict=True):
-            windows = self.lags(*chunk).unflatten(-1, (-1, self.window))
+            windows = self.lags(*chunk, range(self.n_targets)).unflatten(-1, (-1, self.window))
             parts.append(autocorrelation(windows, seasons))
         return replace(self, strength=torch.cat(parts))
 
@@ -141,32 +141,36 @@ class Units:
         """Windows that end at some rows; `starts` are the first rows of their units."""
         strength = None if self.strength is None else self.strength[rows]
         return Windows(
-            self.level[rows], self.spread[rows], lambda: self.lags(rows, starts), strength
+            self.level[rows],
+            self.spread[rows],
+            lambda columns: self.lags(rows, starts, columns),
+            strength,
         )
 
-    def lags(self, rows: Tensor, starts: Tensor) -> Tensor:
-        """Deviations of the targets from the level over the window that ends at each row.
+    def lags(self, rows: Tensor, starts: Tensor, columns: Sequence[int]) -> Tensor:
+        """Deviations of some columns from the level over the window that ends at each row.
 
         Parameters
         ----------
         rows, starts : integer Tensor of one shape
             Rows, and the first row of the unit of each.
+        columns : sequence of int
 
         Returns
         -------
-        Tensor of shape (..., C * W)
+        Tensor of shape (..., len(columns) * W)
             Oldest lag first within a column; zero where the unit had not begun.
         """
-        w, targets = self.window, self.values[:, : self.n_targets]
+        w, chosen = self.window, list(columns)
+        values, level = self.values[:, chosen], self.level[rows][..., chosen, None]
         if bool(
             (rows - w + 1 >= starts).all()
         ):  # whole windows are rows of a view, which are copied as such
-            lagged = targets.unfold(0, w, 1).index_select(0, (rows - w + 1).flatten())
-            return (lagged.unflatten(0, rows.shape) - self.level[rows][..., None]).flatten(-2)
+            lagged = values.unfold(0, w, 1).index_select(0, (rows - w + 1).flatten())
+            return (lagged.unflatten(0, rows.shape) - level).flatten(-2)
         lag_rows = rows[..., None] + torch.arange(1 - w, 1, device=rows.device)
         known = lag_rows >= starts[..., None]
-        lagged = targets[lag_rows.clamp(min=0)].movedim(-1, -2)
-        deviation = lagged - self.level[rows][..., None]
+        deviation = values[lag_rows.clamp(min=0)].movedim(-1, -2) - level
         return torch.where(known[..., None, :], deviation, torch.zeros_like(deviation)).flatten(-2)
 
 
@@ -175,10 +179,10 @@ class Windows(NamedTuple):
 
     Attributes
     ----------
-    level, spread : Tensor of shape (..., C)
+    level, spread : Tensor of shape (..., C + E) and (..., C)
         As in `Units`, at the last row of each window.
     lags : callable
-        Returns the deviations from the level, as `Units.lags`.
+        Takes numbers of columns; returns their deviations from the level, as `Units.lags`.
     strength : Tensor of shape (..., J), optional
         Autocorrelations of the windows at the seasons, where they are known already.
 
@@ -189,13 +193,13 @@ class Windows(NamedTuple):
     >>> rows = torch.tensor([[[0.0], [1.0], [3.0]]])
     >>> known, varies = torch.tensor([[2]]), torch.tensor([[1.0]])
     >>> windows = Windows.of(rows, known, varies, local_level=True)
-    >>> windows.level.tolist(), windows.lags().tolist()
+    >>> windows.level.tolist(), windows.lags([0]).tolist()
     ([[2.0]], [[0.0, -1.0, 1.0]])
     """
 
     level: Tensor
     spread: Tensor
-    lags: Callable[[], Tensor]
+    lags: Callable[[Sequence[int]], Tensor]
     strength: Tensor | None = None
 
     @classmethod
@@ -214,7 +218,6 @@ class Windows(NamedTuple):
             As in `make_units`.
         """
         known = torch.arange(rows.shape[1]) >= rows.shape[1] - count
-        rows = rows[..., : varies.shape[-1]]
         level, spread = torch.zeros_like(rows[:, -1]), varies
         if local_level:
             # `window_moments` adds up whole panels row by row; of one window two passes are exact.
@@ -225,8 +228,8 @@ class Windows(NamedTuple):
             level = rows[:, -1] + mean
             spread = floored_spread(centred.square().sum(1) / count, varies)
 
-        def lags() -> Tensor:
-            deviations = rows - level[:, None]
+        def lags(columns: Sequence[int]) -> Tensor:
+            deviations = (rows - level[:, None])[..., list(columns)]
             return torch.where(known[..., None], deviations, 0.0).mT.flatten(1)
 
         return cls(level, spread, lags)
@@ -263,8 +266,8 @@ def autocorrelation(windows: Tensor, lags: Sequence[int]) -> Tensor:
 
 
 def floored_spread(variance: Tensor, varies: Tensor) -> Tensor:
-    """Local spread (..., C) from variances; with a floor where it `varies`."""
-    return (variance + (SPREAD_FLOOR * varies) ** 2).sqrt()
+    """Local spread (..., C) from the variances of all columns; with a floor where it `varies`."""
+    return (variance[..., : varies.shape[-1]] + (SPREAD_FLOOR * varies) ** 2).sqrt()
 
 
 def network_inputs(rows: Tensor, level: Tensor, spread: Tensor) -> Tensor:
@@ -274,7 +277,7 @@ def network_inputs(rows: Tensor, level: Tensor, spread: Tensor) -> Tensor:
     ----------
     rows : Tensor of shape (..., C + E)
         Standardised.
-    level, spread : Tensor of shape (..., C)
+    level, spread : Tensor of shape (..., C + E) and (..., C)
         Local level and spread of these rows.
 
     Returns
@@ -286,13 +289,13 @@ def network_inputs(rows: Tensor, level: Tensor, spread: Tensor) -> Tensor:
     --------
     >>> import torch
     >>> from tsrnn.forecasters import network_inputs
-    >>> network_inputs(torch.tensor([3.0, 5.0]), torch.tensor([2.0]), torch.tensor([0.5]))
+    >>> network_inputs(torch.tensor([3.0, 5.0]), torch.tensor([2.0, 0.0]), torch.tensor([0.5]))
     tensor([2., 5.])
     """
     c = spread.shape[-1]
     # A spread of zero belongs to a constant stretch, whose deviation is zero as well.
     scale = torch.where(spread > 0, spread, torch.ones_like(spread))
-    return torch.cat([(rows[..., :c] - level) / scale, rows[..., c:]], -1)
+    return torch.cat([(rows[..., :c] - level[..., :c]) / scale, rows[..., c:]], -1)
 
 
 def units_of(values: np.ndarray, indptr: np.ndarray, scaling: Scaling, settings: Settings) -> Units:
@@ -398,11 +401,11 @@ def make_units(
     bounds = torch.as_tensor(indptr, dtype=torch.int64)
     varies = torch.as_tensor(~constant).repeat_interleave(bounds.diff(), 0).to(rows.dtype)
     if local_level:
-        moments = window_moments(rows[:, :n_targets].numpy(), bounds.numpy(), window)
+        moments = window_moments(rows.numpy(), bounds.numpy(), window)
         level, variance = (torch.from_numpy(part) for part in moments)
         spread = floored_spread(variance, varies)
     else:
-        level, spread = torch.zeros_like(varies), varies
+        level, spread = torch.zeros_like(rows), varies
     return Units(rows, level, spread, bounds, window, n_targets)
 
 

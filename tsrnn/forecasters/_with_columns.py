@@ -231,7 +231,7 @@ class FittedWithColumns(FittedModel[StateWithColumns]):
                 first = origins.first[at] - panel.indptr[i]
                 ahead = matrix[first[:, None] + np.arange(h)]
                 shares[at] = ahead @ coefficients.T
-                # Origins of a series as steps of one, each from its own centre.
+                # Origins of a series as steps of it, each from the centre before it.
                 apart = (ahead - centre[first][:, None]).reshape(1, -1, matrix.shape[1])
                 variance = self.columns.variances(known, apart)
                 deviation[at] = np.sqrt(variance).reshape(len(at), h, -1)
