@@ -21,6 +21,11 @@ Sections, chosen by name:
 - ``gaps``: the series of ``series`` at their last origins, with values of the target, or of the
   columns, hidden at random in the rows to fit to; forecasts from what is left, by
   ``missing="keep"`` and by ``missing="interpolate"``, beside the forecast from all values.
+- ``holidays``: series of a known country, `_holiday_series.py`, with ``holidays=`` and without,
+  beside ``calendar=True`` and with both; the loads of ``load``, a day ahead, with the temperature,
+  with federal holidays as a column and with ``holidays="US"``. Days and hours are estimated once,
+  before the rows that are forecast; months, quarters and weeks at each origin. MASE of all rows,
+  and of those on holidays and beside them.
 - ``speed``: a fit with a forecast of 12 steps, of a series of 100 rows with five columns, and of
   1,000 such series in one frame.
 - ``panel``: 50 simulated shops, 112 weeks, whose promotions raise sales by a factor that varies by
@@ -48,6 +53,7 @@ import numpy as np
 import pandas as pd
 import torch
 from _column_series import DEVELOPMENT, HELD_OUT, Series
+from _holiday_series import Dated, near_holidays, readers
 from _runs import RESULTS, Key, read_result, run_all
 from _timing import print_machine, print_table, read_options
 from pandas.tseries.holiday import USFederalHolidayCalendar
@@ -57,7 +63,7 @@ from tsrnn import AutoARIMA, LEMForecaster, LRUForecaster, ParaRNNForecaster
 FOLDER = RESULTS / "columns"
 DATA_HOME = Path(__file__).parents[2] / "shared" / "data"
 LEVEL = 80
-SECTIONS = ("relations", "series", "gaps", "load", "speed", "panel", "trained")
+SECTIONS = ("relations", "series", "gaps", "load", "holidays", "speed", "panel", "trained")
 
 ROWS, STEPS = 200, 12
 RELATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -510,6 +516,77 @@ def cells_of(values: Sequence[float] | np.ndarray) -> list[str]:
     return [*(f"{mase:.3f}" for mase in values[:2]), *covers]
 
 
+def run_holidays(key: Key, data_home: Path) -> dict[str, Any]:
+    """MASE of all rows and of those near holidays, by model."""
+    name = key["series"]
+    exog: dict[str, pd.DataFrame] = {}
+    if name in LOADS:
+        frame = read_load(data_home, name)
+        frame = frame[frame.index < END]
+        of = Dated(frame["y"], "US", WEEK, DAY, int((frame.index >= BEGIN).sum()), EVERY)
+        weather = frame[["temperature"]]
+        federal = frame[["temperature", "holiday"]].rename(columns={"holiday": "federal"})
+        exog = {"without": weather, "own column": federal, "holidays": weather}
+    else:
+        development, held_out = readers(data_home)
+        of = (development | held_out)[name]()
+        exog = dict.fromkeys(("without", "calendar", "holidays", "both"), of.y.to_frame()[[]])
+    near = near_holidays(of.y, of.country)
+    start = len(of.y) - of.test
+    scale = float((of.y - of.y.shift(of.season))[:start].abs().mean())
+    result: dict[str, Any] = {"rows near": int(near[start:].sum())}
+    for model, columns in exog.items():
+        frame = columns.assign(y=of.y)
+        place = of.country if model in ("holidays", "both") else None
+        calendar = model in ("calendar", "both") or None
+        model_of = ParaRNNForecaster(
+            of.h, target="y", known_ahead=list(columns) or None, calendar=calendar, holidays=place,
+            missing="interpolate",
+        )  # fmt: skip
+        errors, beside = [], []
+        for begin, forecast in origins_with_forecasts(model_of, frame, start, of):
+            truth = of.y.to_numpy()[begin : begin + of.h]
+            errors.append(np.abs(forecast - truth) / scale)
+            beside.append(near[begin : begin + of.h])
+        all_errors, all_near = np.concatenate(errors), np.concatenate(beside)
+        result[model] = {"MASE": float(np.nanmean(all_errors)),
+                         "near": float(np.nanmean(all_errors[all_near]))}  # fmt: skip
+    return result
+
+
+def origins_with_forecasts(
+    model: ParaRNNForecaster, frame: pd.DataFrame, start: int, of: Dated
+) -> Iterator[tuple[int, np.ndarray]]:
+    """First rows that are forecast, and the forecasts: of days by one fit, of others by many."""
+    if isinstance(of.y.index, pd.DatetimeIndex):
+        rolling = model.fit(frame[:start]).predict_rolling(frame[start:], of.h, step_size=of.step)
+        for number, (_, rows) in enumerate(rolling.groupby("cutoff")):
+            yield start + number * of.step, rows["y"].to_numpy()
+        return
+    for begin in range(start, len(frame) - of.h + 1, of.step):
+        yield begin, model.fit(frame[:begin]).predict(of.h)["y"].to_numpy()
+
+
+def holiday_keys(options: argparse.Namespace) -> Iterator[Key]:
+    development, held_out = readers(options.data_home)
+    for name in [*development, *held_out, "zone_1", "total"]:
+        yield {"section": "holidays", "series": name}
+
+
+def print_holidays(options: argparse.Namespace) -> None:
+    _, held_out = readers(options.data_home)
+    models = ["without", "own column", "calendar", "holidays", "both"]
+    rows = []
+    for key in holiday_keys(options):
+        if (result := read_result(options.results, key)) is None:
+            continue
+        cells = [f"{result[model]['MASE']:.3f}" if model in result else "" for model in models]
+        beside = [result[model]["near"] for model in ("without", "holidays")]
+        star = " *" * (key["series"] in held_out or key["series"] in LOADS)
+        rows.append([key["series"] + star, *cells, *(f"{value:.3f}" for value in beside)])
+    print_table(["series", *models, "near: without", "holidays"], rows)
+
+
 def many_series(n: int, rows: int, steps: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Long frame of series that five columns drive, in part, and their columns ahead."""
     rng = np.random.default_rng(0)
@@ -741,6 +818,11 @@ def main() -> None:
         "series": (series_keys, run_series, print_series),
         "gaps": (gap_keys, run_gaps, print_gaps),
         "load": (load_keys, lambda key: run_load(key, options.data_home), print_load),
+        "holidays": (
+            holiday_keys,
+            lambda key: run_holidays(key, options.data_home),
+            print_holidays,
+        ),
         "speed": (speed_keys, run_speed, print_speed),
         "panel": (panel_keys, run_panel, print_panel),
         "trained": (trained_keys, lambda key: run_trained(key, options.data_home), print_trained),

@@ -60,6 +60,7 @@ DOORS = {
     "utilsforecast": {"evaluation"},
     "scoringrules": {"evaluation"},
     "polars": {"tsrnn/data/_files.py"},
+    "holidays": {"tsrnn/data/_holidays.py"},
     "matplotlib": {"plotting"},
     "pooch": {"datasets"},
     "typer": {"cli"},

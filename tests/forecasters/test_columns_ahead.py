@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from holidays import country_holidays
 
 from tsrnn import ARMA, Combination, backtest, load
 from tsrnn.baselines import Drift
@@ -87,6 +88,51 @@ class TestCalendar:
             pytest.skip("takes exogenous columns")
         with pytest.raises(ValueError, match=r"takes no exogenous columns.*such as ParaRNNForeca"):
             make(calendar=True).fit(single)
+
+
+class TestHolidays:
+    """Working days of months, counted by numpy."""
+
+    @staticmethod
+    def workdays(months):
+        begin = pd.DatetimeIndex(months).to_numpy().astype("datetime64[M]")
+        years = {*pd.DatetimeIndex(months).year}
+        free = [np.datetime64(day) for day in country_holidays("US", years=years)]
+        ends = begin.astype("datetime64[D]"), (begin + 1).astype("datetime64[D]")
+        return np.busday_count(*ends, holidays=free).astype(float)
+
+    def test_are_the_frame_made_by_hand(self, make, entry, data, cut, same, tmp_path):
+        if not entry.exogenous:
+            pytest.skip("takes no exogenous columns")
+        frame = data.assign(x=np.random.default_rng(0).normal(size=len(data)))
+        hand = frame.assign(workdays=self.workdays(frame["ds"]))
+        (old, new), (old_hand, _) = cut(frame, 8), cut(hand, 8)
+        model = make(holidays="US", known_ahead="x").fit(old)
+        known = make(known_ahead=["x", "workdays"]).fit(old_hand)
+        assert model.known_ahead_ == ["x", "workdays"]
+        plan = ahead(old, [], 9).assign(x=1.0)
+        whole = plan.assign(workdays=self.workdays(plan["ds"]))
+        if "effects" not in model.get_params():  # those of a column that is given may be curved
+            same(model.predict(9, X_future=plan), known.predict(9, X_future=whole), rtol=0)
+        model.save(tmp_path / "model.tsrnn")
+        loaded = load(tmp_path / "model.tsrnn")
+        same(loaded.predict(9, X_future=plan), model.predict(9, X_future=plan), rtol=0)
+        plan = ahead(frame, [], 3).assign(x=1.0)
+        given = [each.update(new).predict(3, X_future=plan) for each in (loaded, model)]
+        same(*given, rtol=0)
+
+    def test_beside_the_calendar_need_not_be_given(self, make, entry, single):
+        if not entry.exogenous:
+            pytest.skip("takes no exogenous columns")
+        model = make(holidays=["US", "CA"], calendar=["month"]).fit(single)
+        assert model.known_ahead_[-2:] == ["month_cos3", "workdays"]
+        assert np.isfinite(model.predict(3).to_numpy()).all()
+
+    def test_are_refused_by_models_without_regressors(self, make, entry, single):
+        if entry.cls.takes_exog:
+            pytest.skip("takes exogenous columns")
+        with pytest.raises(ValueError, match=r"takes no exogenous columns, and so no holidays"):
+            make(holidays="US").fit(single)
 
 
 class TestCalendarOfACombination:

@@ -258,7 +258,7 @@ class Naive(NaiveMethod):
         As in all forecasters.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, missing
         As in all forecasters.
 
     References
@@ -353,7 +353,7 @@ class Drift(NaiveMethod):
         As in all forecasters.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, missing
         As in all forecasters.
 
     References
@@ -401,7 +401,7 @@ class Mean(NaiveMethod):
         As in all forecasters.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, missing
         As in all forecasters.
 
     References

@@ -22,6 +22,7 @@ from tsrnn.contract._fitted_data import (
     series_numbers,
     warn_of_short_calendar,
     with_calendar,
+    with_holidays,
     zero_shares,
 )
 from tsrnn.contract._intervals import check_levels, honest_intervals
@@ -30,6 +31,7 @@ from tsrnn.contract._plot import History, draw_forecasts
 from tsrnn.contract._rolling import Origins, r_squared
 from tsrnn.contract._saved import SavedForecaster
 from tsrnn.data import (
+    Holidays,
     Layout,
     Panel,
     calendar_features,
@@ -57,7 +59,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
     ----------
     random_state, verbose
         As `CommonArguments` has them.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, missing
         As `CommonArguments` has them.
 
     Attributes
@@ -384,7 +386,13 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
         self._check_takes_columns(arguments)
         features = calendar_features(arguments.calendar, panel.layout)
         warn_of_short_calendar(panel, features)
-        return with_calendar(panel, features)
+        by_name = self._has_effects_by_holiday(arguments)
+        holidays = Holidays.of(arguments.holidays, panel, by_name)
+        return with_holidays(with_calendar(panel, features), holidays)
+
+    def _has_effects_by_holiday(self, arguments: Arguments) -> bool:
+        """Return True if each holiday has a column: of models that shrink coefficients."""
+        return False
 
     def _fit_to(self, panel: Panel, arguments: Arguments, *given: Any) -> Self:
         """Fit to a panel that has been read; what was fitted before is replaced at the end.
@@ -496,13 +504,15 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
 
     def _check_takes_columns(self, arguments: Arguments) -> None:
         """Refuse kinds of columns that the class has no use for."""
-        calendar, static = arguments.calendar, arguments.static
-        if _names_columns(calendar) and not self.takes_exog:
-            raise ValueError(
-                f"{type(self).__name__} takes no exogenous columns, and so no calendar; got "
-                f"calendar={calendar!r}. Leave it out, or take a forecaster that does, such "
-                "as ParaRNNForecaster, ARMA or SARIMAX"
-            )
+        static = arguments.static
+        for name in ("calendar", "holidays"):
+            value = getattr(arguments, name)
+            if _names_columns(value) and not self.takes_exog:
+                raise ValueError(
+                    f"{type(self).__name__} takes no exogenous columns, and so no {name}; got "
+                    f"{name}={value!r}. Leave it out, or take a forecaster that does, such "
+                    "as ParaRNNForecaster, ARMA or SARIMAX"
+                )
         if _names_columns(static) and not self.takes_static:
             raise ValueError(
                 f"{type(self).__name__} takes no static columns; got static={static!r}. "

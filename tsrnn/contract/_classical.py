@@ -40,7 +40,7 @@ class Classical(Forecaster[S]):
         the model.
     random_state, verbose
         As `CommonArguments` has them.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, missing
         As `CommonArguments` has them.
 
     Examples

@@ -33,6 +33,9 @@ class CommonArguments:
         Exogenous columns that are constant within each series.
     calendar : bool, str or list of str, optional
         Cycles of the calendar that enter as columns known ahead; True chooses by frequency.
+    holidays : str or list of str, optional
+        Countries, such as "DE" or "US-CA", whose public holidays and working days enter as columns
+        known ahead.
     id_col, time_col : str
         Columns of a long frame.
     freq : str or int, optional
@@ -59,6 +62,7 @@ class CommonArguments:
         known_ahead: str | Sequence[str] | None = None,
         static: str | Sequence[str] | None = None,
         calendar: bool | str | Sequence[str] | None = None,
+        holidays: str | Sequence[str] | None = None,
         id_col: str = "unique_id",
         time_col: str = "ds",
         freq: str | int | None = None,
@@ -71,6 +75,7 @@ class CommonArguments:
         self.known_ahead = known_ahead
         self.static = static
         self.calendar = calendar
+        self.holidays = holidays
         self.id_col = id_col
         self.time_col = time_col
         self.freq = freq

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from tsrnn.contract._estimator import Arguments
 from tsrnn.contract._file import plain
 from tsrnn.contract._schema import as_saved, check_arrays, refuse
 from tsrnn.data import (
+    Holidays,
     Layout,
     Panel,
     calendar_columns,
@@ -43,14 +44,16 @@ class FittedData:
     layout : Layout
     ids : pandas.Index of shape (S,)
     exog_names : tuple
-        Exogenous columns: those of the frames, then those made from the calendar.
+        Exogenous columns: those of the frames, then those of the calendar and of holidays.
     known_ahead : list
-        Exogenous columns whose future is known: given as `X_future`, then made from the calendar.
+        Exogenous columns whose future is known: given as `X_future`, then those of the calendar
+        and of holidays.
     static : list
         Exogenous columns that are constant within each series.
     static_values : ndarray of shape (S, n)
     calendar : tuple of str
         Cycles of the calendar.
+    holidays : Holidays or None
     zero_shares : ndarray of shape (S, C)
         Share of zeros of each target.
 
@@ -70,6 +73,7 @@ class FittedData:
     static: list[Any]
     static_values: np.ndarray
     calendar: tuple[str, ...]
+    holidays: Holidays | None
     zero_shares: np.ndarray
 
     @classmethod
@@ -82,9 +86,10 @@ class FittedData:
             If an argument does not name columns of the panel that are as it says.
         """
         features = calendar_features(arguments.calendar, panel.layout)
-        cycles = calendar_names(features, panel.layout)
+        holidays = Holidays.already_in(arguments.holidays, panel)
+        derived = [*calendar_names(features, panel.layout), *(holidays.columns if holidays else ())]
         given = known_columns(arguments.known_ahead, panel)
-        known = [*(name for name in given if name not in cycles), *cycles]
+        known = [*(name for name in given if name not in derived), *derived]
         constant = known_columns(arguments.static, panel, "static")
         if constant and panel.layout.id_col is None:
             raise ValueError(
@@ -99,7 +104,7 @@ class FittedData:
             )
         return cls(
             panel.layout, panel.ids, panel.exog_names, known, constant,
-            static_values(panel, constant), features, zero_shares(panel),
+            static_values(panel, constant), features, holidays, zero_shares(panel),
         )  # fmt: skip
 
     @classmethod
@@ -123,6 +128,9 @@ class FittedData:
             features = calendar_features(header["calendar"] or None, layout)
         if not set(calendar_names(features, layout)) <= fields:
             raise refuse("calendar", f"cycles of which {list(exog_names)} are", header["calendar"])
+        holidays = Holidays.from_dict(header["holidays"]) if header.get("holidays") else None
+        if holidays and not (holidays.places and {*holidays.columns} <= {*known}):
+            raise refuse("holidays", f"places, and columns among {known}", header["holidays"])
         if len(set(static)) < len(static) or not set(static) <= fields - {*known}:
             required = f"columns of {list(exog_names)} that are not known ahead"
             raise refuse("static", required, static)
@@ -134,7 +142,7 @@ class FittedData:
         check_arrays({name: arrays[name] for name in shapes if name in arrays}, shapes)
         return cls(
             layout, ids, exog_names, known, static, arrays["static"], features,
-            arrays["zero_shares"],
+            holidays, arrays["zero_shares"],
         )  # fmt: skip
 
     def to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -145,6 +153,7 @@ class FittedData:
             "known_ahead": plain(self.known_ahead, "known_ahead"),
             "static": plain(self.static, "static"),
             "calendar": list(self.calendar),
+            "holidays": asdict(self.holidays) if self.holidays else None,
             "ids": plain(self.ids, "series ids"),
             "id_dtype": str(self.ids.dtype),
         }
@@ -166,22 +175,27 @@ class FittedData:
         return calendar_names(self.calendar, self.layout)
 
     @cached_property
+    def holiday_columns(self) -> list[str]:
+        """Names of the columns of holidays and working days."""
+        return list(self.holidays.columns) if self.holidays else []
+
+    @cached_property
     def given_columns(self) -> list[Any]:
         """Names of the exogenous columns that frames hold."""
-        waves = {*self.calendar_columns}
-        return [name for name in self.exog_names if name not in waves]
+        derived = {*self.calendar_columns, *self.holiday_columns}
+        return [name for name in self.exog_names if name not in derived]
 
     @cached_property
     def given_ahead(self) -> list[Any]:
         """Names of the columns of `X_future`."""
-        waves = {*self.calendar_columns}
-        return [name for name in self.known_ahead if name not in waves]
+        derived = {*self.calendar_columns, *self.holiday_columns}
+        return [name for name in self.known_ahead if name not in derived]
 
     def complete(self, panel: Panel) -> Panel:
-        """Panel of a later frame with the columns of the calendar, its static columns checked."""
+        """Panel of a later frame with the columns that are made, its static columns checked."""
         if self.static:
             static_values(panel, self.static)
-        return with_calendar(panel, self.calendar) if self.calendar else panel
+        return with_holidays(with_calendar(panel, self.calendar), self.holidays)
 
     def series_of(self, ids: pd.Index, model: str) -> np.ndarray:
         """Number of the fitted series whose parameters apply to each id.
@@ -252,7 +266,7 @@ class FittedData:
     def read_future(
         self, X_future: Any, ids: pd.Index, last_times: np.ndarray, h: int
     ) -> np.ndarray | None:
-        """Columns known ahead (S, h, n): given, then those of the calendar; None without any.
+        """Columns known ahead (S, h, n), those given first; None without any.
 
         Raises
         ------
@@ -287,9 +301,12 @@ class FittedData:
                 layout=layout,
             )  # fmt: skip
             parts.append(values)
-        if self.calendar:
+        if self.calendar or self.holidays:
             times = future_times((last_times, layout.freq), h, tz=layout.tz)
-            parts.append(calendar_columns(times, self.calendar, layout))
+            if self.calendar:
+                parts.append(calendar_columns(times, self.calendar, layout))
+            if self.holidays:
+                parts.append(self.holidays.values(times, layout))
         return np.concatenate(parts, 2) if parts else None
 
     def times_ahead(self, state: Any, h: int) -> np.ndarray:
@@ -374,18 +391,41 @@ def with_calendar(panel: Panel, features: Sequence[str]) -> Panel:
     ValueError
         If a column of the data has the name of one of them.
     """
-    names = calendar_names(features, panel.layout)
-    if not names:
+    if not features:
         return panel
+    names = calendar_names(features, panel.layout)
+    check_names_are_free(panel, names, "the calendar")
+    return with_columns(panel, names, calendar_columns(panel.times, features, panel.layout))
+
+
+def with_holidays(panel: Panel, holidays: Holidays | None) -> Panel:
+    """The panel with the columns of holidays behind its exogenous ones.
+
+    Raises
+    ------
+    ValueError
+        If a column of the data has the name of one of them.
+    """
+    if holidays is None:
+        return panel
+    check_names_are_free(panel, holidays.columns, "the argument holidays")
+    return with_columns(panel, holidays.columns, holidays.values(panel.times, panel.layout))
+
+
+def with_columns(panel: Panel, names: Sequence[str], columns: np.ndarray) -> Panel:
+    """The panel with further exogenous columns (N, n)."""
+    exog = np.column_stack([panel.exog, columns])
+    return replace(panel, exog=exog, exog_names=(*panel.exog_names, *names))
+
+
+def check_names_are_free(panel: Panel, names: Sequence[str], maker: str) -> None:
+    """Refuse data that have a column of the name of one that is made."""
     taken = [name for name in names if name in (*panel.exog_names, *panel.target_names)]
     if taken:
         raise ValueError(
-            f"the calendar makes columns {', '.join(names)}; the data have {taken} already. Drop "
+            f"{maker} makes columns {', '.join(names)}; the data have {taken} already. Drop "
             "or rename them"
         )
-    columns = calendar_columns(panel.times, features, panel.layout)
-    exog = np.column_stack([panel.exog, columns])
-    return replace(panel, exog=exog, exog_names=(*panel.exog_names, *names))
 
 
 def warn_of_short_calendar(panel: Panel, features: Sequence[str]) -> None:

@@ -113,7 +113,7 @@ class SavedForecaster(CommonArguments, ABC, Generic[S]):
         DamagedFileError
             Naming the field or array that is not as `save` writes it.
         """
-        record(COMMON, may_lack=("format", "version"))(header, "")
+        record(COMMON, may_lack=("format", "version", "holidays"))(header, "")
         check_argument_names(cls, header)
         for name, kind in (SHARED | SOME).items():
             if name in header["params"]:
@@ -172,6 +172,7 @@ class SavedForecaster(CommonArguments, ABC, Generic[S]):
     @classmethod
     def _update_header(cls, header: dict[str, Any]) -> None:
         """Bring the header of a file of an earlier format to the present one, in place."""
+        header["params"].setdefault("holidays", None)
 
 
 def check_argument_names(cls: Any, header: dict[str, Any]) -> None:
@@ -244,6 +245,9 @@ COMMON: dict[str, Kind] = {
     "known_ahead": listed(_name),
     "static": listed(_name),
     "calendar": listed(text),
+    "holidays": optional(
+        record({"places": listed(text), "columns": listed(text), "version": text})
+    ),
     "ids": listed(_id),
     "id_dtype": text,
     "times_dtype": text,

@@ -37,6 +37,7 @@ from tsrnn.data._frames import (
     write_stamps,
 )
 from tsrnn.data._future import check_continues, future_times, past_times, read_future, steps_between
+from tsrnn.data._holidays import Holidays, load_holidays
 from tsrnn.data._panel import Layout, Panel, windows
 from tsrnn.data._read import read_panel, read_series
 from tsrnn.data._scaling import Scaler, log_ratios
@@ -46,6 +47,7 @@ from tsrnn.data._timestamps import are_dates
 __all__ = [
     "CsvFormat",
     "DataFiles",
+    "Holidays",
     "Layout",
     "Panel",
     "Scaler",
@@ -62,6 +64,7 @@ __all__ = [
     "cycle_steps",
     "future_times",
     "in_library",
+    "load_holidays",
     "load_polars",
     "log_ratios",
     "panel_frame",

@@ -425,7 +425,7 @@ class Combination(Classical[CombinedState]):
             given_weights(arguments, names)
         # as they were given, where the members of the file are as they were fitted
         self.forecasters = {
-            name: clone(member).set_params(horizon=horizons[name], calendar=None)
+            name: clone(member).set_params(horizon=horizons[name], calendar=None, holidays=None)
             for name, member in members.items()
         }
         fitted = FittedCombination(
@@ -447,11 +447,12 @@ def members_of(arguments: Arguments, horizon: int) -> dict[str, Forecaster]:
                 f"known_ahead of the member {name!r} must be None or that of the combination, "
                 f"{ours}; got {theirs}"
             )
-        if member.calendar:
-            raise ValueError(
-                f"calendar is an argument of the combination; the member {name!r} has "
-                f"calendar={member.calendar!r}. Give it to the combination, and not to members"
-            )
+        for argument in ("calendar", "holidays"):
+            if value := getattr(member, argument):
+                raise ValueError(
+                    f"{argument} is an argument of the combination; the member {name!r} has "
+                    f"{argument}={value!r}. Give it to the combination, and not to members"
+                )
         if arguments.missing == "keep" and not _keeps_gaps(member):
             raise ValueError(
                 "missing='keep' needs members that take it; "
@@ -459,7 +460,7 @@ def members_of(arguments: Arguments, horizon: int) -> dict[str, Forecaster]:
             )
         members[name] = clone(member).set_params(horizon=horizon)
         if member.takes_exog:
-            members[name].set_params(calendar=arguments.calendar)
+            members[name].set_params(calendar=arguments.calendar, holidays=arguments.holidays)
     return members
 
 

@@ -116,7 +116,9 @@ class FittedColumns:
         factors: bool = False,
     ) -> FittedColumns:
         """Effects of the columns of a panel on its targets, as factors if these must be."""
-        waves = dict.fromkeys(data.calendar_columns, ("calendar",))
+        derived = dict.fromkeys([*data.calendar_columns, *data.holiday_columns], ("calendar",))
+        # Days of one holiday are too few for an effect by the hour.
+        derived |= dict.fromkeys(data.holidays.common if data.holidays else (), ("holiday",))
         effects = fit_effects(
             [panel.series(i) for i in range(panel.n_series)],
             split(panel, panel.exog),
@@ -125,7 +127,7 @@ class FittedColumns:
             [name in data.known_ahead for name in data.exog_names],
             season_length,
             0.0 if data.layout.time_kind == "integer" else 1 / step_days(data.layout),
-            {**waves, **kinds},
+            {**derived, **kinds},
             factors=factors,
         )
         observed = [column[np.isfinite(column)] for column in panel.exog.T]

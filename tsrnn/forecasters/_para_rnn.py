@@ -13,6 +13,7 @@ from tsrnn.data import Panel
 from tsrnn.forecasters._components import ComponentMethods
 from tsrnn.forecasters._prior import (
     FittedPrior,
+    asked_to_train,
     prior_from_file,
     read_prior,
     takes_prior,
@@ -163,6 +164,11 @@ class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
         Cycles of the calendar, "minute", "hour", "dayofweek", "day" (of the month), "dayofyear",
         "month", "quarter": sines and cosines of the timestamps, columns known ahead that need
         not be given. True chooses by frequency.
+    holidays : str or list of str, optional
+        Countries by their ISO codes, with a subdivision or without, "DE", "US-CA": public
+        holidays and the working days beside them, of weeks and longer steps the number of working
+        days, columns known ahead that need not be given. Beside the prior network each holiday of
+        the data has an effect of its own, too. Needs ``pip install 'tsrnn[holidays]'``.
     id_col, time_col : str
         Columns of a long frame.
     freq : str or int, optional
@@ -344,6 +350,10 @@ class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
         )
         for name in added:
             header["params"].setdefault(name, None)
+
+    def _has_effects_by_holiday(self, arguments: Arguments) -> bool:
+        untrained = not asked_to_train(arguments, Arguments.of(type(self)()))
+        return arguments.prior is not None and untrained
 
     def _fit_panels(self, fits: Sequence[tuple[Arguments, FittedData, Panel]]) -> list[Any]:
         prior, default = read_prior(fits[0][0].prior), Arguments.of(type(self)())

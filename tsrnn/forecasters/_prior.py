@@ -87,7 +87,7 @@ UNITS_TO_ADAPT = 30
 # Arguments that do not ask for training by differing from their defaults.
 HONOURED = frozenset(
     {"prior", "season_length", "horizon", "target", "id_col", "time_col", "freq", "missing"}
-    | {"known_ahead", "static", "calendar", "effects"}
+    | {"known_ahead", "static", "calendar", "holidays", "effects"}
     | {"intervals", "random_state", "verbose"}
 )
 # Fields of a file beside those of every forecaster.
@@ -155,6 +155,24 @@ def takes_prior(arguments: Arguments, default: Arguments, panel: Panel) -> bool:
     ValueError
         If only the prior network may forecast, and arguments or columns ask for another one.
     """
+    asked = asked_to_train(arguments, default)
+    if arguments.prior != "auto":
+        if asked:
+            raise ValueError(
+                f"prior={str(arguments.prior)!r} forecasts by a network that was trained before; "
+                f"got {'; '.join(asked)}. Leave these out, or train with prior=None"
+            )
+        return True
+    # A trained network cannot skip missing rows.
+    if asked or panel.exog_names or arguments.missing == "keep":
+        return not asked
+    short = 1 < season_of(arguments, panel) <= SHORT_SEASON
+    most = ROWS_WITH_SEASON if short else ROWS_TO_TRAIN
+    return int(panel.lengths.max()) < most
+
+
+def asked_to_train(arguments: Arguments, default: Arguments) -> list[str]:
+    """Arguments, as they were given, that a network trained before does not honour."""
     values, usual = arguments.as_dict(), default.as_dict()
     asked = [
         f"{name}={value!r}"
@@ -164,19 +182,7 @@ def takes_prior(arguments: Arguments, default: Arguments, panel: Panel) -> bool:
     ]
     if values["intervals"] not in ("conformal", "quantile"):
         asked.append(f"intervals={values['intervals']!r}")
-    if values["prior"] != "auto":
-        if asked:
-            raise ValueError(
-                f"prior={str(values['prior'])!r} forecasts by a network that was trained before; "
-                f"got {'; '.join(asked)}. Leave these out, or train with prior=None"
-            )
-        return True
-    # A trained network cannot skip missing rows.
-    if asked or panel.exog_names or values["missing"] == "keep":
-        return not asked
-    short = 1 < season_of(arguments, panel) <= SHORT_SEASON
-    most = ROWS_WITH_SEASON if short else ROWS_TO_TRAIN
-    return int(panel.lengths.max()) < most
+    return asked
 
 
 def season_of(arguments: Arguments, panel: Panel) -> int:

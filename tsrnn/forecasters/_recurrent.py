@@ -94,7 +94,7 @@ class RecurrentForecaster(Forecaster[Any]):
         Training, likewise.
     per_series, refit, device, strategy, devices, callbacks, random_state, verbose
         Course of the training, likewise.
-    target, known_ahead, effects, static, calendar, id_col, time_col, freq, missing
+    target, known_ahead, effects, static, calendar, holidays, id_col, time_col, freq, missing
         Data, likewise.
 
     Examples
@@ -174,6 +174,7 @@ class RecurrentForecaster(Forecaster[Any]):
 
     @classmethod
     def _update_header(cls, header: dict[str, Any]) -> None:
+        super()._update_header(header)
         header["params"].setdefault("engine", "auto")
         header["params"].setdefault("per_series", False)
         header["params"].setdefault("network", True)

@@ -60,6 +60,7 @@ POOLED_SERIES = 200  # that the coefficients of a panel are estimated from
 SERIES_AT_ONCE = 50  # whose moments are in memory
 SEASONS_OF_LONG = ("hour", "hour of week", "weekday")
 KINDS = ("linear", "smooth", "lagged", "none")
+MADE = {"calendar", "holiday"}  # kinds of columns that are made of the dates: linear, not forced
 
 
 SMALL_SHARE = 1e-9  # logarithm of a factor below which it is 1 plus its logarithm
@@ -373,7 +374,7 @@ def short_candidates(
 def short_terms(column: Column) -> list[Candidate]:
     """Terms of one column of a short series."""
     number, named = column.number, bool(column.kinds)
-    if "calendar" in column.kinds:
+    if MADE & {*column.kinds}:
         return [Candidate(Term(number), base=True)]
     candidates = []
     if column.known and (column.allows("linear") or column.allows("smooth")):
@@ -412,7 +413,8 @@ def long_candidates(
     # The decay of an hour, over the steps in it.
     decays = tuple(decay ** (24 / steps_per_day) for decay in HOURLY_DECAYS) if hourly else DECAYS
     # Of very many columns, effects by the hour would leave no room for the last of them.
-    few = len(columns) * widths_of([Term(0, cycle="by hour")])[0] <= MOST_COLUMNS / 2
+    n_by_hour = sum("calendar" not in column.kinds for column in columns)
+    few = n_by_hour * widths_of([Term(0, cycle="by hour")])[0] <= MOST_COLUMNS / 2
     cycle = "by hour" if hourly and few else "always"
     of_columns = [long_terms(column, cycle, decays, years) for column in columns]
     candidates = [Candidate(term, base=True) for term in terms]
@@ -432,8 +434,9 @@ def long_terms(
 ) -> tuple[list[Candidate], ...]:
     """Terms of one column of a long series, in four stages of likelihood."""
     number, named = column.number, bool(column.kinds)
-    if "calendar" in column.kinds:
-        return [Candidate(Term(number), base=True)], [], [], []
+    if MADE & {*column.kinds}:
+        varies = cycle if "holiday" in column.kinds else "always"
+        return [Candidate(Term(number, cycle=varies), base=True)], [], [], []
     linear, curves, second, third = [], [], [], []
     knots = column.knots(FINE_KNOTS) if column.is_curved else ()
     curved = len(knots) > 2

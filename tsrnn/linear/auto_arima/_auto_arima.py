@@ -298,7 +298,9 @@ class AutoARIMA(MeanForecaster):
         degrees of freedom, and the final prediction error, (n + k) / (n - k) times the variance.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, random_state, verbose
+    horizon, id_col, time_col, freq, random_state, verbose
+        As in all linear models.
+    target, known_ahead, static, calendar, holidays
         As in all linear models. Exogenous columns are regressors; to forecast, name them all
         in `known_ahead`.
 

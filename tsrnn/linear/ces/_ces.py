@@ -59,7 +59,7 @@ class CES(MeanForecaster):
         degrees of freedom, and the final prediction error, (n + k) / (n - k) times the variance.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    horizon, target, known_ahead, static, calendar, id_col, time_col, freq, missing
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, missing
         As in all linear models. Exogenous columns are regressors; to forecast, name them all in
         `known_ahead`.
     random_state, verbose

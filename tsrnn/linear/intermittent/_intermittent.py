@@ -231,7 +231,7 @@ class Croston(_Intermittent):
         "keep" skips missing rows.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    cov_type, horizon, target, known_ahead, static, calendar, id_col, time_col, freq
+    cov_type, horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
         As in all linear models. Exogenous columns are refused.
     random_state, verbose
         As in all linear models.
@@ -317,7 +317,7 @@ class TSB(_Intermittent):
         "keep" skips missing rows.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    cov_type, horizon, target, known_ahead, static, calendar, id_col, time_col, freq
+    cov_type, horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
         As in all linear models. Exogenous columns are refused.
     random_state, verbose
         As in all linear models.
