@@ -61,7 +61,7 @@ def regular(
     package: str, item: str, column: str, start: str, freq: str, country: str
 ) -> Callable[[], Dated]:
     """Reader of a series of months, quarters or weeks, of which the last 200 rows are taken."""
-    season, h, test, step = {"M": (12, 12, 57, 5), "Q": (4, 8, 53, 5), "W": (52, 13, 104, 5)}[
+    season, h, test, step = {"M": (12, 12, 57, 5), "Q": (4, 8, 53, 5), "W": (52, 13, 104, 13)}[
         freq[0]
     ]
 

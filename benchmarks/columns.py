@@ -569,7 +569,7 @@ def origins_with_forecasts(
 
 def holiday_keys(options: argparse.Namespace) -> Iterator[Key]:
     development, held_out = readers(options.data_home)
-    for name in [*development, *held_out, "zone_1", "total"]:
+    for name in [*development, *held_out, "total"]:
         yield {"section": "holidays", "series": name}
 
 
