@@ -188,3 +188,13 @@ def test_errors_hold_what_the_rows_do_not_tell():
     assert 0.6 < score[:, 40:80].std() < 1.3
     assert 0.6 < score[:, 80:].std() < 1.4
     assert (np.diff(result.errors[:, 80:, LEVEL].mean(0)) > 0).all()
+
+
+def test_units_apart_have_the_components_of_units_together(monkeypatch):
+    rows = np.stack([series(60, 12, seed) for seed in range(3)])
+    prior, lengths = trained_prior(), np.array([60, 50, 60])
+    together = structural_components(prior, rows, lengths, 12, 5)
+    monkeypatch.setattr("tsrnn.prior._components.AT_ONCE", 1)
+    apart = structural_components(prior, rows, lengths, 12, 5)
+    for name in ("states", "errors", "parts", "network"):
+        np.testing.assert_allclose(getattr(apart, name), getattr(together, name), rtol=1e-9)

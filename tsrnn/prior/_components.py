@@ -121,7 +121,8 @@ def structural_components(
         size = weights[0].size // steps * (part.values.shape[1] + steps) * len(STATES)
         for series, rows in _rows_observed(part.values, part.lengths):
             counts = np.minimum(part.lengths[series], len(rows))
-            for chunk in np.array_split(np.arange(len(series)), -(-len(series) * size // AT_ONCE)):
+            n_chunks = min(len(series), -(-len(series) * size // AT_ONCE))
+            for chunk in np.array_split(np.arange(len(series)), n_chunks):
                 chosen = series[chunk]
                 observed = rows[: counts[chunk].max()]
                 state, error, added = weighted_components(
