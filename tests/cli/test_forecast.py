@@ -308,3 +308,13 @@ def test_conformal_intervals_and_their_file(table, panel):
     model = Naive(horizon=3, intervals="conformal").fit(panel)
     agree(table(f"{command} --save naive.tsrnn"), model.predict(3, level=80))
     agree(table("forecast --load naive.tsrnn --h 3 --level 80"), model.predict(3, level=80))
+
+
+def test_holidays_are_set_as_an_argument(table):
+    days = pd.date_range("2022-01-01", "2022-12-20", freq="D")
+    y = np.where(days.isin(pd.to_datetime(["2022-07-04", "2022-09-05", "2022-11-24"])), 12.0, 20.0)
+    y += np.random.default_rng(0).normal(0, 0.1, len(days))
+    pd.DataFrame({"ds": days, "y": y}).to_csv("days.csv", index=False)
+    forecasts = table("forecast days.csv --h 7 --model arma --set order=[1,0] --set holidays=US")
+    closed = forecasts.set_index("ds").iloc[:, -1].astype(float) < 18
+    assert closed[closed].index.tolist() == ["2022-12-26"]
