@@ -401,7 +401,7 @@ def test_columns_too_large_for_a_curve_are_refused():
     df = FRAME.assign(y=FRAME["price"] ** 2)
     model = ParaRNNForecaster(H, target="y", known_ahead=KNOWN).fit(df[: -2 * H])
     assert any(term.knots for term in model.fitted_.columns.effects.terms)
-    with pytest.raises(ValueError, match="overflows"):
+    with pytest.raises(ValueError, match="whose effects are finite"):
         model.predict(X_future=AHEAD[:H].assign(price=1e200))
 
 
@@ -524,3 +524,29 @@ def test_a_panel_with_gaps_forecasts_each_series_alike():
     # Rows that are not there are inserted, as missing ones.
     dropped = ParaRNNForecaster(H, missing="keep", prior="only").fit(df.dropna()).predict()
     np.testing.assert_allclose(dropped["ParaRNN"], panel["ParaRNN"], rtol=1e-9)
+
+
+def test_the_right_ones_of_very_many_columns_are_found():
+    rng = np.random.default_rng(4)
+    n_rows, names = 72, [f"c{i}" for i in range(60)]
+    columns = pd.DataFrame(rng.standard_normal((n_rows, 60)), columns=names)
+    y = 20 + 3 * columns["c7"] - 2 * columns["c40"] + 0.3 * rng.standard_normal(n_rows)
+    df = columns.assign(y=y)
+    model = ParaRNNForecaster(H, target="y", known_ahead=names).fit(df[:-H])
+    shares = model.summary().effects.groupby("effect of")["share"].sum()
+    assert set(shares.nlargest(2).index) == {"c7", "c40"}
+    error = model.predict(X_future=df[names][-H:])["y"] - df["y"][-H:]
+    assert np.abs(error).mean() < 1.5
+
+
+def test_a_column_without_any_value_has_no_effect():
+    make = ParaRNNForecaster(H, target="y", known_ahead=KNOWN, missing="keep")
+    empty = make.fit(PAST.assign(noise=np.nan)).predict(X_future=AHEAD[:H])
+    without = ParaRNNForecaster(H, target="y", known_ahead="price").fit(PAST[["y", "price"]])
+    pd.testing.assert_frame_equal(empty, without.predict(X_future=AHEAD[["price"]][:H]))
+
+
+@pytest.mark.parametrize("value", [1e200, -1e300])
+def test_columns_ahead_whose_effects_overflow_are_refused(model, value):
+    with pytest.raises(ValueError, match="must be of a size whose effects are finite"):
+        model.predict(X_future=AHEAD[:H].assign(price=value))

@@ -46,6 +46,7 @@ MAY_LACK = ("columns.recent", "columns.tail", "columns.shares")
 # Of forecasts and of data; columns of these names are told apart.
 OTHER_PARTS = ("data", "fit", "level", "trend", "cycle", "season", "network", "calendar")
 LARGEST_LOG = 60.0  # of a factor ahead
+LARGEST_AHEAD = 1e100  # standard deviations of a column: squares of effects stay finite
 PROBABILITIES = np.linspace(0, 1, 21)  # of the quantiles of columns
 EFFECTS = (
     "Effects of columns: terms and the strength of their shrinkage are those with the largest "
@@ -234,10 +235,10 @@ class FittedColumns:
         if np.isnan(state.memory.recent).any():
             # A lag of a value that is missing: its expectation is the mean, 0 of scaled columns.
             matrix = np.where(np.isnan(matrix), 0.0, matrix)
-        if not np.isfinite(matrix).all():
+        if not (np.abs(matrix) < LARGEST_AHEAD).all():
             raise ValueError(
-                "columns ahead must be of a size whose effects are finite; a square or a curve "
-                f"overflows at {np.abs(exog).max():g}. Correct X_future"
+                "columns ahead must be of a size whose effects are finite; these overflow at "
+                f"{np.abs(exog).max():g}. Correct X_future"
             )
         shares = np.einsum("shp,scp->shc", matrix, self.coefficients(state))
         if self.effects.logarithms:

@@ -53,6 +53,7 @@ ODDS_CURVED, ODDS_LAGGED = 3.0, 6.0
 MOST_UNPREDICTED = 0.3
 LEAST_OBSERVED = 1 / 3  # of the rows with a target that have all columns with effects
 MOST_TERMS = 8  # added to the linear ones of short series
+MOST_SEARCHED = 30  # columns of short series whose terms are searched: the likeliest alone
 MOST_COLUMNS = 480  # of the regression of a long series
 SELECTING_SERIES, LONG_SERIES = 40, 4  # that choose terms; more say little more
 SELECTING_MODELS = 12  # structural models under which terms are chosen: the likeliest
@@ -312,8 +313,10 @@ def interpolated(exog: Sequence[np.ndarray]) -> list[np.ndarray]:
         known = [part[np.isfinite(part)] for part in parts]
         # Each known value beside the mean of its known neighbours.
         error = np.concatenate([part[1:-1] - (part[:-2] + part[2:]) / 2 for part in known])
+        if not len(error):
+            continue
         spread = np.concatenate([part - part.mean() for part in known if len(part)])
-        if not len(error) or (error**2).mean() > MOST_UNPREDICTED * (spread**2).mean():
+        if (error**2).mean() > MOST_UNPREDICTED * (spread**2).mean():
             continue
         for rows in filled:
             inside = np.flatnonzero(np.isfinite(rows[:, column]))
@@ -669,10 +672,12 @@ def choose_terms(
     scale : int
         Number of the scale, see `Sample.scales`.
     """
-    if not candidates:
-        return [], np.empty(0), 0
     most = LONG_SERIES if sample.long else SELECTING_SERIES
     chosen = evenly(len(sample.values), most).tolist()
+    if not sample.long:
+        candidates = of_likeliest_columns(candidates, sample, chosen)
+    if not candidates:
+        return [], np.empty(0), 0
     base = [number for number, candidate in enumerate(candidates) if candidate.base]
     terms = [candidate.term for candidate in candidates]
     if sample.long:
@@ -695,6 +700,28 @@ def choose_terms(
     kept_terms = [terms[number] for number in kept]
     strength = np.repeat(search.strength[kept], widths_of(kept_terms))
     return kept_terms, strength, search.scale
+
+
+def of_likeliest_columns(
+    candidates: Sequence[Candidate], sample: Sample, series: Sequence[int]
+) -> Sequence[Candidate]:
+    """Candidates of the columns that are likeliest alone, where there are more than are searched.
+
+    The search takes time with the cube of the number of columns.
+    """
+    first = {candidate.term.column: candidate for candidate in reversed(candidates)}
+    first.pop(-1, None)
+    if len(first) <= MOST_SEARCHED:
+        return candidates
+    moments = moments_of(sample, [candidate.term for candidate in first.values()], series, None)
+    alone = [
+        averaged(log_evidence(moments.columns(np.array([place])), np.full(1, START))).sum(0).max()
+        for place in range(len(first))
+    ]
+    numbers = np.array(list(first))
+    likeliest = {-1, *numbers[np.argsort(alone)[-MOST_SEARCHED:]].tolist()}
+    likeliest |= {number for number, candidate in first.items() if candidate.forced}
+    return [candidate for candidate in candidates if candidate.term.column in likeliest]
 
 
 def moments_of(
