@@ -150,6 +150,8 @@ SMALL = {
     "refit": False,
     "random_state": 0,
 }
+# Methods that networks without columns, for all series together, refuse.
+NO_COLUMNS = ("effect_curves", "for_series", "plot_effects")
 SAMPLE = {"hidden_size": 4, "max_epochs": 1, "random_state": 0}
 
 EXAMPLES = {
@@ -253,7 +255,7 @@ EXAMPLES = {
         ParaRNNForecaster,
         SMALL | {"known_ahead": "x"},
         ("y", "x"),
-        refused=("components", "effect_curves", "for_series", "plot_components", "plot_effects"),
+        refused=("components", "for_series", "plot_components"),
     ),
     "ParaRNNForecaster, prior": Example(
         ParaRNNForecaster,
@@ -279,11 +281,9 @@ EXAMPLES = {
             "recurrent_blocks",
         ),
     ),
-    "LEMForecaster": Example(
-        LEMForecaster, SMALL | {"intervals": "gaussian"}, refused=("for_series",)
-    ),
-    "LRUForecaster": Example(LRUForecaster, SMALL | {"use_boxcox": "log"}, refused=("for_series",)),
-    "NewtonForecaster": Example(NewtonForecaster, SMALL, refused=("for_series",)),
+    "LEMForecaster": Example(LEMForecaster, SMALL | {"intervals": "gaussian"}, refused=NO_COLUMNS),
+    "LRUForecaster": Example(LRUForecaster, SMALL | {"use_boxcox": "log"}, refused=NO_COLUMNS),
+    "NewtonForecaster": Example(NewtonForecaster, SMALL, refused=NO_COLUMNS),
     "Naive": Example(Naive),
     "SeasonalNaive": Example(SeasonalNaive, {"season_length": 2}),
     "Drift": Example(Drift),

@@ -227,3 +227,14 @@ def test_effects_without_their_fields_are_refused(model, tmp_path):
     write_file(tmp_path / "model.tsrnn", header, arrays)
     with pytest.raises(DamagedFileError, match="terms"):
         load(tmp_path / "model.tsrnn")
+
+
+def test_effects_are_curves_of_the_regression(model):
+    curve = model.effect_curves().query("column == 'price' and kind == 'curve'")
+    slopes = curve["effect"].diff() / curve["at"].diff()
+    coef = model.summary().effects.set_index("effect of").loc["price", "coef"]
+    np.testing.assert_allclose(slopes.dropna(), coef)
+    alone = make(per_series=True, target=None).fit(rows(0, ROWS - 2 * H))
+    with pytest.raises(ValueError, match=r"Take those of for_series"):
+        alone.effect_curves()
+    assert len(alone.for_series("s0").effect_curves())

@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import check_fits, positive_integer
 from tsrnn.data import Layout, Panel, by_row, past_times
-from tsrnn.forecasters._effect_curves import effect_curves
 from tsrnn.prior import Components, structural_components
 
 if TYPE_CHECKING:
@@ -131,7 +130,7 @@ def rows_with_horizon(fitted: FittedPrior, state: PriorState, h: int, values: np
 
 
 class ComponentMethods:
-    """Components and effects of a forecaster with the prior network; a part of it."""
+    """Components of a forecaster with the prior network; a part of it."""
 
     fitted_: Any
     _state_after: Any
@@ -203,49 +202,6 @@ class ComponentMethods:
             future = fitted.data.read_future(X_future, state.ids, state.last_times, h)
         panel, columns = component_rows(fitted, state, h, future)
         return by_row(replace(panel, layout=layout), columns)
-
-    def effect_curves(self) -> pd.DataFrame:
-        """Effects of the columns over their values and by lag.
-
-        A curve is the difference that a value makes to the median of the column, in the mean over
-        series. Where all terms of a column are linear, it is that of a lasting change, and there
-        are the responses to a change of one unit by lag. Curves by the hour of the day are given
-        at four hours; those by the time of the year in its mean.
-
-        Returns
-        -------
-        DataFrame
-            ``column``; ``kind``: "curve", "mark" at the quantiles of the column from 5 to 95
-            percent, "lag", "cumulated"; ``of``: the lag or average that a curve is of, "" for all
-            terms; ``target`` where there are several; ``hour``; ``at``: the value or the
-            lag; ``effect`` in the units of the target, of factors in percent, as
-            ``attrs["units"]`` says; ``se``, the posterior deviation given the terms, in
-            the mean over series.
-
-        Raises
-        ------
-        ValueError
-            If the forecaster has no columns, or a network that was trained on the series.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import pandas as pd
-        >>> from tsrnn import ParaRNNForecaster
-        >>> heat = np.random.default_rng(0).normal(size=60)
-        >>> df = pd.DataFrame({"sales": 9 + 2 * heat, "heat": heat})
-        >>> model = ParaRNNForecaster(target="sales", known_ahead="heat").fit(df)
-        >>> curve = model.effect_curves().query("kind == 'curve'")
-        >>> (curve["effect"].diff() / curve["at"].diff()).tail(2).round(2).tolist()
-        [2.0, 2.0]
-        """
-        fitted = self._prior_network("effect_curves")
-        if fitted.columns is None:
-            raise ValueError(
-                "effect_curves are of exogenous columns; the data fitted to have none. Fit to "
-                "data with columns beside the target"
-            )
-        return effect_curves(fitted.columns)
 
     def _prior_network(self, method: str) -> FittedPrior:
         """Fitted prior network, which the method needs."""

@@ -302,7 +302,7 @@ class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
     """
 
     column_name = "ParaRNN"
-    offers = RecurrentForecaster.offers | {"plot_components", "plot_effects"}
+    offers = RecurrentForecaster.offers | {"plot_components"}
 
     def __init__(
         self,

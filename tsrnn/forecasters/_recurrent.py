@@ -34,6 +34,7 @@ from tsrnn.forecasters._by_series import (
     panels_of,
     summarise_by_series,
 )
+from tsrnn.forecasters._effect_curves import effect_curves
 from tsrnn.forecasters._file import check_settings, from_file
 from tsrnn.forecasters._fit import Fit, Preparation, fit_all, prepare_all
 from tsrnn.forecasters._fitted import FittedNetworks
@@ -107,7 +108,7 @@ class RecurrentForecaster(Forecaster[Any]):
 
     not_saved = ("callbacks",)
     takes_static = True
-    offers = frozenset({"sample_paths"})
+    offers = frozenset({"plot_effects", "sample_paths"})
     fitted_: FittedNetworks | FittedWithColumns | FittedBySeries
 
     def __init__(
@@ -394,6 +395,55 @@ class RecurrentForecaster(Forecaster[Any]):
         levels = [fitted.arguments.id_col, "target", "step"]
         index = pd.MultiIndex.from_product([state.ids, names, steps], names=levels)
         return pd.DataFrame(columns, index=index)
+
+    def effect_curves(self) -> pd.DataFrame:
+        """Effects of the columns over their values and by lag.
+
+        A curve is the difference that a value makes to the median of the column, in the mean over
+        series. Where all terms of a column are linear, it is that of a lasting change, and there
+        are the responses to a change of one unit by lag. Curves by the hour of the day are given
+        at four hours; those by the time of the year in its mean.
+
+        Returns
+        -------
+        DataFrame
+            ``column``; ``kind``: "curve", "mark" at the quantiles of the column from 5 to 95
+            percent, "lag", "cumulated"; ``of``: the lag or average that a curve is of, "" for all
+            terms; ``target`` where there are several; ``hour``; ``at``: the value or the
+            lag; ``effect`` in the units of the target, of factors in percent, as
+            ``attrs["units"]`` says; ``se``, the posterior deviation given the terms, in
+            the mean over series.
+
+        Raises
+        ------
+        ValueError
+            If no column has an effect, or each series has a network of its own.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from tsrnn import ParaRNNForecaster
+        >>> heat = np.random.default_rng(0).normal(size=60)
+        >>> df = pd.DataFrame({"sales": 9 + 2 * heat, "heat": heat})
+        >>> model = ParaRNNForecaster(target="sales", known_ahead="heat").fit(df)
+        >>> curve = model.effect_curves().query("kind == 'curve'")
+        >>> (curve["effect"].diff() / curve["at"].diff()).tail(2).round(2).tolist()
+        [2.0, 2.0]
+        """
+        check_is_fitted(self, "fitted_")
+        if isinstance(self.fitted_, FittedBySeries):
+            raise ValueError(
+                "effect_curves are of all series; each has effects of its own here. Take those of "
+                "for_series(...)"
+            )
+        columns = getattr(self.fitted_, "columns", None)
+        if columns is None:
+            raise ValueError(
+                "effect_curves are of exogenous columns with effects; this forecaster has none. "
+                "Fit to data with columns beside the target, known ahead"
+            )
+        return effect_curves(columns)
 
     def summary(
         self, *, stability: FeatureStability | None = None
