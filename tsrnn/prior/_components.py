@@ -8,17 +8,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from tsrnn.data import log_ratios
 from tsrnn.prior._structural import (
     DEGREES,
-    FIRST_SCALE,
     LARGEST_LOG,
-    LEAST_CHANGE,
     MOST_AWAY,
-    TINY,
     Models,
     _rows_observed,
-    running_changes,
+    scale_rows,
     structural_filter,
     structural_models,
 )
@@ -169,7 +165,7 @@ def weighted_components(
     h, series = weights.shape[-1], np.arange(len(values))[:, None]
     ends = observed[counts - 1] + 1
     rows, ahead = np.arange(observed[-1] + 1 + h), ends[:, None] + np.arange(h)
-    scaled = ScaledRows.of(values, observed, counts, season_length)
+    scaled = LastRows.of(values, observed, counts, season_length)
     (level, slope, cycle, season), noise = filtered_states(
         scaled, observed, counts, season_length, len(rows)
     )
@@ -203,8 +199,8 @@ def weighted_components(
 
 
 @dataclass(frozen=True, eq=False)
-class ScaledRows:
-    """Observed rows of S units, of the data and of their logarithms, less the first row.
+class LastRows:
+    """Scaled rows of S units, and what is known of their last ones.
 
     Attributes
     ----------
@@ -229,26 +225,18 @@ class ScaledRows:
     @classmethod
     def of(
         cls, values: np.ndarray, observed: np.ndarray, counts: np.ndarray, season_length: int
-    ) -> ScaledRows:
-        """Scaled rows as `structural_evidence` has them."""
+    ) -> LastRows:
+        """Rows of values (S, K) at observed rows (K,), the first `counts` of each unit."""
+        scaled = scale_rows(values, observed, counts, season_length)
         series, last = np.arange(len(values)), counts - 1
-        alive = np.arange(values.shape[1]) < counts[:, None]
-        positive = np.minimum.accumulate(np.where(alive, values, 1.0), 1) > 0
-        beginning = np.where(values[:, :1] > 0, values[:, :1], 1.0)
-        centred = values - values[:, :1]
-        logarithms = log_ratios(np.where(alive & positive, values, beginning), beginning)
-        rounding = LEAST_CHANGE * np.maximum.accumulate(np.abs(values), 1) + TINY
-        floor = np.full_like(values, LEAST_CHANGE)
-        changes = running_changes(centred, observed, season_length, rounding)[0][series, last]
-        of_logarithms = running_changes(logarithms, observed, 1, floor)[0][series, last]
         return cls(
-            np.stack([centred, logarithms], 1),
+            scaled.rows,
             values[:, 0],
-            beginning[:, 0],
+            scaled.beginning,
             values[series, last],
-            changes,
-            positive[series, last],
-            DEGREES * (FIRST_SCALE * np.stack([changes, of_logarithms], 1)) ** 2,
+            scaled.changes[series, last],
+            scaled.positive[series, last],
+            scaled.first_squares[series, :, last],
         )
 
     def restored(self, scaled: np.ndarray) -> np.ndarray:
@@ -268,7 +256,7 @@ class ScaledRows:
 
 
 def filtered_states(
-    scaled: ScaledRows, observed: np.ndarray, counts: np.ndarray, season_length: int, n_rows: int
+    scaled: LastRows, observed: np.ndarray, counts: np.ndarray, season_length: int, n_rows: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Level, slope, cycle and season of every model after every row, and noise.
 

@@ -434,19 +434,9 @@ def _evidence(
     """Evidence of series whose errors fit into the cache, of values at observed `rows` (T,)."""
     (n_series, longest), season_length = values.shape, len(models.first) - 3
     alive = np.arange(longest) < lengths[:, None]
-    # Up to each row: after a value that is not positive the logarithms have no weight.
-    positive = np.minimum.accumulate(np.where(alive, values, 1.0), 1) > 0
-    # Both scales less their first row: a large level would cost the changes their digits.
-    beginning = np.where(values[:, :1] > 0, values[:, :1], 1.0)
-    centred = values - values[:, :1]
-    logarithms = log_ratios(np.where(alive & positive, values, beginning), beginning)
-    scaled = np.stack([centred, logarithms], 1)  # (S, 2, T)
-    rounding = LEAST_CHANGE * np.maximum.accumulate(np.abs(values), 1) + TINY
-    changes, season_changes = running_changes(centred, rows, season_length, rounding)
-    # Prior of the noise: a small part of the mean absolute change so far, of each scale.
-    of_logarithms = running_changes(logarithms, rows, 1, np.full_like(values, LEAST_CHANGE))[0]
-    first_squares = DEGREES * (FIRST_SCALE * np.stack([changes, of_logarithms], 1)) ** 2
-
+    scaled, beginning, positive, changes, season_changes, first_squares = scale_rows(
+        values, rows, lengths, season_length
+    )
     kalman, (owner, place) = structural_filter(season_length, rows), np.nonzero(origins)
     lanes, numbers = np.where(alive[:, None], scaled, np.nan), np.full(scaled.shape, -1)
     numbers[owner, :, place] = np.arange(2 * len(owner)).reshape(-1, 2)
@@ -469,7 +459,7 @@ def _evidence(
     features[:, 2:, :_N_ERRORS] = score.swapaxes(1, 2).reshape(n_series, -1, _N_ERRORS)
     density = _log_density(before, after, kalman.weight[2:longest], degrees)
     # A density of logarithms, times the Jacobian 1 / y, is one of the data.
-    density[:, 1] -= (scaled[:, 1, 2:] + np.log(beginning))[..., None]
+    density[:, 1] -= (scaled[:, 1, 2:] + np.log(beginning)[:, None])[..., None]
     density.swapaxes(1, 2)[~alive[:, 2:]] = 0.0
     ranked = np.zeros_like(known)
     torch.cumsum(torch.from_numpy(density), 2, out=torch.from_numpy(ranked[:, :, 2:]))
@@ -490,6 +480,55 @@ def _evidence(
     likelihood = ranked[owner, :, place].reshape(len(owner), -1)
     of_season = season_changes[owner, place]
     return Evidence(features, forecast, spread, likelihood, last, change, of_season)
+
+
+class ScaledRows(NamedTuple):
+    """Rows of S series less their first one, of the data and of their logarithms.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (S, 2, T)
+    beginning : ndarray of shape (S,)
+        Value that logarithms begin at: the first, or 1 where it is not positive.
+    positive : boolean ndarray of shape (S, T)
+        Up to each row: after a value that is not positive the logarithms have no weight.
+    changes, season_changes : ndarray of shape (S, T)
+        Mean absolute changes of the data, see `running_changes`.
+    first_squares : ndarray of shape (S, 2, T)
+        Squared scale of the noise before the first row.
+    """
+
+    rows: np.ndarray
+    beginning: np.ndarray
+    positive: np.ndarray
+    changes: np.ndarray
+    season_changes: np.ndarray
+    first_squares: np.ndarray
+
+
+def scale_rows(
+    values: np.ndarray, rows: np.ndarray, lengths: np.ndarray, season_length: int
+) -> ScaledRows:
+    """Scale values (S, T) at observed `rows` (T,), of which series have the first `lengths`."""
+    alive = np.arange(values.shape[1]) < lengths[:, None]
+    positive = np.minimum.accumulate(np.where(alive, values, 1.0), 1) > 0
+    # Both scales less their first row: a large level would cost the changes their digits.
+    beginning = np.where(values[:, :1] > 0, values[:, :1], 1.0)
+    centred = values - values[:, :1]
+    logarithms = log_ratios(np.where(alive & positive, values, beginning), beginning)
+    rounding = LEAST_CHANGE * np.maximum.accumulate(np.abs(values), 1) + TINY
+    changes, season_changes = running_changes(centred, rows, season_length, rounding)
+    # Prior of the noise: a small part of the mean absolute change so far, of each scale.
+    of_logarithms = running_changes(logarithms, rows, 1, np.full_like(values, LEAST_CHANGE))[0]
+    first_squares = DEGREES * (FIRST_SCALE * np.stack([changes, of_logarithms], 1)) ** 2
+    return ScaledRows(
+        np.stack([centred, logarithms], 1),
+        beginning[:, 0],
+        positive,
+        changes,
+        season_changes,
+        first_squares,
+    )
 
 
 _N_ERRORS = len(SCALES) * len(SEEN_TRENDS) * len(SEEN_SEASONS)
