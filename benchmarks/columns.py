@@ -26,6 +26,8 @@ Sections, chosen by name:
   with federal holidays as a column and with ``holidays="US"``. Days and hours are estimated once,
   before the rows that are forecast; months, quarters and weeks at each origin. MASE of all rows,
   and of those on holidays and beside them.
+- ``weeks``: weekly series without columns, whose time of the year is an effect, from four origins a
+  horizon apart; beside them the same series numbered by integers, with a season of 52 rows.
 - ``speed``: a fit with a forecast of 12 steps, of a series of 100 rows with five columns, and of
   1,000 such series in one frame.
 - ``panel``: 50 simulated shops, 112 weeks, whose promotions raise sales by a factor that varies by
@@ -52,18 +54,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from _column_series import DEVELOPMENT, HELD_OUT, Series
+from _column_series import DEVELOPMENT, HELD_OUT, Series, read
 from _holiday_series import Dated, near_holidays, readers
 from _runs import RESULTS, Key, read_result, run_all
 from _timing import print_machine, print_table, read_options
 from pandas.tseries.holiday import USFederalHolidayCalendar
 
 from tsrnn import AutoARIMA, LEMForecaster, LRUForecaster, ParaRNNForecaster
+from tsrnn.datasets import load_co2
 
 FOLDER = RESULTS / "columns"
 DATA_HOME = Path(__file__).parents[2] / "shared" / "data"
 LEVEL = 80
-SECTIONS = ("relations", "series", "gaps", "load", "holidays", "speed", "panel", "trained")
+SECTIONS = (
+    "relations", "series", "gaps", "load", "holidays", "weeks", "speed", "panel", "trained",
+)  # fmt: skip
 
 ROWS, STEPS = 200, 12
 RELATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -587,6 +592,73 @@ def print_holidays(options: argparse.Namespace) -> None:
     print_table(["series", *models, "near: without", "holidays"], rows)
 
 
+def weekly_series(data_home: Path) -> dict[str, tuple[pd.Series, int]]:
+    """Weekly series by name, and the steps they are forecast."""
+    gasoline = read("fpp2", "gasoline").iloc[:, -1].to_numpy(float)
+    gasoline = pd.Series(gasoline, pd.date_range("1991-02-03", periods=len(gasoline), freq="W"))
+    births = read("mosaicData", "Births")
+    births = pd.Series(births["births"].to_numpy(float), pd.to_datetime(births["date"]))
+    births = births.resample("W").sum()[1:-1]
+    co2 = load_co2().iloc[:, 0].interpolate().astype(float)
+    pieces = {
+        **{f"gasoline, first {n}": gasoline[:n] for n in (300, 390)},
+        **{f"births, first {n}": births[:n] for n in (120, 250, 390)},
+        **{f"CO2, last {n}": co2[-n:] for n in (150, 350)},
+    }
+    days = {
+        "load": pd.read_csv(
+            data_home / "gefcom2012" / "load.csv.gz", index_col=0, parse_dates=True
+        ),
+        "withdrawals": pd.read_csv(data_home / "nn5" / "nn5.csv.gz", index_col=0, parse_dates=True),
+    }
+    for name, frame in days.items():
+        weeks = frame.astype(float).interpolate().bfill().resample("W").mean()[1:-2]
+        pieces |= {f"{name} {column}": weeks[column] for column in weeks.columns[::6]}
+    return {name: (y.rename("y"), 8 if len(y) < 120 else 13) for name, y in pieces.items()}
+
+
+def run_weeks(key: Key, data_home: Path) -> dict[str, Any]:
+    """MASE and percent covered by series, with dates and with numbers in their place."""
+    result: dict[str, dict[str, list[float]]] = {}
+    for name, (y, h) in weekly_series(data_home).items():
+        for kind in ("dates", "numbers"):
+            errors, within = [], []
+            for origin in range(len(y) - h, len(y) - (key["origins"] + 1) * h, -h):
+                train, test = y[:origin], y[origin : origin + h].to_numpy()
+                if kind == "numbers":
+                    train = train.reset_index(drop=True)
+                model = ParaRNNForecaster(h, prior="only", season_length=52).fit(train)
+                forecast = ends(model.predict(level=LEVEL))
+                scale = train.diff(52).abs().mean()
+                errors.append(np.abs(test - forecast[:, 0]).mean() / scale)
+                within.append(100 * covered(test, forecast).mean())
+            result.setdefault(name, {})[kind] = [float(np.mean(errors)), float(np.mean(within))]
+    return {"weeks": result}
+
+
+def week_keys(options: argparse.Namespace) -> Iterator[Key]:
+    yield {"section": "weeks", "origins": min(options.origins or 4, 4)}
+
+
+def print_weeks(options: argparse.Namespace) -> None:
+    rows: list[list[object]] = []
+    for key in week_keys(options):
+        if result := read_result(options.results, key):
+            parts = result["weeks"]
+            groups = {name: [name] for name in parts if "," in name}
+            groups |= {
+                word: [name for name in parts if name.startswith(word + " ")]
+                for word in ("load", "withdrawals")
+            }
+            groups["all"] = list(parts)
+            for name, members in groups.items():
+                values = np.array([[parts[each][kind] for kind in ("dates", "numbers")]
+                                   for each in members]).mean(0)  # fmt: skip
+                rows.append([name, len(members), *(f"{value:.3f}" for value in values[:, 0]),
+                             *(f"{value:.0f}" for value in values[:, 1])])  # fmt: skip
+    print_table(["weeks", "series", "dates", "numbers", "covers: dates", "numbers"], rows)
+
+
 def many_series(n: int, rows: int, steps: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Long frame of series that five columns drive, in part, and their columns ahead."""
     rng = np.random.default_rng(0)
@@ -823,6 +895,7 @@ def main() -> None:
             lambda key: run_holidays(key, options.data_home),
             print_holidays,
         ),
+        "weeks": (week_keys, lambda key: run_weeks(key, options.data_home), print_weeks),
         "speed": (speed_keys, run_speed, print_speed),
         "panel": (panel_keys, run_panel, print_panel),
         "trained": (trained_keys, lambda key: run_trained(key, options.data_home), print_trained),

@@ -6,6 +6,7 @@ import pytest
 
 from tsrnn import ParaRNNForecaster, load
 from tsrnn.contract import DamagedFileError, read_file, write_file
+from tsrnn.datasets import load_co2
 from tsrnn.forecasters import FittedPrior, FittedWithColumns
 
 H = 6
@@ -550,3 +551,36 @@ def test_a_column_without_any_value_has_no_effect():
 def test_columns_ahead_whose_effects_overflow_are_refused(model, value):
     with pytest.raises(ValueError, match="must be of a size whose effects are finite"):
         model.predict(X_future=AHEAD[:H].assign(price=value))
+
+
+def weekly_co2():
+    return load_co2()["1980":"1986"].iloc[:, 0].interpolate()
+
+
+def test_weeks_have_the_time_of_the_year_without_columns(tmp_path):
+    y = weekly_co2()
+    train, test = y[:-26], y[-26:]
+    model = ParaRNNForecaster(26).fit(train)
+    forecast = model.predict(level=80)
+    # A season of 52 rows that the structural models have, of rows without dates.
+    numbered = ParaRNNForecaster(26, season_length=52).fit(train.reset_index(drop=True))
+    error, other = (
+        np.abs(f["co2"].to_numpy() - test.to_numpy()).mean()
+        for f in (forecast, numbered.predict(level=80))
+    )
+    assert error < 0.5 * other
+    assert model.summary().effects["effect of"].tolist() == ["year"]
+    parts = model.contributions()
+    assert "calendar" in parts
+    np.testing.assert_allclose(parts.sum(axis=1), forecast["co2"], rtol=1e-9)
+    model.save(tmp_path / "model.tsrnn")
+    moved = load(tmp_path / "model.tsrnn").update(test[:5])
+    rolling = model.predict_rolling(test[:8], h=3)
+    last = rolling[rolling["cutoff"] == rolling["cutoff"].max()]["co2"]
+    np.testing.assert_allclose(moved.predict(3), last, rtol=1e-9)
+    with pytest.raises(ValueError, match="columns with effects; this forecaster has none"):
+        model.effect_curves()
+
+
+def test_weeks_of_a_year_have_no_effect_of_the_calendar():
+    assert ParaRNNForecaster(8).fit(weekly_co2()[:70]).fitted_.columns is None

@@ -49,8 +49,8 @@ LARGEST_LOG = 60.0  # of a factor ahead
 LARGEST_AHEAD = 1e100  # standard deviations of a column: squares of effects stay finite
 PROBABILITIES = np.linspace(0, 1, 21)  # of the quantiles of columns
 EFFECTS = (
-    "Effects of columns: terms and the strength of their shrinkage are those with the largest "
-    "marginal likelihood, the errors following {errors}. Coefficients and standard "
+    "Effects of columns and the calendar: terms and the strength of their shrinkage are those with "
+    "the largest marginal likelihood, the errors following {errors}. Coefficients and standard "
     "errors are posterior means and deviations, in the mean over series; the choice of terms is "
     "not in them. Of factors, coefficients are those of the logarithm. The share is that of the "
     "variance of all effects in the rows fitted to. Columns without a line have no effect."
@@ -127,17 +127,15 @@ class FittedColumns:
             data.exog_names,
             [name in data.known_ahead for name in data.exog_names],
             season_length,
-            0.0 if data.layout.time_kind == "integer" else 1 / step_days(data.layout),
+            steps_per_day(data),
             {**derived, **kinds},
             factors=factors,
         )
         observed = [column[np.isfinite(column)] for column in panel.exog.T]
-        quantiles = np.array(
-            [
-                np.quantile(rows, PROBABILITIES) if len(rows) else 0 * PROBABILITIES
-                for rows in observed
-            ]
-        )
+        quantiles = np.zeros((len(observed), len(PROBABILITIES)))
+        for number, rows in enumerate(observed):
+            if len(rows):
+                quantiles[number] = np.quantile(rows, PROBABILITIES)
         return cls(effects, mean_changes(panel), data, season_length, quantiles)
 
     @property
@@ -254,12 +252,9 @@ class FittedColumns:
     @property
     def part_names(self) -> list[str]:
         """Names of the parts of a forecast that the regression adds."""
-        names = [str(self.data.exog_names[column]) for column in self.part_columns]
-        names = [f"{name} (column)" if name in OTHER_PARTS else name for name in names]
-        return [
-            "calendar" if column < 0 else name
-            for column, name in zip(self.part_columns, names, strict=True)
-        ]
+        names = [*map(str, self.data.exog_names), "calendar"]
+        names[:-1] = [f"{name} (column)" if name in OTHER_PARTS else name for name in names[:-1]]
+        return [names[column] for column in self.part_columns]  # -1 is the calendar
 
     @property
     def members(self) -> np.ndarray:
@@ -400,7 +395,7 @@ def effect_section(effects: pd.DataFrame | None) -> list[str]:
     """Table of the effects of columns in a summary, where there are columns."""
     if effects is None:
         return []
-    title = section("Effects of columns")
+    title = section("Effects of columns and the calendar")
     if effects.empty:
         return [title, "none: no column tells more than the past of the series"]
     text = effects.to_string(index=False, na_rep="", float_format=lambda value: f"{value:.4g}")
@@ -507,6 +502,11 @@ def mean_changes(panel: Panel) -> np.ndarray:
     """Mean absolute change (S, C) of each target; 1 where it is constant."""
     sizes = np.stack([mean_change(panel.series(i)) for i in range(panel.n_series)])
     return np.where(sizes > 0, sizes, 1.0)
+
+
+def steps_per_day(data: FittedData) -> float:
+    """Rows in a day; 0 where rows have no dates."""
+    return 0.0 if data.layout.time_kind == "integer" else 1 / step_days(data.layout)
 
 
 def phases_of(times: np.ndarray, data: FittedData) -> np.ndarray:

@@ -42,6 +42,7 @@ from tsrnn.forecasters._columns import (
     file_shapes,
     state_from_file,
     state_to_file,
+    steps_per_day,
 )
 from tsrnn.forecasters._components import forecast_contributions
 from tsrnn.forecasters._linearised import path_steps
@@ -68,6 +69,7 @@ from tsrnn.prior import (
     trained_prior,
     training_origins,
     window_rows,
+    year_is_a_season,
 )
 
 PATH_ORIGINS, PATH_UNITS = 64, 16  # of which features are read
@@ -326,7 +328,11 @@ class FittedPrior(FittedModel[PriorState]):
         season = season_of(arguments, panel)
         horizon = arguments.horizon or habit.horizon
         kinds = check_effects(arguments.effects, data.given_columns, data.known_ahead)
-        columns = FittedColumns.of(panel, data, season, kinds) if data.exog_names else None
+        columns = None
+        if data.exog_names or year_is_a_season(int(panel.lengths.max()), steps_per_day(data)):
+            columns = FittedColumns.of(panel, data, season, kinds)
+        if columns is not None and not data.exog_names and not columns.effects.terms:
+            columns = None
         fitted = cls(arguments, data, horizon, season, prior, False, np.ones(PAST_ROWS), columns)
         state, panel = fitted.filter_left(fitted.empty_state(panel), panel)
         if columns is not None:
@@ -626,11 +632,11 @@ def summarise_prior(
     data, prior = fitted.data, fitted.prior
     if fitted.adapted:
         fit = f"; it was adapted to these by {ADAPTING_STEPS} small steps"
-        fit += ", after the effects of columns were taken out" * (fitted.columns is not None)
+        fit += ", after the effects were taken out" * (fitted.columns is not None)
     elif (fitted.widths != 1).any():
         fit = "; of these only the widths of its intervals are estimated"
     elif fitted.columns is not None and fitted.columns.effects.terms:
-        fit = "; of these only the effects of columns are estimated"
+        fit = "; of these only the effects of columns and the calendar are estimated"
     else:
         fit = "; nothing is estimated from these"
     composition = (
@@ -683,14 +689,13 @@ def prior_from_file(
     }
     with as_saved("fitted.size"):
         shapes |= TrainedPrior.shapes(header["size"])
-    if ("terms" in header) != bool(data.exog_names) or ("logarithms" in header) != (
-        "terms" in header
-    ):
+    with_terms = "terms" in header
+    if (data.exog_names and not with_terms) or ("logarithms" in header) != with_terms:
         raise refuse("fitted", "with terms where there are columns", list(header))
-    if data.exog_names:
+    if with_terms:
         shapes |= file_shapes(header, data, season)
     check_arrays(arrays, shapes)
-    columns = FittedColumns.from_file(header, arrays, data, season) if data.exog_names else None
+    columns = FittedColumns.from_file(header, arrays, data, season) if with_terms else None
     prior = TrainedPrior.from_file(header, arrays)
     fitted = FittedPrior(
         arguments, data, header["horizon"], season, prior, header["adapted"], arrays["widths"],

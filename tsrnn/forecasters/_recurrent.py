@@ -438,7 +438,7 @@ class RecurrentForecaster(Forecaster[Any]):
                 "for_series(...)"
             )
         columns = getattr(self.fitted_, "columns", None)
-        if columns is None:
+        if columns is None or not columns.data.exog_names:
             raise ValueError(
                 "effect_curves are of exogenous columns with effects; this forecaster has none. "
                 "Fit to data with columns beside the target, known ahead"

@@ -17,7 +17,12 @@ from tsrnn.prior._combiner import (
 from tsrnn.prior._components import Components, structural_components
 from tsrnn.prior._counts import counts, intermittent
 from tsrnn.prior._distributions import innovations
-from tsrnn.prior._effects import ColumnEffects, check_effects, fit_effects
+from tsrnn.prior._effects import (
+    ColumnEffects,
+    check_effects,
+    fit_effects,
+    year_is_a_season,
+)
 from tsrnn.prior._hyperpriors import Hyperprior, hyperprior
 from tsrnn.prior._layers import calendar, level_shifts, outliers, rounding, scale, zeros
 from tsrnn.prior._linear import (
@@ -162,5 +167,6 @@ __all__ = [
     "volatility",
     "widths_of",
     "window_rows",
+    "year_is_a_season",
     "zeros",
 ]

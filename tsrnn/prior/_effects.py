@@ -369,9 +369,33 @@ def short_candidates(
     """Terms of series whose errors follow structural models, which have the season."""
     candidates = [term for column in columns for term in short_terms(column)]
     # Days have seasons of a week in the structural models; weeks have 52 effects there, here six.
-    if 0.1 < steps_per_day <= 1 and longest >= FEWEST_YEARS * DAYS_IN_YEAR * steps_per_day:
+    if year_is_a_season(longest, steps_per_day):
         candidates.append(Candidate(Term(-1, cycle="year"), ODDS_CURVED))
     return candidates
+
+
+def year_is_a_season(n_rows: int, steps_per_day: float) -> bool:
+    """Return True if the time of the year may have an effect on a short series of days or weeks.
+
+    Parameters
+    ----------
+    n_rows : int
+        Of the longest series.
+    steps_per_day : float
+        Rows in a day, 1 / 7 for weeks; 0 where rows have no dates.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from tsrnn.prior import year_is_a_season
+    >>> year_is_a_season(70, 1 / 7), year_is_a_season(104, 1 / 7)
+    (False, True)
+    """
+    years = FEWEST_YEARS * DAYS_IN_YEAR * steps_per_day
+    return 0.1 < steps_per_day <= 1 and years <= n_rows <= LONG
 
 
 def short_terms(column: Column) -> list[Candidate]:
