@@ -39,6 +39,7 @@ FEWEST_VALUES = 10  # different values of a column that may have a curved effect
 FEWEST_CURVED, FEWEST_LAGGED = 40, 24  # rows of series whose effects may be curved, or late
 ROWS_PER_LAG = 4  # further rows for each lag
 FEWEST_YEARS, FEWEST_WEEKS = 1.5, 3  # of data of which the year, or the week by hours, is a season
+YEARS_ALONE = 2  # of data without columns
 DAYS_IN_YEAR = 365
 SOME_DAYS = 0.9  # rows a day of daily data, above those of working days
 CURVE_KNOTS = np.array([0.05, 0.275, 0.5, 0.725, 0.95])
@@ -369,13 +370,15 @@ def short_candidates(
     """Terms of series whose errors follow structural models, which have the season."""
     candidates = [term for column in columns for term in short_terms(column)]
     # Days have seasons of a week in the structural models; weeks have 52 effects there, here six.
-    if year_is_a_season(longest, steps_per_day):
+    if 0.1 < steps_per_day <= 1 and longest >= FEWEST_YEARS * DAYS_IN_YEAR * steps_per_day:
         candidates.append(Candidate(Term(-1, cycle="year"), ODDS_CURVED))
     return candidates
 
 
 def year_is_a_season(n_rows: int, steps_per_day: float) -> bool:
-    """Return True if the time of the year may have an effect on a short series of days or weeks.
+    """Return True if days or weeks without columns may have the time of the year as an effect.
+
+    The series are short and have more than two years: in fewer it is hardly told from a trend.
 
     Parameters
     ----------
@@ -391,11 +394,10 @@ def year_is_a_season(n_rows: int, steps_per_day: float) -> bool:
     Examples
     --------
     >>> from tsrnn.prior import year_is_a_season
-    >>> year_is_a_season(70, 1 / 7), year_is_a_season(104, 1 / 7)
+    >>> year_is_a_season(100, 1 / 7), year_is_a_season(110, 1 / 7)
     (False, True)
     """
-    years = FEWEST_YEARS * DAYS_IN_YEAR * steps_per_day
-    return 0.1 < steps_per_day <= 1 and years <= n_rows <= LONG
+    return 0.1 < steps_per_day <= 1 and YEARS_ALONE * DAYS_IN_YEAR * steps_per_day < n_rows <= LONG
 
 
 def short_terms(column: Column) -> list[Candidate]:
