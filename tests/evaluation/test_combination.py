@@ -575,7 +575,7 @@ class TestMembersLeftOut:
     def test_a_network_of_many_series_is_not_left_out_for_one(self):
         alone, panel = two_series(np.array([3.0, 5.0]))
         both = {"walk": Naive(), "prior": ParaRNNForecaster(prior="only")}
-        with pytest.raises(ValueError, match="'x'.*needs at least 3 rows"):
+        with pytest.raises(ValueError, match="'x'.*needs at least 3 observed rows"):
             Combination(both, horizon=2).fit(panel)
         assert Combination(both, horizon=2).fit(alone).predict()["Combination"].tolist() == [5, 5]
 

@@ -489,7 +489,7 @@ def test_a_lag_of_a_missing_value_is_that_of_the_mean():
 
 def test_columns_that_are_rarely_there_are_left_out():
     df = gaps(PAST, 0.8, columns=("noise",))
-    with pytest.warns(UserWarning, match=r"\['noise'\] are missing in too many rows"):
+    with pytest.warns(UserWarning, match=r"\['noise'\] are missing in too many.* a third"):
         model = ParaRNNForecaster(H, target="y", known_ahead=KNOWN, missing="keep").fit(df)
     assert model.summary().effects["effect of"].tolist() == ["price"]
 
@@ -505,8 +505,11 @@ def test_what_cannot_be_forecast_over_missing_values_is_named():
     with pytest.raises(ValueError, match="none of them is observed"):
         model.predict(X=LATER.assign(y=np.nan), X_future=AHEAD[-H:])
     few = PAST.assign(y=PAST["y"].where(np.arange(len(PAST)) < 2))
-    with pytest.raises(ValueError, match="needs at least 3 rows of a series; there are 2"):
+    with pytest.raises(ValueError, match="needs at least 3 observed rows of a series; there are 2"):
         make.fit(few)
+    wide = PAST.assign(z=np.nan)
+    with pytest.raises(ValueError, match="there are 0 of 'z'"):
+        make.set_params(target=["y", "z"]).fit(wide)
     for others in ({"prior": None}, {"hidden_size": 8}):
         with pytest.raises(ValueError, match='missing="keep" is for the prior network'):
             ParaRNNForecaster(H, target="y", missing="keep", **others).fit(PAST)

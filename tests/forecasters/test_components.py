@@ -193,13 +193,34 @@ def test_a_forecaster_without_columns():
         model.effect_curves()
 
 
-def test_a_column_named_as_a_component_is_told_apart():
-    names = {"price": "level"}
-    model = ParaRNNForecaster(H, target="y", known_ahead=["level", "noise"])
+@pytest.mark.parametrize("name", ["level", "season-se", "noise-se", "target", "level (column)"])
+def test_a_column_named_as_a_component_is_told_apart(name):
+    names = {"price": name}
+    model = ParaRNNForecaster(H, target="y", known_ahead=[name, "noise"])
     model.fit(PAST.rename(columns=names))
     frame = model.components(X_future=AHEAD.rename(columns=names))
     np.testing.assert_allclose(additive(frame), frame["fit"])
-    assert {"level", "level (column)", "level (column)-se"} <= set(frame)
+    assert {"level", f"{name} (column)", f"{name} (column)-se"} <= set(frame)
+
+
+def test_a_column_named_target_beside_several_targets():
+    df = PAST.rename(columns={"price": "target"}).assign(z=2 * PAST["y"])
+    model = ParaRNNForecaster(H, target=["y", "z"], known_ahead=["target", "noise"]).fit(df)
+    frame = model.components(h=0)
+    assert frame["target"].unique().tolist() == ["y", "z"]
+    assert frame["target (column)"].notna().all()
+
+
+def test_growth_without_weight_leaves_components_and_errors_finite(model):
+    price = np.zeros(1000)
+    times = pd.date_range(PAST.index[-1], periods=1001, freq="MS", name="ds")[1:]
+    ahead = pd.DataFrame({"price": price, "noise": price}, times)
+    last = model.components(h=1000, X_future=ahead).iloc[-1]
+    width = model.predict(h=1000, X_future=ahead, level=80).iloc[-1]
+    half = (width["y-hi-80"] - width["y-lo-80"]) / 2
+    changes = PAST["y"].diff().abs().mean()
+    assert abs(last["trend"]) < changes
+    assert 0 < last["level-se"] < 20 * half
 
 
 def test_curves_are_the_regression_by_hand(model):
@@ -312,6 +333,11 @@ def test_what_has_no_components_says_what_has(model):
             model.components(h=h, X_future=AHEAD)
     with pytest.raises(ValueError, match="columns must name columns with effects"):
         model.plot_effects("prize")
+    nothing = ParaRNNForecaster(
+        H, target="y", known_ahead=KNOWN, effects=dict.fromkeys(KNOWN, "none")
+    )
+    with pytest.raises(ValueError, match="no effects to draw"):
+        nothing.fit(PAST).plot_effects()
     trained = ParaRNNForecaster(H, prior=None, hidden_size=4, max_epochs=1).fit(PAST["y"])
     for method in ("components", "plot_components"):
         with pytest.raises(ValueError, match='prior="only"'):

@@ -300,7 +300,9 @@ def test_several_targets_are_forecast_each_alone():
 
 def test_a_series_needs_three_rows():
     assert len(ParaRNNForecaster(4).fit(monthly(3)).predict()) == 4
-    with pytest.raises(ValueError, match=r"series 's0': .* at least 3 rows .* there are 2"):
+    with pytest.raises(
+        ValueError, match=r"series 's0': .* at least 3 observed rows .* there are 2"
+    ):
         ParaRNNForecaster(4, freq="MS").fit(monthly(2))
 
 

@@ -50,6 +50,16 @@ def model():
     return make().fit(PAST)
 
 
+@pytest.mark.parametrize("name", ["linear path", "known ahead", "network", "constant", "block 1"])
+def test_a_column_named_as_a_part_is_told_apart(name):
+    changed = FRAME.rename(columns={"price": name})
+    model = make(known_ahead=[name, "noise"]).fit(changed[: -2 * H])
+    ahead = changed[[name, "noise"]][-2 * H : -H]
+    parts = model.contributions(X_future=ahead)
+    assert f"{name} (column)" in parts
+    np.testing.assert_allclose(parts.sum(axis=1), model.predict(X_future=ahead)["y"])
+
+
 @pytest.fixture(scope="module")
 def of_panel():
     return make(target=None).fit(rows(0, ROWS - 2 * H))

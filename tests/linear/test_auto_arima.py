@@ -408,3 +408,14 @@ def test_a_large_level_costs_no_digits(level):
     assert far.converged_.all()
     assert far.orders_.tolist() == near.orders_.tolist()
     np.testing.assert_allclose(far.predict(3) - level, near.predict(3) - 1e3, rtol=0, atol=1e-5)
+
+
+def test_a_gap_in_the_first_season_is_named():
+    t = np.arange(96)
+    months = pd.date_range("2015", periods=96, freq="MS", name="ds")
+    y = pd.Series(
+        10 * np.sin(2 * np.pi * t / 12) + np.random.default_rng(0).normal(size=96), months
+    )
+    y.iloc[4] = np.nan
+    with pytest.raises(ValueError, match="first 12 observations must follow each other"):
+        AutoARIMA(D=1, missing="keep").fit(y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -43,8 +44,13 @@ from tsrnn.prior import (
 CENTRE_DECAY = 0.8
 # Arrays of a file in which values are missing.
 MAY_LACK = ("columns.recent", "columns.tail", "columns.shares")
-# Of forecasts and of data; columns of these names are told apart.
-OTHER_PARTS = ("data", "fit", "level", "trend", "cycle", "season", "network", "calendar")
+# Names beside those of columns in `components` and `contributions`.
+PARTS_OF_MODELS = ("level", "trend", "cycle", "season", "network", "calendar")
+PARTS_OF_TRAINED = ("linear path", "known ahead", "constant")
+KEYS = ("data", "fit", "target", "step")
+OTHER_PARTS = re.compile(
+    "|".join((*PARTS_OF_MODELS, *PARTS_OF_TRAINED, *KEYS, r"block \d+", r".*-se", r".* \(column\)"))
+)
 LARGEST_LOG = 60.0  # of a factor ahead
 LARGEST_AHEAD = 1e100  # standard deviations of a column: squares of effects stay finite
 PROBABILITIES = np.linspace(0, 1, 21)  # of the quantiles of columns
@@ -252,9 +258,10 @@ class FittedColumns:
     @property
     def part_names(self) -> list[str]:
         """Names of the parts of a forecast that the regression adds."""
-        names = [*map(str, self.data.exog_names), "calendar"]
-        names[:-1] = [f"{name} (column)" if name in OTHER_PARTS else name for name in names[:-1]]
-        return [names[column] for column in self.part_columns]  # -1 is the calendar
+        names = [str(name) for name in self.data.exog_names]
+        names = [f"{name} (column)" if OTHER_PARTS.fullmatch(name) else name for name in names]
+        names.append("calendar")  # whose number is -1
+        return [names[column] for column in self.part_columns]
 
     @property
     def members(self) -> np.ndarray:

@@ -616,12 +616,14 @@ class PriorSummary(Summary):
 
 def check_observed(panel: Panel, fewest: int, advice: str, with_columns: str = "") -> None:
     """Refuse series with fewer observed rows than the prior network needs."""
-    counts = [np.isfinite(panel.series(i)).sum(0).min() for i in range(panel.n_series)]
-    shortest = int(np.argmin(counts))
-    if counts[shortest] < fewest:
+    counts = np.stack([np.isfinite(panel.series(i)).sum(0) for i in range(panel.n_series)])
+    shortest, target = np.unravel_index(counts.argmin(), counts.shape)
+    if counts[shortest, target] < fewest:
+        of_target = f" of {panel.target_names[target]!r}" if counts.shape[1] > 1 else ""
         raise ValueError(
-            f"{panel.axis.where(shortest)}the prior network needs at least {fewest} rows of a "
-            f"series{with_columns}; there are {counts[shortest]}. {advice}"
+            f"{panel.axis.where(int(shortest))}the prior network needs at least {fewest} observed "
+            f"rows of a series{with_columns}; there are {counts[shortest, target]}{of_target}. "
+            f"{advice}"
         )
 
 

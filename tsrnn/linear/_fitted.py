@@ -94,7 +94,14 @@ def estimate(
         # The only series of a wide frame has a number that the user never gave.
         named = panel.layout.id_col is not None or not family.multivariate
         where = f"{listing(labels)}: " if named else ""
-        raise ValueError(f"no series could be fitted; {where}{reasons.get(0, NO_OPTIMUM)}")
+        noted = {
+            unit: texts[0]
+            for numbers, part in zip(units, parts, strict=True)
+            for unit, texts in zip(numbers.tolist(), part.messages, strict=True)
+            if texts
+        }
+        why = (noted | reasons).get(0, NO_OPTIMUM)
+        raise ValueError(f"no series could be fitted; {where}{why}")
     fitted = np.concatenate(units)
     estimates = concatenated(parts).placed(n_units, fitted, reasons)
     if given is not None:  # parameters that were not estimated have no standard errors

@@ -68,6 +68,11 @@ def plot_effects(
         alone = isinstance(columns, str) or not hasattr(columns, "__iter__")
         chosen = [columns] if alone else list(columns)
     known = {*names}
+    if not names:
+        raise ValueError(
+            "there are no effects to draw: no column tells more than the past of the series. "
+            "effects={...} of the forecaster keeps those that it names"
+        )
     if not chosen or not all(isinstance(name, Hashable) and name in known for name in chosen):
         raise ValueError(
             f"columns must name columns with effects, which are {names}; got {columns!r}. Columns "

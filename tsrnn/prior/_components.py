@@ -172,8 +172,12 @@ def weighted_components(
     step = np.clip(rows - ends[:, None], 0, h - 1)  # the first one for rows before
     weight = weights[series, :, step].reshape(level.shape)
 
-    # Sums of components on the scale of the data, whose differences are additive.
+    # Sums of components on the scale of the data, whose differences are additive. Ahead they are
+    # cut as forecasts are: an exponential that grows has no weight, but would fill the sums.
     sums = [scaled.restored(total) for total in (level, level + cycle, level + cycle + season)]
+    origin = scaled.cut(np.repeat(sums[0][series, ends[:, None] - 1], h, 1))
+    for total in sums:
+        total[series, ahead] = scaled.cut(total[series, ahead])
     base = sums[0]
     components = [base, slope.copy(), sums[1] - base, sums[2] - sums[1]]
     components[1][:, :, 1] = base[:, :, 1] * np.expm1(slope[:, :, 1].clip(-1.0, 1.0))
@@ -181,10 +185,9 @@ def weighted_components(
     variance = variance[..., None, :] * noise[:, None]
     variance[..., 1, :] *= base[:, :, 1] ** 2  # of a logarithm, to first order
 
-    # Ahead the level before the trend comes first, and sums are cut as forecasts are.
-    origin = np.repeat(base[series, ends[:, None] - 1], h, 1)
-    cut = [scaled.cut(total) for total in (origin, *(part[series, ahead] for part in sums))]
-    added = [cut[0], *(later - before for before, later in pairwise(cut))]
+    # Ahead the level before the trend comes first.
+    totals = [origin, *(total[series, ahead] for total in sums)]
+    added = [origin, *(later - before for before, later in pairwise(totals))]
     parts = np.stack([(weight[series, ahead] * part).sum((2, 3)) for part in added], -1)
 
     means = [(weight * component).sum((2, 3)) for component in components]
@@ -192,10 +195,7 @@ def weighted_components(
         (weight * (variance[number] + (component - mean[..., None, None]) ** 2)).sum((2, 3))
         for number, (component, mean) in enumerate(zip(components, means, strict=True))
     ]
-    states, errors = np.stack(means, -1), np.sqrt(np.stack(squares, -1))
-    states[series, ahead, 0] = parts[..., 0] + parts[..., 1]
-    states[series, ahead, 2:] = parts[..., 2:]
-    return states, errors, parts
+    return np.stack(means, -1), np.sqrt(np.stack(squares, -1)), parts
 
 
 @dataclass(frozen=True, eq=False)

@@ -288,7 +288,7 @@ def fit_effects(
     if rare:
         warn_user(
             f"the columns {[names[i] for i in rare]} are missing in too many rows: with them, less "
-            "than half of the observed rows would count. They have no effects. Fill them in, or "
+            "than a third of the observed rows would count. They have no effects. Fill them in, or "
             "leave them out"
         )
     columns = [
