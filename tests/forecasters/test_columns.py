@@ -1,5 +1,7 @@
 """Columns beside the prior network: known relations, one forecast by all ways, refusals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -492,6 +494,43 @@ def test_columns_that_are_rarely_there_are_left_out():
     with pytest.warns(UserWarning, match=r"\['noise'\] are missing in too many.* a third"):
         model = ParaRNNForecaster(H, target="y", known_ahead=KNOWN, missing="keep").fit(df)
     assert model.summary().effects["effect of"].tolist() == ["price"]
+
+
+def test_a_variance_that_rounding_made_negative_is_zero():
+    columns = ParaRNNForecaster(H, target="y", known_ahead=KNOWN).fit(PAST)
+    fitted, state = columns.fitted_.columns, columns.state_.columns
+    wrong = replace(fitted.effects, covariance=0 * fitted.effects.covariance - 1e-20)
+    ahead = np.ones((1, H, wrong.scale.size))
+    assert (replace(fitted, effects=wrong).variances(state, ahead) == 0).all()
+
+
+@pytest.mark.parametrize(("lag", "share"), [(0, 0.25), (1, 0.25), (0, 0.35)])
+def test_effects_are_found_where_few_rows_have_all_lags(lag, share):
+    rng = np.random.default_rng(0)
+    columns = pd.DataFrame(rng.normal(size=(100, 2)), columns=KNOWN)
+    frame = columns.assign(y=20 + 3 * columns["price"].shift(lag).bfill() + rng.normal(size=100))
+    frame = frame.mask((rng.random(frame.shape) < share) & (frame.columns != "y"))
+    whole = frame[KNOWN].notna().all(axis=1).rolling(7).sum() == 7
+    assert whole.sum() < 5
+    model = ParaRNNForecaster(H, target="y", known_ahead=KNOWN, missing="keep").fit(frame)
+    effects = model.summary().effects.set_index("effect of")["coef"]
+    assert effects["price, lag 1" if lag else "price"] == pytest.approx(3, abs=0.5)
+    assert (effects.abs() > 1).sum() == 1
+
+
+@pytest.mark.parametrize("step", ["MS", "h"])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_series_that_lacks_a_column_is_named(step):
+    parts = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        ds = pd.date_range("2020", periods=80, freq=step)
+        price = rng.normal(size=80)
+        part = {"unique_id": f"s{seed}", "ds": ds, "y": price + rng.normal(size=80)}
+        parts.append(pd.DataFrame(part | {"price": price if seed != 1 else np.nan}))
+    make = ParaRNNForecaster(H, known_ahead="price", missing="keep")
+    with pytest.raises(ValueError, match=r"'s1'.*observed with all columns.*fill in the columns"):
+        make.fit(pd.concat(parts))
 
 
 def test_what_cannot_be_forecast_over_missing_values_is_named():

@@ -307,7 +307,8 @@ class FittedColumns:
         """Variances (S, h, C) that the coefficients bring to forecasts."""
         apart = matrix - state.centre[:, None]
         covariances = self.covariances(state)
-        return np.einsum("shp,scpq,shq->shc", apart, covariances, apart, optimize=True)
+        variance = np.einsum("shp,scpq,shq->shc", apart, covariances, apart, optimize=True)
+        return np.maximum(variance, 0.0)  # rounding
 
     def widening(self, state: ColumnState) -> np.ndarray:
         """Factors (S, C) of the widths of intervals."""

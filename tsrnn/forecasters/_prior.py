@@ -386,9 +386,12 @@ class FittedPrior(FittedModel[PriorState]):
             rows = np.concatenate([state.tail[i, :count], panel.series(i)])[-window:]
             tail[i, : len(rows)] = rows
             if not np.isfinite(rows).any(0).all():
+                effects = self.columns is not None and self.columns.effects.terms
                 raise ValueError(
                     f"{panel.axis.where(i)}the prior network forecasts from the last {window} "
-                    "rows; none of them is observed. Give more rows, or drop this series"
+                    "rows; none of them is observed"
+                    f"{' with all columns that have effects' if effects else ''}. Give more rows"
+                    f"{', fill in the columns' if effects else ''}, or drop this series"
                 )
         n_rows, last_times = state.n_rows + panel.lengths, panel.last_times
         after = replace(state, last_times=last_times, n_rows=n_rows, tail=tail, columns=columns)

@@ -673,7 +673,9 @@ class Sample:
             parts = zip(
                 np.split(matrix, ends[:-1], 1), np.split(weights, ends[:-1], 1), strict=True
             )
-            variances += [np.nanvar(part @ weight.T, 0).sum() for part, weight in parts]
+            effects = [part @ weight.T for part, weight in parts]
+            complete = [rows[np.isfinite(rows).all(1)] for rows in effects]
+            variances += [rows.var(0).sum() if len(rows) else 0.0 for rows in complete]
         total = variances.sum()
         return variances / total if total > 0 else variances
 
@@ -753,10 +755,17 @@ def of_likeliest_columns(
 def moments_of(
     sample: Sample, terms: Sequence[Term], series: Sequence[int], models: np.ndarray | None
 ) -> Moments:
-    """Moments of the scaled columns of some terms."""
+    """Moments of the scaled columns of some terms, to compare them.
+
+    A missing value of a column takes its row, but not those of its lags, which have their mean
+    there: all terms are compared on the same rows, and the rows that no lag misses would be few.
+    """
     matrices = sample.designs(terms, series)
     location, spread = scaling_of(matrices)
-    return sample.moments([(matrix - location) / spread for matrix in matrices], series, models)
+    late = np.repeat(np.array([term.lag > 0 for term in terms], bool), widths_of(terms))
+    scaled = [(matrix - location) / spread for matrix in matrices]
+    scaled = [np.where(late & np.isnan(matrix), 0.0, matrix) for matrix in scaled]
+    return sample.moments(scaled, series, models)
 
 
 class Search:

@@ -181,7 +181,8 @@ def autoregressive_moments(
     rho = np.array(PERSISTENCE)[:, None, None]
     for target, column in zip(targets, columns, strict=True):
         rows = np.concatenate([target, column])
-        rows = rows - np.nanmean(rows, 1, keepdims=True)
+        count = np.isfinite(rows).sum(1, keepdims=True)
+        rows = rows - np.nansum(rows, 1, keepdims=True) / np.maximum(count, 1)
         pairs = np.isfinite(rows[:, 1:]).all(0) & np.isfinite(rows[:, :-1]).all(0)
         now, before = rows[:, 1:][:, pairs], rows[:, :-1][:, pairs]
         # Three products serve all coefficients: (a - rho b)(a - rho b)'.
@@ -189,7 +190,7 @@ def autoregressive_moments(
         cross = now @ now.T - rho * (crossed + crossed.T) + rho**2 * (before @ before.T)
         n_scales = len(target)
         squares = np.einsum("jcc->cj", cross[:, :n_scales, :n_scales])
-        change = np.abs(now - before)[:n_scales].mean(1)
+        change = np.abs(now - before)[:n_scales].sum(1) / max(pairs.sum(), 1)
         known = np.repeat(DEGREES * (FIRST_SCALE * change[:, None]) ** 2, len(rho), 1)
         parts.append(
             (

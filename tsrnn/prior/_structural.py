@@ -308,7 +308,8 @@ class StructuralFilter(NamedTuple):
         states : ndarray of shape (n, d, J)
         """
         rows = self.rows[: values.shape[1]]
-        moves, effects = _moves(rows, rows[0], self.gain.shape[2] - 3)
+        before = rows[0] if len(rows) else 0  # a regression may leave no row of a series
+        moves, effects = _moves(rows, before, self.gain.shape[2] - 3)
         kept = np.full(values.shape, -1) if kept is None else kept
         return kalman_errors(
             values, self.damping, self.memory, moves, effects, self.gain, self.weight, kept
