@@ -261,6 +261,15 @@ class TestErrors:
         with pytest.raises(ValueError, match="the data have .'holiday'. already"):
             ARMA(order=(1, 0), target="y", holidays="DE").fit(frame)
 
+    def test_a_column_of_months_named_as_one_of_days(self):
+        frame = demand(500).resample("MS").sum().to_frame()
+        frame["holiday"] = np.random.default_rng(0).normal(size=len(frame))
+        frame["y"] += 50 * frame["holiday"]
+        model = ARMA(order=(1, 0), target="y", known_ahead="holiday", holidays="DE").fit(frame[:-2])
+        assert model.known_ahead_ == ["holiday", "workdays"]
+        one, two = (model.predict(h=2, X_future=frame[["holiday"]][-2:] + k) for k in (0, 1))
+        assert ((two - one).abs() > 40).all(axis=None)
+
     def test_years_that_are_not_known(self):
         days = pd.date_range("1980-01-01", periods=60, freq="D")
         with pytest.warns(UserWarning, match="holidays of DE are known from"):

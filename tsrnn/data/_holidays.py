@@ -160,12 +160,15 @@ class Holidays:
         -------
         Holidays or None
         """
-        names = panel.exog_names
-        begun = [column for column in (OF_DAYS[0], *OF_PERIODS) if column in names]
-        if holidays is None or not begun:
+        if not holidays:
+            return None
+        names, long = panel.exog_names, step_days(panel.layout) > LONGEST_DAY
+        # The data may have a column of the name of one that is made of other steps.
+        first = (OF_PERIODS if long else OF_DAYS)[0]
+        if first not in names:
             return None
         places = (holidays,) if isinstance(holidays, str) else tuple(holidays)
-        columns = names[names.index(begun[0]) :]  # behind those of the frame
+        columns = names[names.index(first) :]  # behind those of the frame
         return cls(places, tuple(map(str, columns)), load_holidays().__version__)
 
     @property
