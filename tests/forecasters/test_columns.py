@@ -626,3 +626,13 @@ def test_weeks_have_the_time_of_the_year_without_columns(tmp_path):
 
 def test_weeks_of_a_year_have_no_effect_of_the_calendar():
     assert ParaRNNForecaster(8).fit(weekly_co2()[:100]).fitted_.columns is None
+
+
+@pytest.mark.parametrize("amplitude", [0, 3, 10, 30])
+def test_the_time_of_the_year_of_days_is_found_whatever_its_size(amplitude):
+    days = pd.date_range("2021-01-01", periods=860, freq="D")
+    wave = 50 + amplitude * np.sin(2 * np.pi * days.day_of_year.to_numpy() / 365)
+    y = pd.Series(wave + np.random.default_rng(0).standard_normal(860), days, name="y")
+    model = ParaRNNForecaster(60, prior="only").fit(y[:800])
+    assert (model.fitted_.columns is not None) == (amplitude > 0)
+    assert np.abs(model.predict().to_numpy() - wave[800:]).mean() < 0.6

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tsrnn import LEMForecaster
 from tsrnn.contract import IntervalWarning
 
 
@@ -128,13 +129,17 @@ class TestConstructor:
             ("multivariate", "both", "('independent', 'joint')"),
             ("intervals", "bootstrap", "('conformal', 'gaussian', 'quantile', 'student-t')"),
             ("loss", "huber", "('mse', 'mae')"),
-            ("missing", "drop", "('error', 'interpolate')"),
-            ("missing", "keep", "('error', 'interpolate')"),
+            ("missing", "drop", "('error', 'interpolate', 'keep')"),
         ],
     )
     def test_choices(self, small, wave, name, value, choices):
         expected = f"{name} must be one of {choices}; got {value!r}"
         told(ValueError, lambda: small(**{name: value}).fit(wave), expected)
+
+    def test_networks_of_ones_own_skip_nothing(self, small, wave):
+        told(ValueError, lambda: small(missing="keep").fit(wave), "is for the prior network")
+        lem = LEMForecaster(missing="keep")
+        told(ValueError, lambda: lem.fit(wave), "('error', 'interpolate'); got 'keep'")
 
     @pytest.mark.parametrize(
         ("name", "legal"),

@@ -578,5 +578,5 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
 
 
 def _names_columns(value: Any) -> bool:
-    """Whether an argument asks for columns; frames and arrays have no truth value."""
+    """Return True if an argument asks for columns; frames and arrays have no truth value."""
     return value is not None and (not isinstance(value, bool | str | Sequence) or bool(value))

@@ -268,7 +268,7 @@ class PriorState(SeriesArrays):
 
 @dataclass(frozen=True, eq=False)
 class FittedPrior(FittedModel[PriorState]):
-    """Prior network at the service of some series, with what of it was fitted to them.
+    """Pretrained network with the parameters that were fitted to these series.
 
     Attributes
     ----------

@@ -329,7 +329,7 @@ def filtered_variances(season_length: int, observed: bytes) -> np.ndarray:
 
 
 def variances_ahead(season_length: int, observed: np.ndarray, count: int, h: int) -> np.ndarray:
-    """Variances (4, h, J) of the states of the h rows after so many observed rows."""
+    """Variances (4, h, J) of the states of the h rows after `count` observed rows."""
     models, last = structural_models(season_length), int(observed[count - 1])
     covariance = models.first_covariance
     models.gains(observed[:count].astype(np.int64), 0, covariance)

@@ -706,18 +706,12 @@ def choose_terms(
         candidates = of_likeliest_columns(candidates, sample, chosen)
     if not candidates:
         return [], np.empty(0), 0
-    base = [number for number, candidate in enumerate(candidates) if candidate.base]
     terms = [candidate.term for candidate in candidates]
     if sample.long:
         search = Search(candidates, moments_of(sample, terms, chosen, None))
         search = search.with_models(2)
     else:
-        # The linear terms say which models are likely; all terms are filtered by these alone.
-        first = [terms[number] for number in base]
-        moments = moments_of(sample, first, chosen, None)
-        begun = Search([candidates[number] for number in base], moments)
-        begun.sweep(rounds=1)
-        models = begun.likeliest(SELECTING_MODELS)
+        models = likeliest_models(candidates, sample, chosen)
         search = Search(candidates, moments_of(sample, terms, chosen, models))
     search.sweep()
     added = 0
@@ -728,6 +722,28 @@ def choose_terms(
     kept_terms = [terms[number] for number in kept]
     strength = np.repeat(search.strength[kept], widths_of(kept_terms))
     return kept_terms, strength, search.scale
+
+
+def likeliest_models(
+    candidates: Sequence[Candidate], sample: Sample, series: Sequence[int]
+) -> np.ndarray:
+    """Structural models that all terms are filtered by: those that are likeliest beside some.
+
+    Beside the linear terms; and beside the calendar, too, without which a level that moves is
+    likelier than the right one, as it follows the season.
+    """
+    linear = [candidate for candidate in candidates if candidate.base]
+    dates = [candidate for candidate in candidates if candidate.term.column < 0]
+    groups = [linear]
+    if dates:
+        groups.append(linear + [candidate._replace(base=True) for candidate in dates])
+    models = []
+    for group in groups:
+        terms = [candidate.term for candidate in group]
+        search = Search(group, moments_of(sample, terms, series, None))
+        search.sweep(rounds=1)
+        models.append(search.likeliest(SELECTING_MODELS))
+    return np.unique(np.concatenate(models))
 
 
 def of_likeliest_columns(
