@@ -60,7 +60,7 @@ class _Models(Function):
         return self.at(base, self.integer("mul", self.sum(*number), "%J"), self.k)
 
     def gain(self, t: str, i: str | int) -> str:
-        """Address of the gains of field i in row t, those of a tile one after the other."""
+        """Address of the gains of field i in row t, contiguous over the models of a tile."""
         tile = self.integer("mul", self.integer("udiv", self.k, TILE), "%R")
         field = self.sum(self.integer("mul", self.sum(tile, t), "%d"), i)
         return self.at("%gain", field, kind=self.type)

@@ -44,7 +44,7 @@ class FittedData:
     layout : Layout
     ids : pandas.Index of shape (S,)
     exog_names : tuple
-        Exogenous columns: those of the frames, then those of the calendar and of holidays.
+        Exogenous columns of the frames, then of the calendar, then of holidays.
     known_ahead : list
         Exogenous columns whose future is known: given as `X_future`, then those of the calendar
         and of holidays.

@@ -166,7 +166,7 @@ class FittedCombination(ClassicalModel[CombinedState]):
         return combine_by_network(combiner, self.members, drawn, points, model.season_length), there
 
     def _known_to(self, member: Forecaster, future: np.ndarray | None) -> np.ndarray | None:
-        """Columns ahead (S, h, n) of a member, of those of the combination."""
+        """Select the columns ahead (S, h, n) that a member takes."""
         columns = [self.data.known_ahead.index(column) for column in member.known_ahead_]
         return future[..., columns] if future is not None and columns else None
 
