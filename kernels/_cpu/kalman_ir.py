@@ -215,7 +215,7 @@ def _carry(f: _Models, covariance: str) -> None:
         cycle = f.binary("mul", f.memory, f.read(covariance, room, CYCLE))
         f.write(cycle, covariance, room, CYCLE)
         f.write(f.total(f.read(covariance, room, k), innovation(k)), covariance, room, k)
-    # Products of the moved fields, those of A C with the fields before first.
+    # Products of the moved fields; A C comes first, with the fields before the move.
     slopes = f.binary("mul", f.damping, read(SLOPE, SLOPE))
     level_slope = f.binary("mul", f.damping, f.total(read(SLOPE, LEVEL), slopes))
     level = f.total(read(LEVEL, LEVEL), f.binary("mul", f.damping, read(SLOPE, LEVEL)), level_slope)

@@ -44,7 +44,7 @@ from tsrnn.prior import (
 CENTRE_DECAY = 0.8
 # Arrays of a file in which values are missing.
 MAY_LACK = ("columns.recent", "columns.tail", "columns.shares")
-# Names beside those of columns in `components` and `contributions`.
+# Names in `components` and `contributions` that a column may not take.
 PARTS_OF_MODELS = ("level", "trend", "cycle", "season", "network", "calendar")
 PARTS_OF_TRAINED = ("linear path", "known ahead", "constant")
 KEYS = ("data", "fit", "target", "step")
@@ -245,10 +245,21 @@ class FittedColumns:
                 f"{np.abs(exog).max():g}. Correct X_future"
             )
         shares = np.einsum("shp,scp->shc", matrix, self.coefficients(state))
+        return matrix, self.clipped(shares)
+
+    def clipped(self, shares: np.ndarray) -> np.ndarray:
+        """Limit logarithms of factors ahead: far from the fitted columns they would overflow."""
         if self.effects.logarithms:
-            # Of columns far from those fitted to the exponential would overflow.
-            shares = np.clip(shares, -LARGEST_LOG, LARGEST_LOG)
-        return matrix, shares
+            return np.clip(shares, -LARGEST_LOG, LARGEST_LOG)
+        return shares
+
+    def exog_ahead(self, state: ColumnState, h: int, future: np.ndarray | None) -> np.ndarray:
+        """Columns (S, h, k) ahead; columns that are not known ahead keep their last value."""
+        names = self.data.exog_names
+        exog = np.repeat(state.memory.recent[:, -1:], h, 1)
+        if future is not None:
+            exog[..., [names.index(name) for name in self.data.known_ahead]] = future
+        return exog
 
     @property
     def part_columns(self) -> list[int]:

@@ -91,13 +91,13 @@ def component_rows(
         # Over the data, then ahead: NaN where there is nothing.
         blocks.append(
             [
-                _joined(data, np.full_like(network[series], np.nan)),
-                _joined(fit + parts.sum(-1), median[series] + added[series].sum(-1)),
+                np.concatenate([data, np.full_like(network[series], np.nan)]),
+                np.concatenate([fit + parts.sum(-1), median[series] + added[series].sum(-1)]),
                 states[..., places],
-                _joined(parts, added[series]),
-                _joined(np.full_like(data, np.nan), network[series]),
+                np.concatenate([parts, added[series]]),
+                np.concatenate([np.full_like(data, np.nan), network[series]]),
                 deviations[..., places],
-                _joined(np.full_like(parts, np.nan), errors[series]),
+                np.concatenate([np.full_like(parts, np.nan), errors[series]]),
             ]
         )
     labels = ["data", "fit", *names, *of_columns, "network"]
@@ -110,10 +110,6 @@ def component_rows(
     )
     panel = rows_with_horizon(fitted, state, h, columns[..., 0])
     return panel, {name: columns[..., i] for i, name in enumerate(labels)}
-
-
-def _joined(past: np.ndarray, ahead: np.ndarray) -> np.ndarray:
-    return np.concatenate([past, ahead])
 
 
 def rows_with_horizon(fitted: FittedPrior, state: PriorState, h: int, values: np.ndarray) -> Panel:

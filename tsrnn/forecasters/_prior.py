@@ -440,11 +440,7 @@ class FittedPrior(FittedModel[PriorState]):
         """Columns (S, h, k) ahead: known values, and forecasts of the other columns."""
         assert self.columns is not None
         assert state.columns is not None
-        names, known = self.data.exog_names, self.data.known_ahead
-        exog = np.repeat(state.columns.memory.recent[:, -1:], h, 1)
-        if future is not None:
-            exog[..., [names.index(name) for name in known]] = future
-        later = self.columns.later
+        exog, later = self.columns.exog_ahead(state.columns, h, future), self.columns.later
         if later:
             n_series, window, n_later = state.columns.tail.shape
             rows = state.columns.tail.swapaxes(1, 2).reshape(n_series * n_later, window)
@@ -454,7 +450,7 @@ class FittedPrior(FittedModel[PriorState]):
             rows = np.take_along_axis(rows, np.minimum(first, window - 1), 1)
             unknown = np.isnan(rows).all(1).reshape(n_series, n_later).any(0)
             if unknown.any():
-                absent = [names[later[i]] for i in np.flatnonzero(unknown)]
+                absent = [self.data.exog_names[later[i]] for i in np.flatnonzero(unknown)]
                 raise ValueError(
                     f"the columns {absent} have no value in the last rows of a series, from which "
                     'they are to be forecast. Fill them in, or leave them out by effects={"...": '

@@ -137,7 +137,7 @@ class FittedWithColumns(FittedModel[StateWithColumns]):
         return self.network.steps(method, h)
 
     def filter(self, panel: Panel, seen: StateWithColumns | None = None) -> StateWithColumns:
-        """State after the rows of a panel; `seen` is that of the series fitted to, as in networks.
+        """Filter the rows of a panel. `seen` is the state of the series fitted to, as in networks.
 
         Series that were not fitted to have the effects of the panel.
         """
@@ -155,24 +155,23 @@ class FittedWithColumns(FittedModel[StateWithColumns]):
         network = self.network.advance(state.network, left)
         return replace(state, network=network, columns=columns, last=last_rows(panel))
 
-    def exog_ahead(self, state: StateWithColumns, h: int, future: np.ndarray | None) -> np.ndarray:
-        """Columns (S, h, k) ahead: those not known, which have no effects, at their last value."""
-        names = self.data.exog_names
-        exog = np.repeat(state.columns.memory.recent[:, -1:], h, 1)
-        if future is not None:
-            exog[..., [names.index(name) for name in self.data.known_ahead]] = future
-        return exog
-
     def forecast(
         self, state: StateWithColumns, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         """Forecasts (S, h, C) and their intervals, under the names of `FittedModel`."""
         left = self.network.forecast(state.network, h, levels, future)
-        times, exog = self.data.times_ahead(state, h), self.exog_ahead(state, h, future)
-        matrix, shares = self.columns.ahead(state.columns, times, exog)
-        deviation = np.sqrt(self.columns.variances(state.columns, matrix))
+        shares, deviation = self.effects_ahead(state, h, future)
         widening = self.columns.widening(state.columns)[:, None]
         return self.with_effects(left, levels, shares, deviation, widening)
+
+    def effects_ahead(
+        self, state: StateWithColumns, h: int, future: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Effects (S, h, C) of the columns ahead, and deviations by their coefficients."""
+        exog = self.columns.exog_ahead(state.columns, h, future)
+        times = self.data.times_ahead(state, h)
+        matrix, shares = self.columns.ahead(state.columns, times, exog)
+        return shares, np.sqrt(self.columns.variances(state.columns, matrix))
 
     def with_effects(
         self,
@@ -230,7 +229,7 @@ class FittedWithColumns(FittedModel[StateWithColumns]):
                 at = of_series[begin : begin + ORIGINS_AT_ONCE]
                 first = origins.first[at] - panel.indptr[i]
                 ahead = matrix[first[:, None] + np.arange(h)]
-                shares[at] = ahead @ coefficients.T
+                shares[at] = self.columns.clipped(ahead @ coefficients.T)
                 # Origins of a series as steps of it, each from the centre before it.
                 apart = (ahead - centre[first][:, None]).reshape(1, -1, matrix.shape[1])
                 variance = self.columns.variances(known, apart)
@@ -246,15 +245,13 @@ class FittedWithColumns(FittedModel[StateWithColumns]):
         future: np.ndarray | None,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """Paths (n, S, h, C): those of the network, and coefficients drawn with each.
+        """Draw paths (n, S, h, C) of the network, each with its own draw of the coefficients.
 
         The errors that coefficients bring to the steps of a path have one rank.
         """
         paths = self.network.simulate(state.network, h, n, future, rng)
         point = self.network.forecast(state.network, h, [], future)[""]
-        times, exog = self.data.times_ahead(state, h), self.exog_ahead(state, h, future)
-        matrix, shares = self.columns.ahead(state.columns, times, exog)
-        deviation = np.sqrt(self.columns.variances(state.columns, matrix))
+        shares, deviation = self.effects_ahead(state, h, future)
         drawn = rng.standard_normal((n, *deviation[:, :1].shape)) * deviation
         paths = point + self.columns.widening(state.columns)[:, None] * (paths - point)
         return self.columns.effects.restored(paths, shares + drawn)
@@ -266,7 +263,7 @@ class FittedWithColumns(FittedModel[StateWithColumns]):
         parts = self.network.contributions(state.network, future)
         point = self.network.forecast(state.network, self.horizon, [], future)[""]
         times = self.data.times_ahead(state, self.horizon)
-        exog = self.exog_ahead(state, self.horizon, future)
+        exog = self.columns.exog_ahead(state.columns, self.horizon, future)
         effects, _ = self.columns.contributions(state.columns, times, exog, point)
         if (exponent := self.network.scaling.boxcox) is not None:
             added = effects.sum(-1)

@@ -50,6 +50,7 @@ from tsrnn.prior._structural import (
     Evidence,
     Season,
     Trend,
+    mean_change,
     structural_evidence,
 )
 from tsrnn.prior._terms import (
@@ -69,7 +70,6 @@ from tsrnn.prior._trained import (
     LONGEST_SEASON,
     Forecasts,
     TrainedPrior,
-    mean_change,
     trained_prior,
 )
 from tsrnn.prior._training import (

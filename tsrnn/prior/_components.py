@@ -301,7 +301,7 @@ def filtered_states(
 def state_variances(
     season_length: int, observed: np.ndarray, counts: np.ndarray, n_rows: int, h: int
 ) -> np.ndarray:
-    """Variances (4, S, n_rows, J) of states after rows and ahead, over that of the noise."""
+    """Variances (4, S, n_rows, J) of the states by row, in units of the noise variance."""
     filtered = filtered_variances(season_length, observed.tobytes())
     variances = np.zeros((4, len(counts), n_rows, filtered.shape[-1]))
     for count in np.unique(counts).tolist():

@@ -510,7 +510,7 @@ class ScaledRows(NamedTuple):
 def scale_rows(
     values: np.ndarray, rows: np.ndarray, lengths: np.ndarray, season_length: int
 ) -> ScaledRows:
-    """Scale values (S, T) at observed `rows` (T,), of which series have the first `lengths`."""
+    """Scale values (S, T) at observed `rows` (T,); series i has the first `lengths[i]` of them."""
     alive = np.arange(values.shape[1]) < lengths[:, None]
     positive = np.minimum.accumulate(np.where(alive, values, 1.0), 1) > 0
     # Both scales less their first row: a large level would cost the changes their digits.
@@ -536,6 +536,30 @@ _N_ERRORS = len(SCALES) * len(SEEN_TRENDS) * len(SEEN_SEASONS)
 _N_SHARES = len(SCALES) + len(TRENDS) + len(SEASONS)
 
 
+def mean_change(rows: np.ndarray) -> np.ndarray:
+    """Mean absolute change of each column between observed rows that follow each other.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (T, C)
+        NaN where a value is missing.
+
+    Returns
+    -------
+    ndarray of shape (C,)
+        0 where fewer than two rows are observed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import mean_change
+    >>> mean_change(np.array([[1.0], [np.nan], [4.0], [5.0]])).tolist()
+    [2.0]
+    """
+    changes = (np.abs(np.diff(column[np.isfinite(column)])) for column in rows.T)
+    return np.array([change.mean() if len(change) else 0.0 for change in changes])
+
+
 def running_changes(
     values: np.ndarray, rows: np.ndarray, season_length: int, floor: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -547,19 +571,19 @@ def running_changes(
     """
     n_series, n_rows = values.shape
 
-    def mean_change(before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def changes_since(before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means over the rows that have a row `before` (T,), and how many these are."""
         has = before >= 0
         changes = np.zeros((n_series, n_rows))
         changes[:, has] = np.abs(values[:, has] - values[:, before[has]])
         return changes.cumsum(1) / np.maximum(has.cumsum(), 1), has.cumsum()
 
-    neighbours = np.maximum(mean_change(np.arange(n_rows) - 1)[0], floor)
+    neighbours = np.maximum(changes_since(np.arange(n_rows) - 1)[0], floor)
     if season_length == 1 or rows[-1] < season_length:
         return neighbours, neighbours
     before = np.searchsorted(rows, rows - season_length)
     before = np.where(rows[before] == rows - season_length, before, -1)
-    seasonal, count = mean_change(before)
+    seasonal, count = changes_since(before)
     enough = (count > 2) & (seasonal > floor)
     return neighbours, np.where(enough, seasonal, neighbours)
 
@@ -600,7 +624,7 @@ def _forecasts(state: np.ndarray, rows: np.ndarray, h: int) -> np.ndarray:
 
 
 def _variances(models: Models, covariance: np.ndarray, row: int, h: int) -> np.ndarray:
-    """Variances (h, J) of the errors of `_forecasts`, over that of the noise."""
+    """Variances (h, J) of the errors of `_forecasts`, in units of the noise variance."""
     season_length = len(covariance) - 3
     slope, memory = _loadings(season_length, h)
     effects = 3 + (row + np.arange(1, h + 1)) % season_length
@@ -621,7 +645,7 @@ def _on_one_scale(
     forecast: np.ndarray, spread: np.ndarray, positive: np.ndarray, last: np.ndarray,
     change: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Forecasts and deviations (O, h, 2, J) of both scales on that of `Evidence`, (O, 2 J, h).
+    """Bring forecasts and deviations (O, h, 2, J) to the scale of `Evidence`, (O, 2 J, h).
 
     `forecast` is the change from the last row, of the data and of their logarithms.
     """

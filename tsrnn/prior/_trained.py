@@ -405,30 +405,6 @@ def missing_at_end(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     return lengths - 1 - np.where(observed, rows, -1).max(1)
 
 
-def mean_change(rows: np.ndarray) -> np.ndarray:
-    """Mean absolute change of each column between observed rows that follow each other.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (T, C)
-        NaN where a value is missing.
-
-    Returns
-    -------
-    ndarray of shape (C,)
-        0 where fewer than two rows are observed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.prior import mean_change
-    >>> mean_change(np.array([[1.0], [np.nan], [4.0], [5.0]])).tolist()
-    [2.0]
-    """
-    changes = (np.abs(np.diff(column[np.isfinite(column)])) for column in rows.T)
-    return np.array([change.mean() if len(change) else 0.0 for change in changes])
-
-
 def evenly(n: int, most: int) -> np.ndarray:
     """Numbers below n, up to `most` of them, as far apart as there are."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
