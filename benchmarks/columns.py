@@ -81,6 +81,8 @@ RELATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 LOADS = [*(f"zone_{number}" for number in range(1, 21)), "total"]
 BEGIN, END = pd.Timestamp("2007-07-01"), pd.Timestamp("2008-06-30")  # of the test rows
 DAY, WEEK, YEAR, EVERY = 24, 168, 365 * 24, 149  # every hour of the day and the week is an origin
+# Temperature of the hours ahead -> its name in the tables.
+TEMPERATURES = {"known": "", "year before": ", year before", "past alone": ", past alone"}
 LAGS = {DAY: (24, 48, 168), WEEK: (168, 336)}
 CALENDAR = ("hour", "day_of_week", "month", "day_of_year")
 SHOPS, WEEKS, AHEAD = 50, 112, 8
@@ -415,7 +417,7 @@ def run_load(key: Key, data_home: Path) -> dict[str, Any]:
                         "covers day": 100 * float(within[:, :DAY].mean()),
                         "covers week": 100 * float(within.mean())}  # fmt: skip
     # Trees for a week ahead are other models than those for a day.
-    for kind in ("", ", year before"):
+    for kind in TEMPERATURES.values():
         week = result.pop(f"trees for a week{kind}")
         result[f"trees{kind}"] |= {name: week[name] for name in ("MASE week", "covers week")}
     return result
@@ -424,28 +426,36 @@ def run_load(key: Key, data_home: Path) -> dict[str, Any]:
 def load_network(
     frame: pd.DataFrame, train: pd.DataFrame, origins: Sequence[int]
 ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
-    """Forecasts (origins, 168, 3) with both temperatures; seconds of a fit and of an origin."""
+    """Forecasts (origins, 168, 3) with each temperature; seconds of a fit and of an origin."""
     start = time.process_time()
     model = ParaRNNForecaster(
         WEEK, target="y", known_ahead=["temperature", "holiday"], missing="interpolate"
     ).fit(train)
     fit = time.process_time() - start
-    exact, year_before, row = [], [], 0.0
-    end = len(train)
+    past_alone = ParaRNNForecaster(
+        WEEK, target="y", known_ahead=["holiday"], missing="interpolate"
+    ).fit(train)
+    forecasts: dict[str, list[np.ndarray]] = {name: [] for name in TEMPERATURES}
+    row, end = 0.0, len(train)
     for begin in origins:
         rows = slice(begin, begin + WEEK)
         start = time.process_time()
         if begin > end:
             model.update(frame[end:begin])
-        end = begin
         model.predict(DAY, level=LEVEL, X_future=frame.drop(columns="y")[begin : begin + DAY])
         row += time.process_time() - start
         known = frame.drop(columns="y")[rows]
-        exact.append(ends(model.predict(WEEK, level=LEVEL, X_future=known)))
-        ahead = proxy(frame, rows)
-        year_before.append(ends(model.predict(WEEK, level=LEVEL, X_future=ahead)))
-    forecasts = {"ParaRNN": np.stack(exact), "ParaRNN, year before": np.stack(year_before)}
-    return forecasts, {"fit": fit, "update and a day": row / len(origins)}
+        for name, ahead in (("known", known), ("year before", proxy(frame, rows))):
+            forecasts[name].append(ends(model.predict(WEEK, level=LEVEL, X_future=ahead)))
+        if begin > end:
+            past_alone.update(frame[end:begin])
+        end = begin
+        ahead = known[["holiday"]]
+        forecasts["past alone"].append(ends(past_alone.predict(WEEK, level=LEVEL, X_future=ahead)))
+    return (
+        {f"ParaRNN{TEMPERATURES[name]}": np.stack(each) for name, each in forecasts.items()},
+        {"fit": fit, "update and a day": row / len(origins)},
+    )
 
 
 def tree_features(frame: pd.DataFrame, columns: pd.DataFrame, lags: Sequence[int]) -> np.ndarray:
@@ -459,7 +469,7 @@ def tree_features(frame: pd.DataFrame, columns: pd.DataFrame, lags: Sequence[int
 def load_trees(
     frame: pd.DataFrame, train: pd.DataFrame, origins: Sequence[int]
 ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
-    """The same of gradient boosting; the seconds are of all six fits, and of a day."""
+    """The same of gradient boosting; the seconds are of six fits, and of a day."""
     from sklearn.ensemble import HistGradientBoostingRegressor as Trees
 
     losses: tuple[dict[str, Any], ...] = (
@@ -468,21 +478,27 @@ def load_trees(
     exog, known = frame.drop(columns="y"), train["y"].notna()
     forecasts, fit, row = {}, 0.0, 0.0
     for steps, lags in LAGS.items():
-        start = time.process_time()
-        features = tree_features(train, exog[: len(train)], lags)[known]
-        models = [Trees(random_state=0, **loss).fit(features, train["y"][known]) for loss in losses]
-        fit += time.process_time() - start
+        # Of a temperature that is not known ahead, that of the same hours as of the loads.
+        past = exog[["holiday"]].assign(
+            **{f"temperature, lag {lag}": frame["temperature"].shift(lag) for lag in lags}
+        )
         kind = "trees" if steps == DAY else "trees for a week"
-        for temperature in ("", ", year before"):
-            of_origins = []
-            for begin in origins:
-                rows = slice(begin, begin + WEEK)
-                start = time.process_time()
-                ahead = proxy(frame, rows) if temperature else exog[rows]
-                inputs = tree_features(frame, ahead, lags)
-                of_origins.append(np.stack([model.predict(inputs) for model in models], 1))
-                row += (time.process_time() - start) * (steps == DAY and not temperature)
-            forecasts[kind + temperature] = np.stack(of_origins)
+        for columns, names in ((exog, ("known", "year before")), (past, ("past alone",))):
+            start = time.process_time()
+            features = tree_features(train, columns[: len(train)], lags)[known]
+            models = [Trees(random_state=0, **loss).fit(features, train["y"][known])
+                      for loss in losses]  # fmt: skip
+            fit += (time.process_time() - start) * (columns is exog)
+            for name in names:
+                of_origins = []
+                for begin in origins:
+                    rows = slice(begin, begin + WEEK)
+                    start = time.process_time()
+                    ahead = proxy(frame, rows) if name == "year before" else columns[rows]
+                    inputs = tree_features(frame, ahead, lags)
+                    of_origins.append(np.stack([model.predict(inputs) for model in models], 1))
+                    row += (time.process_time() - start) * (steps == DAY and name == "known")
+                forecasts[kind + TEMPERATURES[name]] = np.stack(of_origins)
     return forecasts, {"fit": fit, "update and a day": row / len(origins)}
 
 

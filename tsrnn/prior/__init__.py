@@ -5,6 +5,7 @@ season_length)`` that return arrays (n_series, n_rows), and passes the series th
 functions ``layer(rng, values, season_length)``. `COMPONENTS` and `LAYERS` are those of the package.
 """
 
+from tsrnn.prior._column_prior import COLUMNS, RESPONSES, ColumnPrior, SimulatedColumns
 from tsrnn.prior._combiner import (
     COMBINED,
     Combined,
@@ -89,6 +90,7 @@ from tsrnn.prior._widths import IN_SAMPLE_WIDTH, PAST_ROWS
 
 __all__ = [
     "ADAPTING_STEPS",
+    "COLUMNS",
     "COMBINED",
     "COMPONENTS",
     "CYCLES",
@@ -101,11 +103,13 @@ __all__ = [
     "PAST_ROWS",
     "PHASES",
     "PROBABILITIES",
+    "RESPONSES",
     "SEASONS",
     "SERIES_RATE",
     "TRENDS",
     "ColumnEffects",
     "ColumnMemory",
+    "ColumnPrior",
     "Combined",
     "CombinerInputs",
     "CombinerNetwork",
@@ -116,6 +120,7 @@ __all__ = [
     "PriorNetwork",
     "Season",
     "SeriesPrior",
+    "SimulatedColumns",
     "Term",
     "TrainedCombiner",
     "TrainedPrior",

@@ -20,7 +20,7 @@ from tsrnn.prior._regression import (
     shared,
     structural_moments,
 )
-from tsrnn.prior._structural import mean_change
+from tsrnn.prior._structural import evenly, mean_change
 from tsrnn.prior._terms import (
     LONGEST_LAG,
     ColumnMemory,
@@ -30,7 +30,6 @@ from tsrnn.prior._terms import (
     first_values,
     widths_of,
 )
-from tsrnn.prior._trained import evenly
 
 # Rows that the prior of a coefficient counts as; infinite: the term is left out.
 STRENGTHS = (0.1, 1.0, 10.0, 100.0, np.inf)

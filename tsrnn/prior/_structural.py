@@ -536,6 +536,11 @@ _N_ERRORS = len(SCALES) * len(SEEN_TRENDS) * len(SEEN_SEASONS)
 _N_SHARES = len(SCALES) + len(TRENDS) + len(SEASONS)
 
 
+def evenly(n: int, most: int) -> np.ndarray:
+    """Numbers below n, up to `most` of them, as far apart as there are."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
+
+
 def mean_change(rows: np.ndarray) -> np.ndarray:
     """Mean absolute change of each column between observed rows that follow each other.
 

@@ -23,6 +23,7 @@ from tsrnn.prior._structural import (
     SCALES,
     SEASONS,
     TRENDS,
+    evenly,
     structural_evidence,
     structural_models,
 )
@@ -403,11 +404,6 @@ def missing_at_end(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     rows = np.arange(values.shape[1])
     observed = np.isfinite(values) & (rows < lengths[:, None])
     return lengths - 1 - np.where(observed, rows, -1).max(1)
-
-
-def evenly(n: int, most: int) -> np.ndarray:
-    """Numbers below n, up to `most` of them, as far apart as there are."""
-    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
 
 
 def windows(rows: np.ndarray, length: int, most: int) -> list[np.ndarray]:

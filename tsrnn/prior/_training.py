@@ -13,8 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tsrnn.prior._effects import fit_effects
 from tsrnn.prior._network import PROBABILITIES, PriorNetwork
 from tsrnn.prior._structural import Evidence, structural_evidence
+from tsrnn.prior._terms import PHASES, ColumnMemory, first_values
 
 ORIGINS = 6  # rows of a series that are forecast from: more cost memory and say little more
 FEWEST_BEFORE = 4  # rows up to an origin, with it
@@ -165,6 +167,7 @@ def make_examples(
     season_length: int,
     rng: np.random.Generator,
     origins: int | None = ORIGINS,
+    columns: Sequence[np.ndarray] | None = None,
 ) -> TrainingExamples:
     """Examples of forecasts within series.
 
@@ -176,6 +179,9 @@ def make_examples(
     origins : int or None
         Rows to forecast from a series, drawn with probabilities that grow with the root of the
         row. None: the last row alone, of which nothing follows.
+    columns : sequence of ndarray of shape (T, k), optional
+        Columns of each series whose future is known. Their effects, estimated from the rows up to
+        an origin, are taken out of the series, and every origin is an example of its own.
 
     Returns
     -------
@@ -193,8 +199,9 @@ def make_examples(
     """
     h, window = trained_steps(season_length), window_rows(season_length)
     kept, indptr, rows, ahead = [], [0], [], []
-    for values in series:
-        values = values[-(window + (h if origins else 0)) :]
+    read = window + (h if origins else 0)
+    for number, values in enumerate(series):
+        values = values[-read:]
         if origins is None:
             chosen = np.array([min(len(values), window) - 1])
         else:
@@ -204,11 +211,19 @@ def make_examples(
             weights = np.sqrt(candidates + 1.0)
             count = min(origins, len(candidates))
             chosen = np.sort(rng.choice(candidates, count, False, weights / weights.sum()))
-        kept.append(values)
-        indptr.append(indptr[-1] + len(chosen))
-        rows.append(chosen)
-        padded = np.concatenate([values, np.full(h + 1, np.nan)])
-        ahead.append(padded[chosen[:, None] + np.arange(1, h + 1)])
+        parts = [(values, chosen)]
+        if columns is not None:
+            exog = columns[number][-read:]
+            parts = [
+                (without_effects(values, exog, row, season_length), np.array([row]))
+                for row in chosen
+            ]
+        for part, of_part in parts:
+            kept.append(part)
+            indptr.append(indptr[-1] + len(of_part))
+            rows.append(of_part)
+            padded = np.concatenate([part, np.full(h + 1, np.nan)])
+            ahead.append(padded[of_part[:, None] + np.arange(1, h + 1)])
     lengths = np.array([chosen[-1] + 1 for chosen in rows])
     values = np.zeros((len(kept), lengths.max()))
     mask = np.zeros(values.shape, bool)
@@ -228,6 +243,21 @@ def make_examples(
         np.concatenate(rows),
         np.clip(actual, -FARTHEST, FARTHEST).astype(np.float32),
     )
+
+
+def without_effects(
+    values: np.ndarray, columns: np.ndarray, origin: int, season_length: int
+) -> np.ndarray:
+    """Series (T,) less the effects of columns (T, k), estimated from the rows up to `origin`."""
+    known, phases = slice(origin + 1), np.zeros((len(values), len(PHASES)))
+    names = list(range(columns.shape[1]))
+    effects = fit_effects(
+        [values[known, None]], [columns[known]], [phases[known]], names, [True] * len(names),
+        season_length,
+    )  # fmt: skip
+    memory = ColumnMemory.before(first_values(columns)[None], effects.n_decays)
+    matrix, _, _ = effects.columns(columns, phases, memory, 0)
+    return effects.without(values, matrix @ effects.coefficient[0])
 
 
 def loss(network: PriorNetwork, batch: Batch) -> Tensor:
