@@ -308,8 +308,8 @@ class ColumnPrior:
         shrunk = np.where(factors, 1 / np.maximum(largest, 1.0), 1.0)
         effects *= shrunk[:, None, None]
         total *= shrunk[:, None]
-        with_effects = np.where(factors[:, None], values * np.exp(factors[:, None] * total),
-                                values + total)  # fmt: skip
+        with_effects = values + total
+        with_effects[factors] = values[factors] * np.exp(total[factors])
         return SimulatedColumns(
             with_effects,
             columns,
