@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -410,12 +411,61 @@ def test_a_large_level_costs_no_digits(level):
     np.testing.assert_allclose(far.predict(3) - level, near.predict(3) - 1e3, rtol=0, atol=1e-5)
 
 
-def test_a_gap_in_the_first_season_is_named():
-    t = np.arange(96)
-    months = pd.date_range("2015", periods=96, freq="MS", name="ds")
-    y = pd.Series(
-        10 * np.sin(2 * np.pi * t / 12) + np.random.default_rng(0).normal(size=96), months
-    )
-    y.iloc[4] = np.nan
-    with pytest.raises(ValueError, match="first 12 observations must follow each other"):
-        AutoARIMA(D=1, missing="keep").fit(y)
+class TestGapsInTheFirstSeason:
+    """No order is chosen whose likelihood the gaps leave no observations to begin at."""
+
+    SMALL: ClassVar = {"max_p": 1, "max_q": 1, "max_P": 1, "max_Q": 1, "missing": "keep"}
+
+    @pytest.fixture
+    def months(self):
+        t, rng = np.arange(96), np.random.default_rng(0)
+        index = pd.date_range("2015", periods=96, freq="MS", name="ds")
+        return pd.Series(10 * np.sin(2 * np.pi * t / 12) + rng.normal(size=96), index)
+
+    @pytest.mark.parametrize("gaps", [[4], [0, 4], [4, 40]])
+    def test_the_likelihood_begins_after_them(self, months, gaps):
+        months.iloc[gaps] = np.nan
+        model = AutoARIMA(**self.SMALL).fit(months)
+        p, d, q, P, D, Q, constant = model.fitted_.constants["order"][0].astype(int).tolist()
+        assert D == 1
+        order = {"order": (p, d, q), "seasonal_order": (P, D, Q, 12), "trend": "nt"[constant]}
+        alone = ARMA(**order, missing="keep").fit(months.iloc[5:])
+        assert model.nobs_.iloc[0] == alone.nobs_.iloc[0]
+        np.testing.assert_allclose(model.loglik_, alone.loglik_, atol=1e-4)
+        np.testing.assert_allclose(model.predict(3), alone.predict(3), atol=1e-3)
+        assert f"before them: {4 - gaps.index(4)}" in model.messages_.iloc[0][0]
+        assert (model.bse_.sigma2 > 0).all()
+
+    def test_columns_and_panels(self, months):
+        """In the target and in a column, of one series of a panel."""
+        long = pd.concat([
+            pd.DataFrame({"unique_id": name, "ds": months.index, "y": months + level})
+            for name, level in [("a", 0.0), ("b", 5.0), ("c", 9.0)]
+        ], ignore_index=True)  # fmt: skip
+        long["x"] = np.random.default_rng(1).normal(size=len(long))
+        long["y"] += 2 * long["x"]
+        long.loc[4, "y"] = np.nan
+        long.loc[96 + 6, "x"] = np.nan
+        model = AutoARIMA(known_ahead="x", **self.SMALL).fit(long)
+        assert model.fitted_.constants["order"][:, 4].tolist() == [1, 1, 1]
+        assert np.isfinite(model.loglik_).all()
+        texts = model.messages_.tolist()
+        assert [any("before them" in text for text in unit) for unit in texts] == [
+            True, True, False,
+        ]  # fmt: skip
+        future = long.groupby("unique_id").tail(1)[["unique_id", "ds", "x"]]
+        future = future.assign(ds=future.ds + pd.DateOffset(months=1))
+        assert np.isfinite(model.predict(1, X_future=future)["AutoARIMA"]).all()
+
+    @pytest.mark.parametrize("last", [96, 80])
+    def test_without_a_complete_season_the_season_is_left_to_lags(self, months, last):
+        months.iloc[2:last:10] = np.nan
+        model = AutoARIMA(**self.SMALL).fit(months)
+        assert model.fitted_.constants["order"][0, 4] == 0
+        assert model.nobs_.iloc[0] >= months.count() - 1
+        assert any("no seasonal difference was taken" in m for m in model.messages_.iloc[0])
+
+    def test_a_difference_that_is_asked_for(self, months):
+        months.iloc[2::10] = np.nan
+        with pytest.raises(ValueError, match="begins at 12 observations in a row, which this"):
+            AutoARIMA(D=1, **self.SMALL).fit(months)

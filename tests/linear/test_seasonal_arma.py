@@ -136,6 +136,31 @@ class TestLikelihood:
         assert fitted.loglik_.iloc[0] == pytest.approx(dense_loglik(y, model, params), abs=1e-7)
 
     @pytest.mark.parametrize(("order", "seasonal"), WRITTEN_OUT)
+    @pytest.mark.parametrize("gaps", [[1], [0, 1, 3], [1, 5, 60, 143]])
+    def test_begins_with_gaps(self, order, seasonal, gaps):
+        """The likelihood is that of the rows from the first d + m D observations in a row on."""
+        y = Y.copy()
+        y[gaps] = np.nan
+        model = ARMA(order, trend="n", seasonal_order=seasonal, missing="keep")
+        params = parameters(model)
+        fitted = model.filter(frame(y), params)
+        lost = order[1] + seasonal[1] * seasonal[3]
+        runs = [i for i in range(len(y)) if np.isfinite(y[i : i + lost]).all()]
+        begin = runs[0] if lost else np.flatnonzero(np.isfinite(y))[0]
+        expected = dense_loglik(y[begin:], model, params)
+        assert fitted.loglik_.iloc[0] == pytest.approx(expected, abs=1e-7)
+        left_out = np.isfinite(y[:begin]).sum()
+        assert any(f"before them: {left_out}" in m for m in fitted.messages_.iloc[0]) == (
+            left_out > 0
+        )
+        errors = fitted.residuals().to_numpy().ravel()
+        used = np.isfinite(y) & (np.arange(len(y)) >= begin + lost)
+        np.testing.assert_array_equal(np.isfinite(errors), used)
+        later = ARMA(order, trend="n", seasonal_order=seasonal, missing="keep")
+        later = later.filter(frame(y[begin:]), params)
+        np.testing.assert_allclose(fitted.predict(5), later.predict(5), rtol=0, atol=1e-10)
+
+    @pytest.mark.parametrize(("order", "seasonal"), WRITTEN_OUT)
     def test_written_out(self, order, seasonal):
         model = ARMA(order, trend="n", seasonal_order=seasonal)
         params = parameters(model, 3)
@@ -420,12 +445,19 @@ class TestArguments:
         with pytest.raises(ValueError, match=r"need at least 27 observations; the series has 20"):
             ARMA((0, 1, 1), seasonal_order=(0, 1, 1, 12)).fit(frame(Y[:20]))
 
-    def test_gap_at_the_start(self):
+    def test_no_complete_season(self):
         y = Y.copy()
-        y[5] = np.nan
+        y[::12] = np.nan
         model = ARMA((0, 1, 1), seasonal_order=(0, 1, 1, 12), missing="keep")
-        with pytest.raises(ValueError, match="the first 13 observations must follow"):
+        with pytest.raises(ValueError, match="begins at 13 observations in a row, which this"):
             model.fit(frame(y))
+
+    def test_short_after_the_first_complete_season(self):
+        y = Y.copy()
+        y[:110:12] = np.nan
+        model = ARMA((0, 1, 1), seasonal_order=(0, 1, 1, 12), missing="keep")
+        with pytest.raises(ValueError, match="the series has 25 from the first 13 in a row on"):
+            model.fit(frame(y[:134]))
 
     def test_trend(self):
         with pytest.raises(ValueError, match="which differencing removes"):

@@ -281,7 +281,8 @@ class ARMA(ARMAResults):
         Kind of standard errors: "hessian", "opg" (statsmodels' default), "information",
         "robust" or "bollerslev-wooldridge".
     missing : {"error", "interpolate", "keep"}
-        "keep" leaves missing values out of the exact likelihood.
+        "keep" leaves missing values out of the exact likelihood. With differences it begins at the
+        first d + m D observations in a row; those before them are left out, as `messages_` say.
     parameter_uncertainty : bool, default True
         Whether intervals know that k parameters are estimated from n rows: Student's t with n - k
         degrees of freedom, and the final prediction error, (n + k) / (n - k) times the variance.

@@ -22,6 +22,7 @@ from tsrnn.linear.arma._cells import (
     system,
 )
 from tsrnn.linear.arma._polynomials import psi_weight_derivatives, psi_weights
+from tsrnn.linear.arma._prepare import differences_of, first_run
 from tsrnn.linear.arma._specification import Form, Specification, lower_triangle
 
 
@@ -50,33 +51,21 @@ def filter_start(
     exog: np.ndarray | None,
     steps: np.ndarray,
 ) -> FilterStart:
-    """Start of the filter: before the first row, or the row after the first d observations.
+    """Start of the filter: before the first row, or after the first d observations in a row.
 
     Of series (n, T) with regressors (n, T, m) that begin `steps` (n,) rows after the first one
-    fitted to. Those that do not begin with d observations in a row are refused.
+    fitted to. Those without d observations in a row are refused.
     """
-    form, n, n_rows = filter_form(spec), len(y), y.shape[1]
+    form, n = filter_form(spec), len(y)
     inputs = inputs_of(spec, y, exog, steps)
     before = np.zeros(n, dtype=np.int64)
     levels: list[np.ndarray] = []
     if spec.d:
-        before = inputs[:, :, -1].argmax(1) + spec.d
-        rows = before[:, None] + np.arange(-spec.d, 0)
-        first = np.take_along_axis(inputs, np.minimum(rows, n_rows - 1)[:, :, None], 1)
-        whole = ((first[:, :, -1] > 0) & (rows < n_rows)).all(1)
-        if not whole.all():
-            raise ValueError(
-                f"with d = {spec.d} a series must begin with {spec.d} observations in a row; "
-                f"{int((~whole).sum())} of {n} do not. Give more rows"
-            )
+        first, inputs, before = from_first_run(spec, inputs)
         u = first[:, :, 0] - trend_of(form, params, first)
         for _ in range(spec.d):  # levels u, D u, ..., after the first d observations
             levels.append(u[:, -1])
             u = np.diff(u, axis=1)
-        rows = before[:, None] + np.arange(max(n_rows - spec.d, 1))
-        inside = (rows < n_rows)[:, :, None]
-        rows = np.minimum(rows, n_rows - 1)
-        inputs = np.where(inside, np.take_along_axis(inputs, rows[:, :, None], 1), 0.0)
     state = [*levels, *np.zeros((form.r, n))]
     if spec.exact:  # the stationary variance of the ARMA; levels are known
         P = stationary_variance(*form.split(tuple(params.T))[1:])
@@ -85,6 +74,28 @@ def filter_start(
             for i, j in lower_triangle(form.dimension)
         ]
     return FilterStart(inputs, np.stack(state, axis=1), before)
+
+
+def from_first_run(
+    spec: Specification, inputs: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """First d + m D rows in a row with an observation, those after them, and how many are before.
+
+    Of inputs (n, T, m): arrays of shape (n, d + m D, m), (n, T - d - m D, m) and (n,).
+    """
+    (n, n_rows), lost = inputs.shape[:2], spec.lost
+    begin = first_run(inputs[:, :, -1] > 0, lost)
+    if short := np.count_nonzero(begin == n_rows):
+        raise ValueError(
+            f"{differences_of(spec)} a series must have {lost} observations in a row to begin "
+            f"with; {short} of {n} have not. Give more rows"
+        )
+    first = np.take_along_axis(inputs, (begin[:, None] + np.arange(lost))[:, :, None], 1)
+    before = begin + lost
+    rows = before[:, None] + np.arange(max(n_rows - lost, 1))
+    inside = (rows < n_rows)[:, :, None]
+    later = np.take_along_axis(inputs, np.minimum(rows, n_rows - 1)[:, :, None], 1)
+    return first, np.where(inside, later, 0.0), before
 
 
 def last_state(

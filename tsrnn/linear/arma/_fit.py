@@ -15,7 +15,13 @@ from tsrnn.linear._optimise import LAST_STEP, Optimum, agreement_of, maximise
 from tsrnn.linear.arma._inference import closest_roots, judge
 from tsrnn.linear.arma._likelihood import LARGEST, Likelihood
 from tsrnn.linear.arma._polynomials import from_inverse_roots, inverse_roots, is_stable, reflected
-from tsrnn.linear.arma._prepare import Prepared, has_gaps, prepare, trend_and_regressors
+from tsrnn.linear.arma._prepare import (
+    Prepared,
+    has_gaps,
+    prepare,
+    trend_and_regressors,
+    with_skipped,
+)
 from tsrnn.linear.arma._profile import grid_maxima, has_profile
 from tsrnn.linear.arma._seasonal_fit import SeasonalLikelihood, mirrored, seasonal_optimum
 from tsrnn.linear.arma._specification import Form, Specification
@@ -148,7 +154,7 @@ def estimates_of(spec: Specification, sample: Sample, ends: Search) -> Estimates
         iterations=optimum.iterations,
         converged=optimum.converged,
         fixed=fixed,
-        messages=messages,
+        messages=with_skipped(spec, prepared.skipped, messages),
         starts=ends.starts,
         agreement=ends.agreement,
     )
@@ -181,7 +187,7 @@ def exact_estimates(spec: Specification, sample: Sample) -> Estimates:
         iterations=np.zeros(n, np.int64),
         converged=np.ones(n, bool),
         fixed=np.ones((n, k), bool),
-        messages=((EXACT,),) * n,
+        messages=with_skipped(spec, prepared.skipped, ((EXACT,),) * n),
         starts=np.ones(n, np.int64),
         agreement=np.ones(n, np.int64),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,6 +89,8 @@ class Prepared(SeriesArrays):
         What least squares leave of the differenced series, 0 where missing, if the series
         themselves are not differenced.
     gaps : bool
+    skipped : integer array of shape (N,)
+        Observations before the first d + m D in a row, which are not in the likelihood.
     still : boolean array of shape (N,)
         Series whose least squares residuals are rounding, scaled by their size.
     steady : boolean array of shape (N,)
@@ -105,6 +107,7 @@ class Prepared(SeriesArrays):
     mean: np.ndarray
     noise: np.ndarray | None
     gaps: bool
+    skipped: np.ndarray
     still: np.ndarray
     steady: np.ndarray
 
@@ -132,6 +135,41 @@ def has_gaps(seen: np.ndarray) -> np.ndarray:
     return (seen[:, 1:] & ~seen[:, :-1]).any(1)
 
 
+def first_run(seen: np.ndarray, length: int) -> np.ndarray:
+    """Row (N,) at which the first `length` observations in a row begin; T where there are none.
+
+    Of rows seen, shape (N, T).
+    """
+    n, n_rows = seen.shape
+    if n_rows < length:
+        return np.full(n, n_rows)
+    counts = np.pad(seen.cumsum(1), ((0, 0), (1, 0)))
+    whole = counts[:, length:] - counts[:, : n_rows + 1 - length] == length
+    return np.where(whole.any(1), whole.argmax(1), n_rows)
+
+
+def skipped(spec: Specification, seen: np.ndarray) -> np.ndarray:
+    """Observations (N,) before the first d + m D in a row, with which a likelihood begins."""
+    before = np.arange(seen.shape[1]) < first_run(seen, spec.lost)[:, None]
+    return np.count_nonzero(seen & before, axis=1)
+
+
+def with_skipped(
+    spec: Specification, counts: np.ndarray, messages: Sequence[tuple[str, ...]]
+) -> tuple[tuple[str, ...], ...]:
+    """Messages of units, preceded by one about observations that are not in the likelihood."""
+    return tuple(
+        (
+            f"{differences_of(spec)} the likelihood of a series with gaps begins at the first "
+            f"{spec.lost} observations in a row; observations left out before them: {count}.",
+            *texts,
+        )
+        if count
+        else texts
+        for count, texts in zip(counts.tolist(), messages, strict=True)
+    )
+
+
 def prepare(
     spec: Specification, y: np.ndarray, seen: np.ndarray, X: np.ndarray, gaps: bool
 ) -> tuple[Prepared | None, np.ndarray, dict[int, str]]:
@@ -142,14 +180,16 @@ def prepare(
     Returns None if no series is left, the numbers of those that could be prepared, and reasons
     why the others could not.
     """
-    reasons = _refusals(spec, y, seen, gaps)
+    # A gap would cost d + 1 differences: series with gaps keep their levels in the state instead.
+    in_state = gaps and spec.lost > 0
+    before = skipped(spec, seen) if in_state else np.zeros(len(y), np.int64)
+    reasons = _refusals(spec, seen, before)
     kept = np.setdiff1d(np.arange(len(y)), list(reasons))
     if len(kept) == 0:
         return None, kept, reasons
     if reasons:
         y, seen, X = y[kept], seen[kept], X if len(X) == 1 else X[kept]
-    # A gap would cost d + 1 differences: series with gaps keep their levels in the state instead.
-    in_state = gaps and spec.lost > 0
+        before = before[kept]
     if in_state:
         y, X = _from_first(y, X, spec)
     elif spec.lost:
@@ -157,7 +197,7 @@ def prepare(
         if spec.constant:  # the differences of the trend are one: the constant
             X = X[:, :, 1:]
     seen = np.isfinite(y) if spec.lost else seen
-    prepared, degenerate = _standardised(spec, y, seen, X, gaps, in_state)
+    prepared, degenerate = _standardised(spec, y, seen, X, gaps, in_state, before)
     reasons |= {int(kept[i]): reason for i, reason in degenerate.items()}
     fine = np.setdiff1d(np.arange(len(kept)), list(degenerate))
     return (prepared.select(fine) if len(fine) else None), kept[fine], reasons
@@ -171,26 +211,27 @@ def differenced(spec: Specification, values: np.ndarray) -> np.ndarray:
     return values
 
 
-def _refusals(spec: Specification, y: np.ndarray, seen: np.ndarray, gaps: bool) -> dict[int, str]:
-    """Reasons, by number, not to fit series that are too short or begin with gaps."""
-    counts = np.count_nonzero(seen, axis=1)
-    reasons = {}
-    for i in np.flatnonzero(counts < spec.fewest):
+def _refusals(spec: Specification, seen: np.ndarray, before: np.ndarray) -> dict[int, str]:
+    """Reasons, by number, not to fit series that are too short or have too many gaps.
+
+    The observations `before` (N,) are not in the likelihood.
+    """
+    counts, reasons = np.count_nonzero(seen, axis=1), {}
+    for i in np.flatnonzero(counts - before < spec.fewest):
+        if 0 < counts[i] == before[i]:
+            reasons[int(i)] = (
+                f"{differences_of(spec)} the likelihood of a series with gaps begins at "
+                f"{spec.lost} observations in a row, which this series does not have. Take fewer "
+                "differences, or missing='interpolate'."
+            )
+            continue
         seasonal = f" and seasonal order {(spec.P, spec.D, spec.Q, spec.m)}" if spec.m else ""
+        where = f" from the first {spec.lost} in a row on" if before[i] else ""
         reasons[int(i)] = (
             f"{len(spec.names)} parameters of order {(spec.p, spec.d, spec.q)}{seasonal} need at "
-            f"least {spec.fewest} observations; the series has {counts[i]}. Take a lower order."
+            f"least {spec.fewest} observations; the series has {counts[i] - before[i]}{where}. "
+            "Take a lower order."
         )
-    if gaps and spec.lost > 1:
-        rows = seen.argmax(1)[:, None] + np.arange(spec.lost)
-        rows = np.minimum(rows, y.shape[1] - 1)
-        for i in np.flatnonzero(~np.take_along_axis(seen, rows, 1).all(1)):
-            reasons.setdefault(
-                int(i),
-                f"{differences_of(spec)} the first {spec.lost} observations must follow each "
-                "other. "
-                "Drop those before the first gap.",
-            )
     return reasons
 
 
@@ -200,12 +241,12 @@ def differences_of(spec: Specification) -> str:
 
 
 def _from_first(y: np.ndarray, X: np.ndarray, spec: Specification) -> tuple[np.ndarray, np.ndarray]:
-    """Rows after the first ones, less what has these and differences of zero.
+    """Rows after the first d + m D in a row, less what has these and differences of zero.
 
     The levels that a filter starts from are then zero, whatever the coefficients.
     """
     (N, T), lost = y.shape, spec.lost
-    first = np.isfinite(y).argmax(1)
+    first = first_run(np.isfinite(y), lost)
     rows = np.minimum(first[:, None] + np.arange(T), T - 1)
     after = first[:, None] + np.arange(T) < T
     y = np.where(after, np.take_along_axis(y, rows, 1), np.nan)
@@ -233,6 +274,7 @@ def _standardised(
     X: np.ndarray,
     gaps: bool,
     in_state: bool,
+    before: np.ndarray,
 ) -> tuple[Prepared, dict[int, str]]:
     """Series centred and divided by the spread of their noise, and reasons not to fit some."""
     masked = not seen.all()
@@ -270,8 +312,8 @@ def _standardised(
     if noise is not None:
         noise = noise / scale[:, None]
     prepared = Prepared(
-        form, inputs, n_obs, scale, shift, jacobian, mean, noise, gaps, still & ~collinear,
-        steady & ~collinear,
+        form, inputs, n_obs, scale, shift, jacobian, mean, noise, gaps, before,
+        still & ~collinear, steady & ~collinear,
     )  # fmt: skip
     return prepared, _degenerate(collinear, spec)
 

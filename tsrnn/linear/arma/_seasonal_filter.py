@@ -12,9 +12,14 @@ import numpy as np
 from tsrnn.linear._family import Ahead
 from tsrnn.linear._multivariate import draw_normal
 from tsrnn.linear.arma._fast_filter import stationary_start
-from tsrnn.linear.arma._filter import FilterStart, filter_form, inputs_of, trend_of
+from tsrnn.linear.arma._filter import (
+    FilterStart,
+    filter_form,
+    from_first_run,
+    inputs_of,
+    trend_of,
+)
 from tsrnn.linear.arma._polynomials import integration, psi_weights
-from tsrnn.linear.arma._prepare import differences_of
 from tsrnn.linear.arma._seasonal import multiplied, slopes
 from tsrnn.linear.arma._specification import Specification
 
@@ -122,26 +127,18 @@ def filter_start(
     exog: np.ndarray | None,
     steps: np.ndarray,
 ) -> FilterStart:
-    """Start of the filter: before the first row, or after those lost by differencing.
+    """Start of the filter: before the first row, or after the first d + m D in a row.
 
     As that of `_filter`.
     """
-    n, n_rows = y.shape
+    n = len(y)
     inputs = inputs_of(spec, y, exog, steps)
     before = np.zeros(n, dtype=np.int64)
     phi, theta = stationary_part(spec, params)
     r, lost = dimension(spec), spec.lost
     a = np.zeros((r, n))
     if lost:
-        before = inputs[:, :, -1].argmax(1) + lost
-        rows = before[:, None] + np.arange(-lost, 0)
-        first = np.take_along_axis(inputs, np.minimum(rows, n_rows - 1)[:, :, None], 1)
-        complete = ((first[:, :, -1] > 0) & (rows < n_rows)).all(1)
-        if not complete.all():
-            raise ValueError(
-                f"{differences_of(spec)} a series must begin with {lost} observations in a row; "
-                f"{int((~complete).sum())} of {n} do not. Give more rows"
-            )
+        first, inputs, before = from_first_run(spec, inputs)
         u = (first[:, :, 0] - trend_of(filter_form(spec), params, first)).T
         # What the first rows add to those after them if nothing happened, times phi.
         weights, levels = integration(spec.d, spec.D, spec.m), np.zeros((lost, n))
@@ -150,10 +147,6 @@ def filter_start(
         a[:lost] = levels
         for i, coefficient in enumerate(phi[: spec.p + spec.m * spec.P], 1):
             a[i : i + lost] -= coefficient * levels
-        rows = before[:, None] + np.arange(max(n_rows - lost, 1))
-        inside = (rows < n_rows)[:, :, None]
-        rows = np.minimum(rows, n_rows - 1)
-        inputs = np.where(inside, np.take_along_axis(inputs, rows[:, :, None], 1), 0.0)
     state = [a.T]
     if spec.exact:
         P = np.zeros((n, r, r))

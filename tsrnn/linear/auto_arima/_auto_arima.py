@@ -289,7 +289,8 @@ class AutoARIMA(MeanForecaster):
     stepwise : bool, default True
         Whether to search in steps from a few models on; else all models are fitted.
     missing : {"error", "interpolate", "keep"}
-        "keep" leaves missing values out of the likelihood of the chosen model; the choice itself
+        "keep" leaves missing values out of the likelihood of the chosen model, which with
+        differences begins at the first d + m D observations in a row; the choice itself
         interpolates them.
     cov_type : str, default "hessian"
         Kind of standard errors, as of `ARMA`; they do not know of the choice.

@@ -19,7 +19,7 @@ from tsrnn.linear.arma._filter import filter_form
 from tsrnn.linear.arma._fit import ends_at, estimates_of, seasonal_search
 from tsrnn.linear.arma._fit import samples as arma_samples
 from tsrnn.linear.arma._inference import judge
-from tsrnn.linear.arma._prepare import batches, has_gaps, unit_data
+from tsrnn.linear.arma._prepare import batches, first_run, has_gaps, unit_data, with_skipped
 from tsrnn.linear.arma._quasi_newton import climb
 from tsrnn.linear.arma._seasonal import Lanes, multiplied
 from tsrnn.linear.arma._seasonal_fit import mirrored
@@ -138,6 +138,9 @@ class Sample(SeriesArrays):
     exog : ndarray of shape (N, T, m) or None
     d, D : integer ndarrays of shape (N,)
     n_seen : integer ndarray of shape (N,)
+        Observations; with gaps those from the first d + m D in a row on.
+    seasonless : boolean ndarray of shape (N,)
+        Series of a strong season without the complete one that a seasonal difference begins at.
     series : Series
         Without gaps: values between are interpolated for the choice.
     gaps : boolean ndarray of shape (N,)
@@ -151,6 +154,7 @@ class Sample(SeriesArrays):
     d: np.ndarray
     D: np.ndarray
     n_seen: np.ndarray
+    seasonless: np.ndarray
     series: Series
     gaps: np.ndarray
     kept: tuple[int, ...] = ()
@@ -177,19 +181,50 @@ def samples(choice: Choice, panel: Panel) -> Iterator[tuple[Sample | None, dict[
             exog = None if exog is None else exog[kept]
             gaps = has_gaps(np.isfinite(values))
             whole, columns = _without_gaps(values, exog, gaps)
-            d, D = choose_differences(
-                whole, columns, choice.period, choice.given, choice.differences
-            )
-            # No more differences than leave observations to model.
-            for i in np.flatnonzero(n_seen < d + choice.period * D + 4):
-                d[i], D[i] = low
+            d, D, n_left, seasonless = _differences(choice, values, whole, columns, gaps)
             for kept_columns, group in _groups(whole, columns, d, D, choice.period):
                 yield from _samples_of(
                     choice, kept_columns, units[kept[group]], values[group],
                     None if exog is None else exog[group], whole[group],
                     None if columns is None else columns[group], d[group], D[group], gaps[group],
+                    n_left[group], seasonless[group],
                 )  # fmt: skip
         yield None, {int(units[i]): reason for i, reason in reasons.items()}
+
+
+def _differences(
+    choice: Choice,
+    values: np.ndarray,
+    whole: np.ndarray,
+    columns: np.ndarray | None,
+    gaps: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Differences d and D, observations in a likelihood with them, series left without D.
+
+    Each of shape (N,), for series (N, T) with `gaps`, which are interpolated in `whole`.
+    """
+    n_seen, low, m = np.isfinite(values).sum(1), choice.lowest, choice.period
+    d, D = choose_differences(whole, columns, m, choice.given, choice.differences)
+    # A likelihood with gaps begins at a complete season. Late, it costs more observations than a
+    # seasonal difference is worth: the season is left to lags.
+    seasonless = (low[1] < D) & (2 * _counted(values, gaps, d + m * D) < n_seen)
+    for i in np.flatnonzero(seasonless):
+        rest = whole[[i]], None if columns is None else columns[[i]]
+        d[[i]], D[[i]] = choose_differences(*rest, m, (choice.given[0], low[1]), choice.differences)
+    # No more differences than leave observations to model.
+    for i in np.flatnonzero(_counted(values, gaps, d + m * D) < d + m * D + 4):
+        d[i], D[i] = low
+    return d, D, _counted(values, gaps, d + m * D), seasonless
+
+
+def _counted(values: np.ndarray, gaps: np.ndarray, lost: np.ndarray) -> np.ndarray:
+    """Observations (N,); of series with gaps those from the first `lost` (N,) in a row on."""
+    seen = np.isfinite(values)
+    begin = np.zeros(len(values), np.int64)
+    for length in np.unique(lost[gaps & (lost > 0)]):
+        alike = gaps & (lost == length)
+        begin[alike] = first_run(seen[alike], int(length))
+    return np.count_nonzero(seen & (np.arange(seen.shape[1]) >= begin[:, None]), axis=1)
 
 
 def _groups(
@@ -217,6 +252,8 @@ def _samples_of(
     d: np.ndarray,
     D: np.ndarray,
     gaps: np.ndarray,
+    n_seen: np.ndarray,
+    seasonless: np.ndarray,
 ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
     """Samples of series that have the same regressors, and reasons not to fit some."""
     if exog is not None and columns is not None:
@@ -242,7 +279,7 @@ def _samples_of(
         )  # fmt: skip
         yield Sample(
             units[fine], values[fine], None if exog is None else exog[fine], d[fine],
-            D[fine], np.isfinite(values[fine]).sum(1), part, gaps[fine], kept,
+            D[fine], n_seen[fine], seasonless[fine], part, gaps[fine], kept,
         ), reasons  # fmt: skip
         reasons = {}
 
@@ -460,6 +497,7 @@ def inferred(choice: Choice, names: tuple[str, ...], sample: Sample, ends: Searc
     """Estimates of all units; derivatives are computed when they are asked for."""
     n, k = len(sample.units), len(names)
     params, fixed = np.full((n, k), np.nan), np.ones((n, k), bool)
+    before = np.isfinite(sample.values).sum(1) - sample.n_seen
     n_params, messages = np.zeros(n, np.int64), []
     for i, (order, values) in enumerate(zip(ends.orders, ends.params, strict=True)):
         spec, lines = choice.specification(tuple(order.tolist())), list[str]()
@@ -483,6 +521,10 @@ def inferred(choice: Choice, names: tuple[str, ...], sample: Sample, ends: Searc
             lines = [ends.reasons[i], *lines]
         if not ends.converged[i] and not lines:
             lines.append("The likelihood was not maximised to tolerance.")
+        if sample.seasonless[i]:
+            lines.append(_seasonless(choice.period))
+        if np.isfinite(values).all():
+            lines = list(*with_skipped(spec, before[[i]], [tuple(lines)]))
         messages.append(tuple(lines))
     derivatives: Any = Deferred(_derivatives, choice, names, sample, ends)
     return Estimates(
@@ -501,6 +543,13 @@ def inferred(choice: Choice, names: tuple[str, ...], sample: Sample, ends: Searc
         starts=np.zeros(n, np.int64),
         agreement=np.zeros(n, np.int64),
         n_params=n_params,
+    )
+
+
+def _seasonless(period: int) -> str:
+    return (
+        "The season is strong, but no seasonal difference was taken: its likelihood begins at the "
+        f"first {period} observations in a row, if any, and would leave out most observations."
     )
 
 
