@@ -13,7 +13,12 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.contract._checks import check_steps_fit, choice, positive_integer
+from tsrnn.contract._checks import (
+    check_complete_cases,
+    check_steps_fit,
+    choice,
+    positive_integer,
+)
 from tsrnn.contract._estimator import Arguments
 from tsrnn.contract._fitted import FittedModel, S
 from tsrnn.contract._fitted_data import (
@@ -384,6 +389,9 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
         """Read a frame to fit to, with the columns of the calendar."""
         panel = self._read_frame(df, arguments, freq=arguments.freq, target=arguments.target)
         self._check_takes_columns(arguments)
+        if not self.keeps_missing_columns:
+            check_complete_cases(panel)
+            panel = panel.complete_cases()
         features = calendar_features(arguments.calendar, panel.layout)
         warn_of_short_calendar(panel, features)
         by_name = self._has_effects_by_holiday(arguments)
@@ -527,14 +535,13 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
         panel = self._read_frame(
             df, arguments, freq=data.freq, exog=data.given_columns, layout=data.layout
         )
-        return data.complete(panel)
+        return data.complete(panel if self.keeps_missing_columns else panel.complete_cases())
 
     def _read_frame(self, df: Any, arguments: Arguments, **shape: Any) -> Panel:
         missing = choice("missing", arguments.missing, self.legal_missing)
-        panel = read_panel(
+        return read_panel(
             df, id_col=arguments.id_col, time_col=arguments.time_col, missing=missing, **shape
         )
-        return panel if self.keeps_missing_columns else panel.complete_cases()
 
     def _state_after(self, X: Any, ids: Any = None) -> S:
         """State after a frame, by default after the rows seen so far, of some or all series."""

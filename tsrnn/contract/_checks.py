@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tsrnn.data import Panel, quote
+from tsrnn.data import Panel, quote, quote_series, quoted, warn_user
 
 MOST_JOBS = 10_000
 
@@ -451,6 +451,48 @@ def check_not_too_small(panel: Panel) -> None:
                 f"{LEAST:g} in size or be 0, so that their squares are not lost; the largest is "
                 f"{sizes[i, j]:.3g}. Multiply the column by a constant.{more}"
             )
+
+
+def check_complete_cases(panel: Panel) -> None:
+    """Refuse exogenous columns whose missing values leave no row with a target to fit to.
+
+    Where they do so in some of the series alone, these are named in a warning.
+
+    Parameters
+    ----------
+    panel : Panel
+        As it was read with ``missing="keep"``.
+
+    Raises
+    ------
+    ValueError
+        Naming the columns.
+    """
+    if not np.isnan(panel.exog).any():
+        return
+    starts, with_target = panel.indptr[:-1], np.isfinite(panel.values).any(1)
+    complete = with_target & np.isfinite(panel.exog).all(1)
+    lost = np.flatnonzero(
+        np.logical_or.reduceat(with_target, starts) & ~np.logical_or.reduceat(complete, starts)
+    )
+    if not len(lost):
+        return
+    observed = np.isfinite(panel.exog[panel.indptr[lost[0]] : panel.indptr[lost[0] + 1]]).any(0)
+    empty = [name for name, any_of in zip(panel.exog_names, observed, strict=True) if not any_of]
+    if empty:
+        kind = "columns" if len(empty) > 1 else "column"
+        fault = f"all values of the {kind} {quoted(empty)} are missing (NaN). Drop the {kind}"
+    else:
+        fault = (
+            f"no row has a target and values of all columns {quoted(panel.exog_names)}. Drop a "
+            "column, or fill them in"
+        )
+    if len(lost) == panel.n_series:
+        raise ValueError(f"{panel.axis.where(0)}{fault}")
+    warn_user(
+        f"{len(lost)} of {panel.n_series} series have no row to fit to, "
+        f"{quote_series(panel.ids[lost])}: of the first {fault}, or these series"
+    )
 
 
 def _blocks(panel: Panel) -> list[tuple[Sequence[object], np.ndarray]]:

@@ -283,7 +283,11 @@ def fit_effects(
         for number, name in enumerate(names)
         if "none" not in kinds_of.get(name, ())
     }
-    usable = [number for number, rows in rows_of.items() if len(rows)]
+    usable = [
+        number
+        for number, rows in rows_of.items()
+        if len(rows) or all(np.isnan(part[:, number]).all() for part in exog)  # to be warned of
+    ]
     rare = rarely_observed(values, exog, usable)
     if rare:
         warn_user(
