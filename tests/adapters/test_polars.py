@@ -7,7 +7,18 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from tsrnn import ARMA, GARCH, ParaRNNForecaster, backtest, compare, load, recurrence_features
+from tsrnn import (
+    ARMA,
+    DCC,
+    ETS,
+    GARCH,
+    VARMA,
+    ParaRNNForecaster,
+    backtest,
+    compare,
+    load,
+    recurrence_features,
+)
 from tsrnn.baselines import SeasonalNaive
 
 MODELS = {
@@ -113,3 +124,53 @@ def test_a_backtest_gives_the_numbers_of_pandas(rows):
     pd.testing.assert_frame_equal(frames[0], frames[1], check_dtype=False)
     accuracies = [compare(frame, n_boot=1).accuracy for frame in frames]
     pd.testing.assert_frame_equal(*accuracies)
+
+
+BY_TIME = {
+    "ParaRNN components": (lambda: ParaRNNForecaster(horizon=3), lambda model: model.components()),
+    "ETS components": (ETS, lambda model: model.components()),
+    "DCC covariances": (DCC, lambda model: model.covariances()),
+    "DCC correlations": (DCC, lambda model: model.correlations()),
+    "DCC predict_covariances": (DCC, lambda model: model.predict_covariances(3)),
+    "DCC predict_correlations": (DCC, lambda model: model.predict_correlations(3)),
+    "VARMA forecast_covariance": (VARMA, lambda model: model.forecast_covariance(3)),
+}
+
+
+class TestFramesByTime:
+    """Frames with a row a time answer in the library that `predict` answers in."""
+
+    @pytest.fixture(scope="class")
+    def wide(self):
+        """Return a wide pandas frame of two series, its dates in a column."""
+        draw = np.random.default_rng(3)
+        times = pd.date_range("2015-01-01", periods=60, freq="MS")
+        values = 5 + draw.normal(size=(60, 2))
+        return pd.DataFrame({"month": times, "u": values[:, 0], "v": values[:, 1]})
+
+    @pytest.mark.parametrize("name", BY_TIME)
+    @pytest.mark.parametrize("dates", [False, True])
+    def test_wide(self, name, wide, dates):
+        make, ask = BY_TIME[name]
+        given = in_polars(wide)
+        if dates:
+            given = given.with_columns(pl.col("month").cast(pl.Date))
+        model, there = make().fit(given), ask(make().fit(wide))
+        found = ask(model)
+        assert isinstance(found, pl.DataFrame)
+        assert found.columns == list(there)
+        assert found["month"].dtype == model.predict(1)["month"].dtype
+        texts = [column for column in ("target", "first", "second") if column in there]
+        assert [found[column].to_list() for column in texts] == [list(there[c]) for c in texts]
+        numbers = there.drop(columns=["month", *texts])
+        np.testing.assert_array_equal(found[list(numbers)].to_numpy(), numbers.to_numpy())
+
+    @pytest.mark.parametrize("name", ["ParaRNN components", "ETS components"])
+    def test_long(self, name, rows):
+        make, ask = BY_TIME[name]
+        same(ask(make().fit(in_polars(rows))), ask(make().fit(rows)))
+
+    def test_tables_about_models_are_of_pandas(self, rows):
+        forecaster = ParaRNNForecaster(horizon=3).fit(in_polars(rows))
+        assert isinstance(forecaster.contributions(), pd.DataFrame)
+        assert len(forecaster.plot_components(series="a"))

@@ -304,7 +304,7 @@ class TestFrames:
         polars = pl.DataFrame({name: long[name].tolist() for name in long})
         fitted = DCC(target=["y0", "y1", "y2"]).fit(polars)
         own = fitted.correlations()
-        assert own.columns.tolist() == ["unique_id", "ds", "first", "second", "correlation"]
+        assert own.columns == ["unique_id", "ds", "first", "second", "correlation"]
         np.testing.assert_allclose(own["correlation"], tidy["correlation"], rtol=1e-6)
 
     def test_residuals_are_white(self, data, dcc):

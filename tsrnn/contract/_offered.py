@@ -94,7 +94,7 @@ class OfferedMethods:
     column_name: ClassVar[str]
     _fitted_model: Callable[[], Any]
     _state_after: Callable[[Any, Any], Any]
-    _component_frame: Callable[..., pd.DataFrame]
+    _component_frame: Callable[..., Any]
     _read: Callable[[Any], Any]
     state_: Any
 
@@ -227,8 +227,8 @@ class OfferedMethods:
 
         Returns
         -------
-        DataFrame
-            A row a time and pair of targets.
+        frame
+            A row a time and pair of targets, in the library of the data.
 
         Raises
         ------
@@ -238,7 +238,7 @@ class OfferedMethods:
         raise NotImplementedError
 
     @offered_by_some
-    def components(self, df: Any = None) -> pd.DataFrame:
+    def components(self, df: Any = None) -> Any:
         """Level, trend and season after every row.
 
         Raises

@@ -320,7 +320,7 @@ def row_keys(layout: Layout, ids: pd.Index, times: np.ndarray) -> pd.DataFrame:
     return frame.index.to_frame(index=False, name=name)
 
 
-def by_row(panel: Panel, columns: Mapping[str, np.ndarray]) -> pd.DataFrame:
+def by_row(panel: Panel, columns: Mapping[str, np.ndarray]) -> Any:
     """Write numbers of every series, target and row, a row of the frame each.
 
     Parameters
@@ -330,9 +330,9 @@ def by_row(panel: Panel, columns: Mapping[str, np.ndarray]) -> pd.DataFrame:
 
     Returns
     -------
-    pandas.DataFrame
-        Id and time as in the data, ``target`` where there are several, then the columns. Targets
-        of a series are one below the other.
+    pandas.DataFrame or polars.DataFrame
+        In the library of the data. Id and time as in the data, ``target`` where there are several,
+        then the columns. Targets of a series are one below the other.
 
     Examples
     --------
@@ -351,7 +351,8 @@ def by_row(panel: Panel, columns: Mapping[str, np.ndarray]) -> pd.DataFrame:
     if n_targets > 1:
         frame["target"] = np.array(layout.target_names, dtype=object)[target]
     numbers = pd.DataFrame({name: values.ravel() for name, values in columns.items()})
-    return pd.concat([frame, numbers], axis=1).iloc[order].reset_index(drop=True)
+    rows = pd.concat([frame, numbers], axis=1).iloc[order].reset_index(drop=True)
+    return in_library(rows, layout)
 
 
 def write_stamps(times: np.ndarray, layout: Layout) -> pd.Index:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import check_fits, positive_integer
@@ -133,7 +132,7 @@ class ComponentMethods:
 
     def components(
         self, X: Any = None, h: int | None = None, X_future: Any = None, *, ids: Any = None
-    ) -> pd.DataFrame:
+    ) -> Any:
         """Components of the last rows of the data, and of the forecasts.
 
         Level, trend, cycle and season are those of the structural models of the prior network,
@@ -160,12 +159,12 @@ class ComponentMethods:
 
         Returns
         -------
-        DataFrame
-            A row a series, target and time: the id of a long frame, the time, ``target`` where
-            there are several; then ``data``, NaN ahead and where the target, or a column with an
-            effect, is missing; ``fit``, which ahead is the forecast,
-            ``level``, ``trend``, ``cycle``, ``season`` where there is one, a column an effect,
-            ``network``, NaN over the data, and the errors.
+        frame
+            In the library of the data. A row a series, target and time: the id of a long frame, the
+            time, ``target`` where there are several; then ``data``, NaN ahead and where the target,
+            or a column with an effect, is missing; ``fit``, which ahead is the forecast, ``level``,
+            ``trend``, ``cycle``, ``season`` where there is one, a column an effect, ``network``,
+            NaN over the data, and the errors.
 
         Raises
         ------
@@ -185,7 +184,7 @@ class ComponentMethods:
 
     def _component_frame(
         self, X: Any, h: int | None, X_future: Any, ids: Any, layout: Layout
-    ) -> pd.DataFrame:
+    ) -> Any:
         """Components with the times of a layout."""
         fitted = self._prior_network("components")
         h = fitted.horizon if h is None else h

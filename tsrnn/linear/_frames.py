@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tsrnn.data import Layout, Panel, quote, row_keys, write_frame
+from tsrnn.data import Layout, Panel, in_library, quote, row_keys, write_frame
 
 
 def by_unit(index: pd.Index, names: Sequence[str], values: np.ndarray) -> pd.DataFrame:
@@ -117,11 +117,11 @@ def tidy(
     name: str,
     *,
     diagonal: bool,
-) -> pd.DataFrame:
+) -> Any:
     """A row a time and pair of targets: ids where there are some, time, first, second, `name`.
 
-    Matrices (rows, n, n) have an id and a time each. Pairs of a target with itself are kept with
-    `diagonal`.
+    In the library of the data. Matrices (rows, n, n) have an id and a time each. Pairs of a target
+    with itself are kept with `diagonal`.
     """
     keys = row_keys(layout, ids, times)
     rows, columns = np.triu_indices(matrices.shape[-1], 0 if diagonal else 1)
@@ -130,4 +130,4 @@ def tidy(
     repeated["first"] = np.tile(targets[rows], len(keys))
     repeated["second"] = np.tile(targets[columns], len(keys))
     repeated[name] = matrices[:, rows, columns].ravel()
-    return repeated
+    return in_library(repeated, layout)

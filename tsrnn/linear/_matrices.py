@@ -150,7 +150,7 @@ class MatrixForecaster(LinearForecaster):
         if not hasattr(cls, "column_name"):  # forecasts of a long frame are named by the class
             cls.column_name = cls.__name__
 
-    def covariances(self, df: Any = None) -> pd.DataFrame:
+    def covariances(self, df: Any = None) -> Any:
         """Conditional variances and covariances of the residuals within the data.
 
         Parameters
@@ -160,14 +160,14 @@ class MatrixForecaster(LinearForecaster):
 
         Returns
         -------
-        DataFrame
-            A row a time and pair of targets: the id and time of the data, ``first``,
-            ``second``, ``covariance``; a pair of a target with itself has its variance. Rows
-            that the lags of the mean take are left out.
+        frame
+            In the library of the data. A row a time and pair of targets: the id and time of the
+            data, ``first``, ``second``, ``covariance``; a pair of a target with itself has its
+            variance. Rows that the lags of the mean take are left out.
         """
         return self._within(df, "covariance")
 
-    def correlations(self, df: Any = None) -> pd.DataFrame:
+    def correlations(self, df: Any = None) -> Any:
         """Conditional correlations of the residuals within the data.
 
         Parameters
@@ -177,14 +177,14 @@ class MatrixForecaster(LinearForecaster):
 
         Returns
         -------
-        DataFrame
+        frame
             As of `covariances`, with a column ``correlation`` and pairs of different targets.
         """
         return self._within(df, "correlation")
 
     def predict_covariances(
         self, h: int | None = None, X: Any = None, *, of: str = "residual"
-    ) -> pd.DataFrame:
+    ) -> Any:
         r"""Forecasts of variances and covariances of the residuals, or of the errors of forecasts.
 
         Given the parameters variances are exact, and so are covariances of a vech model. In a
@@ -205,12 +205,12 @@ class MatrixForecaster(LinearForecaster):
 
         Returns
         -------
-        DataFrame
+        frame
             As of `covariances`.
         """
         return self._ahead(h, X, "covariance", choice("of", of, VARIANCES_OF))
 
-    def predict_correlations(self, h: int | None = None, X: Any = None) -> pd.DataFrame:
+    def predict_correlations(self, h: int | None = None, X: Any = None) -> Any:
         r"""Forecasts of correlations, those of the forecast covariances.
 
         The first step is exact given the parameters. From the second on they are not the
@@ -227,7 +227,7 @@ class MatrixForecaster(LinearForecaster):
 
         Returns
         -------
-        DataFrame
+        frame
             As of `correlations`.
         """
         return self._ahead(h, X, "correlation")
@@ -274,7 +274,7 @@ class MatrixForecaster(LinearForecaster):
             y[:, usable] = self._family_of_matrices.draw(units.select(usable), rows, rng)
         return draws_frame(y, self.units_, fitted.data.layout.target_names)
 
-    def _within(self, df: Any, name: str) -> pd.DataFrame:
+    def _within(self, df: Any, name: str) -> Any:
         panel = self._data(df)
         paths = self._family_of_matrices.paths(panel, self.fitted_.units_of(panel.ids))
         if not paths:
@@ -294,7 +294,7 @@ class MatrixForecaster(LinearForecaster):
             )
         return self._tidy(ids, times, matrices, name)
 
-    def _ahead(self, h: int | None, X: Any, name: str, of: str = "residual") -> pd.DataFrame:
+    def _ahead(self, h: int | None, X: Any, name: str, of: str = "residual") -> Any:
         check_is_fitted(self, "fitted_")
         fitted, data = self.fitted_, self.fitted_.data
         h = fitted.steps(f"predict_{name}s", h)
@@ -310,9 +310,7 @@ class MatrixForecaster(LinearForecaster):
     def _family_of_matrices(self) -> MatrixFamily:
         return cast(MatrixFamily, self.fitted_.family)
 
-    def _tidy(
-        self, ids: pd.Index, times: np.ndarray, matrices: np.ndarray, name: str
-    ) -> pd.DataFrame:
+    def _tidy(self, ids: pd.Index, times: np.ndarray, matrices: np.ndarray, name: str) -> Any:
         if name == "correlation":
             matrices = scaled_to_unit_diagonal(matrices)
         layout, diagonal = self.fitted_.data.layout, name == "covariance"

@@ -42,7 +42,7 @@ class ETSResults(MeanForecaster):
         titles = [model.title for model in family.models]
         return pd.DataFrame(self.fitted_.constants["aicc"], self.units_, titles, copy=True)
 
-    def components(self, df: Any = None) -> pd.DataFrame:
+    def components(self, df: Any = None) -> Any:
         """Level, trend and season after every row.
 
         Parameters
@@ -52,12 +52,12 @@ class ETSResults(MeanForecaster):
 
         Returns
         -------
-        DataFrame
-            A row a unit and time: the id of a long frame, the time, ``target`` where there are
-            several, then ``level``, ``trend`` and ``season``. The trend is what the level grows
-            by in a row, or the factor; the season is what is added to the level in the row, or
-            the factor. NaN where the model of a unit has none of a kind. With exogenous columns
-            their effect is in ``regression``.
+        frame
+            In the library of the data. A row a unit and time: the id of a long frame, the time,
+            ``target`` where there are several, then ``level``, ``trend`` and ``season``. The trend
+            is what the level grows by in a row, or the factor; the season is what is added to the
+            level in the row, or the factor. NaN where the model of a unit has none of a kind. With
+            exogenous columns their effect is in ``regression``.
 
         Examples
         --------

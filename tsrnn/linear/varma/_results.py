@@ -182,7 +182,7 @@ class VARMAResults(LinearForecaster):
         names = self.fitted_.data.layout.target_names
         return draws_frame(y.swapaxes(0, 1), self.units_, names)
 
-    def forecast_covariance(self, h: int | None = None, X: Any = None) -> pd.DataFrame:
+    def forecast_covariance(self, h: int | None = None, X: Any = None) -> Any:
         """Covariances of the forecast errors, the parameters taken as known.
 
         Parameters
@@ -194,9 +194,9 @@ class VARMAResults(LinearForecaster):
 
         Returns
         -------
-        DataFrame
-            A row a step and pair of targets: the id and time, ``first``, ``second``,
-            ``covariance``.
+        frame
+            In the library of the data. A row a step and pair of targets: the id and time,
+            ``first``, ``second``, ``covariance``.
         """
         check_is_fitted(self, "fitted_")
         fitted, data = self.fitted_, self.fitted_.data
