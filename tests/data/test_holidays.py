@@ -3,13 +3,14 @@
 import re
 import sys
 import time
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from tsrnn import ARMA, ParaRNNForecaster, backtest, load
-from tsrnn.data import Holidays, read_panel
+from tsrnn.data import Holidays, load_holidays, read_panel
 
 
 def frame_of(index, places, by_name=False):
@@ -270,11 +271,6 @@ class TestErrors:
         one, two = (model.predict(h=2, X_future=frame[["holiday"]][-2:] + k) for k in (0, 1))
         assert ((two - one).abs() > 40).all(axis=None)
 
-    def test_years_that_are_not_known(self):
-        days = pd.date_range("1980-01-01", periods=60, freq="D")
-        with pytest.warns(UserWarning, match="holidays of DE are known from"):
-            frame_of(days, "DE")
-
     def test_not_installed(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "holidays", None)
         with pytest.raises(ImportError, match=r"pip install 'tsrnn\[holidays\]'"):
@@ -285,6 +281,48 @@ class TestErrors:
         monkeypatch.setitem(sys.modules, "holidays", None)
         loaded = load(tmp_path / "model")
         assert loaded.holidays == "DE"
+
+
+KNOWN = load_holidays().country_holidays("DE")
+
+
+class TestYearsThatAreNotKnown:
+    """Rows fitted to and rows ahead are warned of them, always in the same words."""
+
+    MATCH = (
+        rf"^the package holidays \S+ knows those of DE from {KNOWN.start_year} to "
+        rf"{KNOWN.end_year}; days of other years count as days without any"
+    )
+
+    def days(self, start, n_rows):
+        rows = np.random.default_rng(0).normal(size=n_rows)
+        return pd.Series(rows, pd.date_range(start, periods=n_rows, freq="D"), name="y")
+
+    @pytest.mark.parametrize("start", [f"{KNOWN.start_year - 1}-10-01", f"{KNOWN.end_year}-05-01"])
+    def test_of_the_rows_fitted_to(self, start):
+        with pytest.warns(UserWarning, match=self.MATCH) as caught:
+            ARMA(order=(1, 0), holidays="DE").fit(self.days(start, 300))
+        assert len(caught) == 1
+
+    def test_of_the_rows_ahead(self):
+        days = self.days(f"{KNOWN.end_year}-01-01", 363)  # the last is 29 December
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model = ARMA(order=(1, 0), holidays="DE").fit(days)
+            model.predict(2)
+        texts = []
+        for h in (3, 30):
+            with pytest.warns(UserWarning, match=self.MATCH) as caught:
+                model.predict(h)
+            texts += [str(warning.message) for warning in caught]
+        assert len(texts) == 2
+        assert texts[0] == texts[1]  # so that Python shows it once
+
+    def test_of_rows_that_come_later(self):
+        days = self.days(f"{KNOWN.end_year}-01-01", 370)
+        model = ARMA(order=(1, 0), holidays="DE").fit(days[:360])
+        with pytest.warns(UserWarning, match=self.MATCH):
+            model.update(days[360:])
 
 
 def demand_without_holidays():

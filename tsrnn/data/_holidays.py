@@ -139,12 +139,9 @@ class Holidays:
             check_place(place)
         version = load_holidays().__version__
         begin, end = days_of(panel.times, panel.layout)
-        first, last = int(begin.min()), int(end.max())
-        for place in places:
-            warn_of_unknown_years(place, year_of(first), year_of(last))
         if step_days(panel.layout) > LONGEST_DAY:
             return cls(tuple(places), OF_PERIODS, version)
-        names = names_between(places, first, last) if by_name else []
+        names = names_between(places, int(begin.min()), int(end.max())) if by_name else []
         return cls(tuple(places), (*OF_DAYS, *names), version)
 
     @classmethod
@@ -193,6 +190,8 @@ class Holidays:
     def values(self, times: np.ndarray, layout: Layout) -> np.ndarray:
         """Values of the columns at timestamps, the mean over places.
 
+        A warning names the places whose holidays are not known in all of the years.
+
         Parameters
         ----------
         times : ndarray of any shape
@@ -207,9 +206,10 @@ class Holidays:
         begin, end = days_of(times, layout)
         if not times.size:
             return np.zeros((*times.shape, len(self.columns)))
-        years = year_of(int(begin.min())), year_of(int(end.max()))
+        years = year_of(int(begin.min())), year_of(int(end.max()) - 1)
         total = np.zeros((*times.shape, len(self.columns)))
         for place in self.places:
+            warn_of_unknown_years(place, *years)
             days = holiday_calendar(place, *years)
             for j, column in enumerate(self.columns):
                 if column in OF_PERIODS:
@@ -362,13 +362,21 @@ def did_you_mean(near: Sequence[str]) -> str:
     return f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
 
 
-def warn_of_unknown_years(place: str, first: int, last: int) -> None:
-    """Warn of years of the data whose holidays are not known."""
+@lru_cache(maxsize=256)
+def known_years(place: str) -> tuple[int, int]:
+    """First and last year whose holidays the package holidays knows."""
     country, _, subdivision = place.partition("-")
     library = load_holidays().country_holidays(country, subdiv=subdivision or None)
-    if first < library.start_year or last > library.end_year:
+    return library.start_year, library.end_year
+
+
+def warn_of_unknown_years(place: str, first: int, last: int) -> None:
+    """Warn of rows from a first to a last year, in some of which the holidays are not known."""
+    begin, end = known_years(place)
+    if first < begin or last > end:
+        # Without the years of the rows: the same text at every origin is shown once.
         warn_user(
-            f"holidays of {place} are known from {library.start_year} to {library.end_year}; the "
-            f"data are of {first} to {last}, and other years have none. Leave those rows or "
-            "holidays out"
+            f"the package holidays {load_holidays().__version__} knows those of {place} from "
+            f"{begin} to {end}; days of other years count as days without any. Leave holidays out, "
+            "give a column of holidays instead, or take a later version of the package"
         )
