@@ -25,6 +25,7 @@ from tsrnn.prior._regression import (
     PERSISTENCE,
     autoregressive_moments,
     averaged,
+    likeliest,
     log_evidence,
     posterior,
     shared,
@@ -96,7 +97,7 @@ def test_a_column_left_out_is_one_that_is_not_there():
 def test_moments_around_coefficients_are_those_of_what_they_leave():
     target, columns = sample()
     given = np.array([0.7, -1.1])
-    around = moments_of(target, columns).around(given)
+    around = moments_of(target, columns).around(given[None])
     left = moments_of(target - columns @ given, columns)
     close(around.products, left.products, rtol=1e-6, atol=1e-6)
     # What counts as seen before the first row is that of the target as it is.
@@ -161,10 +162,11 @@ def test_units_that_share_coefficients_are_likelier_as_one():
         targets = 20 + slopes[:, None] * columns[:, 0] + rng.standard_normal((12, 40))
         moments = structural_moments(targets[:, None], columns, np.zeros((12, 1)), 1)
         strength = np.ones(1)
-        together = shared(moments, strength)
+        together = shared(likeliest(moments, strength))
         own = averaged(log_evidence(moments, strength)).sum()
         assert (log_evidence(together, strength).item() > own) == common
-    slope = posterior(shared(moments, np.full(1, 1e-9)), np.full(1, 1e-9)).coefficient
+    flat = np.full(1, 1e-9)
+    slope = posterior(shared(likeliest(moments, flat)), flat).coefficient
     close(slope, 0.0, atol=0.5)
 
 

@@ -37,7 +37,13 @@ from tsrnn.contract._estimator import (
 )
 from tsrnn.contract._file import plain, read_file, write_file
 from tsrnn.contract._fitted import FittedModel, SeriesArrays, SeriesState
-from tsrnn.contract._fitted_data import FittedData, target_scales, unit_index, unit_number
+from tsrnn.contract._fitted_data import (
+    FittedData,
+    static_values,
+    target_scales,
+    unit_index,
+    unit_number,
+)
 from tsrnn.contract._frequency import Habits, habits
 from tsrnn.contract._intervals import (
     check_levels,
@@ -142,6 +148,7 @@ __all__ = [
     "remove_unfinished",
     "saved_arguments",
     "seed_of",
+    "static_values",
     "target_scales",
     "text",
     "truth",

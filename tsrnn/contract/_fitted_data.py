@@ -356,12 +356,33 @@ def known_columns(given: Any, panel: Panel, argument: str = "known_ahead") -> li
 
 
 def static_values(panel: Panel, names: Sequence[Any]) -> np.ndarray:
-    """Values (S, n) of columns that are constant within each series.
+    """Values of columns that are constant within each series.
+
+    Parameters
+    ----------
+    panel : Panel
+    names : sequence
+        Exogenous columns.
+
+    Returns
+    -------
+    ndarray of shape (S, n)
+        NaN where a series has no value.
 
     Raises
     ------
     ValueError
-        If one is not, naming column, series and rows.
+        If a column is not constant, naming column, series and rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.contract import static_values
+    >>> from tsrnn.data import read_panel
+    >>> months = pd.date_range("2024-01-01", periods=3, freq="MS")
+    >>> frame = pd.DataFrame({"unique_id": "a", "ds": months, "y": [1.0, 2.0, 3.0], "size": 4.0})
+    >>> static_values(read_panel(frame), ["size"]).tolist()
+    [[4.0]]
     """
     columns = panel.exog_of(names)
     # The first value of each series that is not missing, as it is in rows that were inserted.

@@ -20,6 +20,8 @@ from tsrnn.contract import (
     real,
     record,
     refuse,
+    static_values,
+    truth,
 )
 from tsrnn.data import Panel, calendar_phases, step_days
 from tsrnn.interpret import section
@@ -29,6 +31,8 @@ from tsrnn.prior import (
     PHASES,
     ColumnEffects,
     ColumnMemory,
+    PanelPrior,
+    Product,
     Term,
     decays_of,
     first_values,
@@ -43,7 +47,7 @@ from tsrnn.prior import (
 # the coefficients bring: a level that wanders has forgotten what lies further back.
 CENTRE_DECAY = 0.8
 # Arrays of a file in which values are missing.
-MAY_LACK = ("columns.recent", "columns.tail", "columns.shares")
+MAY_LACK = ("columns.recent", "columns.tail", "columns.shares", "columns.static")
 # Names in `components` and `contributions` that a column may not take.
 PARTS_OF_MODELS = ("level", "trend", "cycle", "season", "network", "calendar")
 PARTS_OF_TRAINED = ("linear path", "known ahead", "constant")
@@ -61,6 +65,10 @@ EFFECTS = (
     "not in them. Of factors, coefficients are those of the logarithm. The share is that of the "
     "variance of all effects in the rows fitted to. Columns without a line have no effect."
 )
+BY_STATIC = (
+    ' The coefficient of a term "by" a static column is what one more of the static column adds to '
+    "the coefficient of the term."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +81,7 @@ class ColumnState(SeriesArrays):
     centre : ndarray of shape (S, p)
         Average of the last rows of the regression's columns.
     unit : integer ndarray of shape (S,)
-        Series fitted to whose coefficients apply; -1 for those of the mean series.
+        Series fitted to whose coefficients apply; -1 for the mean ones of its static columns.
     size : ndarray of shape (S, C)
         Mean absolute change of each target.
     tail : ndarray of shape (S, W, q)
@@ -81,6 +89,8 @@ class ColumnState(SeriesArrays):
     shares : ndarray of shape (S, W, C, m)
         What each part of the regression added to the last rows, see `FittedColumns.part_columns`;
         NaN where its column is missing.
+    static : ndarray of shape (S, n)
+        Static columns, NaN where a value is missing.
     """
 
     memory: ColumnMemory
@@ -89,6 +99,7 @@ class ColumnState(SeriesArrays):
     size: np.ndarray
     tail: np.ndarray
     shares: np.ndarray
+    static: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +137,7 @@ class FittedColumns:
         derived = dict.fromkeys([*data.calendar_columns, *data.holiday_columns], ("calendar",))
         # Days of one holiday are too few for an effect by the hour.
         derived |= dict.fromkeys(data.holidays.common if data.holidays else (), ("holiday",))
+        left_out = np.array(["none" in kinds.get(name, ()) for name in data.static], bool)
         effects = fit_effects(
             [panel.series(i) for i in range(panel.n_series)],
             split(panel, panel.exog),
@@ -136,6 +148,7 @@ class FittedColumns:
             steps_per_day(data),
             {**derived, **kinds},
             factors=factors,
+            static=np.where(left_out, np.nan, static_values(panel, data.static)),
         )
         observed = [column[np.isfinite(column)] for column in panel.exog.T]
         quantiles = np.zeros((len(observed), len(PROBABILITIES)))
@@ -153,13 +166,19 @@ class FittedColumns:
         """Coefficients (S, C, p) of each series; a series that was not fitted has the mean ones."""
         n_series, n_targets = self.size.shape
         known = self.effects.coefficient.reshape(n_series, n_targets, -1)
-        fitted, unit = self.coefficient_units(self.size), self.coefficient_units(state.size)
-        mean = (known / fitted[..., None]).mean(0) * unit[..., None]
+        if (panel := self.effects.panel) is None:
+            fitted, unit = self.coefficient_units(self.size), self.coefficient_units(state.size)
+            mean = (known / fitted[..., None]).mean(0) * unit[..., None]
+        else:
+            unit = self.coefficient_units(state.size)
+            mean = panel.centres(state.static)[:, None] * unit[..., None]
         return np.where((state.unit < 0)[:, None, None], mean, known[state.unit])
 
     def coefficient_units(self, size: np.ndarray) -> np.ndarray:
-        """Units (S, C) of the coefficients of series with such mean changes; 1 for factors."""
-        return np.ones_like(size) if self.effects.logarithms else size
+        """Units (S, C) of the mean coefficients, for series with such mean changes; 1 for factors."""
+        panel = self.effects.panel
+        relative = not self.effects.logarithms and (panel is None or panel.relative)
+        return size if relative else np.ones_like(size)
 
     def begin(self, panel: Panel) -> ColumnState:
         """State before the first rows of a panel's series."""
@@ -174,7 +193,8 @@ class FittedColumns:
         tail = np.repeat(first[:, None, self.later], window, 1)
         size = mean_changes(panel)
         shares = np.zeros((*tail.shape[:2], size.shape[1], len(self.part_columns)))
-        return ColumnState(memory, centre, unit, size, tail, shares)
+        static = static_values(panel, self.data.static)
+        return ColumnState(memory, centre, unit, size, tail, shares, static)
 
     def advance(self, state: ColumnState, panel: Panel) -> tuple[Panel, ColumnState]:
         """Panel without the effects of its columns, and the state after it."""
@@ -310,8 +330,13 @@ class FittedColumns:
         n_series, n_targets = self.size.shape
         n_columns = len(self.effects.location)
         covariance = self.effects.covariance.reshape(n_series, n_targets, n_columns, n_columns)
-        fitted, unit = self.coefficient_units(self.size), self.coefficient_units(state.size)
-        mean = (covariance / fitted[..., None, None] ** 2).mean(0) * unit[..., None, None] ** 2
+        unit = self.coefficient_units(state.size)[..., None, None] ** 2
+        if (panel := self.effects.panel) is None:
+            fitted = self.coefficient_units(self.size)[..., None, None] ** 2
+            mean = (covariance / fitted).mean(0) * unit
+        else:
+            apart = np.diag(panel.spread)
+            mean = (panel.covariances(state.static) + apart)[:, None] * unit
         return np.where((state.unit < 0)[:, None, None, None], mean, covariance[state.unit])
 
     def variances(self, state: ColumnState, matrix: np.ndarray) -> np.ndarray:
@@ -341,22 +366,44 @@ class FittedColumns:
         coef, error = np.full((2, len(widths)), np.nan)
         coef[single] = slopes.mean(0)[place[single]]
         error[single] = errors.mean(0)[place[single]]
-        return pd.DataFrame(
+        labels = [term.label(self.data.exog_names) for term in effects.terms]
+        table = pd.DataFrame(
             {
-                "effect of": [term.label(self.data.exog_names) for term in effects.terms],
+                "effect of": labels,
                 "columns": widths,
                 "coef": coef,
                 "std err": error,
                 "share": effects.share,
             }
         )
+        if effects.panel is None:
+            return table
+        return pd.concat([table, self.static_table(effects.panel, labels)], ignore_index=True)
+
+    def static_table(self, panel: PanelPrior, labels: Sequence[str]) -> pd.DataFrame:
+        """Terms by static columns, as in `table`; their shares are those of the terms."""
+        widths = panel.widths[[term for _, term in panel.products]]
+        unit = self.coefficient_units(self.size).mean()
+        place = panel.widths.sum() + widths.cumsum() - widths
+        first = (panel.widths.cumsum() - panel.widths)[[term for _, term in panel.products]]
+        static = [number for number, _ in panel.products]
+        over = np.where(widths == 1, self.effects.scale[first] * panel.scale[static], np.nan) / unit
+        return pd.DataFrame(
+            {
+                "effect of": [f"{labels[term]} by {self.data.static[number]}"
+                              for number, term in panel.products],
+                "columns": widths,
+                "coef": panel.coefficient[place] / over,
+                "std err": np.sqrt(panel.covariance[place, place]) / over,
+            }
+        )  # fmt: skip
 
     @property
     def note(self) -> str:
         """Explanation of `table`."""
         long = self.effects.long
         errors = "autoregressions of order one" if long else "the structural models"
-        return EFFECTS.format(errors=errors)
+        return EFFECTS.format(errors=errors) + BY_STATIC * (self.effects.panel is not None)
 
     def to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """JSON values and arrays of a file; `from_file` is the inverse."""
@@ -373,6 +420,10 @@ class FittedColumns:
             "columns.size": self.size,
             "columns.quantiles": self.quantiles,
         }
+        if (panel := effects.panel) is not None:
+            products = [list(product) for product in panel.products]
+            header["panel"] = {"products": products, "relative": panel.relative}
+            arrays |= {f"columns.panel.{name}": getattr(panel, name) for name in PANEL_ARRAYS}
         return header, arrays
 
     @classmethod
@@ -390,14 +441,19 @@ class FittedColumns:
             wrong = np.isinf(array) if name in MAY_LACK else ~np.isfinite(array)
             if wrong.any():
                 raise refuse(f"the array {name!r}", "finite numbers", array)
-        for name in ("scale", "widening", "size", "changes"):
-            if (arrays[f"columns.{name}"] <= 0).any():
-                raise refuse(f"the array 'columns.{name}'", "positive", arrays[f"columns.{name}"])
+        positive = [f"columns.{name}" for name in ("scale", "widening", "size", "changes")]
+        for name in positive + ["columns.panel.scale"] * ("panel" in header):
+            if (arrays[name] <= 0).any():
+                raise refuse(f"the array {name!r}", "positive", arrays[name])
         unit = arrays["columns.unit"]
         if ((unit < -1) | (unit >= len(data.ids))).any():
             raise refuse("the array 'columns.unit'", "numbers of series", unit)
+        terms, panel = read_terms(header, data), None
+        if products := read_products(header, data):
+            of_panel = (arrays[f"columns.panel.{name}"] for name in PANEL_ARRAYS)
+            panel = PanelPrior(widths_of(terms), products, *of_panel, header["panel"]["relative"])
         effects = ColumnEffects(
-            read_terms(header, data),
+            terms,
             arrays["columns.location"],
             arrays["columns.scale"],
             header["logarithms"],
@@ -405,6 +461,7 @@ class FittedColumns:
             arrays["columns.covariance"],
             arrays["columns.widening"],
             arrays["columns.share"],
+            panel,
         )
         size, quantiles = arrays["columns.size"], arrays["columns.quantiles"]
         return cls(effects, size, data, season_length, quantiles)
@@ -458,6 +515,29 @@ def read_terms(header: dict[str, Any], data: FittedData) -> tuple[Term, ...]:
     return terms
 
 
+PANEL_ARRAYS = ("location", "scale", "coefficient", "covariance", "spread")
+PANEL: dict[str, Kind] = {"products": listed(listed(integer(0))), "relative": truth}
+
+
+def read_products(header: dict[str, Any], data: FittedData) -> tuple[Product, ...]:
+    """Products of terms with static columns of a file; none where it has no prior of a panel.
+
+    Raises
+    ------
+    DamagedFileError
+        If they are no products of the terms and the static columns of the data.
+    """
+    if "panel" not in header:
+        return ()
+    record(PANEL)(header["panel"], "fitted.panel")
+    pairs = header["panel"]["products"]
+    legal = {(i, j) for i in range(len(data.static)) for j in range(len(header["terms"]))}
+    if not pairs or len({*map(tuple, pairs)}) < len(pairs) or not {*map(tuple, pairs)} <= legal:
+        required = f"different pairs of the static columns {data.static} and the terms"
+        raise refuse("fitted.panel.products", required, pairs)
+    return tuple(Product(*pair) for pair in pairs)
+
+
 def columns_later(terms: Sequence[Term], data: FittedData) -> list[int]:
     """Numbers of the columns that terms read and that are not known ahead."""
     used = {term.column for term in terms if term.column >= 0}
@@ -487,8 +567,15 @@ def file_shapes(
         "changes": (n_series, n_targets),
         "tail": (n_series, window_rows(season_length), len(later)),
         "shares": (n_series, window_rows(season_length), n_targets, n_parts),
+        "static": (n_series, len(data.static)),
     }
     named = {f"columns.{name}": ("float64", shape) for name, shape in shapes.items()}
+    if products := read_products(header, data):
+        n_static = (len(data.static),)
+        n_all = n_columns + int(widths_of(terms)[[term for _, term in products]].sum())
+        of_panel = (n_static, n_static, (n_all,), (n_all, n_all), (n_columns,))
+        for name, shape in zip(PANEL_ARRAYS, of_panel, strict=True):
+            named[f"columns.panel.{name}"] = ("float64", shape)
     return named | {"columns.unit": ("int64", (n_series,))}
 
 
@@ -502,13 +589,14 @@ def state_to_file(state: ColumnState) -> dict[str, np.ndarray]:
         "columns.changes": state.size,
         "columns.tail": state.tail,
         "columns.shares": state.shares,
+        "columns.static": state.static,
     }
 
 
 def state_from_file(arrays: dict[str, np.ndarray]) -> ColumnState:
     """State that `state_to_file` wrote."""
     memory = ColumnMemory(arrays["columns.recent"], arrays["columns.averages"])
-    others = ("centre", "unit", "changes", "tail", "shares")
+    others = ("centre", "unit", "changes", "tail", "shares", "static")
     return ColumnState(memory, *(arrays[f"columns.{name}"] for name in others))
 
 

@@ -103,8 +103,9 @@ FITTED: dict[str, Kind] = {
     "description": text,
     "terms": listed(anything),
     "logarithms": truth,
+    "panel": by_name(anything),
 }
-WITH_COLUMNS = ("terms", "logarithms")  # fields of files of forecasters with columns
+WITH_COLUMNS = ("terms", "logarithms", "panel")  # fields of files of forecasters with columns
 
 GUARANTEE = (
     "Intervals: quantiles learned on other series, real and simulated, wider or narrower by the "

@@ -17,6 +17,7 @@ from tsrnn.contract import (
     Origins,
     SeriesArrays,
     anything,
+    by_name,
     check_arrays,
     level_name,
     listed,
@@ -38,7 +39,7 @@ from tsrnn.forecasters._state import RecurrentState
 from tsrnn.prior import LONGEST_SEASON, check_effects
 
 ORIGINS_AT_ONCE = 64  # whose columns ahead are in memory: of hours, hundreds of each step
-EFFECTS = ("terms", "logarithms")  # fields of a file beside those of the networks
+EFFECTS = ("terms", "logarithms", "panel")  # fields of a file beside those of the networks
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,7 +289,7 @@ def fit_columns(
 ) -> FittedColumns | None:
     """Regression of a panel on the columns known ahead; None where these have no effects.
 
-    Columns of history alone are left to the network.
+    Columns of history alone are left to the network; static ones are inputs of it, too.
 
     Raises
     ------
@@ -309,7 +310,7 @@ def fit_columns(
         panel,
         data,
         settings.season if settings.season <= LONGEST_SEASON else 1,
-        kinds | dict.fromkeys(history, ("none",)),
+        kinds | dict.fromkeys((name for name in history if name not in data.static), ("none",)),
         factors=settings.boxcox is not None,  # what they leave is positive, to be transformed
     )
     return columns if any(term.column >= 0 for term in columns.effects.terms) else None
@@ -330,7 +331,8 @@ def with_columns_from_file(
     """
     data, season = network.data, network.settings.season
     season = season if season <= LONGEST_SEASON else 1
-    record({"terms": listed(anything), "logarithms": truth})(header, "fitted")
+    kinds = {"terms": listed(anything), "logarithms": truth, "panel": by_name(anything)}
+    record(kinds, may_lack=["panel"])(header, "fitted")
     by_series = "float64", (len(data.ids), data.n_targets)
     shapes = {f"columns.{name}": by_series for name in ("last", "target_scale")}
     check_arrays(arrays, file_shapes(header, data, season) | shapes)

@@ -43,6 +43,7 @@ from tsrnn.prior._nonlinear import (
     threshold_ar,
     volatility,
 )
+from tsrnn.prior._panel_prior import PanelPrior, Product
 from tsrnn.prior._prior import COMPONENTS, LAYERS, SeriesPrior
 from tsrnn.prior._seasons import compose, season_shapes
 from tsrnn.prior._structural import (
@@ -117,7 +118,9 @@ __all__ = [
     "Evidence",
     "Forecasts",
     "Hyperprior",
+    "PanelPrior",
     "PriorNetwork",
+    "Product",
     "Season",
     "SeriesPrior",
     "SimulatedColumns",

@@ -9,12 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tsrnn.data import warn_user
+from tsrnn.prior._panel_prior import (
+    PanelPrior,
+    Product,
+    by_static,
+    standardise,
+    static_scaling,
+)
 from tsrnn.prior._regression import (
     FIRST_ROWS,
     Moments,
     Posterior,
     autoregressive_moments,
     averaged,
+    likeliest,
     log_evidence,
     posterior,
     shared,
@@ -49,9 +57,11 @@ HOURLY_DECAYS = (0.75, 0.96)  # of an hour: walls and habits remember the weathe
 # Log prior odds against a term that nobody named. Lags are many, and neighbours stand for each
 # other, so that a wrong one is easily taken: on development series 6 kept the right ones alone.
 ODDS_CURVED, ODDS_LAGGED = 3.0, 6.0
+ODDS_STATIC = 3.0  # against a product of a term with a static column
 # Share of a column's variance that its neighbours leave unexplained, above which a missing value is
 # not interpolated. Of 0, 0.1, 0.3 and all, 0.3 forecast best with gaps in 26 series.
 MOST_UNPREDICTED = 0.3
+LEAST_DEVIATION = 1e-9  # of a standardised static column over the units of a sample
 LEAST_OBSERVED = 1 / 3  # of the rows with a target that have all columns with effects
 MOST_TERMS = 8  # added to the linear ones of short series
 MOST_SEARCHED = 30  # columns of short series whose terms are searched: the likeliest alone
@@ -59,6 +69,7 @@ MOST_COLUMNS = 480  # of the regression of a long series
 SELECTING_SERIES, LONG_SERIES = 40, 4  # that choose terms; more say little more
 SELECTING_MODELS = 12  # structural models under which terms are chosen: the likeliest
 POOLED_SERIES = 200  # that the coefficients of a panel are estimated from
+MOST_STATIC = 12  # static columns whose products are searched: the likeliest alone
 SERIES_AT_ONCE = 50  # whose moments are in memory
 SEASONS_OF_LONG = ("hour", "hour of week", "weekday")
 KINDS = ("linear", "smooth", "lagged", "none")
@@ -96,6 +107,8 @@ class ColumnEffects:
         that were fitted to them.
     share : ndarray of shape (n_terms,)
         Variance of what each term contributes over the sum of these, in the rows fitted to.
+    panel : PanelPrior or None
+        Coefficients of series by their static columns; None where these say nothing of them.
 
     Examples
     --------
@@ -118,6 +131,7 @@ class ColumnEffects:
     covariance: np.ndarray
     widening: np.ndarray
     share: np.ndarray
+    panel: PanelPrior | None = None
 
     def slopes(self) -> np.ndarray:
         """Coefficients (U, p) of the columns of the regression as they are, not scaled."""
@@ -231,6 +245,7 @@ def fit_effects(
     effects: Mapping[Any, Sequence[str]] | None = None,
     *,
     factors: bool = False,
+    static: np.ndarray | None = None,
 ) -> ColumnEffects:
     """Choose terms and estimate their coefficients.
 
@@ -256,6 +271,9 @@ def fit_effects(
         Kinds of effects by column; by default evidence chooses.
     factors : bool
         Effects of positive values are factors, whatever the evidence says.
+    static : ndarray of shape (S, n), optional
+        Static columns of the series, on which their coefficients may depend; NaN where a value is
+        missing. Those of long series do not depend on them.
 
     Returns
     -------
@@ -305,7 +323,9 @@ def fit_effects(
     candidates_of = long_candidates if long else short_candidates
     candidates = candidates_of(columns, longest, steps_per_day)
     terms, strength, scale = choose_terms(candidates, sample)
-    return sample.estimate(terms, strength, scale)
+    if static is None or long:  # coefficients of long series are pooled over a few
+        static = np.empty((len(values), 0))
+    return sample.estimate(terms, strength, scale, static)
 
 
 def interpolated(exog: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -621,10 +641,12 @@ class Sample:
             return autoregressive_moments(targets, columns, np.array(jacobians))
         return structural_moments(targets, columns, np.array(jacobians), self.season_length, models)
 
-    def estimate(self, terms: Sequence[Term], strength: np.ndarray, scale: int) -> ColumnEffects:
-        """Coefficients of all units, each shrunk towards those of the panel.
+    def estimate(
+        self, terms: Sequence[Term], strength: np.ndarray, scale: int, static: np.ndarray
+    ) -> ColumnEffects:
+        """Coefficients of all units, each shrunk towards the mean of those with its static columns.
 
-        `strength` (p,) is that of the columns of the regression.
+        `strength` (p,) is that of the columns of the regression, `static` has shape (S, n).
         """
         n_series = len(self.values)
         matrices = self.designs(terms, range(n_series))
@@ -634,16 +656,23 @@ class Sample:
         def moments_of_series(series: Sequence[int]) -> Moments:
             return self.moments([scaled[i] for i in series], series).scale(scale)
 
-        centre, of_centre = np.zeros(len(location)), np.zeros((len(location), len(location)))
-        if len(self.size) > 1:
+        n_units, n_columns = len(self.size), len(location)
+        centre = np.zeros((n_units, n_columns))
+        of_centre: np.ndarray = np.zeros((n_units, n_columns, n_columns))
+        panel = None
+        if n_units > 1:
             most = LONG_SERIES if self.long else POOLED_SERIES
-            sample = evenly(n_series, most).tolist()
-            centre, of_centre, strength = pooled(moments_of_series(sample), strength)
+            sample = evenly(n_series, most)
+            of_units = static[sample].repeat(self.n_targets, 0)
+            panel, strength = pooled(moments_of_series(sample.tolist()), terms, strength, of_units)
+            centre = panel.centres(static).repeat(self.n_targets, 0)
+            of_centre = panel.covariances(static).repeat(self.n_targets, 0)
         at_once = 1 if self.long else SERIES_AT_ONCE
         results: list[Posterior] = []
         for start in range(0, n_series, at_once):
             part = range(start, min(start + at_once, n_series))
-            results.append(posterior(moments_of_series(part).around(centre), strength))
+            units = slice(part.start * self.n_targets, part.stop * self.n_targets)
+            results.append(posterior(moments_of_series(part).around(centre[units]), strength))
         coefficient = centre + np.concatenate([result.coefficient for result in results])
         covariance = of_centre + np.concatenate([result.covariance for result in results])
         used = np.concatenate([result.used for result in results])
@@ -653,6 +682,10 @@ class Sample:
                 for rows, matrix in zip(self.values, scaled, strict=True)
             ]
         )
+        if panel is not None and not panel.products:
+            panel = None  # a series that was not fitted has the mean of those that were
+        elif panel is not None and self.scales[scale] == "units":
+            panel = panel.in_units_of_data(float(np.median(self.size)))
         logarithms = self.scales[scale] == "logarithms"
         unit = self.unit_of(scale)
         return ColumnEffects(
@@ -664,6 +697,7 @@ class Sample:
             covariance * unit[:, None, None] ** 2,
             np.sqrt(np.maximum(rows, 1) / np.maximum(rows - used, np.maximum(rows, 1) / 2)),
             self.shares(terms, scaled, coefficient),
+            panel,
         )
 
     def shares(
@@ -717,11 +751,7 @@ def choose_terms(
     else:
         models = likeliest_models(candidates, sample, chosen)
         search = Search(candidates, moments_of(sample, terms, chosen, models))
-    search.sweep()
-    added = 0
-    while added < MOST_TERMS and search.add_best():
-        search.sweep(rounds=1)
-        added += 1
+    search.maximise()
     kept = [number for number in range(len(candidates)) if np.isfinite(search.strength[number])]
     kept_terms = [terms[number] for number in kept]
     strength = np.repeat(search.strength[kept], widths_of(kept_terms))
@@ -802,7 +832,7 @@ class Search:
         if len(moments.degrees) > 1:
             columns = self.strength[self.term_of]
             scales = range(moments.squares.shape[1])
-            self.common = [shared(moments.scale(scale), columns) for scale in scales]
+            self.common = [shared(likeliest(moments.scale(scale), columns)) for scale in scales]
             nothing = np.full(len(columns), np.inf)
             self.without = averaged(log_evidence(moments, nothing)).sum(0)
         self.score, self.scale = self.judge(self.strength)
@@ -832,6 +862,14 @@ class Search:
     def with_models(self, n: int) -> Search:
         """Search under the likeliest noise models."""
         return Search(self.candidates, self.moments.models(self.likeliest(n)))
+
+    def maximise(self) -> None:
+        """Add terms one after another, with the strengths of the others improved beside each."""
+        self.sweep()
+        added = 0
+        while added < MOST_TERMS and self.add_best():
+            self.sweep(rounds=1)
+            added += 1
 
     def try_strength(self, number: int, value: float) -> None:
         """Give a term another strength if that is better."""
@@ -871,14 +909,22 @@ class Search:
         return True
 
 
-def pooled(moments: Moments, strength: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Coefficients of the panel, their covariance, and the strength of shrinkage towards them.
+def pooled(
+    moments: Moments, terms: Sequence[Term], strength: np.ndarray, static: np.ndarray
+) -> tuple[PanelPrior, np.ndarray]:
+    """Coefficients of the panel by static columns (U, n), and the strength of shrinkage to them.
 
     The strength is the one with the largest evidence, in multiples of a row, common to all terms.
     """
-    common = posterior(shared(moments, strength), strength)
-    centre = common.coefficient[0]
-    around = moments.around(centre)
+    units, scaling = likeliest(moments, strength), static_scaling(static)
+    products, common = choose_products(units, terms, standardise(static, *scaling))
+    if common is None:
+        common = posterior(shared(units), strength)
+    panel = PanelPrior(
+        widths_of(terms), products, *scaling, common.coefficient[0], common.covariance[0],
+        np.zeros(len(strength)),
+    )  # fmt: skip
+    around = moments.around(panel.centres(static))
 
     def evidence_of(value: float) -> float:
         trial = np.full(len(strength), value)
@@ -886,4 +932,49 @@ def pooled(moments: Moments, strength: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
     scores = [evidence_of(value) for value in STRENGTHS]
     chosen = STRENGTHS[int(np.argmax(scores))]
-    return centre, common.covariance[0], np.full(len(strength), chosen)
+    # Of a unit with the mean information: one that says nothing has an infinite variance.
+    spread = 1 / (chosen * units.unit_information[:, 0].mean(0))
+    return replace(panel, spread=spread), np.full(len(strength), chosen)
+
+
+def choose_products(
+    units: Moments, terms: Sequence[Term], static: np.ndarray
+) -> tuple[tuple[Product, ...], Posterior | None]:
+    """Products of terms with standardised static columns (U, n) that evidence asks for.
+
+    The coefficients of units are spread around their mean by a strength that is averaged over:
+    with one mean for all, any static column would explain the differences of a few units.
+
+    Returns
+    -------
+    products : tuple of Product
+    posterior : Posterior or None
+        Of the terms and the products; None without products.
+    """
+
+    def search_over(numbers: np.ndarray) -> Search:
+        plain = [Candidate(term, base=True, forced=True) for term in terms]
+        crossed = [Candidate(term, ODDS_STATIC) for _ in numbers for term in terms]
+        return Search([*plain, *crossed], by_static(units, static[:, numbers], STRENGTHS))
+
+    def best_alone(number: int) -> float:
+        search = search_over(np.array([number]))
+        search.add_best()
+        return search.score
+
+    varying = np.flatnonzero(static.std(0) > LEAST_DEVIATION)
+    if not len(varying) or not terms:
+        return (), None
+    if len(varying) > MOST_STATIC:
+        order = np.argsort([best_alone(number) for number in varying])
+        varying = np.sort(varying[order[-MOST_STATIC:]])
+    search = search_over(varying)
+    search.maximise()
+    pairs = [Product(number, term) for number in varying.tolist() for term in range(len(terms))]
+    finite = np.isfinite(search.strength[len(terms) :])
+    products = tuple(pair for pair, kept in zip(pairs, finite, strict=True) if kept)
+    if not products:
+        return (), None
+    strength = search.strength[search.term_of]
+    columns = np.flatnonzero(np.isfinite(strength))
+    return products, posterior(search.moments.columns(columns), strength[columns])

@@ -85,10 +85,11 @@ class Moments:
         )
 
     def around(self, coefficient: np.ndarray) -> Moments:
-        """Moments of what the given coefficients (p,) leave of the target."""
-        explained = self.information @ coefficient  # (U, J, p)
+        """Moments of what the given coefficients (U, p) leave of the targets."""
+        column = coefficient[:, None, :, None]
+        explained = (self.information @ column)[..., 0]  # (U, J, p)
         products = self.products - explained[:, None]
-        squares = self.squares - (self.products + products) @ coefficient
+        squares = self.squares - ((self.products + products) @ column)[..., 0]
         return replace(self, products=products, squares=np.maximum(squares, 0.0))
 
 
@@ -241,22 +242,16 @@ def _solved(
     return part, factor, coefficient
 
 
-def shared(moments: Moments, strength: np.ndarray) -> Moments:
-    """Moments of a panel whose units share their coefficients, as of one unit.
+def likeliest(moments: Moments, strength: np.ndarray) -> Moments:
+    """Moments of each unit under the noise model that is likeliest for it, with variance 1.
 
-    Each unit has the noise model that is likeliest for it, and as its weight the variance that the
-    coefficients of `log_evidence` leave under it.
+    The variance that they are divided by is the one that the coefficients of `log_evidence` leave.
 
     Parameters
     ----------
     moments : Moments
         On one scale.
     strength : ndarray of shape (p,)
-
-    Returns
-    -------
-    Moments
-        Of one unit and one noise model.
     """
     best = log_evidence(moments, strength)[:, 0].argmax(-1)
     unit, kept = np.arange(len(best)), np.flatnonzero(np.isfinite(strength))
@@ -271,12 +266,30 @@ def shared(moments: Moments, strength: np.ndarray) -> Moments:
     constant = moments.constant[unit, 0, best] - 0.5 * moments.degrees * logs
     information = moments.information[unit, best] / variance[:, None, None]
     return Moments(
-        information.sum(0)[None, None],
-        (products / variance[:, None]).sum(0)[None, None, None],
-        (squares / variance).sum()[None, None, None],
-        constant.sum()[None, None, None],
-        moments.degrees.sum(keepdims=True),
+        information[:, None],
+        (products / variance[:, None])[:, None, None],
+        (squares / variance)[:, None, None],
+        constant[:, None, None],
+        moments.degrees,
     )
+
+
+def shared(units: Moments) -> Moments:
+    """Moments of a panel whose units share their coefficients, as of one unit.
+
+    Parameters
+    ----------
+    units : Moments
+        Of `likeliest`.
+    """
+    return Moments(
+        *(
+            part.sum(0, keepdims=True)
+            for part in (
+                units.information, units.products, units.squares, units.constant, units.degrees,
+            )
+        )
+    )  # fmt: skip
 
 
 def averaged(evidence: np.ndarray) -> np.ndarray:
