@@ -33,6 +33,9 @@ Sections, chosen by name:
   1,000 such series in one frame.
 - ``panel``: 50 simulated shops, 112 weeks, whose promotions raise sales by a factor that varies by
   shop around a common one, with a common yearly season; the last 8 weeks are forecast.
+- ``static``: the same shops, whose effects are 0.2 and 0.6 in the mean by their size, a static
+  column, and 20 more that are not fitted to, of which 8 weeks before the last 8 are known. With the
+  static column, without, and with one that is noise.
 - ``trained``: networks trained on the series, with the defaults of their classes: the relations,
   the last origins of five of the real series, and 8,000 hours of the load of a zone, updated every
   73 hours and forecast a day ahead, thirty times. Panels have ``prior=None`` among their models.
@@ -70,7 +73,8 @@ FOLDER = RESULTS / "columns"
 DATA_HOME = Path(__file__).parents[2] / "shared" / "data"
 LEVEL = 80
 SECTIONS = (
-    "relations", "series", "gaps", "load", "holidays", "weeks", "speed", "panel", "trained",
+    "relations", "series", "gaps", "load", "holidays", "weeks", "speed", "panel", "static",
+    "trained",
 )  # fmt: skip
 
 ROWS, STEPS = 200, 12
@@ -89,6 +93,7 @@ TEMPERATURES = {"known": "", "year before": ", year before", "past alone": ", pa
 LAGS = {DAY: (24, 48, 168), WEEK: (168, 336)}
 CALENDAR = ("hour", "day_of_week", "month", "day_of_year")
 SHOPS, WEEKS, AHEAD = 50, 112, 8
+NEW_SHOPS, NEW_WEEKS, BY_SIZE = 20, 8, 0.4  # difference of the effects of large and small shops
 
 
 def ends(forecasts: pd.DataFrame, name: str = "y") -> np.ndarray:
@@ -756,15 +761,17 @@ def print_speed(options: argparse.Namespace) -> None:
     print_table(["series", "first fit and forecast, s", "median of later ones, s"], rows)
 
 
-def shops(seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+def shops(
+    seed: int, n_shops: int = SHOPS, by_size: float = 0.0
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Sales of all shops as a long frame, and the rows to forecast."""
     rng = np.random.default_rng(seed)
     weeks = pd.date_range("2022-01-02", periods=WEEKS, freq="W")
     season = 0.3 * np.sin(2 * np.pi * np.arange(WEEKS) / 52 + rng.uniform(0, 2 * np.pi))
     frames = []
-    for number in range(SHOPS):
+    for number in range(n_shops):
         promotion = (rng.random(WEEKS) < 0.15).astype(float)
-        effect = rng.normal(0.4, 0.15)
+        effect = rng.normal(0.4, 0.15) + by_size * (number % 2 - 0.5)
         level = rng.normal(5, 0.7) + rng.normal(0, 0.02, WEEKS).cumsum()
         logarithm = level + season + effect * promotion + rng.normal(0, 0.1, WEEKS)
         frames.append(pd.DataFrame({"unique_id": f"shop {number}", "ds": weeks,
@@ -805,6 +812,51 @@ def run_panel(key: Key) -> dict[str, Any]:
     within = covered(joined["y"].to_numpy(), ends(joined, name))
     return {"MASE": float(errors.mean()), "coverage": 100 * float(within.mean()),
             "spent": seconds}  # fmt: skip
+
+
+def run_static(key: Key) -> dict[str, Any]:
+    """MASE of shops fitted to and of new ones, in all rows and in promotions, and coverage."""
+    parts = shops(key["seed"], SHOPS + NEW_SHOPS, BY_SIZE)
+    number = parts[0]["unique_id"].str.split().str[1].astype(int)
+    noise = np.random.default_rng(key["seed"]).normal(size=SHOPS + NEW_SHOPS)
+    train = parts[0].assign(size=1.0 + number % 2, noise=noise[number])
+    of_new, static = number >= SHOPS, key["static"]
+    columns = ["unique_id", "ds", "y", "promotion", *([static] if static else [])]
+    model = ParaRNNForecaster(AHEAD, known_ahead="promotion", static=static)
+    model.fit(train.loc[~of_new, columns])
+    recent = train[of_new].groupby("unique_id").tail(NEW_WEEKS)[columns]
+    changes = train.groupby("unique_id")["y"].apply(lambda y: y.diff().abs().mean())
+    result = {}
+    for name, history in (("fitted", train.loc[~of_new, columns]), ("new", recent)):
+        test = parts[1][parts[1]["unique_id"].isin(history["unique_id"])]
+        ahead = test.drop(columns="y")
+        forecasts = model.predict(X=history, h=AHEAD, level=LEVEL, X_future=ahead)
+        joined = test.merge(forecasts, on=["unique_id", "ds"], validate="one_to_one")
+        errors = (joined["y"] - joined["ParaRNN"]).abs() / joined["unique_id"].map(changes)
+        within = covered(joined["y"].to_numpy(), ends(joined, "ParaRNN"))
+        result[name] = [float(errors.mean()), float(errors[joined["promotion"] == 1].mean()),
+                        100 * float(within.mean())]  # fmt: skip
+    return result
+
+
+def static_keys(options: argparse.Namespace) -> Iterator[Key]:
+    for static in ("size", None, "noise"):
+        for seed in range(options.panels):
+            yield {"section": "static", "static": static, "seed": seed}
+
+
+def print_static(options: argparse.Namespace) -> None:
+    by_static: dict[str | None, list[dict[str, list[float]]]] = {}
+    for key in static_keys(options):
+        if result := read_result(options.results, key):
+            by_static.setdefault(key["static"], []).append(result)
+    rows = []
+    for static, results in by_static.items():
+        for name in ("fitted", "new"):
+            mase, promotions, coverage = np.mean([result[name] for result in results], 0)
+            rows.append([static or "none", name, len(results), f"{mase:.3f}", f"{promotions:.3f}",
+                         f"{coverage:.1f}"])  # fmt: skip
+    print_table(["static", "shops", "panels", "MASE", "in promotions", "covers"], rows)
 
 
 def panel_keys(options: argparse.Namespace) -> Iterator[Key]:
@@ -952,6 +1004,7 @@ def main() -> None:
         "weeks": (week_keys, lambda key: run_weeks(key, options.data_home), print_weeks),
         "speed": (speed_keys, run_speed, print_speed),
         "panel": (panel_keys, run_panel, print_panel),
+        "static": (static_keys, run_static, print_static),
         "trained": (trained_keys, lambda key: run_trained(key, options.data_home), print_trained),
     }
     for name in options.sections:

@@ -51,6 +51,7 @@ class FittedData:
     static : list
         Exogenous columns that are constant within each series.
     static_values : ndarray of shape (S, n)
+        NaN where a series has no value.
     calendar : tuple of str
         Cycles of the calendar.
     holidays : Holidays or None
@@ -255,7 +256,7 @@ class FittedData:
             return
         now = static_values(panel, self.static)
         before = self.static_values[self.ids.get_indexer(panel.ids)]
-        differs = np.argwhere(now != before)
+        differs = np.argwhere(np.isfinite(now) & np.isfinite(before) & (now != before))
         if len(differs):
             i, j = differs[0]
             raise ValueError(

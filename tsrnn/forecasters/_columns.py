@@ -175,7 +175,7 @@ class FittedColumns:
         return np.where((state.unit < 0)[:, None, None], mean, known[state.unit])
 
     def coefficient_units(self, size: np.ndarray) -> np.ndarray:
-        """Units (S, C) of the mean coefficients, for series with such mean changes; 1 for factors."""
+        """Units (S, C) of the mean coefficients, for series with such mean changes."""
         panel = self.effects.panel
         relative = not self.effects.logarithms and (panel is None or panel.relative)
         return size if relative else np.ones_like(size)

@@ -158,8 +158,9 @@ class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
         own forecasts they keep their last value.
     static : str or list of str, optional
         Exogenous columns of a long frame that are constant within each series, such as the size
-        of a shop: numbers, inputs of the network at every step. They are checked, come with the
-        rows of new series, and need not be given in `X_future`.
+        of a shop: numbers, inputs of a trained network at every step. The effects of columns known
+        ahead may depend on them. They are checked, come with the rows of new series, and need not
+        be given in `X_future`.
     calendar : bool, str or list of str, optional
         Cycles of the calendar, "minute", "hour", "dayofweek", "day" (of the month), "dayofyear",
         "month", "quarter": sines and cosines of the timestamps, columns known ahead that need

@@ -42,6 +42,8 @@ from tsrnn.prior._terms import (
 # Rows that the prior of a coefficient counts as; infinite: the term is left out.
 STRENGTHS = (0.1, 1.0, 10.0, 100.0, np.inf)
 START = 1.0
+# The same of the deviations of series from what their static columns say of their coefficients.
+SPREADS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, np.inf)
 LONG = 1500  # rows beyond which errors are autoregressions, whose moments cost three products
 FEWEST_VALUES = 10  # different values of a column that may have a curved effect
 FEWEST_CURVED, FEWEST_LAGGED = 40, 24  # rows of series whose effects may be curved, or late
@@ -57,7 +59,6 @@ HOURLY_DECAYS = (0.75, 0.96)  # of an hour: walls and habits remember the weathe
 # Log prior odds against a term that nobody named. Lags are many, and neighbours stand for each
 # other, so that a wrong one is easily taken: on development series 6 kept the right ones alone.
 ODDS_CURVED, ODDS_LAGGED = 3.0, 6.0
-ODDS_STATIC = 3.0  # against a product of a term with a static column
 # Share of a column's variance that its neighbours leave unexplained, above which a missing value is
 # not interpolated. Of 0, 0.1, 0.3 and all, 0.3 forecast best with gaps in 26 series.
 MOST_UNPREDICTED = 0.3
@@ -654,7 +655,7 @@ class Sample:
         scaled = [(matrix - location) / spread for matrix in matrices]
 
         def moments_of_series(series: Sequence[int]) -> Moments:
-            return self.moments([scaled[i] for i in series], series).scale(scale)
+            return self.moments([scaled[i] for i in series], series)
 
         n_units, n_columns = len(self.size), len(location)
         centre = np.zeros((n_units, n_columns))
@@ -664,7 +665,8 @@ class Sample:
             most = LONG_SERIES if self.long else POOLED_SERIES
             sample = evenly(n_series, most)
             of_units = static[sample].repeat(self.n_targets, 0)
-            panel, strength = pooled(moments_of_series(sample.tolist()), terms, strength, of_units)
+            moments = moments_of_series(sample.tolist())
+            panel, strength, scale = pooled(moments, terms, strength, scale, of_units)
             centre = panel.centres(static).repeat(self.n_targets, 0)
             of_centre = panel.covariances(static).repeat(self.n_targets, 0)
         at_once = 1 if self.long else SERIES_AT_ONCE
@@ -672,7 +674,8 @@ class Sample:
         for start in range(0, n_series, at_once):
             part = range(start, min(start + at_once, n_series))
             units = slice(part.start * self.n_targets, part.stop * self.n_targets)
-            results.append(posterior(moments_of_series(part).around(centre[units]), strength))
+            around = moments_of_series(part).scale(scale).around(centre[units])
+            results.append(posterior(around, strength))
         coefficient = centre + np.concatenate([result.coefficient for result in results])
         covariance = of_centre + np.concatenate([result.covariance for result in results])
         used = np.concatenate([result.used for result in results])
@@ -910,14 +913,18 @@ class Search:
 
 
 def pooled(
-    moments: Moments, terms: Sequence[Term], strength: np.ndarray, static: np.ndarray
-) -> tuple[PanelPrior, np.ndarray]:
-    """Coefficients of the panel by static columns (U, n), and the strength of shrinkage to them.
+    moments: Moments, terms: Sequence[Term], strength: np.ndarray, scale: int, static: np.ndarray
+) -> tuple[PanelPrior, np.ndarray, int]:
+    """Coefficients of the panel by static columns (U, n), the strength of shrinkage, and the scale.
 
     The strength is the one with the largest evidence, in multiples of a row, common to all terms.
+    `scale` is the likeliest one of coefficients that no static column says anything of.
     """
-    units, scaling = likeliest(moments, strength), static_scaling(static)
-    products, common = choose_products(units, terms, standardise(static, *scaling))
+    scaling = static_scaling(static)
+    standardised = standardise(static, *scaling)
+    scale, products, common = choose_products(moments, terms, strength, scale, standardised)
+    moments = moments.scale(scale)
+    units = likeliest(moments, strength)
     if common is None:
         common = posterior(shared(units), strength)
     panel = PanelPrior(
@@ -934,12 +941,12 @@ def pooled(
     chosen = STRENGTHS[int(np.argmax(scores))]
     # Of a unit with the mean information: one that says nothing has an infinite variance.
     spread = 1 / (chosen * units.unit_information[:, 0].mean(0))
-    return replace(panel, spread=spread), np.full(len(strength), chosen)
+    return replace(panel, spread=spread), np.full(len(strength), chosen), scale
 
 
 def choose_products(
-    units: Moments, terms: Sequence[Term], static: np.ndarray
-) -> tuple[tuple[Product, ...], Posterior | None]:
+    moments: Moments, terms: Sequence[Term], strength: np.ndarray, scale: int, static: np.ndarray
+) -> tuple[int, tuple[Product, ...], Posterior | None]:
     """Products of terms with standardised static columns (U, n) that evidence asks for.
 
     The coefficients of units are spread around their mean by a strength that is averaged over:
@@ -947,34 +954,43 @@ def choose_products(
 
     Returns
     -------
+    scale : int
+        The one on which the products are likeliest; the given one without products.
     products : tuple of Product
     posterior : Posterior or None
         Of the terms and the products; None without products.
     """
+    varying = np.flatnonzero(static.std(0) > LEAST_DEVIATION)
+    if not len(varying) or not terms:
+        return scale, (), None
+    odds = np.log(len(varying))  # 1 that a term depends on none of them, and 1 that on some
+    plain = [Candidate(term, base=True, forced=True) for term in terms]
 
-    def search_over(numbers: np.ndarray) -> Search:
-        plain = [Candidate(term, base=True, forced=True) for term in terms]
-        crossed = [Candidate(term, ODDS_STATIC) for _ in numbers for term in terms]
-        return Search([*plain, *crossed], by_static(units, static[:, numbers], STRENGTHS))
+    def search_over(numbers: np.ndarray, scale: int) -> Search:
+        units = likeliest(moments.scale(scale), strength)
+        crossed = [Candidate(term, odds) for _ in numbers for term in terms]
+        return Search([*plain, *crossed], by_static(units, static[:, numbers], SPREADS))
 
     def best_alone(number: int) -> float:
-        search = search_over(np.array([number]))
+        search = search_over(np.array([number]), scale)
         search.add_best()
         return search.score
 
-    varying = np.flatnonzero(static.std(0) > LEAST_DEVIATION)
-    if not len(varying) or not terms:
-        return (), None
     if len(varying) > MOST_STATIC:
         order = np.argsort([best_alone(number) for number in varying])
         varying = np.sort(varying[order[-MOST_STATIC:]])
-    search = search_over(varying)
-    search.maximise()
+    searches = [search_over(varying, number) for number in range(moments.squares.shape[1])]
+    for search in searches:
+        search.maximise()
+    # Effects that depend on static columns may be alike on another scale than those that do not.
+    added = [np.isfinite(search.strength[len(terms) :]) for search in searches]
+    eligible = [number for number, chosen in enumerate(added) if chosen.any() or number == scale]
+    best = max(eligible, key=lambda number: searches[number].score)
+    if not added[best].any():
+        return scale, (), None
     pairs = [Product(number, term) for number in varying.tolist() for term in range(len(terms))]
-    finite = np.isfinite(search.strength[len(terms) :])
-    products = tuple(pair for pair, kept in zip(pairs, finite, strict=True) if kept)
-    if not products:
-        return (), None
-    strength = search.strength[search.term_of]
-    columns = np.flatnonzero(np.isfinite(strength))
-    return products, posterior(search.moments.columns(columns), strength[columns])
+    products = tuple(pair for pair, chosen in zip(pairs, added[best], strict=True) if chosen)
+    of_columns = searches[best].strength[searches[best].term_of]
+    columns = np.flatnonzero(np.isfinite(of_columns))
+    shared_moments = searches[best].moments.columns(columns)
+    return best, products, posterior(shared_moments, of_columns[columns])

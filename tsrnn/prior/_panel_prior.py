@@ -9,7 +9,6 @@ import numpy as np
 
 from tsrnn.prior._regression import Moments
 
-
 LEAST_VARIATION = 1e-12  # of a static column over its largest value: below are rounding errors
 
 
@@ -147,6 +146,7 @@ def by_static(units: Moments, standardised: np.ndarray, strengths: tuple[float, 
     """Moments of a panel's centre and of its products with static columns, as of one unit.
 
     The spread of the coefficients of units around the centre takes the place of the noise models.
+    Static columns are constant in a unit, so that moments of a product are multiples of its own.
 
     Parameters
     ----------
@@ -168,7 +168,6 @@ def by_static(units: Moments, standardised: np.ndarray, strengths: tuple[float, 
     n_columns = factors.shape[1] * units.products.shape[-1]
     for strength in strengths:
         part = around_centre(units, strength)
-        # Static columns are constant in a unit: moments of a product are multiples of its own.
         crossed = np.einsum("ua,ub,ukl->akbl", factors, factors, part.information[:, 0],
                             optimize=True)  # fmt: skip
         information.append(crossed.reshape(n_columns, n_columns))
