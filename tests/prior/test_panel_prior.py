@@ -40,7 +40,7 @@ def white_moments(x, y, variance):
 def test_centre_and_coefficients_are_those_of_the_joint_posterior(spread):
     x, y, z, variance = hierarchy()
     units = white_moments(x, y, variance)
-    common = by_static(units, z[:, None], (spread,))
+    common = by_static(units, z[:, None], np.full((1, 2), spread))
     regressors = np.concatenate([np.concatenate([part, part * value], 1)
                                  for part, value in zip(x, z, strict=True)])  # fmt: skip
     noise = np.diag(variance.repeat(ROWS))

@@ -47,7 +47,7 @@ from tsrnn.prior import (
 # the coefficients bring: a level that wanders has forgotten what lies further back.
 CENTRE_DECAY = 0.8
 # Arrays of a file in which values are missing.
-MAY_LACK = ("columns.recent", "columns.tail", "columns.shares", "columns.static")
+MAY_LACK = ("columns.recent", "columns.tail", "columns.shares")
 # Names in `components` and `contributions` that a column may not take.
 PARTS_OF_MODELS = ("level", "trend", "cycle", "season", "network", "calendar")
 PARTS_OF_TRAINED = ("linear path", "known ahead", "constant")
@@ -450,8 +450,16 @@ class FittedColumns:
             raise refuse("the array 'columns.unit'", "numbers of series", unit)
         terms, panel = read_terms(header, data), None
         if products := read_products(header, data):
-            of_panel = (arrays[f"columns.panel.{name}"] for name in PANEL_ARRAYS)
-            panel = PanelPrior(widths_of(terms), products, *of_panel, header["panel"]["relative"])
+            panel = PanelPrior(
+                widths_of(terms),
+                products,
+                arrays["columns.panel.location"],
+                arrays["columns.panel.scale"],
+                arrays["columns.panel.coefficient"],
+                arrays["columns.panel.covariance"],
+                arrays["columns.panel.spread"],
+                header["panel"]["relative"],
+            )
         effects = ColumnEffects(
             terms,
             arrays["columns.location"],
@@ -567,7 +575,6 @@ def file_shapes(
         "changes": (n_series, n_targets),
         "tail": (n_series, window_rows(season_length), len(later)),
         "shares": (n_series, window_rows(season_length), n_targets, n_parts),
-        "static": (n_series, len(data.static)),
     }
     named = {f"columns.{name}": ("float64", shape) for name, shape in shapes.items()}
     if products := read_products(header, data):
@@ -589,15 +596,15 @@ def state_to_file(state: ColumnState) -> dict[str, np.ndarray]:
         "columns.changes": state.size,
         "columns.tail": state.tail,
         "columns.shares": state.shares,
-        "columns.static": state.static,
     }
 
 
-def state_from_file(arrays: dict[str, np.ndarray]) -> ColumnState:
-    """State that `state_to_file` wrote."""
+def state_from_file(arrays: dict[str, np.ndarray], data: FittedData) -> ColumnState:
+    """State of the series fitted to that `state_to_file` wrote; `data` has their static columns."""
     memory = ColumnMemory(arrays["columns.recent"], arrays["columns.averages"])
-    others = ("centre", "unit", "changes", "tail", "shares", "static")
-    return ColumnState(memory, *(arrays[f"columns.{name}"] for name in others))
+    centre, unit, size = (arrays[f"columns.{name}"] for name in ("centre", "unit", "changes"))
+    tail, shares = arrays["columns.tail"], arrays["columns.shares"]
+    return ColumnState(memory, centre, unit, size, tail, shares, data.static_values)
 
 
 def split(panel: Panel, rows: np.ndarray) -> list[np.ndarray]:

@@ -704,5 +704,5 @@ def prior_from_file(
         columns,
     )  # fmt: skip
     scale, n_rows, tail = (arrays[name] for name in ("target_scale", "n_rows", "tail"))
-    of_columns = None if columns is None else state_from_file(arrays)
+    of_columns = None if columns is None else state_from_file(arrays, data)
     return fitted, PriorState(data.ids, last_times, scale, n_rows, tail, of_columns)

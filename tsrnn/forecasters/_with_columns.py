@@ -338,7 +338,7 @@ def with_columns_from_file(
     check_arrays(arrays, file_shapes(header, data, season) | shapes)
     columns = FittedColumns.from_file(header, arrays, data, season)
     fitted = FittedWithColumns(columns, network, arrays["columns.target_scale"])
-    state_of_columns = state_from_file(arrays)
+    state_of_columns = state_from_file(arrays, data)
     return fitted, StateWithColumns(
         state, state_of_columns, arrays["columns.last"], fitted.target_scale
     )

@@ -111,7 +111,7 @@ def standardise(static: np.ndarray, location: np.ndarray, scale: np.ndarray) -> 
     return np.where(np.isfinite(static), (static - location) / scale, 0.0)
 
 
-def around_centre(units: Moments, strength: float) -> Moments:
+def around_centre(units: Moments, strength: np.ndarray) -> Moments:
     """Moments of the centre that the coefficients of U units are spread around.
 
     Their deviations from it are integrated out: what many rows of a unit say of its own
@@ -121,10 +121,10 @@ def around_centre(units: Moments, strength: float) -> Moments:
     ----------
     units : Moments
         On one scale, under one noise model of variance 1.
-    strength : float
-        Rows that the prior of each deviation counts as; infinite where there are none.
+    strength : ndarray of shape (p,)
+        Rows that the prior of each deviation counts as; infinite, all of them, for none.
     """
-    if not np.isfinite(strength):
+    if not np.isfinite(strength).all():
         return units
     prior = strength * units.unit_information[:, 0]  # (U, p)
     information, products = units.information[:, 0], units.products[:, 0, 0]
@@ -142,7 +142,7 @@ def around_centre(units: Moments, strength: float) -> Moments:
     )
 
 
-def by_static(units: Moments, standardised: np.ndarray, strengths: tuple[float, ...]) -> Moments:
+def by_static(units: Moments, standardised: np.ndarray, strengths: np.ndarray) -> Moments:
     """Moments of a panel's centre and of its products with static columns, as of one unit.
 
     The spread of the coefficients of units around the centre takes the place of the noise models.
@@ -154,8 +154,8 @@ def by_static(units: Moments, standardised: np.ndarray, strengths: tuple[float, 
         As `around_centre` takes them.
     standardised : ndarray of shape (U, n)
         Static columns.
-    strengths : tuple of float
-        Of the spreads.
+    strengths : ndarray of shape (J, p)
+        Of J spreads, as `around_centre` takes them.
 
     Returns
     -------
