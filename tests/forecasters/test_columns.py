@@ -345,8 +345,11 @@ def test_the_last_of_many_columns_of_hours_has_its_effect():
 
 
 def test_units_of_a_new_series_do_not_matter():
-    past = PANEL[PANEL["ds"] < "2019"].assign(y=lambda df: df["y"] - 60)
+    # Series that are alike in multiples of their changes.
+    unit = 3.0 ** PANEL["unique_id"].str[1:].astype(int)
+    past = PANEL.assign(y=unit * (PANEL["y"] - 60))[PANEL["ds"] < "2019"]
     model = ParaRNNForecaster(H, known_ahead=KNOWN).fit(past[past["unique_id"] != "s3"])
+    assert model.fitted_.columns.effects.alike == "changes"
     ahead = PANEL[(PANEL["unique_id"] == "s3") & (PANEL["ds"] >= "2019")][:H].drop(columns="y")
     new = past[past["unique_id"] == "s3"]
     widths = []

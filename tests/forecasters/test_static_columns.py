@@ -111,6 +111,27 @@ def test_units_of_target_and_static_column_do_not_matter(with_z):
     np.testing.assert_allclose(other, forecast(with_z)["ParaRNN"], rtol=1e-4)
 
 
+@pytest.mark.parametrize("unit", ["same", "own"])
+def test_new_series_have_effects_on_the_scale_on_which_series_are_alike(unit):
+    rng, days = np.random.default_rng(0), pd.date_range("2022-01-01", periods=60, freq="D")
+    parts = []
+    for number in range(40):
+        # The last shop's sales change ten times as much.
+        size = 10.0 if number == 39 else np.exp(rng.normal(0, 0.7))
+        x = (rng.random(60) < 0.2).astype(float)
+        effect = (2 + 0.2 * rng.normal()) * (1.0 if unit == "same" else size) * x
+        y = 100 * np.exp(rng.normal(0, 0.5)) + size * rng.normal(size=60) + effect
+        parts.append(pd.DataFrame({"unique_id": f"s{number}", "ds": days, "y": y, "x": x}))
+    model = ParaRNNForecaster(1, known_ahead="x").fit(pd.concat(parts[:-1]))
+    assert model.fitted_.columns.effects.alike == {"same": "units", "own": "changes"}[unit]
+    ahead = pd.DataFrame({"unique_id": "s39", "ds": [days[-1] + pd.Timedelta(days=1)]})
+    with_x, without_x = (
+        model.predict(X=parts[-1], h=1, X_future=ahead.assign(x=x))["ParaRNN"].item()
+        for x in (1.0, 0.0)
+    )
+    assert abs((with_x - without_x) / {"same": 2.0, "own": 20.0}[unit] - 1) < 0.25
+
+
 def test_files_forecast_alike(with_z, tmp_path):
     with_z.save(tmp_path / "model")
     loaded = load(tmp_path / "model")

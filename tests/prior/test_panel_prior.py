@@ -31,8 +31,8 @@ def white_moments(x, y, variance):
         (np.einsum("utp,utq->upq", x, x) / variance[:, None, None])[:, None],
         (np.einsum("utp,ut->up", x, y) / variance[:, None])[:, None, None],
         ((y**2).sum(1) / variance)[:, None, None],
-        np.zeros((UNITS, 1, 1)),
-        np.full(UNITS, float(ROWS)),
+        np.zeros((len(y), 1, 1)),
+        np.full(len(y), float(ROWS)),
     )
 
 
@@ -44,9 +44,9 @@ def test_centre_and_coefficients_are_those_of_the_joint_posterior(spread):
     regressors = np.concatenate([np.concatenate([part, part * value], 1)
                                  for part, value in zip(x, z, strict=True)])  # fmt: skip
     noise = np.diag(variance.repeat(ROWS))
-    apart = np.zeros((UNITS * 2, UNITS * 2))
-    if np.isfinite(spread):
-        apart = np.diag(1 / (spread * units.unit_information[:, 0]).ravel())
+    information = units.unit_information[:, 0]
+    strengths = spread * information.mean(0) / information  # of the prior that units share
+    apart = np.diag(1 / (strengths * information).ravel())  # of infinite strengths 0
     own = block_diag(*x)
     errors = noise + own @ apart @ own.T
 
@@ -77,7 +77,11 @@ def test_centre_and_coefficients_are_those_of_the_joint_posterior(spread):
                 result.coefficient[0, kept], result.covariance[0][np.ix_(kept, kept)], np.zeros(2),
             )  # fmt: skip
             centres = panel.centres(z[:, None])
-            around = posterior(units.around(centres), np.full(2, spread)).coefficient
+            around = [
+                posterior(white_moments(*(part[i : i + 1] for part in (x, y, variance)))
+                          .around(centres[i : i + 1]), strengths[i]).coefficient[0]
+                for i in range(UNITS)
+            ]  # fmt: skip
             of_own = apart @ own.T @ np.linalg.solve(joint, y.ravel())
             close(centres + around, centres + of_own.reshape(UNITS, 2), rtol=1e-8)
             deviations = panel.multipliers(z[:, None])
@@ -99,6 +103,44 @@ def series(rng, n_series, n_rows, static, slope=0.0):
 def fit(values, columns, static):
     phases = [np.zeros((len(rows), 3)) for rows in values]
     return fit_effects(values, columns, phases, ["x", "w"], [True] * 2, 1, static=static)
+
+
+def panel_alike(scale, rng, n_series=25, n_rows=50):
+    """Targets and columns, equal but for small deviations on a scale, with unequal changes."""
+    columns = [(rng.random((n_rows, 2)) < 0.2).astype(float) for _ in range(n_series)]
+    sizes = np.exp(rng.normal(0, 0.7, n_series))
+    units = {"changes": sizes, "units": np.ones(n_series), "logarithms": 0.2 * np.ones(n_series)}
+    values = []
+    for x, size, unit in zip(columns, sizes, units[scale], strict=True):
+        effect = x @ ([2, -1] + 0.3 * rng.normal(size=2)) * unit
+        noise = rng.normal(size=n_rows)
+        level = 30 * np.exp(rng.normal(0, 0.5)) + 20 * size
+        logs = rng.normal(5, 0.7) + 0.1 * noise + effect
+        values.append(np.exp(logs) if scale == "logarithms" else level + size * noise + effect)
+    return [rows[:, None] for rows in values], columns
+
+
+@pytest.mark.parametrize("scale", ["changes", "units", "logarithms"])
+def test_series_are_found_alike_on_the_right_scale(scale):
+    chosen = [fit(*panel_alike(scale, np.random.default_rng(seed)), None) for seed in range(5)]
+    assert [effects.alike for effects in chosen] == [scale] * 5
+
+
+def test_each_term_has_its_own_strength_of_shrinkage():
+    rng = np.random.default_rng(0)
+    columns = [(rng.random((60, 2)) < 0.2).astype(float) for _ in range(40)]
+    effects = np.column_stack([rng.normal(2, 0.8, 40), np.full(40, 2.0)])
+    sizes = np.exp(rng.normal(0, 0.7, 40))
+    values = [
+        size * (30 + x @ effect + rng.normal(size=60))[:, None]
+        for x, effect, size in zip(columns, effects, sizes, strict=True)
+    ]
+    fitted = fit(values, columns, None)
+    changes = np.array([np.abs(np.diff(y[:, 0])).mean() for y in values])
+    assert fitted.alike == "changes"
+    alike = fitted.slopes() / changes[:, None]
+    np.testing.assert_allclose(alike[:, 1], alike[0, 1])
+    assert np.corrcoef(alike[:, 0], sizes * effects[:, 0] / changes)[0, 1] > 0.75
 
 
 def test_static_columns_that_say_nothing_change_nothing():

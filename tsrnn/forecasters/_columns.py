@@ -14,6 +14,8 @@ from tsrnn.contract import (
     FittedData,
     Kind,
     SeriesArrays,
+    anything,
+    by_name,
     integer,
     listed,
     one_of,
@@ -21,7 +23,6 @@ from tsrnn.contract import (
     record,
     refuse,
     static_values,
-    truth,
 )
 from tsrnn.data import Panel, calendar_phases, step_days
 from tsrnn.interpret import section
@@ -176,9 +177,7 @@ class FittedColumns:
 
     def coefficient_units(self, size: np.ndarray) -> np.ndarray:
         """Units (S, C) of the mean coefficients, for series with such mean changes."""
-        panel = self.effects.panel
-        relative = not self.effects.logarithms and (panel is None or panel.relative)
-        return size if relative else np.ones_like(size)
+        return size if self.effects.relative else np.ones_like(size)
 
     def begin(self, panel: Panel) -> ColumnState:
         """State before the first rows of a panel's series."""
@@ -409,7 +408,7 @@ class FittedColumns:
         """JSON values and arrays of a file; `from_file` is the inverse."""
         effects = self.effects
         terms = [{**asdict(term), "knots": list(term.knots)} for term in effects.terms]
-        header = {"terms": terms, "logarithms": effects.logarithms}
+        header: dict[str, Any] = {"terms": terms, "alike": effects.alike}
         arrays = {
             "columns.location": effects.location,
             "columns.scale": effects.scale,
@@ -422,7 +421,7 @@ class FittedColumns:
         }
         if (panel := effects.panel) is not None:
             products = [list(product) for product in panel.products]
-            header["panel"] = {"products": products, "relative": panel.relative}
+            header["panel"] = {"products": products}
             arrays |= {f"columns.panel.{name}": getattr(panel, name) for name in PANEL_ARRAYS}
         return header, arrays
 
@@ -458,13 +457,12 @@ class FittedColumns:
                 arrays["columns.panel.coefficient"],
                 arrays["columns.panel.covariance"],
                 arrays["columns.panel.spread"],
-                header["panel"]["relative"],
             )
         effects = ColumnEffects(
             terms,
             arrays["columns.location"],
             arrays["columns.scale"],
-            header["logarithms"],
+            header["alike"],
             arrays["columns.coefficient"],
             arrays["columns.covariance"],
             arrays["columns.widening"],
@@ -523,8 +521,14 @@ def read_terms(header: dict[str, Any], data: FittedData) -> tuple[Term, ...]:
     return terms
 
 
+# Fields of a file of a regression.
+REGRESSION: dict[str, Kind] = {
+    "terms": listed(anything),
+    "alike": one_of("changes", "units", "logarithms"),
+    "panel": by_name(anything),
+}
 PANEL_ARRAYS = ("location", "scale", "coefficient", "covariance", "spread")
-PANEL: dict[str, Kind] = {"products": listed(listed(integer(0))), "relative": truth}
+PANEL: dict[str, Kind] = {"products": listed(listed(integer(0)))}
 
 
 def read_products(header: dict[str, Any], data: FittedData) -> tuple[Product, ...]:

@@ -20,14 +20,12 @@ from tsrnn.contract import (
     Origins,
     SeriesArrays,
     Summary,
-    anything,
     as_saved,
     by_name,
     check_arrays,
     forecast_suffixes,
     habits,
     integer,
-    listed,
     record,
     refuse,
     seed_of,
@@ -36,6 +34,7 @@ from tsrnn.contract import (
 )
 from tsrnn.data import Panel
 from tsrnn.forecasters._columns import (
+    REGRESSION,
     ColumnState,
     FittedColumns,
     effect_section,
@@ -101,11 +100,7 @@ FITTED: dict[str, Kind] = {
     "width_steps": integer(1, MOST_STEPS),
     "size": by_name(integer(0, 1024)),
     "description": text,
-    "terms": listed(anything),
-    "logarithms": truth,
-    "panel": by_name(anything),
 }
-WITH_COLUMNS = ("terms", "logarithms", "panel")  # fields of files of forecasters with columns
 
 GUARANTEE = (
     "Intervals: quantiles learned on other series, real and simulated, wider or narrower by the "
@@ -681,7 +676,7 @@ def prior_from_file(
     DamagedFileError
         With the field or array that is not as it was written.
     """
-    record(FITTED, may_lack=WITH_COLUMNS)(header, "fitted")
+    record(FITTED | REGRESSION, may_lack=tuple(REGRESSION))(header, "fitted")
     season, n_series = header["season_length"], len(data.ids)
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {
         "n_rows": ("int64", (n_series,)),
@@ -692,7 +687,7 @@ def prior_from_file(
     with as_saved("fitted.size"):
         shapes |= TrainedPrior.shapes(header["size"])
     with_terms = "terms" in header
-    if (data.exog_names and not with_terms) or ("logarithms" in header) != with_terms:
+    if (data.exog_names and not with_terms) or ("alike" in header) != with_terms:
         raise refuse("fitted", "with terms where there are columns", list(header))
     if with_terms:
         shapes |= file_shapes(header, data, season)

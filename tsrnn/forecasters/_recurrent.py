@@ -34,6 +34,7 @@ from tsrnn.forecasters._by_series import (
     panels_of,
     summarise_by_series,
 )
+from tsrnn.forecasters._columns import REGRESSION
 from tsrnn.forecasters._effect_curves import effect_curves
 from tsrnn.forecasters._file import check_settings, from_file
 from tsrnn.forecasters._fit import Fit, Preparation, fit_all, prepare_all
@@ -50,7 +51,6 @@ from tsrnn.forecasters._summary import (
     summarise,
 )
 from tsrnn.forecasters._with_columns import (
-    EFFECTS,
     FittedWithColumns,
     StateWithColumns,
     with_columns_from_file,
@@ -268,7 +268,7 @@ class RecurrentForecaster(Forecaster[Any]):
             arrays: dict[str, np.ndarray],
             last_times: np.ndarray,
         ) -> Fit:
-            of_columns = {name: header.pop(name) for name in EFFECTS if name in header}
+            of_columns = {name: header.pop(name) for name in REGRESSION if name in header}
             numbers = {
                 name: arrays.pop(name) for name in list(arrays) if name.startswith("columns.")
             }

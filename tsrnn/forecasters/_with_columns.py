@@ -16,16 +16,13 @@ from tsrnn.contract import (
     FittedModel,
     Origins,
     SeriesArrays,
-    anything,
-    by_name,
     check_arrays,
     level_name,
-    listed,
     record,
-    truth,
 )
 from tsrnn.data import Panel, Scaler
 from tsrnn.forecasters._columns import (
+    REGRESSION,
     ColumnState,
     FittedColumns,
     file_shapes,
@@ -39,7 +36,6 @@ from tsrnn.forecasters._state import RecurrentState
 from tsrnn.prior import LONGEST_SEASON, check_effects
 
 ORIGINS_AT_ONCE = 64  # whose columns ahead are in memory: of hours, hundreds of each step
-EFFECTS = ("terms", "logarithms", "panel")  # fields of a file beside those of the networks
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,8 +327,7 @@ def with_columns_from_file(
     """
     data, season = network.data, network.settings.season
     season = season if season <= LONGEST_SEASON else 1
-    kinds = {"terms": listed(anything), "logarithms": truth, "panel": by_name(anything)}
-    record(kinds, may_lack=["panel"])(header, "fitted")
+    record(REGRESSION, may_lack=["panel"])(header, "fitted")
     by_series = "float64", (len(data.ids), data.n_targets)
     shapes = {f"columns.{name}": by_series for name in ("last", "target_scale")}
     check_arrays(arrays, file_shapes(header, data, season) | shapes)

@@ -42,8 +42,9 @@ from tsrnn.prior._terms import (
 # Rows that the prior of a coefficient counts as; infinite: the term is left out.
 STRENGTHS = (0.1, 1.0, 10.0, 100.0, np.inf)
 START = 1.0
-# Factors of the strengths by term with which series deviate from what static columns say.
+# Factors of the strengths by term with which series deviate from their mean.
 SPREADS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, np.inf)
+SEARCH_SPREADS = (1.0, 10.0, np.inf)  # in the search for terms: all find the same in more time
 LONG = 1500  # rows beyond which errors are autoregressions, whose moments cost three products
 FEWEST_VALUES = 10  # different values of a column that may have a curved effect
 FEWEST_CURVED, FEWEST_LAGGED = 40, 24  # rows of series whose effects may be curved, or late
@@ -101,8 +102,9 @@ class ColumnEffects:
     terms : tuple of Term
     location, scale : ndarray of shape (p,)
         Mean and standard deviation of each column of the regression in the rows fitted to.
-    logarithms : bool
-        True if effects are factors: the regression is one of logarithms.
+    alike : str
+        Scale on which series are alike: "changes", in multiples of their mean changes; "units" of
+        the data; or "logarithms", where effects are factors.
     coefficient : ndarray of shape (U, p)
         Of the scaled columns, in the units of the target, or of its logarithm.
     covariance : ndarray of shape (U, p, p)
@@ -130,12 +132,22 @@ class ColumnEffects:
     terms: tuple[Term, ...]
     location: np.ndarray
     scale: np.ndarray
-    logarithms: bool
+    alike: str
     coefficient: np.ndarray
     covariance: np.ndarray
     widening: np.ndarray
     share: np.ndarray
     panel: PanelPrior | None = None
+
+    @property
+    def logarithms(self) -> bool:
+        """True if effects are factors: the regression is one of logarithms."""
+        return self.alike == "logarithms"
+
+    @property
+    def relative(self) -> bool:
+        """True if series have equal effects in multiples of their mean changes."""
+        return self.alike == "changes"
 
     def slopes(self) -> np.ndarray:
         """Coefficients (U, p) of the columns of the regression as they are, not scaled."""
@@ -664,7 +676,7 @@ class Sample:
         centre = np.zeros((n_units, n_columns))
         of_centre: np.ndarray = np.zeros((n_units, n_columns, n_columns))
         panel = None
-        if n_units > 1:
+        if n_units > 1 and terms:
             most = LONG_SERIES if self.long else POOLED_SERIES
             sample = evenly(n_series, most)
             of_units = static[sample].repeat(self.n_targets, 0)
@@ -692,13 +704,12 @@ class Sample:
             panel = None  # a series that was not fitted has the mean of those that were
         elif panel is not None and self.scales[scale] == "units":
             panel = panel.in_units_of_data(float(np.median(self.size)))
-        logarithms = self.scales[scale] == "logarithms"
         unit = self.unit_of(scale)
         return ColumnEffects(
             tuple(terms),
             location,
             spread,
-            logarithms,
+            self.scales[scale],
             coefficient * unit[:, None],
             covariance * unit[:, None, None] ** 2,
             np.sqrt(np.maximum(rows, 1) / np.maximum(rows - used, np.maximum(rows, 1) / 2)),
@@ -752,7 +763,7 @@ def choose_terms(
         return [], np.empty(0), 0
     terms = [candidate.term for candidate in candidates]
     if sample.long:
-        search = Search(candidates, moments_of(sample, terms, chosen, None))
+        search = Search(candidates, moments_of(sample, terms, chosen, None), apart=True)
         search = search.with_models(2)
     else:
         models = likeliest_models(candidates, sample, chosen)
@@ -824,34 +835,42 @@ def moments_of(
     return sample.moments(scaled, series, models)
 
 
+def evidence_of_panel(moments: Moments, strength: np.ndarray) -> np.ndarray:
+    """Log marginal likelihood on each scale, shape (C,), of units with coefficients around a mean.
+
+    The strength of their deviations is averaged over. The noise of each unit is the one that is
+    likeliest for it.
+    """
+    kept = np.flatnonzero(np.isfinite(strength))
+    moments, strength = moments.columns(kept), strength[kept]
+    spreads = np.multiply.outer(SEARCH_SPREADS, np.ones(len(kept)))
+    alike = np.empty((len(moments.degrees), 0))
+    centres = [by_static(units, alike, spreads) for units in likeliest(moments, strength)]
+    return np.array([averaged(log_evidence(each, strength)).item() for each in centres])
+
+
 class Search:
     """Search for the strength of each term, infinite for none, by evidence and prior odds."""
 
-    def __init__(self, candidates: Sequence[Candidate], moments: Moments) -> None:
+    def __init__(
+        self, candidates: Sequence[Candidate], moments: Moments, *, apart: bool = False
+    ) -> None:
         self.candidates, self.moments = candidates, moments
+        # Rows of long series say enough of their own coefficients.
+        self.apart = apart or len(moments.degrees) == 1
         self.term_of = np.repeat(
             np.arange(len(candidates)), widths_of([candidate.term for candidate in candidates])
         )
         self.strength = np.array([START if candidate.base else np.inf for candidate in candidates])
-        # Units of a panel may have coefficients of their own, or all the same: the likelier.
-        self.common: list[Moments] = []
-        if len(moments.degrees) > 1:
-            columns = self.strength[self.term_of]
-            scales = range(moments.squares.shape[1])
-            self.common = [shared(likeliest(moments.scale(scale), columns)) for scale in scales]
-            nothing = np.full(len(columns), np.inf)
-            self.without = averaged(log_evidence(moments, nothing)).sum(0)
         self.score, self.scale = self.judge(self.strength)
 
     def judge(self, strength: np.ndarray) -> tuple[float, int]:
         """Log evidence and prior odds of the strengths, and the better scale."""
         columns = strength[self.term_of]
-        by_scale = averaged(log_evidence(self.moments, columns)).sum(0)
-        # What is gained on no columns: the two views have different normalisations.
-        nothing = np.full(len(columns), np.inf)
-        for scale, common in enumerate(self.common):
-            gain = log_evidence(common, columns) - log_evidence(common, nothing)
-            by_scale[scale] = max(by_scale[scale], self.without[scale] + gain.item())
+        if self.apart:
+            by_scale = averaged(log_evidence(self.moments, columns)).sum(0)
+        else:
+            by_scale = evidence_of_panel(self.moments, columns)
         odds = sum(
             candidate.odds
             for candidate, value in zip(self.candidates, strength, strict=True)
@@ -867,7 +886,8 @@ class Search:
 
     def with_models(self, n: int) -> Search:
         """Search under the likeliest noise models."""
-        return Search(self.candidates, self.moments.models(self.likeliest(n)))
+        moments = self.moments.models(self.likeliest(n))
+        return Search(self.candidates, moments, apart=self.apart)
 
     def maximise(self) -> None:
         """Add terms one after another, with the strengths of the others improved beside each."""
@@ -918,45 +938,31 @@ class Search:
 def pooled(
     moments: Moments, terms: Sequence[Term], strength: np.ndarray, scale: int, static: np.ndarray
 ) -> tuple[PanelPrior, np.ndarray, int]:
-    """Coefficients of the panel by static columns (U, n), the strength of shrinkage, and the scale.
+    """Coefficients of the panel by static columns (U, n), strengths of shrinkage, and the scale.
 
-    The strength is the one with the largest evidence, in multiples of a row, common to all terms;
-    by term where coefficients depend on static columns. `scale` is the likeliest one of
-    coefficients that do not.
+    The strength of each term is the one with the largest evidence, in multiples of a row. `scale`
+    is the likeliest one of coefficients that do not depend on static columns.
     """
     scaling = static_scaling(static)
     standardised = standardise(static, *scaling)
     scale, products, common = choose_products(moments, terms, strength, scale, standardised)
-    moments = moments.scale(scale)
-    units = likeliest(moments, strength)
-    if common is None:
-        common = posterior(shared(units), strength)
+    units = likeliest(moments, strength)[scale]
     panel = PanelPrior(
         widths_of(terms), products, *scaling, common.coefficient[0], common.covariance[0],
         np.zeros(len(strength)),
     )  # fmt: skip
-    around = moments.around(panel.centres(static))
-
-    def evidence_of(value: float) -> float:
-        trial = np.full(len(strength), value)
-        return float(averaged(log_evidence(around, trial)).sum())
-
-    scores = [evidence_of(value) for value in STRENGTHS]
-    strength = np.full(len(strength), STRENGTHS[int(np.argmax(scores))])
-    if products:
-        # Where static columns say all of one term, series still differ in the others.
-        apart = units.around(panel.centres(static))
-        strength = strength_by_term(apart, panel.widths, strength, STRENGTHS)
+    # Where the panel says all of one term, series still differ in the others.
+    around = units.around(panel.centres(static))
+    strength = strength_by_term(around, panel.widths, STRENGTHS)
     # Of a unit with the mean information: one that says nothing has an infinite variance.
     spread = 1 / (strength * units.unit_information[:, 0].mean(0))
     return replace(panel, spread=spread), strength, scale
 
 
-def strength_by_term(
-    around: Moments, widths: np.ndarray, strength: np.ndarray, values: Sequence[float]
-) -> np.ndarray:
+def strength_by_term(around: Moments, widths: np.ndarray, values: Sequence[float]) -> np.ndarray:
     """Strengths (p,) of the shrinkage with the largest evidence, of one term after another."""
     term_of = np.repeat(np.arange(len(widths)), widths)
+    strength = np.full(len(term_of), START)
     for term in range(len(widths)):
         trials = [np.where(term_of == term, value, strength) for value in values]
         scores = [averaged(log_evidence(around, trial)).sum() for trial in trials]
@@ -966,7 +972,7 @@ def strength_by_term(
 
 def choose_products(
     moments: Moments, terms: Sequence[Term], strength: np.ndarray, scale: int, static: np.ndarray
-) -> tuple[int, tuple[Product, ...], Posterior | None]:
+) -> tuple[int, tuple[Product, ...], Posterior]:
     """Products of terms with standardised static columns (U, n) that evidence asks for.
 
     The coefficients of units are spread around their mean, term by term, by strengths whose size
@@ -978,23 +984,28 @@ def choose_products(
     scale : int
         The one on which the products are likeliest; the given one without products.
     products : tuple of Product
-    posterior : Posterior or None
-        Of the terms and the products; None without products.
+    posterior : Posterior
+        Of the means of the terms and of the products.
     """
+    by_scale = likeliest(moments, strength)
+
+    def panel_moments(numbers: np.ndarray, scale: int) -> Moments:
+        units = by_scale[scale]
+        centre = posterior(shared(units), strength).coefficient
+        finite = STRENGTHS[:-1]  # to be multiplied
+        apart = strength_by_term(units.around(centre), widths_of(terms), finite)
+        return by_static(units, static[:, numbers], np.multiply.outer(SPREADS, apart))
+
     varying = np.flatnonzero(static.std(0) > LEAST_DEVIATION)
-    if not len(varying) or not terms:
-        return scale, (), None
+    without = scale, (), posterior(panel_moments(varying[:0], scale), strength)
+    if not len(varying):
+        return without
     odds = ODDS_STATIC + np.log(len(varying))  # against one of them, of those against all
     plain = [Candidate(term, base=True, forced=True) for term in terms]
 
     def search_over(numbers: np.ndarray, scale: int) -> Search:
-        units = likeliest(moments.scale(scale), strength)
-        centre = posterior(shared(units), strength).coefficient
-        start, finite = np.full(len(strength), START), STRENGTHS[:-1]  # to be multiplied
-        apart = strength_by_term(units.around(centre), widths_of(terms), start, finite)
         crossed = [Candidate(term, odds) for _ in numbers for term in terms]
-        spreads = np.multiply.outer(SPREADS, apart)
-        return Search([*plain, *crossed], by_static(units, static[:, numbers], spreads))
+        return Search([*plain, *crossed], panel_moments(numbers, scale))
 
     def best_alone(number: int) -> float:
         search = search_over(np.array([number]), scale)
@@ -1012,7 +1023,7 @@ def choose_products(
     eligible = [number for number, chosen in enumerate(added) if chosen.any() or number == scale]
     best = max(eligible, key=lambda number: searches[number].score)
     if not added[best].any():
-        return scale, (), None
+        return without
     pairs = [Product(number, term) for number in varying.tolist() for term in range(len(terms))]
     products = tuple(pair for pair, chosen in zip(pairs, added[best], strict=True) if chosen)
     of_columns = searches[best].strength[searches[best].term_of]

@@ -39,8 +39,6 @@ class PanelPrior:
     covariance : ndarray of shape (K, K)
     spread : ndarray of shape (p,)
         Diagonal of S.
-    relative : bool
-        True if coefficients are in multiples of a series' mean change.
 
     Examples
     --------
@@ -61,13 +59,12 @@ class PanelPrior:
     coefficient: np.ndarray
     covariance: np.ndarray
     spread: np.ndarray
-    relative: bool = True
 
     def in_units_of_data(self, unit: float) -> PanelPrior:
         """Coefficients in the units of the data, of those in multiples of `unit`."""
         return replace(
             self, coefficient=self.coefficient * unit, covariance=self.covariance * unit**2,
-            spread=self.spread * unit**2, relative=False,
+            spread=self.spread * unit**2,
         )  # fmt: skip
 
     def multipliers(self, static: np.ndarray) -> np.ndarray:
@@ -111,33 +108,36 @@ def standardise(static: np.ndarray, location: np.ndarray, scale: np.ndarray) -> 
     return np.where(np.isfinite(static), (static - location) / scale, 0.0)
 
 
-def around_centre(units: Moments, strength: np.ndarray) -> Moments:
-    """Moments of the centre that the coefficients of U units are spread around.
+def around_centre(units: Moments, strengths: np.ndarray) -> Moments:
+    """Moments of the centre that the coefficients of U units are spread around, by J spreads.
 
     Their deviations from it are integrated out: what many rows of a unit say of its own
-    coefficients says no more of the centre than the spread allows.
+    coefficients says no more of the centre than the spread allows. The spreads take the place of
+    the noise models.
 
     Parameters
     ----------
     units : Moments
         On one scale, under one noise model of variance 1.
-    strength : ndarray of shape (p,)
-        Rows that the prior of each deviation counts as; infinite, all of them, for none.
+    strengths : ndarray of shape (J, p)
+        Rows, of the mean information, that the prior of each deviation counts as; infinite, all
+        of them, for none.
     """
-    if not np.isfinite(strength).all():
-        return units
-    prior = strength * units.unit_information[:, 0]  # (U, p)
-    information, products = units.information[:, 0], units.products[:, 0, 0]
-    precision = information + prior[:, :, None] * np.eye(prior.shape[1])
-    right = np.concatenate([information, products[..., None]], -1)
-    solved = np.linalg.solve(precision, right)
-    marginal = prior[..., None] * solved
-    constant = 0.5 * (np.log(prior).sum(-1) - np.linalg.slogdet(precision)[1])
+    apart = np.isfinite(strengths).all(1)[:, None]
+    prior = np.where(apart, strengths, 1.0) * units.unit_information[:, 0].mean(0)  # (J, p)
+    factor = np.linalg.cholesky(units.information + prior[:, :, None] * np.eye(prior.shape[1]))
+    root = np.linalg.inv(factor)  # (U, J, p, p)
+    weighted = root * prior[:, None]
+    fitted = (root @ units.products[:, 0, :, :, None])[..., 0]
+    # The difference of two matrices that are symmetric is one, whatever is rounded.
+    marginal = prior[:, :, None] * np.eye(prior.shape[1]) - weighted.swapaxes(-1, -2) @ weighted
+    products = (weighted.swapaxes(-1, -2) @ fitted[..., None])[..., 0]
+    constant = 0.5 * np.log(prior).sum(-1) - np.log(np.einsum("ujkk->ujk", factor)).sum(-1)
     return Moments(
-        (marginal[..., :-1] + marginal[..., :-1].swapaxes(1, 2))[:, None] / 2,
-        marginal[:, None, None, :, -1],
-        units.squares - (products * solved[..., -1]).sum(-1)[:, None, None],
-        units.constant + constant[:, None, None],
+        np.where(apart[..., None], marginal, units.information),
+        np.where(apart, products, units.products[:, 0])[:, None],
+        units.squares - np.where(apart[:, 0], (fitted**2).sum(-1), 0.0)[:, None],
+        units.constant + np.where(apart[:, 0], constant, 0.0)[:, None],
         units.degrees,
     )
 
@@ -164,20 +164,14 @@ def by_static(units: Moments, standardised: np.ndarray, strengths: np.ndarray) -
         column.
     """
     factors = np.column_stack([np.ones(len(standardised)), standardised])
-    information, products, squares, constant = [], [], [], []
-    n_columns = factors.shape[1] * units.products.shape[-1]
-    for strength in strengths:
-        part = around_centre(units, strength)
-        crossed = np.einsum("ua,ub,ukl->akbl", factors, factors, part.information[:, 0],
-                            optimize=True)  # fmt: skip
-        information.append(crossed.reshape(n_columns, n_columns))
-        products.append((factors.T @ part.products[:, 0, 0]).ravel())
-        squares.append(part.squares.sum())
-        constant.append(part.constant.sum())
+    part = around_centre(units, strengths)
+    n_columns = factors.shape[1] * part.products.shape[-1]
+    information = np.einsum("ua,ub,ujkl->jakbl", factors, factors, part.information, optimize=True)
+    products = np.einsum("ua,ujk->jak", factors, part.products[:, 0])
     return Moments(
-        np.stack(information)[None],
-        np.stack(products)[None, None],
-        np.array(squares)[None, None],
-        np.array(constant)[None, None],
-        units.degrees.sum(keepdims=True),
+        information.reshape(1, len(strengths), n_columns, n_columns),
+        products.reshape(1, 1, len(strengths), n_columns),
+        part.squares.sum(0, keepdims=True),
+        part.constant.sum(0, keepdims=True),
+        part.degrees.sum(keepdims=True),
     )

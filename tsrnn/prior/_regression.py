@@ -242,7 +242,7 @@ def _solved(
     return part, factor, coefficient
 
 
-def likeliest(moments: Moments, strength: np.ndarray) -> Moments:
+def likeliest(moments: Moments, strength: np.ndarray) -> list[Moments]:
     """Moments of each unit under the noise model that is likeliest for it, with variance 1.
 
     The variance that they are divided by is the one that the coefficients of `log_evidence` leave.
@@ -250,28 +250,37 @@ def likeliest(moments: Moments, strength: np.ndarray) -> Moments:
     Parameters
     ----------
     moments : Moments
-        On one scale.
     strength : ndarray of shape (p,)
+
+    Returns
+    -------
+    list of Moments
+        Scale by scale.
     """
-    best = log_evidence(moments, strength)[:, 0].argmax(-1)
-    unit, kept = np.arange(len(best)), np.flatnonzero(np.isfinite(strength))
-    squares, products = moments.squares[unit, 0, best], moments.products[unit, 0, best]
-    left = squares
-    if len(kept):
-        _, _, solved = _solved(moments, strength, kept)
-        left = squares - (products[:, kept] * solved[unit, 0, best]).sum(-1)
-    variance = np.maximum(left, LEAST_LEFT * squares) / moments.degrees
-    variance = np.where(squares > 0, variance, np.inf)  # a constant says nothing of effects
-    logs = np.where(squares > 0, np.log(np.maximum(variance, TINY)), 0.0)
-    constant = moments.constant[unit, 0, best] - 0.5 * moments.degrees * logs
-    information = moments.information[unit, best] / variance[:, None, None]
-    return Moments(
-        information[:, None],
-        (products / variance[:, None])[:, None, None],
-        (squares / variance)[:, None, None],
-        constant[:, None, None],
-        moments.degrees,
-    )
+    unit, kept = np.arange(len(moments.degrees)), np.flatnonzero(np.isfinite(strength))
+    by_scale = []
+    for scale, best in enumerate(log_evidence(moments, strength).argmax(-1).T):
+        information = moments.information[unit, best]
+        products, squares = moments.products[unit, scale, best], moments.squares[unit, scale, best]
+        prior = np.zeros_like(information)
+        prior[:, kept, kept] = strength[kept] * moments.unit_information[unit, best][:, kept]
+        inside = np.ix_(unit, kept, kept)
+        solved = np.linalg.solve((information + prior)[inside], products[:, kept, None])[..., 0]
+        left = squares - (products[:, kept] * solved).sum(-1)
+        variance = np.maximum(left, LEAST_LEFT * squares) / moments.degrees
+        variance = np.where(squares > 0, variance, np.inf)  # a constant says nothing of effects
+        logs = np.where(squares > 0, np.log(np.maximum(variance, TINY)), 0.0)
+        constant = moments.constant[unit, scale, best] - 0.5 * moments.degrees * logs
+        by_scale.append(
+            Moments(
+                (information / variance[:, None, None])[:, None],
+                (products / variance[:, None])[:, None, None],
+                (squares / variance)[:, None, None],
+                constant[:, None, None],
+                moments.degrees,
+            )
+        )
+    return by_scale
 
 
 def shared(units: Moments) -> Moments:
