@@ -23,7 +23,7 @@ ARROWS = {
     "contract": {"data", "models", "plotting"},
     "prior": {"contract", "data", "kernels", "layers"},
     "preprocessing": {"data", "contract"},
-    "linear": {"kernels", "data", "contract", "layers", "preprocessing"},
+    "linear": {"kernels", "data", "contract", "layers", "preprocessing", "prior"},
     "training": {"contract"},
     "forecasters": {"data", "contract", "layers", "kernels", "interpret", "prior", "training"},
     "erm": {"contract", "layers", "kernels", "interpret", "training"},

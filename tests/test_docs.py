@@ -46,6 +46,7 @@ PAGES = [
     "docs/howto/intervals.md",
     "docs/howto/messages.md",
     "docs/howto/missing.md",
+    "docs/howto/outliers.md",
     "docs/howto/paper_data.md",
     "docs/howto/unit_roots.md",
     "docs/howto/pipelines.md",

@@ -237,7 +237,13 @@ EXAMPLES = {
     ),
     "Theta, one line": Example(
         Theta,
-        {"dynamic": False, "initialization": "estimated", "missing": "keep", "random_state": 0},
+        {
+            "dynamic": False,
+            "initialization": "estimated",
+            "missing": "keep",
+            "outliers": "pulse",
+            "random_state": 0,
+        },
     ),
     "Croston": Example(
         Croston,
@@ -255,7 +261,7 @@ EXAMPLES = {
         ParaRNNForecaster,
         SMALL | {"known_ahead": "x"},
         ("y", "x"),
-        refused=("components", "for_series", "plot_components"),
+        refused=("components", "for_series", "outliers_", "plot_components"),
     ),
     "ParaRNNForecaster, prior": Example(
         ParaRNNForecaster,
@@ -374,7 +380,7 @@ OTHER = {
     "n_simulations": 7, "n_starts": 2, "n_states": 3, "n_windows": 3, "network": True,
     "nonlinearity": "relu",
     "o": 1,
-    "order": (2, 1), "p": 2, "patience": 3, "per_series": True,
+    "order": (2, 1), "outliers": None, "p": 2, "patience": 3, "per_series": True,
     "parameter_uncertainty": False, "pooling": "mean",
     "power": 1.0, "preset": "paper", "prior": None,
     "q": 2, "r_max": 0.9, "r_min": 0.1, "random_state": 7, "rank": 1, "refit": True,
@@ -389,13 +395,14 @@ OTHER = {
 }  # fmt: skip
 OTHER_OF = {
     "SARIMAX": {"order": (2, 0, 1)},
-    "ETS": {"seasonal": "add", "trend": "mul"},
+    "ETS": {"seasonal": "add", "trend": "mul", "outliers": "pulse"},
     "StatsmodelsETS": {"seasonal": "add", "trend": "mul"},
     "ArchModel": {"mean": "Zero", "vol": "GARCH"},
-    "CES": {"seasonal": "partial"},
+    "CES": {"seasonal": "partial", "outliers": "pulse"},
     "NewtonForecaster": {"cell": "newton-lstm"},
     "ParaRNNRegressor": {"loss": "absolute_error"},
-    "Theta": {"seasonal": "add", "initialization": "estimated"},
+    "Theta": {"seasonal": "add", "initialization": "estimated", "outliers": "pulse"},
+    **{name: {"outliers": "pulse"} for name in ("ARMA", "AutoARIMA")},
     "VECMGARCH": {"stationary": True},
     **{name: {"vol": "gjr"} for name in ("CCC", "DCC")},
     **{

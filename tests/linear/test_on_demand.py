@@ -34,7 +34,7 @@ def calls(monkeypatch):
         monkeypatch.setattr(owner, name, call)
 
     counted(_fitted, "fingerprint")
-    counted(_fitted.FittedLinear, "filter")
+    counted(_fitted.FittedLinear, "state_after")
     return made
 
 
@@ -46,10 +46,10 @@ def test_a_fit_makes_neither(model, frame, calls):
     assert not calls
     model.predict(3)
     copy.copy(model).predict(3)  # copies share the state
-    assert calls == ["filter"]
+    assert calls == ["state_after"]
     for _ in range(2):
         assert model.fitted_.digest
-    assert calls == ["filter", "fingerprint"]
+    assert calls == ["state_after", "fingerprint"]
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ class TestOfManyUnits:
 
 
 def page(params, tests=None):
-    return LinearSummary("T", {"Model": "M"}, {"AIC": "1.0"}, params, tests, [])
+    return LinearSummary("T", {"Model": "M"}, {"AIC": "1.0"}, params, tests, pd.DataFrame(), [])
 
 
 class TestNumbers:

@@ -1,4 +1,4 @@
-"""Simulated columns: their effects, shapes, arguments that cannot be used, and training with them."""
+"""Simulated columns: effects, shapes, arguments that cannot be used, training with them."""
 
 import numpy as np
 import pytest

@@ -376,6 +376,10 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
         X, h = self._horizon_first(X, h)
         return draw_forecasts(self, X, h, level, X_future, series, columns, last, ax)
 
+    def _outlier_rows(self, state: Any, layout: Layout) -> pd.DataFrame | None:
+        """Outliers to mark in a plot; None of a forecaster that looks for none."""
+        return None
+
     @staticmethod
     def _horizon_first(X: Any, h: int | None) -> tuple[Any, int | None]:
         """Data and horizon, of which the horizon may stand in the place of the data."""

@@ -78,6 +78,7 @@ def draw_forecasts(
         series=None if layout.id_col is None else list(state.ids),
         last=max(4 * h, SHORTEST) if last is None else last,
         note=note,
+        outliers=forecaster._outlier_rows(state, layout),
         id_col=layout.id_col or forecaster.arguments_.id_col,
         time_col=str(layout.time_col or forecaster.arguments_.time_col),
         target_col=str(layout.target_names[0]),

@@ -312,12 +312,10 @@ def row_keys(layout: Layout, ids: pd.Index, times: np.ndarray) -> pd.DataFrame:
         empty = {"": np.zeros((len(times), 1, 1))}
         frame = write_frame(as_pandas, ids, times[:, None], empty, target_names=("",))
         return frame.iloc[:, :-1]
-    empty = {"": np.zeros((1, len(times), 1))}
-    frame = write_frame(as_pandas, ids[:1], times[None], empty, target_names=("",))
-    if layout.time_col is not None:
-        return frame.iloc[:, :-1]
-    name = "time" if layout.index_name is None else layout.index_name
-    return frame.index.to_frame(index=False, name=name)
+    name = layout.index_name if layout.time_col is None else layout.time_col
+    return write_stamps(times, as_pandas).to_frame(
+        index=False, name="time" if name is None else name
+    )
 
 
 def by_row(panel: Panel, columns: Mapping[str, np.ndarray]) -> Any:

@@ -22,7 +22,14 @@ STATES = ("level", "trend", "cycle", "season")  # of structural models, in their
 def structural_parts(fitted: FittedPrior, state: PriorState, h: int) -> Components:
     """Components (S, C, ...) of what columns leave of each series, and of h steps ahead."""
     n_series, _, n_targets = state.tail.shape
-    components = structural_components(fitted.prior, *state.last_rows, fitted.season_length, h)
+    rows, counts, outliers = fitted.rows_read(state)
+    components = structural_components(fitted.prior, rows, counts, fitted.season_length, h)
+    units, _, _ = outliers.errors_at_end(state.last_rows[0], counts)
+    if len(units):  # of two futures, the network adds the median
+        median = fitted.forecasts_left(state, h).median
+        network = components.network.copy()
+        network[units] = (median - components.parts.sum(-1))[units]
+        components = replace(components, network=network)
     arrays = vars(components).values()
     return Components(*(array.reshape(n_series, n_targets, *array.shape[1:]) for array in arrays))
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import Arguments, FittedData, with_shared_arguments
-from tsrnn.data import Panel
+from tsrnn.data import Layout, Panel
 from tsrnn.forecasters._components import ComponentMethods
+from tsrnn.forecasters._outliers import outlier_frame
 from tsrnn.forecasters._prior import (
     FittedPrior,
     asked_to_train,
@@ -21,6 +25,7 @@ from tsrnn.forecasters._prior import (
 from tsrnn.forecasters._recurrent import RecurrentForecaster
 from tsrnn.kernels import Cell
 from tsrnn.layers import OPTIONS, LayerChoice, layer_choice, with_options
+from tsrnn.prior import check_outliers
 
 INITS = {"default": "stable", "paper": "uniform"}  # of ParaRNN by preset, where init is None
 
@@ -78,6 +83,11 @@ class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
         enough for them; of lags, evidence chooses some. By default evidence chooses all: see
         :doc:`/columns`. A network trained on the series learns the effects of columns that are not
         known ahead by itself, and by lags in its linear path.
+    outliers : {"pulse"} or None
+        "pulse": the prior network skips rows that are gross errors, as if they were missing, and
+        forecasts both futures where the last row is an error or a shift of the level (see
+        :doc:`/howto/outliers`); `summary` and `outliers_` list them. None leaves all rows as they
+        are, as networks trained on the series do.
     season_length : int, optional
         Rows of a season, 1 for none; by frequency, of an integer index 1. The prior network
         forecasts without a season where it is longer than 60 rows.
@@ -266,6 +276,11 @@ class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
         level and of the linear path (with the level) as they were before training, of the last
         value and of the value a season before; the unit is the mean absolute error of the naive
         forecast one season ahead on the training part, of each series.
+    outliers_ : DataFrame
+        Gross errors and level shifts in the last rows of the series, which `update` moves on: the
+        id of a long frame, the time, ``target`` where there are several, ``kind``, "error" or
+        "shift", ``size``, the value less the expected one or the change of the level, and
+        ``probability``. Of the prior network alone.
     state_ : RecurrentState
         State and last rows of every series.
     fitted_ : FittedNetworks
@@ -310,6 +325,7 @@ class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
         horizon: int | None = None,
         *,
         prior: str | Path | None = "auto",
+        outliers: str | None = "pulse",
         season_length: int | None = None,
         cell: str | Cell = "rnn",
         block_size: int | Sequence[int] | None = None,
@@ -324,6 +340,7 @@ class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
     ) -> None:
         super().__init__(horizon, **shared)
         self.prior = prior
+        self.outliers = outliers
         self.season_length = season_length
         self.cell = cell
         self.block_size = block_size
@@ -343,6 +360,7 @@ class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
         super()._update_header(header)
         added = (
             "prior",
+            "outliers",
             "season_length",
             "n_states",
             "window",
@@ -352,12 +370,29 @@ class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
         for name in added:
             header["params"].setdefault(name, None)
 
+    @property
+    def outliers_(self) -> pd.DataFrame:
+        """Gross errors and level shifts in the last rows of the series."""
+        check_is_fitted(self, "fitted_")
+        if not isinstance(self.fitted_, FittedPrior):
+            raise AttributeError(
+                "outliers_ are those of the prior network; this forecaster trained a network of "
+                "these series. tsrnn.prior.find_outliers finds those of any"
+            )
+        layout = replace(self.fitted_.data.layout, backend="pandas")
+        return outlier_frame(self.fitted_, self.state_, layout)
+
+    def _outlier_rows(self, state: Any, layout: Layout) -> pd.DataFrame | None:
+        prior = isinstance(self.fitted_, FittedPrior)
+        return outlier_frame(self.fitted_, state, layout) if prior else None
+
     def _has_effects_by_holiday(self, arguments: Arguments) -> bool:
         untrained = not asked_to_train(arguments, Arguments.of(type(self)()))
         return arguments.prior is not None and untrained
 
     def _fit_panels(self, fits: Sequence[tuple[Arguments, FittedData, Panel]]) -> list[Any]:
         prior, default = read_prior(fits[0][0].prior), Arguments.of(type(self)())
+        check_outliers(fits[0][0].outliers)
         results: list[Any] = [None] * len(fits)
         for number, (arguments, data, panel) in enumerate(fits):
             if prior is not None and takes_prior(arguments, default, panel):

@@ -45,6 +45,8 @@ from tsrnn.forecasters._columns import (
 )
 from tsrnn.forecasters._components import forecast_contributions
 from tsrnn.forecasters._linearised import path_steps
+from tsrnn.forecasters._outliers import NOTE as OUTLIERS
+from tsrnn.forecasters._outliers import outlier_frame, outlier_section
 from tsrnn.interpret import (
     WIDTH,
     ForecastPaths,
@@ -63,14 +65,19 @@ from tsrnn.prior import (
     PAST_ROWS,
     SERIES_RATE,
     Forecasts,
+    Outliers,
     TrainedPrior,
     check_effects,
+    find_outliers,
+    skip_errors,
     trained_prior,
     training_origins,
     window_rows,
+    without_errors,
     year_is_a_season,
 )
 
+LARGE_ERRORS = 0.1  # share of the squares, from which on effects of hours are estimated again
 PATH_ORIGINS, PATH_UNITS = 64, 16  # of which features are read
 SHOWN = 8  # structural models in a summary
 NORMAL_80 = 1.2816  # standard deviations in half an interval of 80 percent
@@ -88,7 +95,7 @@ UNITS_TO_ADAPT = 30
 # Arguments that do not ask for training by differing from their defaults.
 HONOURED = frozenset(
     {"prior", "season_length", "horizon", "target", "id_col", "time_col", "freq", "missing"}
-    | {"known_ahead", "static", "calendar", "holidays", "effects"}
+    | {"known_ahead", "static", "calendar", "holidays", "effects", "outliers"}
     | {"intervals", "random_state", "verbose"}
 )
 # Fields of a file beside those of every forecaster.
@@ -203,6 +210,31 @@ def adapted_prior(
     if len(series) < UNITS_TO_ADAPT:
         return prior
     return prior.adapted_to(series, season_length, PANEL_RATE)
+
+
+def without_errors_left(panel: Panel, columns: FittedColumns, season_length: int) -> Panel:
+    """Panel with NaN at the gross errors of what its columns leave.
+
+    The panel itself where there are none. So too where effects of hours, whose regression takes
+    seconds, would hardly change: errors are a small part of the squares that columns leave.
+    """
+    left, _ = columns.advance(columns.begin(panel), panel)
+    without, _ = skip_errors(left.values, panel.indptr, season_length)
+    errors = np.isnan(without) & ~np.isnan(left.values)
+    with np.errstate(over="ignore", invalid="ignore"):  # squares of errors that are huge
+        few = np.nanvar(left.values) < (1 + LARGE_ERRORS) * np.nanvar(without)
+    if not errors.any() or (columns.effects.long and few):
+        return panel
+    return replace(panel, values=np.where(errors, np.nan, panel.values))
+
+
+def expected_at_errors(rows: np.ndarray, season_length: int) -> np.ndarray:
+    """Series (T,) with the values that are expected in place of gross errors."""
+    outliers = find_outliers(rows[None], np.array([len(rows)]), season_length)
+    errors = ~outliers.shift
+    expected = rows.copy()
+    expected[outliers.row[errors]] -= outliers.size[errors]
+    return expected
 
 
 def complete_part(rows: np.ndarray) -> np.ndarray:
@@ -327,6 +359,10 @@ class FittedPrior(FittedModel[PriorState]):
         columns = None
         if data.exog_names or year_is_a_season(int(panel.lengths.max()), steps_per_day(data)):
             columns = FittedColumns.of(panel, data, season, kinds)
+            if arguments.outliers is not None:
+                cleaned = without_errors_left(panel, columns, season)
+                if cleaned is not panel:
+                    columns = FittedColumns.of(cleaned, data, season, kinds)
         if columns is not None and not data.exog_names and not columns.effects.terms:
             columns = None
         fitted = cls(arguments, data, horizon, season, prior, False, np.ones(PAST_ROWS), columns)
@@ -337,15 +373,17 @@ class FittedPrior(FittedModel[PriorState]):
         if isinstance(arguments.prior, str) and arguments.prior == "only":
             return fitted, state
         series = [target for i in range(panel.n_series) for target in panel.series(i).T]
+        if arguments.outliers is not None:
+            series = [expected_at_errors(rows, season) for rows in series]
         adapted = adapted_prior(prior, series, season)
         fitted = replace(fitted, prior=adapted, adapted=adapted is not prior)
-        last_rows, counts = state.last_rows
         widths = fitted.widths
         if columns is not None and panel.lengths.max() >= ROWS_WITH_SEASON:
             # Such series are forecast for more steps than the network was trained for.
             widths = adapted.long_widths(series, season)
-        elif len(counts) > 1:  # one series is judged by its own errors, at every forecast
-            widths = adapted.panel_widths(last_rows, counts, season)
+        elif len(series) > 1:  # one series is judged by its own errors, at every forecast
+            rows, counts, _ = fitted.rows_read(state)
+            widths = adapted.panel_widths(rows, counts, season)
         return replace(fitted, widths=widths), state
 
     def filter(self, panel: Panel) -> PriorState:
@@ -430,7 +468,25 @@ class FittedPrior(FittedModel[PriorState]):
         """Predictive distributions of what the effects of columns leave of all units."""
         single = len(self.data.ids) * self.data.n_targets == 1
         widths = self.widths * (IN_SAMPLE_WIDTH if self.adapted and single else 1.0)
-        return self.prior.forecast(*state.last_rows, self.season_length, h, widths)
+        rows, counts, outliers = self.rows_read(state)
+        forecasts = self.prior.forecast(rows, counts, self.season_length, h, widths)
+        raw = state.last_rows[0]
+        units, last, probability = outliers.errors_at_end(raw, counts)
+        if not len(units):
+            return forecasts
+        # The last row may be an error, or a shift of the level: two futures.
+        shifted = rows[units]
+        shifted[np.arange(len(units)), last] = raw[units, last]
+        other = self.prior.forecast(shifted, counts[units], self.season_length, h, widths)
+        return forecasts.mixed(other, units, probability)
+
+    def rows_read(self, state: PriorState) -> tuple[np.ndarray, np.ndarray, Outliers]:
+        """Last rows (U, W) of each unit, NaN at gross errors, their number (U,), and outliers."""
+        rows, counts = state.last_rows
+        if self.arguments.outliers is None:
+            return rows, counts, Outliers.none()
+        outliers = find_outliers(rows, counts, self.season_length)
+        return without_errors(rows, outliers), counts, outliers
 
     def exog_ahead(self, state: PriorState, h: int, future: np.ndarray | None) -> np.ndarray:
         """Columns (S, h, k) ahead: known values, and forecasts of the other columns."""
@@ -516,7 +572,7 @@ class FittedPrior(FittedModel[PriorState]):
 
     def forecast_paths(self, state: PriorState) -> ForecastPaths:
         """Paths of the forecasts from many rows of the data, as they are."""
-        last_rows, counts = state.last_rows
+        last_rows, counts, _ = self.rows_read(state)
         rng = np.random.default_rng(0)
         long = np.flatnonzero(counts >= np.median(counts))
         units = np.sort(rng.permutation(long)[:PATH_UNITS])
@@ -577,6 +633,8 @@ class PriorSummary(Summary):
         Recurrence features of the forecasts, see `tsrnn.forecast_features`; None where they do
         not vary.
     notes : list of str
+    outliers : DataFrame
+        See `ParaRNNForecaster.outliers_`.
     effects : DataFrame or None
         Effects of exogenous columns, see `ParaRNNForecaster.summary`.
     """
@@ -587,6 +645,7 @@ class PriorSummary(Summary):
     weights: pd.Series
     features: pd.DataFrame | None
     notes: list[str]
+    outliers: pd.DataFrame
     effects: pd.DataFrame | None = None
 
     def as_text(self) -> str:
@@ -602,6 +661,7 @@ class PriorSummary(Summary):
             *effect_section(self.effects),
             section("What forecasts, in the mean over series and steps"),
             table.to_string(index=False, float_format=lambda v: f"{v:.3f}"),
+            *outlier_section(self.outliers),
             *feature_section(self.features, "Recurrence features of the forecasts"),
             "=" * WIDTH,
             *[wrapped(f"[{i}] {note}") for i, note in enumerate(self.notes, 1)],
@@ -656,10 +716,13 @@ def summarise_prior(
         if not effects.empty:
             facts["Effects"] = "factors" if fitted.columns.effects.logarithms else "additive"
             notes.append(fitted.columns.note)
+    outliers = outlier_frame(fitted, state, replace(data.layout, backend="pandas"))
+    if len(outliers):
+        notes.append(OUTLIERS)
     if features is not None:
         notes.append(reading_of_forecasts(features))
     title, weights = f"{fitted.arguments.class_name} Results", fitted.weights(state)
-    return PriorSummary(title, composition, facts, weights, features, notes, effects)
+    return PriorSummary(title, composition, facts, weights, features, notes, outliers, effects)
 
 
 def prior_from_file(

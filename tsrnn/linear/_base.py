@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from tsrnn.contract import (
     Arguments,
     Classical,
+    ClassicalModel,
+    ConformalIntervals,
     FittedData,
     as_saved,
     flag,
@@ -53,7 +55,9 @@ from tsrnn.linear._inference import (
     standard_errors,
     z_values,
 )
+from tsrnn.linear._outliers import without_gross_errors
 from tsrnn.linear._summary import LinearSummary, summarise
+from tsrnn.prior import Outliers, check_outliers
 
 
 @with_shared_arguments
@@ -363,8 +367,9 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
         if params is not None:
             units = unit_index(data.layout, data.ids, family.multivariate)
             given = given_params(params, units, family.names)
-        estimates = estimate(family, panel, given, arguments.verbose)
-        return self._fitted(arguments, data, family, panel, *estimates)
+        skipped = without_gross_errors(arguments, panel)
+        estimates = estimate(family, skipped[0], given, arguments.verbose)
+        return self._fitted(arguments, data, family, *skipped, *estimates)
 
     def _fit_panels(
         self, fits: Sequence[tuple[Arguments, FittedData, Panel]]
@@ -373,12 +378,12 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
         columns = [(data.layout, data.exog_names) for _, data, _ in fits]
         if any(family != families[0] for family in families) or len(set(columns)) > 1:
             return [self._fit_panel(*fit) for fit in fits]
-        panels = [panel for _, _, panel in fits]
-        estimates = estimate_each(families[0], panels, fits[0][0].verbose)
+        skipped = [without_gross_errors(arguments, panel) for arguments, _, panel in fits]
+        estimates = estimate_each(families[0], [panel for panel, _ in skipped], fits[0][0].verbose)
         return [
-            self._fitted(arguments, data, family, panel, *of_panel)
-            for (arguments, data, panel), family, of_panel in zip(
-                fits, families, estimates, strict=True
+            self._fitted(arguments, data, family, *of_panel, *estimated)
+            for (arguments, data, _), family, of_panel, estimated in zip(
+                fits, families, skipped, estimates, strict=True
             )
         ]
 
@@ -391,14 +396,19 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
         data: FittedData,
         family: Family,
         panel: Panel,
+        outliers: Outliers,
         estimates: Estimates,
         constants: Arrays,
     ) -> tuple[FittedLinear, LinearState]:
         """Fitted model with the estimates of a panel, and the state after its rows."""
         horizon = self._horizon(arguments, data.layout)
-        fitted = FittedLinear.of(arguments, data, horizon, family, panel, estimates, constants)
+        fitted = FittedLinear.of(
+            arguments, data, horizon, family, panel, outliers, estimates, constants
+        )
         # A family of a user's own is asked at the fit, which is where its errors belong.
-        return fitted, fitted.filter(panel) if family.filters_at_fit else StateAfter(fitted, panel)
+        if family.filters_at_fit:
+            return fitted, fitted.state_after(panel)
+        return fitted, StateAfter(fitted, panel)
 
     def _from_file(
         self,
@@ -455,19 +465,50 @@ class MeanForecaster(LinearForecaster):
     ----------
     parameter_uncertainty : bool, default True
         Whether intervals know that parameters are estimated (`widening`).
+    outliers : {"pulse"} or None
+        Whether gross errors of single rows are taken as missing (`without_gross_errors`).
     **shared
         All other arguments are those of `LinearForecaster`.
     """
 
-    def __init__(self, *, parameter_uncertainty: bool = True, **shared: Any) -> None:
+    def __init__(
+        self, *, parameter_uncertainty: bool = True, outliers: str | None = None, **shared: Any
+    ) -> None:
         super().__init__(**shared)
         self.parameter_uncertainty = parameter_uncertainty
+        self.outliers = outliers
+
+    @property
+    def outliers_(self) -> pd.DataFrame:
+        """Gross errors and level shifts of the rows fitted to; none where none were looked for.
+
+        Id and time as in the data, ``target`` where there are several, ``kind`` ("error" or
+        "shift"), ``size``: the value less the one that is expected from all other rows, or the
+        change of the level; ``probability``: the posterior one.
+        """
+        check_is_fitted(self, "fitted_")
+        return self.fitted_.outlier_table()
 
     def _check(self, arguments: Arguments, panel: Panel) -> None:
         flag("parameter_uncertainty", arguments.parameter_uncertainty)
+        check_outliers(arguments.outliers)
         super()._check(arguments, panel)
+
+    def _conformal(
+        self,
+        fit: tuple[Arguments, FittedData, Panel],
+        fitted: ClassicalModel[LinearState],
+        target_scale: np.ndarray,
+        *given: Any,
+    ) -> ConformalIntervals:
+        arguments, data, _ = fit
+        # The panel without gross errors, which would be the scale of all other errors.
+        panel = cast(FittedLinear, fitted).panel
+        assert panel is not None
+        return super()._conformal((arguments, data, panel), fitted, target_scale, *given)
 
     @classmethod
     def _update_header(cls, header: dict[str, Any]) -> None:
         super()._update_header(header)
         header["params"].setdefault("parameter_uncertainty", False)
+        header["params"].setdefault("outliers", None)

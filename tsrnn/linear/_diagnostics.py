@@ -89,7 +89,7 @@ class InSample:
     def _data(self, df: Any) -> Panel:
         check_is_fitted(self, "fitted_")
         if df is not None:
-            return self._read(df)
+            return self.fitted_.without_errors(self._read(df))
         if self.fitted_.panel is None:
             raise ValueError(
                 "a saved model does not hold the data it was fitted to; call residuals(df=...) or "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -31,11 +31,13 @@ from tsrnn.contract import (
     text,
     unit_index,
 )
-from tsrnn.data import Panel, quote_series, steps_between, warn_user, write_stamps
+from tsrnn.data import Panel, past_times, quote_series, steps_between, warn_user, write_stamps
 from tsrnn.linear._estimates import BY_UNIT, LEFT_OUT, Estimates, concatenated
 from tsrnn.linear._family import Ahead, Arrays, CannotFitError, Family, Units, variance_factor
 from tsrnn.linear._hypotheses import fingerprint
 from tsrnn.linear._inference import check_kind
+from tsrnn.linear._outliers import with_skipped, without_gross_errors
+from tsrnn.prior import Outliers, outlier_table
 
 GIVEN = "Parameters were given, not estimated: no standard errors."
 WIDENED = (
@@ -170,7 +172,7 @@ class StateAfter(LinearState):
     @cached_property
     def filtered(self) -> LinearState:
         """State with its arrays."""
-        state: LinearState = vars(self)["fitted"].filter(vars(self)["panel"])
+        state: LinearState = vars(self)["fitted"].state_after(vars(self)["panel"])
         return state
 
     @property
@@ -214,7 +216,9 @@ class FittedLinear(ClassicalModel[LinearState]):
     saved_digest : dict of str to str or None
         The `digest` in a file.
     panel : Panel or None
-        The data fitted to; files do not hold them.
+        The data fitted to, without gross errors that were skipped; files do not hold them.
+    outliers : Outliers
+        Of the data fitted to, where the arguments ask for them.
     """
 
     arguments: Arguments
@@ -226,6 +230,7 @@ class FittedLinear(ClassicalModel[LinearState]):
     sample: np.ndarray
     saved_digest: dict[str, str] | None
     panel: Panel | None
+    outliers: Outliers = field(default_factory=Outliers.none, kw_only=True)
 
     @classmethod
     def of(
@@ -235,10 +240,11 @@ class FittedLinear(ClassicalModel[LinearState]):
         horizon: int,
         family: Family,
         panel: Panel,
+        outliers: Outliers,
         estimates: Estimates,
         constants: Arrays,
     ) -> FittedLinear:
-        """Fitted model of a panel, with the estimates of its units.
+        """Fitted model of a panel, with the estimates of its units; its outliers are skipped.
 
         Raises
         ------
@@ -270,7 +276,10 @@ class FittedLinear(ClassicalModel[LinearState]):
                 f"{listing(labels[short])}; see messages_. The first: {text}"
             )
         sample = np.stack([panel.times[panel.indptr[:-1]], panel.last_times])
-        return cls(arguments, data, horizon, family, estimates, constants, sample, None, panel)
+        return cls(
+            arguments, data, horizon, family, with_skipped(estimates, outliers), constants, sample,
+            None, panel, outliers=outliers,
+        )  # fmt: skip
 
     @property
     def joint(self) -> bool:
@@ -307,6 +316,14 @@ class FittedLinear(ClassicalModel[LinearState]):
         return Units(self.estimates.params, self.constants).select(numbers)
 
     def filter(self, panel: Panel) -> LinearState:
+        return self.state_after(self.without_errors(panel))
+
+    def without_errors(self, panel: Panel) -> Panel:
+        """Panel without its gross errors, where the arguments ask for that."""
+        return without_gross_errors(self.arguments, panel)[0]
+
+    def state_after(self, panel: Panel) -> LinearState:
+        """State after the rows of a panel as they are."""
         steps = self._steps_to(panel.ids, panel.times[panel.indptr[:-1]])
         arrays = self.family.filter(panel, self.units_of(panel.ids), steps)
         return LinearState(panel.ids, panel.last_times, target_scales(panel), arrays)
@@ -416,6 +433,24 @@ class FittedLinear(ClassicalModel[LinearState]):
         first = self.sample[0][self.data.series_of(ids, self.arguments.class_name)]
         return steps_between(first, times, self.data.freq, self.data.layout.tz)
 
+    def outlier_table(self, unit: int | None = None) -> pd.DataFrame:
+        """Outliers of the data fitted to, of one unit or of all, with the keys of the data."""
+        outliers, layout = self.outliers, self.data.layout
+        if unit is not None:
+            of_unit = outliers.series == unit
+            outliers = Outliers(*(values[of_unit] for values in outliers))
+        series = outliers.series // self.n_units
+        lengths = self._lengths
+        past = past_times(self.sample[1], int(lengths.max()), self.data.freq, tz=layout.tz)
+        times = past[series, lengths.max() - lengths[series] + outliers.row]
+        return outlier_table(outliers, layout, self.data.ids[series], times)
+
+    @property
+    def _lengths(self) -> np.ndarray:
+        """Rows (S,) of the series fitted to."""
+        first, last = self.sample
+        return steps_between(first, last, self.data.freq, self.data.layout.tz) + 1
+
     def to_file(self, state: LinearState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         estimates, n_series = self.estimates, len(self.data.ids)
         messages = {str(i): list(texts) for i, texts in enumerate(estimates.messages) if texts}
@@ -432,6 +467,8 @@ class FittedLinear(ClassicalModel[LinearState]):
             for name, shape in self.family.constant_shapes.items()
         }
         arrays |= {"sample": self.sample.astype("int64"), _SCALE: state.target_scale}
+        if _looks_for_outliers(self.arguments):
+            arrays |= {_OUTLIERS + name: part for name, part in self.outliers._asdict().items()}
         return header, {name: array for name, array in arrays.items() if array is not None}
 
     @classmethod
@@ -453,6 +490,8 @@ class FittedLinear(ClassicalModel[LinearState]):
         # Rows seen follow from the times; the version before kept them with the state.
         arrays = {name: array for name, array in arrays.items() if name not in _ROWS_SEEN}
         state = {name: array for name, array in arrays.items() if name.startswith(_STATE)}
+        of_outliers = {name: part for name, part in arrays.items() if name.startswith(_OUTLIERS)}
+        arrays = {name: array for name, array in arrays.items() if name not in of_outliers}
         for name in ("order", "garch_order", "mean_order", "coint_rank"):
             order = arguments.as_dict().get(name)
             _check_lags(order, max(k, MOST_LAGS), f"params.{name}")
@@ -494,6 +533,11 @@ class FittedLinear(ClassicalModel[LinearState]):
             arguments, data, header["horizon"], family, estimates, constants, sample,
             header["data"], None,
         )  # fmt: skip
+        if _looks_for_outliers(arguments):
+            lengths = fitted._lengths.repeat(n_units // n_series)
+            fitted = replace(fitted, outliers=_saved_outliers(of_outliers, lengths))
+        elif of_outliers:
+            raise refuse("params.outliers", "those of the arrays 'outliers.'", None)
         after = {name.removeprefix(_STATE): array for name, array in state.items()}
         return fitted, LinearState(data.ids, last_times, arrays[_SCALE], after)
 
@@ -531,9 +575,27 @@ FITTED: dict[str, Kind] = {
     "horizon": integer(1, MOST_STEPS),
     "data": by_name(text),
 }
-_ESTIMATES, _STATE, _SCALE = "estimates.", "state.", "target_scale"
+_ESTIMATES, _STATE, _SCALE, _OUTLIERS = "estimates.", "state.", "target_scale", "outliers."
 _ROWS_SEEN = ("state.steps", "state.rows")
 _MAY_LACK = ("starts", "agreement", "n_params")
+
+
+def _looks_for_outliers(arguments: Arguments) -> bool:
+    return getattr(arguments, "outliers", None) is not None
+
+
+def _saved_outliers(arrays: dict[str, np.ndarray], lengths: np.ndarray) -> Outliers:
+    """Outliers in a file, of units of these lengths (N,)."""
+    kinds = ("int64", "int64", "bool", "float64", "float64")
+    n = len(arrays.get(_OUTLIERS + "series", ()))
+    names = [_OUTLIERS + name for name in Outliers._fields]
+    check_arrays(arrays, {name: (kind, (n,)) for name, kind in zip(names, kinds, strict=True)})
+    outliers = Outliers(*(arrays[name] for name in names))
+    for name, numbers in ((names[0], outliers.series), (names[1], outliers.row)):
+        most = len(lengths) if name == names[0] else lengths[outliers.series]
+        if ((numbers < 0) | (numbers >= most)).any():
+            raise refuse(f"the array {name!r}", "of units and their rows by number", numbers[:3])
+    return outliers
 
 
 def _check_lags(value: Any, most: int, place: str) -> None:

@@ -27,6 +27,7 @@ from tsrnn.linear._inference import (
     standard_errors,
     z_values,
 )
+from tsrnn.prior import outlier_lines
 
 if TYPE_CHECKING:
     from tsrnn.linear._base import LinearForecaster
@@ -70,7 +71,8 @@ def _summary_of_unit(forecaster: LinearForecaster, i: int, cov_type: str | None)
         fit=_fit_facts(estimates),
         params=_table(estimates, standard_errors(cov)).loc[list(family.names_of(constants))],
         tests=_residual_tests(fitted, i),
-        notes=notes,
+        outliers=fitted.outlier_table(i),
+        notes=[*notes, *_large_residual(fitted, i)],
     )
 
 
@@ -121,8 +123,11 @@ def _summary_of_all(forecaster: LinearForecaster) -> LinearSummary:
         "With warnings": sum(bool(texts) for texts in estimates.messages),
         "Log Likelihood": f"{np.nansum(estimates.loglik):.3f}",
     }
-    notes = message_counts(estimates.messages)
-    return LinearSummary(f"{type(forecaster).__name__} Results", model, fit, table, None, notes)
+    notes = message_counts(estimates.messages) + _large_residual(forecaster.fitted_)
+    return LinearSummary(
+        f"{type(forecaster).__name__} Results", model, fit, table, None,
+        forecaster.fitted_.outlier_table(), notes,
+    )  # fmt: skip
 
 
 def _sample_facts(fitted: FittedLinear, unit: int) -> dict[str, object]:
@@ -141,7 +146,37 @@ def _residual_tests(fitted: FittedLinear, unit: int) -> pd.DataFrame | None:
     return residual_tests(fitted, alone, 1, 0, None if fitted.family.multivariate else target)
 
 
+def _large_residual(fitted: FittedLinear, unit: int | None = None) -> list[str]:
+    """Note on the largest residual of a model that could skip it; none where it is not large."""
+    panel, names = fitted.panel, fitted.arguments.as_dict()
+    if panel is None or "outliers" not in names or names["outliers"] is not None:
+        return []
+    targets = slice(None)
+    if unit is not None:
+        series, target = divmod(unit, fitted.n_units)
+        panel = panel.select(np.arange(panel.n_series) == series)
+        targets = slice(target, target + 1)
+    means, scaled = (part[:, targets] for part in fitted.in_sample(panel))
+    sizes = np.nan_to_num(np.abs(scaled))
+    large = int((sizes > LARGE).sum())
+    if not large:
+        return []
+    row, target = np.unravel_index(sizes.argmax(), sizes.shape)
+    residual = panel.values[:, targets][row, target] - means[row, target]
+    axis = panel.axis
+    where = f"{axis.where(int(axis.codes[row]))}{axis.show(np.array([row]))}"
+    if scaled.shape[1] > 1:
+        where += f", {show_label(panel.target_names[target])}"
+    count = "A residual is" if large == 1 else f"{large} residuals are"
+    return [
+        f"{count} above {LARGE} standard deviations, the largest {residual:.4g} with "
+        f"{sizes[row, target]:.1f} of them ({where}). "
+        'outliers="pulse" skips gross errors of single rows.'
+    ]
+
+
 WIDTH = 78
+LARGE = 6  # standard deviations: of normal innovations one residual in 500 million
 NUMBERS_WIDTH = 67  # of the columns of the table of coefficients, without the names
 COLUMNS = ("coef", "std err", "z", "P>|z|", "lower", "upper")  # of the table of coefficients
 ROWS_SHOWN = 20
@@ -165,6 +200,8 @@ class LinearSummary(Summary):
         of the 95% interval, NaN where there is no standard error. Many: a row a unit.
     tests : DataFrame or None
         Tests of standardised residuals, a row a target; see `diagnostics`.
+    outliers : DataFrame
+        Gross errors, which are skipped, and level shifts; without rows where none were looked for.
     notes : list of str
     """
 
@@ -173,6 +210,7 @@ class LinearSummary(Summary):
     fit: dict[str, object]
     params: pd.DataFrame
     tests: pd.DataFrame | None
+    outliers: pd.DataFrame
     notes: list[str]
 
     def as_text(self) -> str:
@@ -190,6 +228,8 @@ class LinearSummary(Summary):
         ]
         if self.tests is not None:
             lines += [*_test_lines(self.tests, width), "=" * width]
+        if len(self.outliers):
+            lines += ["Outliers", *outlier_lines(self.outliers), "=" * width]
         if one_unit and (self.params["std err"].isna() & self.params["coef"].notna()).any():
             lines.append(NO_ERROR)
         if self.notes:

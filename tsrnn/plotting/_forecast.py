@@ -39,6 +39,7 @@ def plot_forecast(
     last: int | None = None,
     levels: float | Sequence[float] | None = None,
     actual: pd.Series | pd.DataFrame | None = None,
+    outliers: pd.DataFrame | None = None,
     id_col: str = "unique_id",
     time_col: str = "ds",
     target_col: str = "y",
@@ -65,6 +66,8 @@ def plot_forecast(
         Which intervals to draw, such as ``[80]``; all by default.
     actual : Series or DataFrame, optional
         Values observed since, in the layout of the history.
+    outliers : DataFrame, optional
+        Rows of the history to mark, as `ParaRNNForecaster.outliers_` has them.
     id_col, time_col, target_col : str
         Column names of long frames.
 
@@ -98,6 +101,8 @@ def plot_forecast(
     ax = new_axes(ax, 8.0, 3.6)
     x = place_on_axis(ax, past.index)
     ax.plot(x, past.to_numpy(dtype=float), color=INK, linewidth=1.2, label="history")
+    if outliers is not None:
+        _mark_outliers(ax, past, outliers, names)
     _draw_bands(ax, picture, drawn)
     x = place_on_axis(ax, picture.point.index)
     point = picture.point.to_numpy(dtype=float)
@@ -128,6 +133,7 @@ def plot_forecasts(
     last: int | None = None,
     levels: float | Sequence[float] | None = None,
     actual: pd.Series | pd.DataFrame | None = None,
+    outliers: pd.DataFrame | None = None,
     note: str = "",
     id_col: str = "unique_id",
     time_col: str = "ds",
@@ -152,6 +158,8 @@ def plot_forecasts(
         Which intervals to draw, such as ``[80]``; all by default.
     actual : Series or DataFrame, optional
         Values observed since, in the layout of the history.
+    outliers : DataFrame, optional
+        As for `plot_forecast`.
     note : str
         To be said below the panels of a new figure.
     id_col, time_col, target_col : str
@@ -196,7 +204,8 @@ def plot_forecasts(
     for i, (panel, (label, column)) in enumerate(zip(axes, panels, strict=True)):
         plot_forecast(
             history, forecast, panel, column=column, series=label, last=last, levels=levels,
-            actual=actual, id_col=id_col, time_col=time_col, target_col=target_col,
+            actual=actual, outliers=outliers, id_col=id_col, time_col=time_col,
+            target_col=target_col,
         )  # fmt: skip
         if i and ax is None:
             panel.get_legend().remove()  # that of the first is that of all
@@ -256,6 +265,23 @@ def _draw_bands(ax: Axes, picture: _Picture, levels: list[float]) -> None:
             ax.vlines(x, lower, upper, linewidth=8, **style)
         else:
             ax.fill_between(x, lower, upper, linewidth=0, **style)
+
+
+def _mark_outliers(ax: Axes, past: pd.Series, outliers: pd.DataFrame, names: _Names) -> None:
+    """Crosses at gross errors, and diamonds at the rows where the level shifts."""
+    of_series = np.ones(len(outliers), bool)
+    if names.series is not None and names.id_col in outliers.columns:
+        of_series &= (outliers[names.id_col] == names.series).to_numpy()
+    if "target" in outliers.columns:
+        of_series &= (outliers["target"] == names.column).to_numpy()
+    for kind, marker, label in (("error", "x", "error"), ("shift", "D", "level shift")):
+        # Without a name of its own the time is the first column.
+        time_col = names.time_col if names.time_col in outliers else outliers.columns[0]
+        times = outliers[time_col][of_series & (outliers["kind"] == kind).to_numpy()]
+        marked = past[past.index.isin(times)]
+        if len(marked):
+            style: dict[str, Any] = {"color": colour(1), "marker": marker, "linestyle": ""}
+            ax.plot(place_on_axis(ax, marked.index), marked.to_numpy(float), label=label, **style)
 
 
 class _Names(NamedTuple):

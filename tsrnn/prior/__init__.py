@@ -43,6 +43,14 @@ from tsrnn.prior._nonlinear import (
     threshold_ar,
     volatility,
 )
+from tsrnn.prior._outlier_table import outlier_lines, outlier_table
+from tsrnn.prior._outliers import (
+    Outliers,
+    check_outliers,
+    find_outliers,
+    skip_errors,
+    without_errors,
+)
 from tsrnn.prior._panel_prior import PanelPrior, Product
 from tsrnn.prior._prior import COMPONENTS, LAYERS, SeriesPrior
 from tsrnn.prior._seasons import compose, season_shapes
@@ -118,6 +126,7 @@ __all__ = [
     "Evidence",
     "Forecasts",
     "Hyperprior",
+    "Outliers",
     "PanelPrior",
     "PriorNetwork",
     "Product",
@@ -136,6 +145,7 @@ __all__ = [
     "calendar",
     "calendar_functions",
     "check_effects",
+    "check_outliers",
     "compose",
     "counts",
     "cycles",
@@ -143,6 +153,7 @@ __all__ = [
     "draw_poles",
     "ets",
     "ets_paths",
+    "find_outliers",
     "first_values",
     "fit_effects",
     "gaussian_process",
@@ -156,6 +167,8 @@ __all__ = [
     "mean_change",
     "moving_averages",
     "ornstein_uhlenbeck",
+    "outlier_lines",
+    "outlier_table",
     "outliers",
     "prior_deviation",
     "random_walk",
@@ -163,6 +176,7 @@ __all__ = [
     "sarima",
     "scale",
     "season_shapes",
+    "skip_errors",
     "structural",
     "structural_components",
     "structural_evidence",
@@ -175,6 +189,7 @@ __all__ = [
     "volatility",
     "widths_of",
     "window_rows",
+    "without_errors",
     "year_is_a_season",
     "zeros",
 ]

@@ -300,7 +300,7 @@ class ColumnPrior:
             effects[..., number] = sizes[:, None] * effect
         columns, effects = columns[:, LONGEST_LAG:], effects[:, LONGEST_LAG:]
         # A factor of exp(e / mean) is about e where it is near one.
-        factors = (values > 0).all(1) & (rng.random(n_series) < 0.5)
+        factors = np.asarray((values > 0).all(1) & (rng.random(n_series) < 0.5))
         effects[factors] /= values[factors].mean(1)[:, None, None]
         total = effects.sum(2)
         # Where the logarithm of a factor would be too large, all effects of the series are smaller.

@@ -13,7 +13,21 @@ LEAST_VARIATION = 1e-12  # of a static column over its largest value: below are 
 
 
 class Product(NamedTuple):
-    """Product of a term with a static column, each by its number."""
+    """Product of a term with a static column.
+
+    Attributes
+    ----------
+    static : int
+        Number of the static column.
+    term : int
+        Number of the term.
+
+    Examples
+    --------
+    >>> from tsrnn.prior import Product
+    >>> Product(static=0, term=2)
+    Product(static=0, term=2)
+    """
 
     static: int
     term: int

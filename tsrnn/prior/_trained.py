@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from tsrnn.prior._file import TrainedNetwork
 from tsrnn.prior._network import (
@@ -56,6 +56,7 @@ SEASONAL_UNITS = 100  # that adapt it where there is a season: more take a gigab
 LONG_ORIGINS = 64  # from which long series are forecast to judge the widths
 LONG_STEPS, MOST_LONG_STEPS = 8, 200  # seasons, and rows, that they are forecast for
 WINDOWS = 24  # of series that are longer than what is read, together, to adapt the network to
+MIDDLE = len(PROBABILITIES) // 2  # number of the median among the quantiles
 AT_ONCE = 2**20  # forecasts of structural models made together: they stay in the cache
 
 
@@ -103,6 +104,51 @@ class Forecasts:
             for place in (right - 1, right)
         )
         return (1 - weight) * low + weight * high
+
+    def mixed(self, other: Forecasts, units: np.ndarray, weight: np.ndarray) -> Forecasts:
+        """Mix the distributions of some units with others of the same rows.
+
+        Parameters
+        ----------
+        other : Forecasts
+            Of n units.
+        units : integer ndarray of shape (n,)
+            Their numbers among these units.
+        weight : ndarray of shape (n,)
+            Of these distributions, against the others.
+
+        Returns
+        -------
+        Forecasts
+            With the states of these.
+        """
+        quantiles = self.quantiles.copy()
+        for number, unit in enumerate(units.tolist()):
+            for step in range(quantiles.shape[2]):
+                pair = self.quantiles[unit, :, step], other.quantiles[number, :, step]
+                quantiles[unit, :, step] = mixture_quantiles(*pair, weight[number])
+        median = self.median.copy()
+        median[units] = quantiles[units, MIDDLE]
+        part = (1 - weight).sum() / len(self.median)
+        weights = (1 - part) * self.weights + part * other.weights
+        return Forecasts(median, quantiles, weights, self.state)
+
+
+def mixture_quantiles(first: np.ndarray, second: np.ndarray, weight: float) -> np.ndarray:
+    """Quantiles (15,) of a mixture of two distributions, by the quantiles of each.
+
+    Probabilities between the quantiles of a distribution are linear in their normal scores; there
+    is nothing below the least of them, and above the largest.
+    """
+    scores = ndtri(PROBABILITIES)
+    places = np.sort(np.concatenate([first, second]))
+
+    def probability(quantiles: np.ndarray) -> np.ndarray:
+        below = ndtr(np.interp(places, quantiles, scores))
+        return np.where(places < quantiles[0], 0.0, np.where(places > quantiles[-1], 1.0, below))
+
+    total = weight * probability(first) + (1 - weight) * probability(second)
+    return np.interp(PROBABILITIES, np.maximum.accumulate(total), places)
 
 
 @dataclass(frozen=True, eq=False)

@@ -122,6 +122,11 @@ def arma_specification(
             "missing='keep' needs likelihood='exact': the conditional one has no place for "
             "missing values. Take that, or missing='interpolate'"
         )
+    if arguments.outliers is not None and not exact:
+        raise ValueError(
+            f"outliers={arguments.outliers!r} needs likelihood='exact': the conditional one has no "
+            "place for missing values, which gross errors become. Take that, or outliers=None"
+        )
     trend = ("n" if d + D else "c") if trend is None else choice("trend", trend, TRENDS)
     # Differencing d times removes polynomials of a degree below d; a seasonal one counts as one.
     eliminated = [part for power, part in enumerate("ct") if part in trend and power < d + D]

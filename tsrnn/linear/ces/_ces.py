@@ -57,6 +57,11 @@ class CES(MeanForecaster):
     parameter_uncertainty : bool, default True
         Whether intervals know that k parameters are estimated from n rows: Student's t with n - k
         degrees of freedom, and the final prediction error, (n + k) / (n - k) times the variance.
+    outliers : {"pulse"} or None
+        "pulse" skips gross errors of single rows as ``missing="keep"`` skips missing ones.
+        They are those that `tsrnn.prior.find_outliers` finds in the target as it is, effects of
+        columns included; `outliers_` lists them, and level shifts, which stay. `update` and
+        `predict_rolling` take new rows as they are.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, missing

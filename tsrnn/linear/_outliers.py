@@ -1,0 +1,45 @@
+"""Gross errors of single rows, which the likelihood of a model of the mean takes as missing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tsrnn.contract import Arguments, habits
+from tsrnn.data import Panel
+from tsrnn.linear._estimates import Estimates
+from tsrnn.prior import LONGEST_SEASON, Outliers, skip_errors
+
+
+def without_gross_errors(arguments: Arguments, panel: Panel) -> tuple[Panel, Outliers]:
+    """Panel with NaN at the gross errors of its targets, and their outliers.
+
+    The panel itself, and no outliers, where the arguments do not ask for them.
+    """
+    # Only models of the mean of one variable have the argument.
+    if getattr(arguments, "outliers", None) is None:
+        return panel, Outliers.none()
+    values, outliers = skip_errors(panel.values, panel.indptr, season_of(arguments, panel))
+    return replace(panel, values=values), outliers
+
+
+def season_of(arguments: Arguments, panel: Panel) -> int:
+    """Rows of the season of the model, else of the frequency; 1 for none and for a long one."""
+    values = arguments.as_dict()
+    seasonal = values.get("seasonal_order")
+    season = values.get("season_length") if seasonal is None else seasonal[3]
+    season = season or habits(panel.freq).season
+    return season if season <= LONGEST_SEASON else 1
+
+
+def with_skipped(estimates: Estimates, outliers: Outliers) -> Estimates:
+    """Estimates whose last message says how many rows of a unit were skipped."""
+    if outliers.shift.all():
+        return estimates  # as they are: a copy would compute matrices that wait to be asked for
+    series, counts = np.unique(outliers.errors[0], return_counts=True)
+    messages = list(estimates.messages)
+    for unit, n in zip(series.tolist(), counts.tolist(), strict=True):
+        rows = "1 row is a gross error and is" if n == 1 else f"{n} rows are gross errors and are"
+        messages[unit] += (f'{rows} skipped (outliers="pulse"); see outliers_.',)
+    return replace(estimates, messages=tuple(messages))
