@@ -301,7 +301,7 @@ class TestYearsThatAreNotKnown:
     @pytest.mark.parametrize("start", [f"{KNOWN.start_year - 1}-10-01", f"{KNOWN.end_year}-05-01"])
     def test_of_the_rows_fitted_to(self, start):
         with pytest.warns(UserWarning, match=self.MATCH) as caught:
-            ARMA(order=(1, 0), holidays="DE").fit(self.days(start, 300))
+            ARMA(order=(1, 0), holidays="DE").fit(self.days(start, 700))
         assert len(caught) == 1
 
     def test_of_the_rows_ahead(self):
