@@ -371,7 +371,7 @@ def known_years(place: str) -> tuple[int, int]:
 
 
 def warn_of_unknown_years(place: str, first: int, last: int) -> None:
-    """Warn of rows from a first to a last year, in some of which the holidays are not known."""
+    """Warn if the holidays of a place are not known in all years from `first` to `last`."""
     begin, end = known_years(place)
     if first < begin or last > end:
         # Without the years of the rows: the same text at every origin is shown once.

@@ -380,7 +380,7 @@ class FittedColumns:
         return pd.concat([table, self.static_table(effects.panel, labels)], ignore_index=True)
 
     def static_table(self, panel: PanelPrior, labels: Sequence[str]) -> pd.DataFrame:
-        """Terms by static columns, as in `table`; their shares are those of the terms."""
+        """Effects of static columns on coefficients, as in `table` but without shares."""
         widths = panel.widths[[term for _, term in panel.products]]
         unit = self.coefficient_units(self.size).mean()
         place = panel.widths.sum() + widths.cumsum() - widths

@@ -193,8 +193,7 @@ def find_outliers(values: np.ndarray, lengths: np.ndarray, season_length: int) -
     Outliers
         None of series with fewer than 12 observed rows, of those of which most rows repeat the
         one before, and of those in which more than one row in twenty stands out. In the last row
-        a shift is not told from an error; it
-        counts as an error.
+        a shift is not told from an error, and counts as one.
 
     Examples
     --------
@@ -305,6 +304,27 @@ def skip_errors(
     return cleaned, Outliers(*map(np.concatenate, zip(*parts, strict=True)))
 
 
+def _likelihood_gains(
+    pulses: np.ndarray,
+    errors: np.ndarray,
+    information: np.ndarray,
+    squares: np.ndarray,
+    half: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Products of the errors (C, J, T) with a pulse, and a step, in each row, and what each gains.
+
+    The gain is that of the log marginal likelihood, coefficient and noise integrated out. Both have
+    the shape (2, C, J, T).
+    """
+    product = (pulses @ errors.transpose(1, 2, 0)).transpose(2, 0, 1)
+    product = np.stack([product, steps_of(product, 2)])
+    precision = information[:, None] + 1 / SLAB
+    left = squares[..., None] - product**2 / precision
+    left = np.maximum(left, LEAST_LEFT * squares[..., None])
+    gain = half * np.log(squares[..., None] / left) - 0.5 * np.log(SLAB * precision)
+    return product, gain
+
+
 def _of_stretch(
     values: np.ndarray, rows: np.ndarray, season_length: int
 ) -> list[tuple[int, bool, float, float]]:
@@ -337,13 +357,7 @@ def _of_stretch(
         squares = (errors**2).sum(-1) + known  # (C, J)
         half = 0.5 * (n_rows + DEGREES - len(outliers))
         likelihood = constant - half * np.log(squares)
-        # Products of the errors with a pulse, and a step, in each row.
-        product = (pulses @ errors.transpose(1, 2, 0)).transpose(2, 0, 1)
-        product = np.stack([product, steps_of(product, 2)])  # (2, C, J, T)
-        precision = information[:, None] + 1 / SLAB
-        left = squares[..., None] - product**2 / precision
-        left = np.maximum(left, LEAST_LEFT * squares[..., None])
-        gain = half * np.log(squares[..., None] / left) - 0.5 * np.log(SLAB * precision)
+        product, gain = _likelihood_gains(pulses, errors, information, squares, half)
         # Both sums over models: those with a season explain a lone error of a phase by the season,
         # and others explain the series much better once it is out.
         explained = TEMPERED * (likelihood[..., None] + gain)
