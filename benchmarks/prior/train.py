@@ -9,9 +9,11 @@ Collections are of levels. Users forecast rates as well, which return to a mean:
 changes of the same series stand beside them, and a share of the simulated series is differenced.
 Averages of months are quarters, those of hours days.
 
+There is a network of every cell of `tsrnn.prior.PRIOR_CELLS`, all trained alike.
+
 The examples, series with all that the structural models say of them, are made once, in some
-minutes of two cores, and kept in a folder. Then the networks are trained side by side, in a quarter
-of an hour. A training that was stopped goes on from its last epoch.
+minutes of two cores, and kept in a folder. Then the networks are trained, as many at a time as
+there are cores. A training that was stopped goes on from its last epoch.
 """
 
 from __future__ import annotations
@@ -20,9 +22,12 @@ import argparse
 import gc
 import json
 import multiprocessing
+import os
 import pickle
 import time
 import zlib
+from multiprocessing.connection import wait
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,7 +35,14 @@ import numpy as np
 import torch
 from _series import M4_PARTS, PARTS, SEED, Source, sources
 
-from tsrnn.prior import PriorNetwork, TrainedPrior, TrainingExamples, make_examples, train_network
+from tsrnn.prior import (
+    PRIOR_CELLS,
+    PriorNetwork,
+    TrainedPrior,
+    TrainingExamples,
+    make_examples,
+    train_network,
+)
 
 EPOCHS = 8
 TRAINING_SEED = 6  # of weights, batches and dropout
@@ -38,10 +50,11 @@ SIZE = {"hidden_size": 16, "width": 128}
 
 
 class Variant(NamedTuple):
-    """A network: the collection that it is never shown, and its layers of recurrence."""
+    """A network: the collection that it is never shown, its layers of recurrence, its cell."""
 
     without: str = ""
     n_layers: int = 1
+    cell: str = "rnn"
 
 
 VARIANTS = {
@@ -52,6 +65,9 @@ VARIANTS = {
     "feedforward_without_m1": Variant("M1", 0),
     "feedforward_without_m3": Variant("M3", 0),
 }
+for cell in PRIOR_CELLS[1:]:  # "newton_gru", "newton_gru_without_m1" and so on
+    for suffix, without in (("", ""), ("_without_m1", "M1"), ("_without_m3", "M3")):
+        VARIANTS[cell.replace("-", "_") + suffix] = Variant(without, cell=cell)
 DERIVED = ("rates", "averages")  # of series that are counted themselves
 LEARNED_FROM = (
     "It was trained on {simulated:,} simulated series and on {real:,} series of the collections "
@@ -87,8 +103,8 @@ def keep_examples(source: Source, path: Path) -> None:
 
 def train(name: str, drawn: dict[str, dict[str, TrainingExamples]], out: Path) -> None:
     """Train one network and write it."""
-    without, n_layers = VARIANTS[name]
-    size = SIZE | {"n_layers": n_layers}
+    without, n_layers, cell = VARIANTS[name]
+    size = SIZE | {"n_layers": n_layers} | ({} if cell == "rnn" else {"cell": cell})
     torch.set_num_threads(1)
     torch.manual_seed(TRAINING_SEED)
     shown = {name: parts for name, parts in drawn.items() if name != without}
@@ -136,12 +152,15 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     gc.freeze()  # memory is shared with the processes, which read it alone
     fork = multiprocessing.get_context("fork")
-    trainings = [
-        fork.Process(target=train, args=(name, drawn, options.out)) for name in options.variants
-    ]
-    for training in trainings:
+    running: list[ForkProcess] = []
+    for name in options.variants:
+        if len(running) == os.cpu_count():
+            ended = wait([training.sentinel for training in running])
+            running = [training for training in running if training.sentinel not in ended]
+        training = fork.Process(target=train, args=(name, drawn, options.out))
         training.start()
-    for training in trainings:
+        running.append(training)
+    for training in running:
         training.join()
 
 

@@ -35,7 +35,7 @@ from tsrnn.prior._linear import (
     sarima,
     structural,
 )
-from tsrnn.prior._network import PROBABILITIES, PriorNetwork
+from tsrnn.prior._network import PRIOR_CELLS, PROBABILITIES, PriorNetwork
 from tsrnn.prior._nonlinear import (
     bilinear,
     markov_switching,
@@ -111,6 +111,7 @@ __all__ = [
     "PANEL_RATE",
     "PAST_ROWS",
     "PHASES",
+    "PRIOR_CELLS",
     "PROBABILITIES",
     "RESPONSES",
     "SEASONS",

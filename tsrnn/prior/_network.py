@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from tsrnn.layers import ParaRNN
+from tsrnn.layers import layer_choice, make_layer
 from tsrnn.prior._structural import N_FEATURES, SCALES, SEASONS, TRENDS
 
 SIDE = (0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)  # probabilities learned above the median
@@ -24,6 +24,15 @@ MOST_CORRECTION = 0.3  # in standard deviations: begins small beside the structu
 DROPOUT = 0.1  # of features: collections are few
 STATE_DROPOUT = 0.3  # of the state, which else learns the years that collections share
 LEAST_VARIANCE = 1e-4  # of a forecast over the squared mean change: keeps the root smooth
+# Cells of the recurrence, and options of their layers: what follows the state is a network itself.
+CELL_OPTIONS: dict[str, dict[str, Any]] = {
+    "rnn": {},
+    "lem": {},
+    "lru": {"mlp": False},
+    "newton-gru": {},
+    "newton-lstm": {},
+}
+PRIOR_CELLS = tuple(CELL_OPTIONS)
 
 
 class Predictive(NamedTuple):
@@ -53,7 +62,7 @@ class PriorNetwork(nn.Module):
 
     with forecasts :math:`\hat y_j` of structural models of fixed variances, each a linear
     recurrence, weights w that start as their tempered posterior probabilities, the standard
-    deviation :math:`s_{tk}` of their mixture, and the state :math:`h_t` of a ParaRNN that reads
+    deviation :math:`s_{tk}` of their mixture, and the state :math:`h_t` of a recurrence that reads
     their prediction errors and posterior probabilities row by row. All that depends on the step k
     is a sum of three curves, so that any number of steps is answered.
 
@@ -63,6 +72,20 @@ class PriorNetwork(nn.Module):
     n_layers : int, default 2
     width : int, default 128
         Of the layer between the state and the weights.
+    cell : {"rnn", "lem", "lru", "newton-gru", "newton-lstm"}, default "rnn"
+        Of the recurrence, a name in `tsrnn.layers.CELLS`. LRU goes without its position-wise
+        network: the state is read by a network in any case.
+
+    Attributes
+    ----------
+    cell : str
+    state_size : int
+        Numbers of `Predictive.state`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such cell.
 
     Examples
     --------
@@ -74,9 +97,17 @@ class PriorNetwork(nn.Module):
 
     gaps: Tensor
 
-    def __init__(self, hidden_size: int = 64, n_layers: int = 2, width: int = 128) -> None:
+    def __init__(
+        self, hidden_size: int = 64, n_layers: int = 2, width: int = 128, cell: str = "rnn"
+    ) -> None:
         super().__init__()
-        self.rnn = ParaRNN(N_FEATURES, hidden_size, 2, n_layers) if n_layers else None
+        if cell not in CELL_OPTIONS:
+            raise ValueError(
+                f"cell of a prior network must be one of {PRIOR_CELLS}; got {cell!r}"
+            )
+        self.cell = cell
+        choice = layer_choice(cell, CELL_OPTIONS[cell])
+        self.rnn = make_layer(choice, N_FEATURES, hidden_size, n_layers) if n_layers else None
         self.norm = nn.LayerNorm(N_FEATURES)
         # Curves of each trend; of each season and scale the first two, which are enough.
         self._parts = {
