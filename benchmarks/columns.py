@@ -880,8 +880,8 @@ def print_panel(options: argparse.Namespace) -> None:
 
 TRAINED: dict[str, Callable[..., Any]] = {
     "ParaRNN, prior=None": partial(ParaRNNForecaster, prior=None, random_state=0),
-    "LEM": partial(LEMForecaster, random_state=0),
-    "LRU": partial(LRUForecaster, random_state=0),
+    "LEM": partial(LEMForecaster, prior=None, random_state=0),
+    "LRU": partial(LRUForecaster, prior=None, random_state=0),
 }
 TRAINED_SERIES = ("us_change", "drivers", "mdeaths", "elecdaily", "avocado")
 HOURS, ORIGINS, APART = 8000, 30, 73  # training rows, and origins before the first missing load

@@ -40,6 +40,7 @@ from _competitions import (
     quietly,
     scores,
     step_coverage,
+    unseen_network,
 )
 from _timing import print_machine, print_table, read_options
 
@@ -49,7 +50,6 @@ from tsrnn.evaluation import Combination
 from tsrnn.models import model_class
 
 Forecasting = Callable[[Part], Run]
-NETWORKS = Path(__file__).parent / "prior"  # those that were trained without a collection
 UNSEEN = "Tourism"  # the collection that the network of the package was not trained on
 MEASURES = [
     "MASE", "sMAPE", "MAPE",
@@ -77,15 +77,23 @@ def of_season(name: str) -> Forecasting:
     return fitted(lambda part: model_class(name)(season_length=part.season, horizon=part.h))
 
 
-def pretrained(part: Part) -> Run:
-    """Forecasts of the prior network, by one that was never shown the collection."""
-    unseen = NETWORKS / f"without_{part.collection.lower()}.safetensors"
-    prior = "auto" if part.collection == UNSEEN else unseen
-    return fitted(lambda part: ParaRNNForecaster(part.h, prior=prior))(part)
+def pretrained(cell: str) -> Forecasting:
+    """Forecasts of the prior network of a cell, by one that was never shown the collection."""
+
+    def make(part: Part) -> Forecaster:
+        seen = part.collection != UNSEEN
+        prior = unseen_network(part.collection.lower(), cell) if seen else "auto"
+        return ParaRNNForecaster(part.h, prior=prior, cell=cell)
+
+    return fitted(make)
 
 
 FORECASTERS: dict[str, Forecasting] = {
-    "ParaRNN": pretrained,
+    "ParaRNN": pretrained("rnn"),
+    "LEM": pretrained("lem"),
+    "LRU": pretrained("lru"),
+    "Newton, GRU": pretrained("newton-gru"),
+    "Newton, LSTM": pretrained("newton-lstm"),
     "SeasonalNaive": of_season("SeasonalNaive"),
     "ETS": of_season("ETS"),
     "Theta": of_season("Theta"),

@@ -6,6 +6,9 @@ of intervals of 80 percent and MSIS of those of 95, of the network with the widt
 learned and with those of the panel. On the last rows of the training parts, on which choices were
 made, and on the official test parts. ``--panel N`` takes panels of N series.
 
+Then the networks of all cells side by side: MASE as they were trained and, behind it, MSIS with the
+widths of the panel.
+
 The networks are those that `train.py` gives, of which one was trained without each collection.
 """
 
@@ -13,16 +16,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
-from _competitions import Part, load
+from _competitions import NETWORKS, Part, load, unseen_network
 from _timing import print_table
 
 from tsrnn.prior import (
     PANEL_RATE,
+    PRIOR_CELLS,
     Forecasts,
     PriorNetwork,
     TrainedPrior,
@@ -30,7 +33,6 @@ from tsrnn.prior import (
     window_rows,
 )
 
-NETWORKS = Path(__file__).parent
 PANELS = 4  # of --panel
 UNTRAINED = {"hidden_size": 1, "n_layers": 0, "width": 1}  # its weights are the posterior's
 
@@ -102,6 +104,16 @@ def row(panel: Panel, networks: dict[str, TrainedPrior]) -> dict[str, float]:
     return result
 
 
+def cells_row(panel: Panel, networks: dict[str, TrainedPrior]) -> list[tuple[float, float]]:
+    """MASE of the network of each cell as it was trained, and MSIS with the panel's widths."""
+    result = []
+    for network in networks.values():
+        widths = network.panel_widths(panel.rows, panel.lengths, panel.season)
+        forecasts = panel.forecasts(network, widths)
+        result.append((panel.mase(forecasts), panel.intervals(forecasts)[1]))
+    return result
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--panel", type=int, help="series of a panel, by default all")
@@ -111,26 +123,34 @@ def main() -> None:
     torch.manual_seed(0)
     untrained = TrainedPrior(PriorNetwork(**UNTRAINED).eval(), UNTRAINED, "")
     for official in (False, True):
-        table = []
+        table, of_cells = [], []
         for collection in options.collections:
+            by_cell = {
+                cell: trained_prior(unseen_network(collection, cell)) for cell in PRIOR_CELLS
+            }
             networks = {
                 "structural models": untrained,
                 "feedforward": trained_prior(
                     NETWORKS / f"feedforward_without_{collection}.safetensors"
                 ),
-                "network": trained_prior(NETWORKS / f"without_{collection}.safetensors"),
+                "network": by_cell["rnn"],
             }
             for part in load(collection):
-                rows = [row(panel, networks) for panel in panels(part, official, options.panel)]
-                if not rows:
+                chosen = list(panels(part, official, options.panel))
+                if not chosen:
                     continue
-                means = pd.DataFrame(rows).mean()
+                label = f"{part.collection} {part.frequency}"
+                means = pd.DataFrame([row(panel, networks) for panel in chosen]).mean()
                 digits = [1 if name.startswith("covers") else 3 for name in means.index]
                 cells = [f"{x:.{n}f}" for x, n in zip(means, digits, strict=True)]
-                table.append([f"{part.collection} {part.frequency}", *cells])
+                table.append([label, *cells])
                 header = ["", *means.index]
+                pairs = np.mean([cells_row(panel, by_cell) for panel in chosen], 0)
+                of_cells.append([label, *(f"{mase:.3f}, {msis:.2f}" for mase, msis in pairs)])
         print("\n" + ("official test parts" if official else "last training rows") + "\n")
         print_table(header, table)
+        print()
+        print_table(["", *PRIOR_CELLS], of_cells)
 
 
 if __name__ == "__main__":

@@ -151,7 +151,9 @@ SMALL = {
     "random_state": 0,
 }
 # Methods that networks without columns, for all series together, refuse.
-NO_COLUMNS = ("effect_curves", "for_series", "plot_effects")
+NO_COLUMNS = (
+    "components", "effect_curves", "for_series", "outliers_", "plot_components", "plot_effects",
+)  # fmt: skip
 SAMPLE = {"hidden_size": 4, "max_epochs": 1, "random_state": 0}
 
 EXAMPLES = {
@@ -283,6 +285,18 @@ EXAMPLES = {
         refused=(
             "block_shares_",
             "for_series",
+            "recurrence_features",
+            "recurrent_blocks",
+        ),
+    ),
+    "LRUForecaster, prior": Example(
+        LRUForecaster,
+        {"horizon": NEW, "random_state": 0},
+        refused=(
+            "block_shares_",
+            "effect_curves",
+            "for_series",
+            "plot_effects",
             "recurrence_features",
             "recurrent_blocks",
         ),

@@ -37,7 +37,7 @@ def forecasts_of(contract, model, example):
 
 @pytest.mark.filterwarnings("ignore::tsrnn.contract.IntervalWarning")
 def test_files_of_an_earlier_version_are_read(contract, name, example):
-    if name in ("ParaRNNForecaster, prior", "ParaRNNForecaster, columns"):
+    if name in ("ParaRNNForecaster, prior", "ParaRNNForecaster, columns", "LRUForecaster, prior"):
         pytest.skip("earlier versions had no prior network")
     stem = re.sub(r"[^a-z0-9]+", "-", name.lower())
     path = FOLDER / f"{stem}.tsrnn"
@@ -53,6 +53,14 @@ def test_files_of_an_earlier_version_are_read(contract, name, example):
     else:
         tolerance = TOLERANCES[any(word in name for word in NETWORKS)]
         np.testing.assert_allclose(forecasts, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("stem", ["lemforecaster", "lruforecaster", "newtonforecaster"])
+def test_networks_of_earlier_versions_were_trained(stem):
+    model = load(FOLDER / f"{stem}.tsrnn")
+    values = model.get_params()
+    assert {values[name] for name in ("prior", "outliers", "season_length")} == {None}
+    assert type(model.fitted_).__name__ == "FittedNetworks"
 
 
 class TestFormat3:

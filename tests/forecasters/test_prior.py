@@ -319,7 +319,7 @@ class TestWhatForecasts:
         def refuse(self, fits):
             raise TrainsError
 
-        monkeypatch.setattr(RecurrentForecaster, "_fit_panels", refuse)
+        monkeypatch.setattr(RecurrentForecaster, "_train_panels", refuse)
         monkeypatch.setattr(_prior, "ROWS_TO_TRAIN", 20)
         monkeypatch.setattr(_prior, "ROWS_WITH_SEASON", 50)
 

@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 from scipy.stats import norm
 
 from tsrnn.prior import (
+    PRIOR_CELLS,
     PROBABILITIES,
     Forecasts,
     PriorNetwork,
@@ -162,6 +163,69 @@ def test_a_file_that_is_written_anew_is_read_anew(tmp_path):
         prior.save(path)
         for name, value in trained_prior(path).network.state_dict().items():
             assert torch.equal(value, prior.network.state_dict()[name])
+
+
+class TestCells:
+    """Networks whose recurrence is of another cell."""
+
+    @pytest.fixture(params=PRIOR_CELLS)
+    def prior(self, request):
+        torch.manual_seed(0)
+        size = SIZE | {"cell": request.param}
+        network = PriorNetwork(**size)
+        with torch.no_grad():
+            for parameter in network.parameters():
+                parameter += 0.3 * torch.randn_like(parameter)
+        return TrainedPrior(network.eval().requires_grad_(False), size, "Of a test.")
+
+    def test_each_reads_rows_up_to_the_origin_alone(self, prior):
+        rows = np.array([20.0, 22, 21, 25, 27, 26, 30])
+        whole = prior.forecast(rows[None, :5], np.array([5]), 1, 3)
+        padded = np.stack([np.resize(rows[:5], 7), rows])
+        beside = prior.forecast(padded, np.array([5, 7]), 1, 3)
+        np.testing.assert_allclose(beside.quantiles[:1], whole.quantiles, rtol=1e-10)
+        assert not np.allclose(beside.state[0, -4:], beside.state[1, -4:])
+
+    def test_forecasts_have_the_unit_of_the_data(self, prior):
+        plain, scaled = (prior.forecast(k * ROWS, LENGTHS, 4, 3).quantiles for k in (1.0, 1e6))
+        np.testing.assert_allclose(scaled, 1e6 * plain, rtol=1e-7)
+
+    def test_a_file_has_the_network(self, prior, tmp_path):
+        prior.save(tmp_path / "mine.safetensors")
+        read = trained_prior(tmp_path / "mine.safetensors")
+        assert (read.cell, read.size) == (prior.cell, prior.size)
+        expected, got = (p.forecast(ROWS, LENGTHS, 4, 3).quantiles for p in (prior, read))
+        np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+    def test_each_learns(self, prior):
+        examples, losses = simulated(), []
+        train_network(
+            PriorNetwork(**prior.size), lambda _: [examples], epochs=8, batch_size=8,
+            learning_rate=1e-2, report=losses.append,
+        )  # fmt: skip
+        assert losses[-1]["loss"] < losses[0]["loss"]
+
+    @pytest.mark.parametrize("cell", PRIOR_CELLS)
+    def test_the_package_has_a_network_of_each(self, cell):
+        prior = trained_prior(cell=cell)
+        assert prior.cell == prior.network.cell == cell
+        assert prior.network.state_size == trained_prior().network.state_size
+        assert 30_000 < prior.n_parameters < 40_000
+        assert "M3" in prior.description
+
+    def test_networks_of_files_without_a_cell_have_the_first(self, tmp_path):
+        prior = prior_of(new_network())
+        prior.save(tmp_path / "mine.safetensors")
+        assert trained_prior(tmp_path / "mine.safetensors", cell="lem").cell == "rnn"
+        names = [name for name in prior.network.state_dict() if name.startswith("rnn.")]
+        assert "rnn.weight_hh_l0" in names
+
+    @pytest.mark.parametrize("cell", ["gru", "", None])
+    def test_there_are_no_others(self, cell):
+        with pytest.raises(ValueError, match="'newton-lstm'.*; got"):
+            PriorNetwork(cell=cell)
+        with pytest.raises(ValueError, match="'newton-lstm'.*; got"):
+            trained_prior(cell=cell)
 
 
 def test_what_is_no_prior_network_is_named(tmp_path):

@@ -37,7 +37,9 @@ def modules():
 
 def test_the_wheel_holds_the_package_and_nothing_else(built):
     held = {name for name in contents(built[1]) if ".dist-info/" not in name}
-    networks = {"tsrnn/prior/prior.safetensors", "tsrnn/prior/combiner.safetensors"}
+    folder = ROOT / "tsrnn" / "prior"
+    networks = {f"tsrnn/prior/{path.name}" for path in folder.glob("*.safetensors")}
+    assert sum(path.stat().st_size for path in folder.glob("*.safetensors")) < 2_000_000
     assert held == modules() | networks | {"tsrnn/py.typed"}
 
 

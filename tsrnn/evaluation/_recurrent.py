@@ -33,11 +33,12 @@ def check_members(members: Mapping[str, Any]) -> None:
             f"prior network, one of each; got {', '.join(classes)}. Take "
             "Combination.recurrent(), or other weights"
         )
-    prior = list(members.values())[classes.index(PRIOR)].prior
-    if not (isinstance(prior, str) and prior == "only"):
+    member = list(members.values())[classes.index(PRIOR)]
+    prior, cell = member.prior, member.cell
+    if not (isinstance(prior, str) and prior == "only" and cell == "rnn"):
         raise ValueError(
             f"weights={NETWORK!r} need the prior network that comes with the package, "
-            f"{PRIOR}(prior='only'); got prior={prior!r}"
+            f"{PRIOR}(prior='only'); got prior={prior!r}, cell={cell!r}"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tsrnn.contract import choice, number, with_shared_arguments
+from tsrnn.contract import Arguments, choice, number, with_shared_arguments
 from tsrnn.forecasters._recurrent import RecurrentForecaster
 from tsrnn.layers import LayerChoice, layer_choice
 
@@ -23,7 +23,10 @@ class LEMForecaster(RecurrentForecaster):
 
     with time steps :math:`\Delta t_n, \overline{\Delta t}_n \in (0, \Delta t)` that depend on
     state and input. `tsrnn.interpret.time_scales` and `time_steps` read them from
-    the fitted forecaster.
+    a forecaster that was trained on the series.
+
+    Short series are forecast by a network of this cell that was trained before, as by
+    `ParaRNNForecaster`: see its `prior` and :doc:`/prior_network`.
 
     Parameters
     ----------
@@ -53,6 +56,9 @@ class LEMForecaster(RecurrentForecaster):
     >>> model = LEMForecaster(horizon=12, max_epochs=2, random_state=0).fit(load_elec_equip())
     >>> model.predict(3).shape
     (3, 1)
+    >>> short = LEMForecaster(horizon=12).fit(load_elec_equip()[:40])
+    >>> type(short.fitted_).__name__
+    'FittedPrior'
     """
 
     column_name = "LEM"
@@ -79,6 +85,10 @@ class LEMForecaster(RecurrentForecaster):
     def _update_header(cls, header: dict[str, Any]) -> None:
         super()._update_header(header)
         header["params"].setdefault("min_step", 0.0)
+
+    @staticmethod
+    def _cell(arguments: Arguments) -> str:
+        return "lem"
 
     @staticmethod
     def _layer(filled: dict[str, Any]) -> LayerChoice:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tsrnn.contract import flag, number, with_shared_arguments
+from tsrnn.contract import Arguments, flag, number, with_shared_arguments
 from tsrnn.forecasters._recurrent import RecurrentForecaster
 from tsrnn.layers import LayerChoice, layer_choice
 
@@ -25,6 +25,9 @@ class LRUForecaster(RecurrentForecaster):
 
     with complex eigenvalues :math:`\Lambda` inside the unit circle and a perceptron
     :math:`\hat\phi`. Its recurrence features are exact: no function bends the recurrence.
+
+    Short series are forecast by a network of this cell that was trained before, as by
+    `ParaRNNForecaster`: see its `prior` and :doc:`/prior_network`.
 
     Parameters
     ----------
@@ -59,6 +62,9 @@ class LRUForecaster(RecurrentForecaster):
     >>> model = LRUForecaster(horizon=12, max_epochs=2, random_state=0).fit(load_elec_equip())
     >>> model.predict(3).shape
     (3, 1)
+    >>> short = LRUForecaster(horizon=12).fit(load_elec_equip()[:40])
+    >>> type(short.fitted_).__name__
+    'FittedPrior'
     """
 
     column_name = "LRU"
@@ -89,6 +95,10 @@ class LRUForecaster(RecurrentForecaster):
     def _update_header(cls, header: dict[str, Any]) -> None:
         super()._update_header(header)
         header["params"].setdefault("constant_input", False)
+
+    @staticmethod
+    def _cell(arguments: Arguments) -> str:
+        return "lru"
 
     @staticmethod
     def _layer(filled: dict[str, Any]) -> LayerChoice:

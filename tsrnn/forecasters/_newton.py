@@ -18,6 +18,9 @@ class NewtonForecaster(RecurrentForecaster):
     that Newton's method runs it in parallel over time, a gate and a perceptron, each with a
     residual path. See `tsrnn.layers.NewtonBlocks`.
 
+    Short series are forecast by a network of this cell that was trained before, as by
+    `ParaRNNForecaster`: see its `prior` and :doc:`/prior_network`.
+
     Parameters
     ----------
     horizon : int, optional
@@ -48,6 +51,9 @@ class NewtonForecaster(RecurrentForecaster):
     >>> model = NewtonForecaster(horizon=12, max_epochs=2, random_state=0).fit(load_elec_equip())
     >>> model.predict(3).shape
     (3, 1)
+    >>> short = NewtonForecaster(horizon=12, cell="newton-lstm").fit(load_elec_equip()[:40])
+    >>> type(short.fitted_).__name__
+    'FittedPrior'
     """
 
     column_name = "Newton"

@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-import numpy as np
-import pandas as pd
-from sklearn.utils.validation import check_is_fitted
-
-from tsrnn.contract import Arguments, FittedData, with_shared_arguments
-from tsrnn.data import Layout, Panel
-from tsrnn.forecasters._components import ComponentMethods
-from tsrnn.forecasters._outliers import outlier_frame
-from tsrnn.forecasters._prior import (
-    FittedPrior,
-    asked_to_train,
-    prior_from_file,
-    read_prior,
-    takes_prior,
-)
+from tsrnn.contract import with_shared_arguments
 from tsrnn.forecasters._recurrent import RecurrentForecaster
 from tsrnn.kernels import Cell
 from tsrnn.layers import OPTIONS, LayerChoice, layer_choice, with_options
-from tsrnn.prior import check_outliers
 
 INITS = {"default": "stable", "paper": "uniform"}  # of ParaRNN by preset, where init is None
 
 
 @with_shared_arguments
-class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
+class ParaRNNForecaster(RecurrentForecaster):
     r"""Forecasts by a ParaRNN, a recurrent network of small independent blocks.
 
     .. math:: \hat y_{t+k} = \ell_t + A_k' d_t + s_t \, g_k(h_t) + s_t \, f(x_{t+k}, h_t)
@@ -65,17 +48,18 @@ class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
         or 64) whose linear path forecasts the validation part best; the second of them
         without a linear path. At most half of the training part of the shortest series.
     prior : {"auto", "only"}, path or None
-        Network trained before, on simulated series and public collections (see
+        Network of `cell` trained before, on simulated series and public collections (see
         :doc:`/prior_network`), that forecasts short series, and series with exogenous columns.
+        There is none of "gru", "lstm", "attention" and a user's cell, which are always trained.
         "auto": where no argument asks for a network of one's own by differing from its
         default, and there are columns, or the longest series has fewer than 400 rows, with a
         season of up to 24 rows fewer than 1,500. The effects of columns are estimated by a
         regression and taken out (see :doc:`/columns`); it forecasts what they leave. It is adapted
         by a few small steps to series of at least 300 rows and 25 seasons, and to panels of at
         least 30 series without a season; the widths of its intervals follow the errors of all
-        series. A file that `tsrnn.prior.TrainedPrior.save` wrote: the
-        same by that network, for series of any length. "only": the network as it was trained,
-        for series of any length. None: always train.
+        series. A file that `tsrnn.prior.TrainedPrior.save` wrote: the same by that network, of any
+        cell, for series of any length. "only": the network as it was trained, for series of any
+        length. None: always train.
     effects : dict, optional
         Effects of exogenous columns in the regression before any network, by column:
         "linear", "smooth" (a curve), "lagged" (of past rows), a list of these, or "none". Linear
@@ -318,15 +302,11 @@ class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
     """
 
     column_name = "ParaRNN"
-    offers = RecurrentForecaster.offers | {"plot_components"}
 
     def __init__(
         self,
         horizon: int | None = None,
         *,
-        prior: str | Path | None = "auto",
-        outliers: str | None = "pulse",
-        season_length: int | None = None,
         cell: str | Cell = "rnn",
         block_size: int | Sequence[int] | None = None,
         nonlinearity: str | None = None,
@@ -339,9 +319,6 @@ class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
         **shared: Any,
     ) -> None:
         super().__init__(horizon, **shared)
-        self.prior = prior
-        self.outliers = outliers
-        self.season_length = season_length
         self.cell = cell
         self.block_size = block_size
         self.nonlinearity = nonlinearity
@@ -352,80 +329,11 @@ class ParaRNNForecaster(ComponentMethods, RecurrentForecaster):
         self.n_heads = n_heads
         self.layer_options = layer_options
 
-    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
-    keeps_missing_columns: ClassVar[bool] = True
-
     @classmethod
     def _update_header(cls, header: dict[str, Any]) -> None:
         super()._update_header(header)
-        added = (
-            "prior",
-            "outliers",
-            "season_length",
-            "n_states",
-            "window",
-            "n_heads",
-            "layer_options",
-        )
-        for name in added:
+        for name in ("n_states", "window", "n_heads", "layer_options"):
             header["params"].setdefault(name, None)
-
-    @property
-    def outliers_(self) -> pd.DataFrame:
-        """Gross errors and level shifts in the last rows of the series."""
-        check_is_fitted(self, "fitted_")
-        if not isinstance(self.fitted_, FittedPrior):
-            raise AttributeError(
-                "outliers_ are those of the prior network; this forecaster trained a network of "
-                "these series. tsrnn.prior.find_outliers finds those of any"
-            )
-        layout = replace(self.fitted_.data.layout, backend="pandas")
-        return outlier_frame(self.fitted_, self.state_, layout)
-
-    def _outlier_rows(self, state: Any, layout: Layout) -> pd.DataFrame | None:
-        prior = isinstance(self.fitted_, FittedPrior)
-        return outlier_frame(self.fitted_, state, layout) if prior else None
-
-    def _has_effects_by_holiday(self, arguments: Arguments) -> bool:
-        untrained = not asked_to_train(arguments, Arguments.of(type(self)()))
-        return arguments.prior is not None and untrained
-
-    def _fit_panels(self, fits: Sequence[tuple[Arguments, FittedData, Panel]]) -> list[Any]:
-        prior, default = read_prior(fits[0][0].prior), Arguments.of(type(self)())
-        check_outliers(fits[0][0].outliers)
-        results: list[Any] = [None] * len(fits)
-        for number, (arguments, data, panel) in enumerate(fits):
-            if prior is not None and takes_prior(arguments, default, panel):
-                results[number] = FittedPrior.of(arguments, data, panel, prior)
-        others = [number for number, fitted in enumerate(results) if fitted is None]
-        if others and fits[0][0].missing == "keep":
-            raise ValueError(
-                'missing="keep" is for the prior network, which skips what is missing; with these '
-                "arguments a network of one's own is trained. Leave them out, or fill gaps by "
-                'missing="interpolate"'
-            )
-        if others:
-            trained = super()._fit_panels([fits[number] for number in others])
-            for number, fitted in zip(others, trained, strict=True):
-                results[number] = fitted
-        return results
-
-    def _from_file(
-        self,
-        arguments: Arguments,
-        data: FittedData,
-        header: dict[str, Any],
-        arrays: dict[str, np.ndarray],
-        last_times: np.ndarray,
-    ) -> tuple[Any, Any]:
-        if header.get("prior"):
-            return prior_from_file(arguments, data, header, arrays, last_times)
-        return super()._from_file(arguments, data, header, arrays, last_times)
-
-    def _filter(self, panel: Panel) -> Any:
-        if isinstance(self.fitted_, FittedPrior):
-            return self.fitted_.filter(panel)
-        return super()._filter(panel)
 
     @staticmethod
     def _layer(filled: dict[str, Any]) -> LayerChoice:

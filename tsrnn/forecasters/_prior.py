@@ -21,11 +21,11 @@ from tsrnn.contract import (
     SeriesArrays,
     Summary,
     as_saved,
-    by_name,
     check_arrays,
     forecast_suffixes,
     habits,
     integer,
+    one_of,
     record,
     refuse,
     seed_of,
@@ -56,6 +56,8 @@ from tsrnn.interpret import (
     two_columns,
     wrapped,
 )
+from tsrnn.kernels import Cell
+from tsrnn.layers import CELLS
 from tsrnn.prior import (
     ADAPTING_STEPS,
     FEWEST_ROWS,
@@ -63,6 +65,7 @@ from tsrnn.prior import (
     LONGEST_SEASON,
     PANEL_RATE,
     PAST_ROWS,
+    PRIOR_CELLS,
     SERIES_RATE,
     Forecasts,
     Outliers,
@@ -96,8 +99,14 @@ UNITS_TO_ADAPT = 30
 HONOURED = frozenset(
     {"prior", "season_length", "horizon", "target", "id_col", "time_col", "freq", "missing"}
     | {"known_ahead", "static", "calendar", "holidays", "effects", "outliers"}
-    | {"intervals", "random_state", "verbose"}
+    | {"cell", "intervals", "random_state", "verbose"}
 )
+SIZE: dict[str, Kind] = {
+    "hidden_size": integer(0, 1024),
+    "n_layers": integer(0, 1024),
+    "width": integer(0, 1024),
+    "cell": one_of(*PRIOR_CELLS),
+}
 # Fields of a file beside those of every forecaster.
 FITTED: dict[str, Kind] = {
     "prior": truth,
@@ -105,7 +114,7 @@ FITTED: dict[str, Kind] = {
     "horizon": integer(1, MOST_STEPS),
     "season_length": integer(1, LONGEST_SEASON),
     "width_steps": integer(1, MOST_STEPS),
-    "size": by_name(integer(0, 1024)),
+    "size": record(SIZE, may_lack=tuple(SIZE)),
     "description": text,
 }
 
@@ -125,8 +134,10 @@ IN_SAMPLE = (
 )
 
 
-def read_prior(prior: Any) -> TrainedPrior | None:
+def read_prior(prior: Any, cell: str | Cell | None) -> TrainedPrior | None:
     """Prior network that the argument `prior` names; None where it names none.
+
+    None, too, where no network of the cell comes with the package; `takes_prior` is False then.
 
     Raises
     ------
@@ -136,7 +147,7 @@ def read_prior(prior: Any) -> TrainedPrior | None:
     if prior is None:
         return None
     if isinstance(prior, str) and prior in ("auto", "only"):
-        return trained_prior()
+        return trained_prior(cell=cell) if cell in PRIOR_CELLS else None
     legal = 'prior must be "auto", "only", None or a file that tsrnn.prior.TrainedPrior.save wrote'
     if not isinstance(prior, str | Path):
         raise TypeError(f"{legal}; got {prior!r}")
@@ -146,13 +157,17 @@ def read_prior(prior: Any) -> TrainedPrior | None:
         raise FileNotFoundError(f"{legal}; there is no file {str(prior)!r}") from error
 
 
-def takes_prior(arguments: Arguments, default: Arguments, panel: Panel) -> bool:
+def takes_prior(
+    arguments: Arguments, default: Arguments, cell: str | Cell | None, panel: Panel
+) -> bool:
     """True if the prior network forecasts the series of a panel; `prior` is not None.
 
     Parameters
     ----------
     arguments, default : Arguments
         Of the fit, and those of a forecaster constructed without any.
+    cell : str, Cell or None
+        Of the recurrence; None of layers that are a user's.
     panel : Panel
 
     Raises
@@ -160,7 +175,7 @@ def takes_prior(arguments: Arguments, default: Arguments, panel: Panel) -> bool:
     ValueError
         If only the prior network may forecast, and arguments or columns ask for another one.
     """
-    asked = asked_to_train(arguments, default)
+    asked = asked_to_train(arguments, default, cell)
     if arguments.prior != "auto":
         if asked:
             raise ValueError(
@@ -176,7 +191,7 @@ def takes_prior(arguments: Arguments, default: Arguments, panel: Panel) -> bool:
     return int(panel.lengths.max()) < most
 
 
-def asked_to_train(arguments: Arguments, default: Arguments) -> list[str]:
+def asked_to_train(arguments: Arguments, default: Arguments, cell: str | Cell | None) -> list[str]:
     """Arguments, as they were given, that a network trained before does not honour."""
     values, usual = arguments.as_dict(), default.as_dict()
     asked = [
@@ -185,6 +200,9 @@ def asked_to_train(arguments: Arguments, default: Arguments) -> list[str]:
         # As arrays: one that was given has no truth value when it is compared.
         if name not in HONOURED and not np.array_equal(value, usual[name])
     ]
+    if cell not in PRIOR_CELLS:
+        what = f"the layers of {arguments.class_name}" if cell is None else f"cell={cell!r}"
+        asked.append(f"{what}, for which none was trained before")
     if values["intervals"] not in ("conformal", "quantile"):
         asked.append(f"intervals={values['intervals']!r}")
     return asked
@@ -696,8 +714,10 @@ def summarise_prior(
         fit = "; of these only the effects of columns and the calendar are estimated"
     else:
         fit = "; nothing is estimated from these"
+    of_cell = "" if prior.cell == "rnn" else f" of {CELLS[prior.cell].words}"
     composition = (
-        f"Forecasts: the prior network, trained before on other series{fit}. {prior.description}"
+        f"Forecasts: the prior network{of_cell}, trained before on other series{fit}. "
+        f"{prior.description}"
     )
     facts: dict[str, object] = {
         "Series": len(state.ids),

@@ -6,7 +6,8 @@ import copy
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,7 @@ from tsrnn.contract import (
     choice,
     with_shared_arguments,
 )
-from tsrnn.data import Panel, quote
+from tsrnn.data import Layout, Panel, quote
 from tsrnn.forecasters._by_series import (
     FittedBySeries,
     StateBySeries,
@@ -35,12 +36,23 @@ from tsrnn.forecasters._by_series import (
     summarise_by_series,
 )
 from tsrnn.forecasters._columns import REGRESSION
+from tsrnn.forecasters._components import ComponentMethods
 from tsrnn.forecasters._effect_curves import effect_curves
 from tsrnn.forecasters._file import check_settings, from_file
 from tsrnn.forecasters._fit import Fit, Preparation, fit_all, prepare_all
 from tsrnn.forecasters._fitted import FittedNetworks
 from tsrnn.forecasters._model import ForecastModel
-from tsrnn.forecasters._prior import FittedPrior, PriorSummary, summarise_prior
+from tsrnn.forecasters._outliers import outlier_frame
+from tsrnn.forecasters._prior import (
+    FittedPrior,
+    PriorState,
+    PriorSummary,
+    asked_to_train,
+    prior_from_file,
+    read_prior,
+    summarise_prior,
+    takes_prior,
+)
 from tsrnn.forecasters._scaling import boxcox_lambda, check_positive
 from tsrnn.forecasters._settings import Settings, resolve, usual_horizon
 from tsrnn.forecasters._state import RecurrentState
@@ -64,13 +76,15 @@ from tsrnn.interpret import (
     lyapunov_exponent,
     recurrence_features,
 )
+from tsrnn.kernels import Cell
 from tsrnn.layers import CellStack, Ensemble, LayerChoice, RecurrentNetwork
+from tsrnn.prior import check_outliers
 
 if TYPE_CHECKING:
     from tsrnn.forecasters._stability import FeatureStability
     from tsrnn.interpret import LyapunovExponents
 
-AnyFit = Fit | tuple[FittedBySeries, StateBySeries]
+AnyFit = Fit | tuple[FittedBySeries, StateBySeries] | tuple[FittedPrior, PriorState]
 
 MOST_DERIVATIVES = 2000  # of a summary, each a backward pass: a few seconds
 LARGEST = 1e290  # value of which differences and means are finite
@@ -78,15 +92,17 @@ MANY = 64  # networks of fits made together: more gain little, and all of them a
 
 
 @with_shared_arguments
-class RecurrentForecaster(Forecaster[Any]):
+class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
     """Base of the forecasters with a recurrent network; not to be used by itself.
 
-    A subclass names its layers (`_layer`).
+    A subclass names its layers (`_layer`), and its cell where that is no argument (`_cell`).
 
     Parameters
     ----------
     horizon : int, optional
         Steps forecast directly; by frequency.
+    prior, outliers, season_length
+        Network of the cell that was trained before, for short series, as in `ParaRNNForecaster`.
     input_size, preset, hidden_size, n_layers, engine, aggregation, multivariate
         Network, as in `ParaRNNForecaster`.
     local_level, linear_path, network, use_boxcox, intervals
@@ -108,13 +124,18 @@ class RecurrentForecaster(Forecaster[Any]):
 
     not_saved = ("callbacks",)
     takes_static = True
-    offers = frozenset({"plot_effects", "sample_paths"})
-    fitted_: FittedNetworks | FittedWithColumns | FittedBySeries
+    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
+    keeps_missing_columns: ClassVar[bool] = True
+    offers = frozenset({"plot_components", "plot_effects", "sample_paths"})
+    fitted_: FittedNetworks | FittedWithColumns | FittedBySeries | FittedPrior
 
     def __init__(
         self,
         horizon: int | None = None,
         *,
+        prior: str | Path | None = "auto",
+        outliers: str | None = "pulse",
+        season_length: int | None = None,
         input_size: int | None = None,
         preset: str = "default",
         hidden_size: int | None = None,
@@ -145,6 +166,9 @@ class RecurrentForecaster(Forecaster[Any]):
         **shared: Any,
     ) -> None:
         super().__init__(horizon=horizon, **shared)
+        self.prior = prior
+        self.outliers = outliers
+        self.season_length = season_length
         self.input_size = input_size
         self.preset = preset
         self.hidden_size = hidden_size
@@ -179,7 +203,8 @@ class RecurrentForecaster(Forecaster[Any]):
         header["params"].setdefault("engine", "auto")
         header["params"].setdefault("per_series", False)
         header["params"].setdefault("network", True)
-        header["params"].setdefault("effects", None)
+        for name in ("prior", "outliers", "season_length", "effects"):
+            header["params"].setdefault(name, None)
         fitted = header["fitted"]
         members = fitted.get("members", [fitted])
         for member in members if isinstance(members, list) else []:
@@ -192,6 +217,11 @@ class RecurrentForecaster(Forecaster[Any]):
                     member["settings"].setdefault("local_levels", [level])
 
     @staticmethod
+    def _cell(arguments: Arguments) -> str | Cell | None:
+        """Cell of the recurrence, as it was given; None of layers that are a user's."""
+        return arguments.as_dict().get("cell")
+
+    @staticmethod
     @abstractmethod
     def _layer(filled: dict[str, Any]) -> LayerChoice:
         """Layers that the arguments of a fit, filled from the preset, describe."""
@@ -201,6 +231,30 @@ class RecurrentForecaster(Forecaster[Any]):
         return fitted
 
     def _fit_panels(self, fits: Sequence[tuple[Arguments, FittedData, Panel]]) -> list[AnyFit]:
+        first, default = fits[0][0], Arguments.of(type(self)())
+        cell = self._cell(first)
+        prior = read_prior(first.prior, cell)
+        check_outliers(first.outliers)
+        results: list[Any] = [None] * len(fits)
+        for number, (arguments, data, panel) in enumerate(fits):
+            if arguments.prior is not None and takes_prior(arguments, default, cell, panel):
+                assert prior is not None
+                results[number] = FittedPrior.of(arguments, data, panel, prior)
+        others = [number for number, fitted in enumerate(results) if fitted is None]
+        if others and first.missing == "keep":
+            raise ValueError(
+                'missing="keep" is for the prior network, which skips what is missing; with these '
+                "arguments a network of one's own is trained. Leave them out, or fill gaps by "
+                'missing="interpolate"'
+            )
+        if others:
+            trained = self._train_panels([fits[number] for number in others])
+            for number, fitted in zip(others, trained, strict=True):
+                results[number] = fitted
+        return results
+
+    def _train_panels(self, fits: Sequence[tuple[Arguments, FittedData, Panel]]) -> list[AnyFit]:
+        """Train networks, those of all fits side by side."""
         if fits[0][0].per_series:
             prepared = [self._prepared_by_series(*fit) for fit in fits]
         else:
@@ -257,6 +311,8 @@ class RecurrentForecaster(Forecaster[Any]):
         arrays: dict[str, np.ndarray],
         last_times: np.ndarray,
     ) -> AnyFit:
+        if header.get("prior"):
+            return prior_from_file(arguments, data, header, arrays, last_times)
         with as_saved("params"):
             filled = resolve(arguments.as_dict())
             layer_arguments = dict(filled)
@@ -293,8 +349,33 @@ class RecurrentForecaster(Forecaster[Any]):
             check_positive(panel)
         return panel
 
-    def _filter(self, panel: Panel) -> RecurrentState | StateWithColumns | StateBySeries:
+    def _filter(
+        self, panel: Panel
+    ) -> RecurrentState | StateWithColumns | StateBySeries | PriorState:
+        if isinstance(self.fitted_, FittedPrior):
+            return self.fitted_.filter(panel)
         return self.fitted_.filter(panel, self.state_)
+
+    def _has_effects_by_holiday(self, arguments: Arguments) -> bool:
+        default, cell = Arguments.of(type(self)()), self._cell(arguments)
+        return arguments.prior is not None and not asked_to_train(arguments, default, cell)
+
+    def _outlier_rows(self, state: Any, layout: Layout) -> pd.DataFrame | None:
+        if isinstance(self.fitted_, FittedPrior):
+            return outlier_frame(self.fitted_, state, layout)
+        return None
+
+    @property
+    def outliers_(self) -> pd.DataFrame:
+        """Gross errors and level shifts in the last rows of the series."""
+        check_is_fitted(self, "fitted_")
+        if not isinstance(self.fitted_, FittedPrior):
+            raise AttributeError(
+                "outliers_ are those of the prior network; this forecaster trained a network of "
+                "these series. tsrnn.prior.find_outliers finds those of any"
+            )
+        layout = replace(self.fitted_.data.layout, backend="pandas")
+        return outlier_frame(self.fitted_, self.state_, layout)
 
     def for_series(self, series: Any) -> Self:
         """Forecaster of one of the series that were fitted with ``per_series=True``.

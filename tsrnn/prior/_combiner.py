@@ -242,7 +242,6 @@ class TrainedCombiner(TrainedNetwork):
 
     network: CombinerNetwork
     network_class = CombinerNetwork
-    shipped_file = "combiner.safetensors"
     prefix = "combiner."
     noun = "network of a combination"
 
@@ -286,4 +285,6 @@ def trained_combiner(path: str | Path | None = None) -> TrainedCombiner:
     >>> "M3" in trained_combiner().description
     True
     """
-    return TrainedCombiner.read(path)
+    if path is not None:
+        return TrainedCombiner.read(path)
+    return TrainedCombiner.shipped("combiner.safetensors")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -26,17 +26,16 @@ class TrainedNetwork:
     Attributes
     ----------
     network : Module
-    size : dict of str to int
+    size : dict of str to int or str
         Arguments of the network.
     description : str
         Sentence that names the data it was trained on.
     """
 
     network: Any
-    size: dict[str, int]
+    size: dict[str, Any]
     description: str
     network_class: ClassVar[type[nn.Module]]
-    shipped_file: ClassVar[str]
     prefix: ClassVar[str]  # before the names of parameters in the file of a forecaster
     noun: ClassVar[str]  # in messages
 
@@ -57,7 +56,7 @@ class TrainedNetwork:
         return {"size": self.size, "description": self.description}, arrays
 
     @classmethod
-    def shapes(cls, size: dict[str, int]) -> dict[str, tuple[str, tuple[int, ...]]]:
+    def shapes(cls, size: dict[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
         """Types and shapes of the arrays of `to_file`, of a network of some size."""
         with torch.device("meta"):
             network = cls.network_class(**size)
@@ -77,16 +76,19 @@ class TrainedNetwork:
         return cls._with_weights(header["size"], weights, header["description"])
 
     @classmethod
-    def read(cls, path: str | Path | None) -> Self:
-        """Network of a file, or the one that comes with the package."""
-        if path is None:
-            kind: Any = cls
-            return _shipped(kind)
+    def read(cls, path: str | Path) -> Self:
+        """Network of a file."""
         if not Path(path).is_file():
             raise FileNotFoundError(
                 f"there is no file {str(path)!r}. Give one that {cls.__name__}.save has written"
             )
         return cls._read(Path(path))
+
+    @classmethod
+    def shipped(cls, name: str) -> Self:
+        """Network that comes with the package, by the name of its file."""
+        kind: Any = cls
+        return _shipped(kind, name)
 
     @classmethod
     def _read(cls, path: Path) -> Self:
@@ -103,7 +105,7 @@ class TrainedNetwork:
 
     @classmethod
     def _with_weights(
-        cls, size: dict[str, int], weights: dict[str, torch.Tensor], description: str
+        cls, size: dict[str, Any], weights: dict[str, torch.Tensor], description: str
     ) -> Self:
         with shapes_only():  # a draw would move torch's global generator
             network: Any = cls.network_class(**size)
@@ -111,8 +113,8 @@ class TrainedNetwork:
         return cls(network.eval().requires_grad_(False), size, description)
 
 
-@lru_cache(maxsize=4)
-def _shipped(kind: type[Any]) -> Any:
+@cache
+def _shipped(kind: type[Any], name: str) -> Any:
     """Network that comes with the package; files by path may be written anew."""
-    with resources.as_file(resources.files("tsrnn.prior") / kind.shipped_file) as path:
+    with resources.as_file(resources.files("tsrnn.prior") / name) as path:
         return kind._read(path)

@@ -102,9 +102,7 @@ class PriorNetwork(nn.Module):
     ) -> None:
         super().__init__()
         if cell not in CELL_OPTIONS:
-            raise ValueError(
-                f"cell of a prior network must be one of {PRIOR_CELLS}; got {cell!r}"
-            )
+            raise ValueError(f"cell of a prior network must be one of {PRIOR_CELLS}; got {cell!r}")
         self.cell = cell
         choice = layer_choice(cell, CELL_OPTIONS[cell])
         self.rnn = make_layer(choice, N_FEATURES, hidden_size, n_layers) if n_layers else None

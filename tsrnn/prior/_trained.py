@@ -56,6 +56,14 @@ SEASONAL_UNITS = 100  # that adapt it where there is a season: more take a gigab
 LONG_ORIGINS = 64  # from which long series are forecast to judge the widths
 LONG_STEPS, MOST_LONG_STEPS = 8, 200  # seasons, and rows, that they are forecast for
 WINDOWS = 24  # of series that are longer than what is read, together, to adapt the network to
+# Files of the networks that come with the package, by cell.
+SHIPPED = {
+    "rnn": "prior.safetensors",
+    "lem": "prior_lem.safetensors",
+    "lru": "prior_lru.safetensors",
+    "newton-gru": "prior_newton_gru.safetensors",
+    "newton-lstm": "prior_newton_lstm.safetensors",
+}
 MIDDLE = len(PROBABILITIES) // 2  # number of the median among the quantiles
 AT_ONCE = 2**20  # forecasts of structural models made together: they stay in the cache
 
@@ -158,8 +166,8 @@ class TrainedPrior(TrainedNetwork):
     Attributes
     ----------
     network : PriorNetwork
-    size : dict of str to int
-        Arguments of the network.
+    size : dict of str to int or str
+        Arguments of the network: its sizes, and its `cell`, which is "rnn" where it is not there.
     description : str
         Sentence that names the data it was trained on.
 
@@ -173,9 +181,13 @@ class TrainedPrior(TrainedNetwork):
 
     network: PriorNetwork
     network_class = PriorNetwork
-    shipped_file = "prior.safetensors"
     prefix = "prior."
     noun = "prior network"
+
+    @property
+    def cell(self) -> str:
+        """Cell of the recurrence, one of `PRIOR_CELLS`."""
+        return self.network.cell
 
     @property
     def n_parameters(self) -> int:
@@ -460,13 +472,15 @@ def windows(rows: np.ndarray, length: int, most: int) -> list[np.ndarray]:
     return [rows[end - length : end] for end in ends]
 
 
-def trained_prior(path: str | Path | None = None) -> TrainedPrior:
+def trained_prior(path: str | Path | None = None, cell: str = "rnn") -> TrainedPrior:
     """Read a trained prior network.
 
     Parameters
     ----------
     path : str or Path, optional
-        File that `TrainedPrior.save` wrote; by default the network that comes with the package.
+        File that `TrainedPrior.save` wrote; by default a network that comes with the package.
+    cell : {"rnn", "lem", "lru", "newton-gru", "newton-lstm"}, default "rnn"
+        That of the network that comes with the package; a file says which its network has.
 
     Returns
     -------
@@ -477,12 +491,18 @@ def trained_prior(path: str | Path | None = None) -> TrainedPrior:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is no prior network.
+        If the file is no prior network, or none of the cell comes with the package.
 
     Examples
     --------
     >>> from tsrnn.prior import trained_prior
     >>> "M3" in trained_prior().description
     True
+    >>> trained_prior(cell="lem").size
+    {'hidden_size': 16, 'width': 128, 'n_layers': 1, 'cell': 'lem'}
     """
-    return TrainedPrior.read(path)
+    if path is not None:
+        return TrainedPrior.read(path)
+    if cell not in SHIPPED:
+        raise ValueError(f"cell must be one of {tuple(SHIPPED)}; got {cell!r}")
+    return TrainedPrior.shipped(SHIPPED[cell])
