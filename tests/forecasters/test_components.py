@@ -342,5 +342,5 @@ def test_what_has_no_components_says_what_has(model):
     for method in ("components", "plot_components"):
         with pytest.raises(ValueError, match='prior="only"'):
             getattr(trained, method)()
-    with pytest.raises(AttributeError, match="that have it are ParaRNNForecaster"):
+    with pytest.raises(AttributeError, match="that have it are LEMForecaster, .*ParaRNNForecaster"):
         _ = ETS().plot_components
