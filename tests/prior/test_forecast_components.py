@@ -22,7 +22,7 @@ def single_model(trend, season=0, scale=0):
     network = PriorNetwork(hidden_size=2, n_layers=1, width=4)
     with torch.no_grad():
         network.common[scale, trend, season] = 1e6
-    return TrainedPrior(network, {}, "A test.")
+    return TrainedPrior(network, {}, "A test.", autoregression=False)
 
 
 def kalman(rows, trend, season, season_length, h):

@@ -23,7 +23,9 @@ def structural_parts(fitted: FittedPrior, state: PriorState, h: int) -> Componen
     """Components (S, C, ...) of what columns leave of each series, and of h steps ahead."""
     n_series, _, n_targets = state.tail.shape
     rows, counts, outliers = fitted.rows_read(state)
-    components = structural_components(fitted.prior, rows, counts, fitted.season_length, h)
+    components = structural_components(
+        fitted.prior, rows, counts, fitted.season_length, h, state.earlier_rows
+    )
     units, _, _ = outliers.errors_at_end(state.last_rows[0], counts)
     if len(units):  # of two futures, the network adds the median
         median = fitted.forecasts_left(state, h).median

@@ -60,6 +60,7 @@ from tsrnn.kernels import Cell
 from tsrnn.layers import CELLS
 from tsrnn.prior import (
     ADAPTING_STEPS,
+    AUTOREGRESSION_ROWS,
     FEWEST_ROWS,
     IN_SAMPLE_WIDTH,
     LONGEST_SEASON,
@@ -114,6 +115,7 @@ FITTED: dict[str, Kind] = {
     "horizon": integer(1, MOST_STEPS),
     "season_length": integer(1, LONGEST_SEASON),
     "width_steps": integer(1, MOST_STEPS),
+    "autoregression": truth,
     "size": record(SIZE, may_lack=tuple(SIZE)),
     "description": text,
 }
@@ -281,6 +283,8 @@ class PriorState(SeriesArrays):
         Last rows of each series, the first ones of its part; zeros after them. Without the
         effects of columns, where there are any. NaN where the target, or a column with an effect,
         is missing.
+    earlier : ndarray of shape (S, B, C)
+        Rows before these, which only autoregressions read; NaN where there are none.
     columns : ColumnState or None
 
     Examples
@@ -297,6 +301,7 @@ class PriorState(SeriesArrays):
     target_scale: np.ndarray
     n_rows: np.ndarray
     tail: np.ndarray
+    earlier: np.ndarray
     columns: ColumnState | None = None
 
     @property
@@ -310,6 +315,12 @@ class PriorState(SeriesArrays):
         n_series, window, n_targets = self.tail.shape
         rows = self.tail.swapaxes(1, 2).reshape(n_series * n_targets, window)
         return rows, self.counts.repeat(n_targets)
+
+    @property
+    def earlier_rows(self) -> np.ndarray:
+        """Rows (U, B) before the last ones, series by series, target by target."""
+        n_series, n_earlier, n_targets = self.earlier.shape
+        return self.earlier.swapaxes(1, 2).reshape(n_series * n_targets, n_earlier)
 
 
 @dataclass(frozen=True, eq=False)
@@ -419,9 +430,11 @@ class FittedPrior(FittedModel[PriorState]):
                 if largest > 0 and (deviation := largest * (rows / largest).std()) > 0:
                     scale[i, j] = deviation
         tail = np.zeros((panel.n_series, window, panel.values.shape[1]))
+        n_earlier = max(0, AUTOREGRESSION_ROWS - window)
+        earlier = np.full((panel.n_series, n_earlier, panel.values.shape[1]), np.nan)
         columns = None if self.columns is None else self.columns.begin(panel)
         n_rows = np.zeros_like(panel.lengths)
-        return PriorState(panel.ids, panel.last_times, scale, n_rows, tail, columns)
+        return PriorState(panel.ids, panel.last_times, scale, n_rows, tail, earlier, columns)
 
     def advance(self, state: PriorState, panel: Panel) -> PriorState:
         """State after further rows of all series."""
@@ -434,8 +447,12 @@ class FittedPrior(FittedModel[PriorState]):
             assert columns is not None
             panel, columns = self.columns.advance(columns, panel)
         tail, window = state.tail.copy(), state.tail.shape[1]
+        earlier, n_earlier = state.earlier.copy(), state.earlier.shape[1]
         for i, count in enumerate(state.counts):
-            rows = np.concatenate([state.tail[i, :count], panel.series(i)])[-window:]
+            rows = np.concatenate([state.tail[i, :count], panel.series(i)])
+            before = np.concatenate([state.earlier[i], rows[:-window]])
+            earlier[i] = before[len(before) - n_earlier :]
+            rows = rows[-window:]
             tail[i, : len(rows)] = rows
             if not np.isfinite(rows).any(0).all():
                 effects = self.columns is not None and self.columns.effects.terms
@@ -446,8 +463,8 @@ class FittedPrior(FittedModel[PriorState]):
                     f"{', fill in the columns' if effects else ''}, or drop this series"
                 )
         n_rows, last_times = state.n_rows + panel.lengths, panel.last_times
-        after = replace(state, last_times=last_times, n_rows=n_rows, tail=tail, columns=columns)
-        return after, panel
+        moved = {"last_times": last_times, "n_rows": n_rows, "tail": tail, "earlier": earlier}
+        return replace(state, columns=columns, **moved), panel
 
     def forecasts(self, state: PriorState, h: int, future: np.ndarray | None = None) -> Forecasts:
         """Predictive distributions of all units, series by series, target by target.
@@ -487,7 +504,8 @@ class FittedPrior(FittedModel[PriorState]):
         single = len(self.data.ids) * self.data.n_targets == 1
         widths = self.widths * (IN_SAMPLE_WIDTH if self.adapted and single else 1.0)
         rows, counts, outliers = self.rows_read(state)
-        forecasts = self.prior.forecast(rows, counts, self.season_length, h, widths)
+        earlier = state.earlier_rows
+        forecasts = self.prior.forecast(rows, counts, self.season_length, h, widths, earlier)
         raw = state.last_rows[0]
         units, last, probability = outliers.errors_at_end(raw, counts)
         if not len(units):
@@ -495,7 +513,9 @@ class FittedPrior(FittedModel[PriorState]):
         # The last row may be an error, or a shift of the level: two futures.
         shifted = rows[units]
         shifted[np.arange(len(units)), last] = raw[units, last]
-        other = self.prior.forecast(shifted, counts[units], self.season_length, h, widths)
+        other = self.prior.forecast(
+            shifted, counts[units], self.season_length, h, widths, earlier[units]
+        )
         return forecasts.mixed(other, units, probability)
 
     def rows_read(self, state: PriorState) -> tuple[np.ndarray, np.ndarray, Outliers]:
@@ -626,8 +646,11 @@ class FittedPrior(FittedModel[PriorState]):
             "horizon": self.horizon,
             "season_length": self.season_length,
             "width_steps": len(self.widths),
+            "autoregression": self.prior.autoregression,
         }
         arrays |= {"n_rows": state.n_rows, "tail": state.tail, "target_scale": state.target_scale}
+        if self.prior.autoregression:
+            arrays["earlier"] = state.earlier
         arrays["widths"] = self.widths
         if self.columns is not None:
             assert state.columns is not None
@@ -759,7 +782,10 @@ def prior_from_file(
     DamagedFileError
         With the field or array that is not as it was written.
     """
-    record(FITTED | REGRESSION, may_lack=tuple(REGRESSION))(header, "fitted")
+    # Files of forecasters without autoregressions have no such field.
+    may_lack = (*REGRESSION, "autoregression")
+    record(FITTED | REGRESSION, may_lack=may_lack)(header, "fitted")
+    autoregression = header.get("autoregression", False)
     season, n_series = header["season_length"], len(data.ids)
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {
         "n_rows": ("int64", (n_series,)),
@@ -767,6 +793,9 @@ def prior_from_file(
         "target_scale": ("float64", (n_series, data.n_targets)),
         "widths": ("float64", (header["width_steps"],)),
     }
+    if autoregression:
+        n_earlier = max(0, AUTOREGRESSION_ROWS - window_rows(season))
+        shapes["earlier"] = ("float64", (n_series, n_earlier, data.n_targets))
     with as_saved("fitted.size"):
         shapes |= TrainedPrior.shapes(header["size"])
     with_terms = "terms" in header
@@ -776,11 +805,12 @@ def prior_from_file(
         shapes |= file_shapes(header, data, season)
     check_arrays(arrays, shapes)
     columns = FittedColumns.from_file(header, arrays, data, season) if with_terms else None
-    prior = TrainedPrior.from_file(header, arrays)
+    prior = replace(TrainedPrior.from_file(header, arrays), autoregression=autoregression)
     fitted = FittedPrior(
         arguments, data, header["horizon"], season, prior, header["adapted"], arrays["widths"],
         columns,
     )  # fmt: skip
     scale, n_rows, tail = (arrays[name] for name in ("target_scale", "n_rows", "tail"))
+    earlier = arrays.get("earlier", np.empty((n_series, 0, data.n_targets)))
     of_columns = None if columns is None else state_from_file(arrays, data)
-    return fitted, PriorState(data.ids, last_times, scale, n_rows, tail, of_columns)
+    return fitted, PriorState(data.ids, last_times, scale, n_rows, tail, earlier, of_columns)

@@ -5,6 +5,12 @@ season_length)`` that return arrays (n_series, n_rows), and passes the series th
 functions ``layer(rng, values, season_length)``. `COMPONENTS` and `LAYERS` are those of the package.
 """
 
+from tsrnn.prior._autoregression import (
+    AUTOREGRESSION_ROWS,
+    Autoregression,
+    AutoregressionForecasts,
+    autoregress,
+)
 from tsrnn.prior._column_prior import COLUMNS, RESPONSES, ColumnPrior, SimulatedColumns
 from tsrnn.prior._combiner import (
     COMBINED,
@@ -35,6 +41,7 @@ from tsrnn.prior._linear import (
     sarima,
     structural,
 )
+from tsrnn.prior._mixture import LEAST_WEIGHT, autoregression_circumstances
 from tsrnn.prior._network import PRIOR_CELLS, PROBABILITIES, PriorNetwork
 from tsrnn.prior._nonlinear import (
     bilinear,
@@ -99,6 +106,7 @@ from tsrnn.prior._widths import IN_SAMPLE_WIDTH, PAST_ROWS
 
 __all__ = [
     "ADAPTING_STEPS",
+    "AUTOREGRESSION_ROWS",
     "COLUMNS",
     "COMBINED",
     "COMPONENTS",
@@ -106,6 +114,7 @@ __all__ = [
     "FEWEST_ROWS",
     "IN_SAMPLE_WIDTH",
     "LAYERS",
+    "LEAST_WEIGHT",
     "LONGEST_LAG",
     "LONGEST_SEASON",
     "PANEL_RATE",
@@ -117,6 +126,8 @@ __all__ = [
     "SEASONS",
     "SERIES_RATE",
     "TRENDS",
+    "Autoregression",
+    "AutoregressionForecasts",
     "ColumnEffects",
     "ColumnMemory",
     "ColumnPrior",
@@ -141,6 +152,8 @@ __all__ = [
     "Trend",
     "adapt_network",
     "arma_paths",
+    "autoregress",
+    "autoregression_circumstances",
     "bilinear",
     "broken_trend",
     "calendar",

@@ -58,11 +58,17 @@ class Components:
 
 
 def structural_components(
-    prior: TrainedPrior, values: np.ndarray, lengths: np.ndarray, season_length: int, h: int
+    prior: TrainedPrior,
+    values: np.ndarray,
+    lengths: np.ndarray,
+    season_length: int,
+    h: int,
+    earlier: np.ndarray | None = None,
 ) -> Components:
     r"""Split the forecasts of a prior network into the components of its structural models.
 
-    The median forecast is a weighted sum of the forecasts of structural models and a shift.
+    The median forecast is a weighted sum of the forecasts of structural models, and what the
+    network and nonlinear autoregressions add to it.
     Each model's forecast is a sum of its own,
 
     .. math:: \hat y_{j, t+k} = \ell_{jt} + b_{jt} \sum_{i \le k} \phi_j^i + \rho_j^k c_{jt}
@@ -89,6 +95,8 @@ def structural_components(
         1 for none, at most 60.
     h : int
         Steps ahead, at least 1.
+    earlier : ndarray of shape (U, B), optional
+        Rows before the first column, as in `TrainedPrior.forecast`.
 
     Returns
     -------
@@ -107,13 +115,12 @@ def structural_components(
     """
     n_units, longest = values.shape
     states, errors = np.full((2, n_units, longest + h, len(STATES)), np.nan)
-    parts, network = np.empty((n_units, h, len(STATES))), np.empty((n_units, h))
+    parts = np.empty((n_units, h, len(STATES)))
     late = missing_at_end(values, lengths)
     for units, part in prior._parts(values, lengths - late, season_length, h + late.max()):
         steps = h + int(late[units].max())
         forecasts = prior._predict(part, season_length, steps)
         weights = forecasts.weights[forecasts.final][..., :steps]
-        median = np.where(part.varies, forecasts.median[forecasts.final], part.last)[:, :steps]
         size = weights[0].size // steps * (part.values.shape[1] + steps) * len(STATES)
         for series, rows in _rows_observed(part.values, part.lengths):
             counts = np.minimum(part.lengths[series], len(rows))
@@ -132,8 +139,8 @@ def structural_components(
                     errors[place, rows[0] : end] = scale * error[number, : end - rows[0]]
                     ahead = slice(late[place], late[place] + h)
                     parts[place] = scale * added[number, ahead]
-                    network[place] = scale * median[unit, ahead] - parts[place].sum(-1)
-    return Components(states, errors, parts, network)
+    median = prior.forecast(values, lengths, season_length, h, earlier=earlier).median
+    return Components(states, errors, parts, median - parts.sum(-1))
 
 
 def weighted_components(

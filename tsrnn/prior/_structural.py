@@ -168,6 +168,9 @@ class Evidence(NamedTuple):
         Value of each row, and the mean absolute change up to it.
     season_scale : ndarray of shape (O,)
         Mean absolute change a season apart up to the row, as MASE has it.
+    log_evidence : ndarray of shape (S, T)
+        Largest log likelihood of a model up to each observed row; 0 up to the second, which sets
+        the scale.
 
     Examples
     --------
@@ -186,6 +189,7 @@ class Evidence(NamedTuple):
     last: np.ndarray
     scale: np.ndarray
     season_scale: np.ndarray
+    log_evidence: np.ndarray
 
 
 class Models(NamedTuple):
@@ -390,6 +394,7 @@ def structural_evidence(
     """
     models = structural_models(season_length)
     owner, features = np.nonzero(origins)[0], np.zeros((*values.shape, N_FEATURES), np.float32)
+    log_evidence = np.zeros(values.shape)
     others: list[np.ndarray] = []
     for series, rows in _rows_observed(values, lengths):
         counts = np.minimum(lengths[series], len(rows))
@@ -403,11 +408,12 @@ def structural_evidence(
             evidence = _evidence(models, values[place], numbers, counts[part], origins[place], h)
             # Padded as `values` are, so that features have the row numbers of all series.
             features[series[part], : len(longest)] = evidence.features
+            log_evidence[series[part], : len(longest)] = evidence.log_evidence
             here = np.isin(owner, series[part])
-            others = others or [np.empty((len(owner), *x.shape[1:])) for x in evidence[1:]]
-            for array, of_part in zip(others, evidence[1:], strict=True):
+            others = others or [np.empty((len(owner), *x.shape[1:])) for x in evidence[1:-1]]
+            for array, of_part in zip(others, evidence[1:-1], strict=True):
                 array[here] = of_part
-    return Evidence(features, *others)
+    return Evidence(features, *others, log_evidence)
 
 
 def _rows_observed(values: np.ndarray, lengths: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -465,7 +471,8 @@ def _evidence(
     ranked = np.zeros_like(known)
     torch.cumsum(torch.from_numpy(density), 2, out=torch.from_numpy(ranked[:, :, 2:]))
     ranked[:, 1][~positive] = -np.inf
-    ranked -= ranked.max((1, 3), keepdims=True)
+    largest = ranked.max((1, 3))
+    ranked -= largest[:, None, :, None]
     features[..., _N_ERRORS : _N_ERRORS + _N_SHARES] = _shares(ranked, models)
     features[..., _N_ERRORS + _N_SHARES :] = _circumstances(
         values, season_length, positive, changes, season_changes
@@ -480,7 +487,7 @@ def _evidence(
     forecast, spread = _on_one_scale(forecast, spread, positive[owner, place], last, change)
     likelihood = ranked[owner, :, place].reshape(len(owner), -1)
     of_season = season_changes[owner, place]
-    return Evidence(features, forecast, spread, likelihood, last, change, of_season)
+    return Evidence(features, forecast, spread, likelihood, last, change, of_season, largest)
 
 
 class ScaledRows(NamedTuple):
@@ -520,7 +527,7 @@ def scale_rows(
     rounding = LEAST_CHANGE * np.maximum.accumulate(np.abs(values), 1) + TINY
     changes, season_changes = running_changes(centred, rows, season_length, rounding)
     # Prior of the noise: a small part of the mean absolute change so far, of each scale.
-    of_logarithms = running_changes(logarithms, rows, 1, np.full_like(values, LEAST_CHANGE))[0]
+    of_logarithms = running_changes(logarithms, rows, 1, np.full(values.shape, LEAST_CHANGE))[0]
     first_squares = DEGREES * (FIRST_SCALE * np.stack([changes, of_logarithms], 1)) ** 2
     return ScaledRows(
         np.stack([centred, logarithms], 1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,6 +14,7 @@ import torch
 from scipy.special import ndtr, ndtri
 
 from tsrnn.prior._file import TrainedNetwork
+from tsrnn.prior._mixture import MIDDLE, mix_autoregression
 from tsrnn.prior._network import (
     FASTEST_CURVE,
     PROBABILITIES,
@@ -64,7 +66,6 @@ SHIPPED = {
     "newton-gru": "prior_newton_gru.safetensors",
     "newton-lstm": "prior_newton_lstm.safetensors",
 }
-MIDDLE = len(PROBABILITIES) // 2  # number of the median among the quantiles
 AT_ONCE = 2**20  # forecasts of structural models made together: they stay in the cache
 
 
@@ -78,7 +79,8 @@ class Forecasts:
     quantiles : ndarray of shape (U, 15, h)
         At the probabilities 0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5 and those above.
     weights : Series
-        Weights of the structural models in the median, in the mean over units and steps.
+        Weights of the structural models, and of autoregressions, in the median, in the mean over
+        units and steps.
     state : ndarray of shape (U, D)
         Inputs and recurrent state of the network after the last rows.
 
@@ -170,6 +172,9 @@ class TrainedPrior(TrainedNetwork):
         Arguments of the network: its sizes, and its `cell`, which is "rnn" where it is not there.
     description : str
         Sentence that names the data it was trained on.
+    autoregression : bool
+        True if nonlinear autoregressions forecast beside the network, where the rows speak for
+        them.
 
     Examples
     --------
@@ -180,6 +185,7 @@ class TrainedPrior(TrainedNetwork):
     """
 
     network: PriorNetwork
+    autoregression: bool = True
     network_class = PriorNetwork
     prefix = "prior."
     noun = "prior network"
@@ -205,6 +211,7 @@ class TrainedPrior(TrainedNetwork):
         season_length: int,
         h: int,
         widths: np.ndarray | None = None,
+        earlier: np.ndarray | None = None,
     ) -> Forecasts:
         """Predictive distributions of the h rows after each unit.
 
@@ -220,36 +227,49 @@ class TrainedPrior(TrainedNetwork):
         widths : ndarray of shape (n,), optional
             Factors of the learned widths by step, as `panel_widths` or `long_widths` gives them,
             the last one also of later steps; by default 1.
+        earlier : ndarray of shape (U, B), optional
+            Rows before the first column, which autoregressions read, too; NaN where there are none.
 
         Returns
         -------
         Forecasts
         """
         widths = np.ones(PAST_ROWS) if widths is None else widths
-        medians, quantiles = np.empty((len(values), h)), np.empty((len(values), 15, h))
+        quantiles = np.empty((len(values), len(PROBABILITIES), h))
         states = np.empty((len(values), self.network.state_size))
-        total = np.zeros(self.n_models(season_length))
+        total, of_autoregressions = np.zeros(self.n_models(season_length)), Counter[str]()
         # After missing rows at the end, forecasts are later steps from the last observed row.
         late = missing_at_end(values, lengths)
         for units, part in self._parts(values, lengths - late, season_length, h + late.max()):
             forecasts = self._predict(part, season_length, h + int(late[units].max()))
+            learned = forecasts.median[:, None] + forecasts.offsets
             scaled = forecasts.offsets * by_step(widths, forecasts.offsets.shape[-1])
             forecasts = replace(forecasts, offsets=scaled)
             factors = own_factors(past_scores(part.values, part.lengths, forecasts))[:, None]
             final, varies = forecasts.final, part.varies
+            median = np.where(varies, forecasts.median[final], part.last)
+            offsets = scaled[final] * np.where(varies, factors, 0.0)[..., None]
+            drawn, weights = median[:, None] + offsets, forecasts.weights[final]
+            for number, unit in enumerate(units.tolist() if self.autoregression else ()):
+                steps, rows = slice(late[unit] + h), part.values[number, : part.lengths[number]]
+                if earlier is not None:
+                    rows = np.concatenate([earlier[unit] / part.unit[number], rows])
+                mixture = mix_autoregression(
+                    drawn[number, :, steps], learned[final][number, :, steps], rows,
+                    season_length, forecasts.log_evidence[number],
+                )  # fmt: skip
+                if mixture is not None:
+                    drawn[number, :, steps] = mixture.quantiles
+                    weights[number, :, steps] *= 1 - mixture.weights
+                    of_autoregressions[mixture.name] += mixture.weights[late[unit] :].mean()
             steps = (late[units, None] + np.arange(h))[:, None]
-            offsets, weights = (
-                np.take_along_axis(array[final], steps, 2) for array in (scaled, forecasts.weights)
-            )
-            median = np.take_along_axis(forecasts.median[final], steps[:, 0], 1)
-            median = np.where(varies, median, part.last)
-            offsets = offsets * np.where(varies, factors, 0.0)[..., None]
-            medians[units] = median * part.unit
-            quantiles[units] = (median[:, None] + offsets) * part.unit[:, None]
+            taken, shares = (np.take_along_axis(array, steps, 2) for array in (drawn, weights))
+            quantiles[units] = taken * part.unit[:, None]
             states[units] = forecasts.state[final]
-            total += weights.mean(-1).sum(0)
-        shares = pd.Series(total / len(values), self.names(season_length))
-        return Forecasts(medians, quantiles, shares, states)
+            total += shares.mean(-1).sum(0)
+        models = pd.Series(total, self.names(season_length))
+        models = pd.concat([models, pd.Series(of_autoregressions, dtype=float)])
+        return Forecasts(quantiles[:, MIDDLE], quantiles, models / len(values), states)
 
     def medians_from(
         self, values: np.ndarray, origins: np.ndarray, season_length: int, h: int
@@ -274,7 +294,21 @@ class TrainedPrior(TrainedNetwork):
             length = np.flatnonzero(place)[-1] + 1
             part = _Part.of(rows[None, :length], np.array([length]))
             forecasts = self._predict(part, season_length, h, place[None, :length])
-            medians.append(forecasts.median * part.unit)
+            of_unit, quantiles = forecasts.median, forecasts.median[:, None] + forecasts.offsets
+            observed = np.isfinite(part.values[0]).cumsum()
+            # From the last origin back: where nothing speaks for an autoregression there, none is
+            # searched for at the others.
+            for number in reversed(range(len(of_unit) if self.autoregression else 0)):
+                origin = forecasts.rows[number] + 1
+                evidence = forecasts.log_evidence[0][: observed[origin - 1]]
+                known = part.values[0, :origin]
+                of_origin = quantiles[number]
+                mixture = mix_autoregression(of_origin, of_origin, known, season_length, evidence)
+                if mixture is None and number == len(of_unit) - 1:
+                    break
+                if mixture is not None:
+                    of_unit[number] = mixture.quantiles[MIDDLE]
+            medians.append(of_unit * part.unit)
         return np.concatenate(medians)
 
     def panel_widths(
@@ -408,6 +442,7 @@ class TrainedPrior(TrainedNetwork):
             likelihood.clamp(min=-1e4),
         )
         last, scale = evidence.last[:, None], evidence.scale[:, None]
+        n_observed = seen[np.arange(len(seen)), part.lengths - 1] + 1
         return OriginForecasts(
             units,
             rows,
@@ -416,6 +451,7 @@ class TrainedPrior(TrainedNetwork):
             scale[:, None] * (predictive.quantiles - predictive.median[:, None]).numpy(),
             predictive.weights.numpy(),
             predictive.state.numpy(),
+            [of_unit[:n] for of_unit, n in zip(evidence.log_evidence, n_observed, strict=True)],
         )
 
     def names(self, season_length: int) -> list[str]:

@@ -38,6 +38,8 @@ class OriginForecasts:
         Learned quantiles less the median.
     weights : ndarray of shape (O, J, h)
     state : ndarray of shape (O, D)
+    log_evidence : list of ndarray
+        Of each unit, the largest log likelihood of a structural model up to each observed row.
     """
 
     units: np.ndarray
@@ -47,6 +49,7 @@ class OriginForecasts:
     offsets: np.ndarray
     weights: np.ndarray
     state: np.ndarray
+    log_evidence: list[np.ndarray]
 
 
 class Scores(NamedTuple):

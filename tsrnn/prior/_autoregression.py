@@ -1,0 +1,391 @@
+r"""Nonlinear autoregressions beside the structural models, estimated in closed form.
+
+A row k steps ahead is an unknown function of the last rows, drawn from a Gaussian process:
+
+.. math:: y_{t+k} = f_k(x_t) + e_{t+k}, \qquad x_t = (y_{t+1-l})_{l \in \text{lags}}, \qquad
+    \operatorname{cov}(f_k(x), f_k(x')) = \sigma^2 \Bigl(1 + x'x +
+    \exp\bigl(-\tfrac{\lVert x - x' \rVert^2}{2 p \ell^2}\bigr)\Bigr), \qquad
+    e \sim N(0, \sigma^2 \tau)
+
+for rows of mean zero and variance one and p lags: a linear autoregression, and a smooth departure
+from it of length scale :math:`\ell`. The scale :math:`\sigma^2` is integrated out. One Cholesky
+factor of the covariance of all rows has the forecasts of every step in it, and the likelihood of
+each row given those before, by which lags, length scale and noise are weighed. Where there is
+little noise, the function of one step is iterated as well, and the surer forecast of each step is
+taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dtrtrs
+from scipy.special import gammaln, logsumexp
+
+FIRST_ROW = 8  # the first that is forecast: all choices of lags have the same rows
+FEWEST_ROWS = 20
+AUTOREGRESSION_ROWS = 256  # the last ones: time grows with their cube
+MOST_MISSING = 0.1  # share of the rows that is interpolated; of more there is no autoregression
+MOST_STEPS = 96  # further ahead the structural models forecast alone
+DEGREES = 4.0  # of freedom of the scale before the first row
+LENGTH_SCALES = (None, 0.5, 1.0, 2.0, 4.0)  # None: the function is linear
+NOISES = (1e-5, 1e-3, 3e-2, 0.3)
+START = 1.0  # length scale that the search begins with
+LITTLE_NOISE = 0.3  # deviation one step ahead, over that of the series, below which is iterated
+LEAST_SHARE = 0.05  # posterior probability of the autoregressions that are iterated
+FARTHEST = 10.0  # deviations from the mean that a path may reach
+ROUNDS = 2  # of the search, which hardly ever moves in a third
+HOPELESS = -15.0  # log Bayes factor of the first choices, from which on none is searched for
+
+
+class Autoregression(NamedTuple):
+    """Gaussian process of a row given those before.
+
+    Attributes
+    ----------
+    lags : tuple of int
+    length_scale : float or None
+        In standard deviations of the series; None where the function is linear.
+    noise : float
+        Variance of the noise over the squared scale of the function.
+
+    Examples
+    --------
+    >>> from tsrnn.prior import Autoregression
+    >>> Autoregression((1, 2), None, 0.3).name
+    'linear autoregression of lags 1, 2'
+    """
+
+    lags: tuple[int, ...]
+    length_scale: float | None
+    noise: float
+
+    @property
+    def name(self) -> str:
+        """Name in a summary."""
+        kind = "linear" if self.length_scale is None else "nonlinear"
+        return f"{kind} autoregression of lags {', '.join(map(str, self.lags))}"
+
+
+@dataclass(frozen=True, eq=False)
+class AutoregressionForecasts:
+    """Forecasts of h rows by a mixture of autoregressions.
+
+    Attributes
+    ----------
+    mean, deviation : ndarray of shape (h,)
+        Of the predictive distributions.
+    log_density : ndarray of shape (T,)
+        Logarithm of the predictive density of each row given those before, NaN of rows that are
+        missing or the first of all.
+    best : Autoregression
+        Of the largest posterior probability.
+    drift : float
+        Difference of the means of both halves of the rows, over their deviation: autoregressions
+        return to the mean of all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.datasets import logistic_map
+    >>> from tsrnn.prior import autoregress
+    >>> rows, _ = logistic_map(101, 0, noise=0.0)
+    >>> forecasts = autoregress(rows[:100], season_length=1, h=1)
+    >>> bool(abs(forecasts.mean[0] - rows[100]) < 1e-2 * rows.std())
+    True
+    """
+
+    mean: np.ndarray
+    deviation: np.ndarray
+    log_density: np.ndarray
+    best: Autoregression
+    drift: float
+
+
+class _Fit(NamedTuple):
+    """Autoregression given all rows: by step, its evidence and forecast; by row, its evidence."""
+
+    log_evidence: np.ndarray  # (h,)
+    mean: np.ndarray  # (h,)
+    deviation: np.ndarray  # (h,)
+    by_row: np.ndarray  # (n,), of the first n rows together, one step ahead
+    factor: np.ndarray  # (n, n), Cholesky factor of the covariance of the rows
+    errors: np.ndarray  # (n,), one step ahead, over their deviations
+    scale: float  # one step ahead
+
+
+def autoregress(
+    values: np.ndarray, season_length: int, h: int, log_evidence: np.ndarray | None = None
+) -> AutoregressionForecasts | None:
+    """Forecast a series by nonlinear autoregressions of its last rows.
+
+    Lags, length scale and noise are searched one after the other, from the middle on; all that
+    were tried are averaged by their posterior probabilities, those of each step by the likelihood
+    of forecasts of that step.
+
+    Parameters
+    ----------
+    values : ndarray of shape (T,)
+        NaN where a row is missing; the last 256 are regressed on.
+    season_length : int
+        1 for none; some choices have the lags around a season, too.
+    h : int
+    log_evidence : ndarray of shape (n,), optional
+        Log likelihood that other models have up to each of the last n observed rows: where it is
+        out of reach of the first choices, nothing is searched for.
+
+    Returns
+    -------
+    AutoregressionForecasts or None
+        Of up to 96 steps, and as many as half of the rows that are regressed on; None of a series
+        of fewer than 20 rows, a constant, where more than a tenth is missing, or where the other
+        models are far better.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import autoregress
+    >>> autoregress(np.arange(5.0), season_length=1, h=2) is None
+    True
+    """
+    series = _Series.of(values, season_length, h)
+    if series is None:
+        return None
+    choices, scales, noises = series.choices, LENGTH_SCALES, NOISES
+    best = Autoregression(choices[0], START, noises[0])
+    best = series.best(best._replace(noise=noise) for noise in noises)
+    if log_evidence is not None:
+        factor, _ = log_bayes_factor(series.log_density(), log_evidence)
+        if factor < HOPELESS:
+            return None
+    for _ in range(ROUNDS):
+        before = best
+        best = series.best(best._replace(length_scale=scale) for scale in scales)
+        best = series.best(best._replace(lags=lags) for lags in choices)
+        place = noises.index(best.noise)
+        near = noises[max(0, place - 1) : place + 2]
+        best = series.best(best._replace(noise=noise) for noise in near)
+        if best == before:
+            break
+    mean, deviation = series.average()
+    return AutoregressionForecasts(
+        series.mean + series.deviation * mean,
+        series.deviation * deviation,
+        series.log_density(),
+        best,
+        series.drift,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Series:
+    """Standardised rows of a series, and the autoregressions that were fitted to them."""
+
+    mean: float
+    deviation: float
+    rows: np.ndarray  # (T,), without gaps
+    observed: np.ndarray  # (T,), before gaps were interpolated
+    choices: list[tuple[int, ...]]
+    origins: np.ndarray  # (n,), rows to forecast from
+    targets: np.ndarray  # (n, h), rows that followed, 0 where none did
+    known: np.ndarray  # (n, h)
+    fits: dict[Autoregression, _Fit] = field(default_factory=dict)
+    covariances: dict[tuple[Any, Any], np.ndarray] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, values: np.ndarray, season_length: int, h: int) -> _Series | None:
+        """Series of enough rows; None of others."""
+        values = values[-AUTOREGRESSION_ROWS:]
+        observed = np.isfinite(values)
+        if not observed.any():
+            return None
+        values, observed = (part[observed.argmax() :] for part in (values, observed))
+        n_rows = len(values)
+        if n_rows < FEWEST_ROWS or observed.mean() < 1 - MOST_MISSING:
+            return None
+        numbers = np.arange(n_rows)
+        filled = np.interp(numbers, numbers[observed], values[observed])
+        mean, deviation = filled.mean(), filled.std()
+        if not deviation > 0:
+            return None
+        rows = (filled - mean) / deviation
+        choices = lag_choices(season_length, n_rows)
+        # All choices forecast the same rows, each from the row before it.
+        origins = np.arange(max(FIRST_ROW, max(map(max, choices))) - 1, n_rows)
+        ahead = origins[:, None] + np.arange(1, min(h, MOST_STEPS, len(origins) // 2) + 1)
+        known = ahead < n_rows
+        targets = np.where(known, rows[np.minimum(ahead, n_rows - 1)], 0.0)
+        return cls(mean, deviation, rows, observed, choices, origins, targets, known)
+
+    def best(self, models: Iterable[Autoregression]) -> Autoregression:
+        """Model of the largest evidence one step ahead; all are fitted."""
+        return max(models, key=lambda model: self.fit(model).log_evidence[0])
+
+    def fit(self, model: Autoregression) -> _Fit:
+        """Posterior of a model, computed once."""
+        if model not in self.fits:
+            if model[:2] not in self.covariances:
+                inputs = self.rows[self.origins[:, None] + 1 - np.array(model.lags)]
+                self.covariances[model[:2]] = covariance(inputs, model.length_scale)
+            covariances = self.covariances[model[:2]]
+            self.fits[model] = _fit(covariances, model.noise, self.targets, self.known)
+        return self.fits[model]
+
+    @property
+    def drift(self) -> float:
+        """Difference of the means of both halves of the rows."""
+        earlier, later = np.array_split(self.rows, 2)
+        return float(np.abs(later.mean() - earlier.mean()))
+
+    def log_density(self) -> np.ndarray:
+        """Log density of each row under the mixture of all that were fitted."""
+        by_row = np.stack([fit.by_row for fit in self.fits.values()])
+        total = logsumexp(by_row, 0) - np.log(len(by_row))
+        result = np.full(len(self.rows), np.nan)
+        result[self.origins[0] + 1 :] = np.diff(total, prepend=0.0) - np.log(self.deviation)
+        result[~self.observed] = np.nan
+        return result
+
+    def average(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and deviation (h,) of the mixture of all that were fitted."""
+        log_evidence, means, deviations = (
+            np.stack([getattr(fit, name) for fit in self.fits.values()])
+            for name in ("log_evidence", "mean", "deviation")
+        )
+        weights = np.exp(log_evidence - logsumexp(log_evidence, 0))
+        mean, deviation = mixture_moments(weights, means, deviations)
+        if deviation[0] > LITTLE_NOISE:
+            return mean, deviation
+        likely = weights[:, 0] >= LEAST_SHARE
+        paths = [
+            iterate(fit, model, self.rows, self.origins[:-1], len(mean))
+            for (model, fit), chosen in zip(self.fits.items(), likely, strict=True)
+            if chosen
+        ]
+        shares = weights[likely, :1] / weights[likely, :1].sum()
+        iterated = mixture_moments(shares, *map(np.array, zip(*paths, strict=True)))
+        surer = iterated[1] < deviation
+        return np.where(surer, iterated[0], mean), np.where(surer, iterated[1], deviation)
+
+
+def mixture_moments(
+    weights: np.ndarray, means: np.ndarray, deviations: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation (h,) of mixtures of m distributions, all of shape (m, h)."""
+    mean = (weights * means).sum(0)
+    return mean, np.sqrt((weights * (deviations**2 + (means - mean) ** 2)).sum(0))
+
+
+def iterate(
+    fit: _Fit, model: Autoregression, rows: np.ndarray, origins: np.ndarray, h: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Forecasts of h rows, each from the forecasts before it, and their deviations.
+
+    An error moves the forecasts after it by the slope of the function at the path; errors that
+    arrive at different steps are independent.
+    """
+    lags = np.array(model.lags)
+    inputs = rows[origins[:, None] + 1 - lags]
+    solved = dtrtrs(fit.factor, fit.errors, lower=1, trans=1)[0]
+    path = np.concatenate([rows, np.zeros(h)])
+    covariances = np.zeros((h, h))  # of the errors
+    for step in range(h):
+        x = path[len(rows) + step - lags]
+        between, slope = 1.0 + inputs @ x, inputs.T @ solved
+        prior = 1.0 + x @ x
+        if model.length_scale is not None:
+            width = model.length_scale**2 * len(lags)
+            departure = np.exp(-0.5 * ((inputs - x) ** 2).sum(1) / width)
+            between, prior = between + departure, prior + 1.0
+            slope = slope + (inputs - x).T @ (departure * solved) / width
+        path[len(rows) + step] = np.clip(between @ solved, -FARTHEST, FARTHEST)
+        known = dtrtrs(fit.factor, between, lower=1)[0]
+        arriving = fit.scale * (prior + model.noise - known @ known)
+        ahead = step >= lags  # the others are rows, which have no error
+        moved = slope[ahead] @ covariances[step - lags[ahead]]
+        covariances[step], covariances[:, step] = moved, moved
+        covariances[step, step] = slope[ahead] @ moved[step - lags[ahead]] + arriving
+    return path[len(rows) :], np.sqrt(np.diag(covariances))
+
+
+def log_bayes_factor(log_density: np.ndarray, log_evidence: np.ndarray) -> tuple[float, int]:
+    """Log Bayes factor of autoregressions against other models, and the rows that it rests on.
+
+    The others have `log_evidence` up to each of the last observed rows. The first eight of them
+    are left out: there the others only find their level. No more than twice the factor of the later
+    half of the rows: a series that grew is forecast as it is now.
+    """
+    densities = log_density[np.isfinite(log_density)]
+    count = max(0, min(len(densities), len(log_evidence) - FIRST_ROW))
+    of_others = np.diff(log_evidence)
+    gains = densities[len(densities) - count :] - of_others[len(of_others) - count :]
+    return float(min(gains.sum(), 2 * gains[count // 2 :].sum())), count
+
+
+def lag_choices(season_length: int, n_rows: int) -> list[tuple[int, ...]]:
+    """Lags that a series of so many rows is regressed on; the search begins with the first."""
+    season = season_length
+    seasonal = [(1, 2, season, season + 1), (1, 2, 3, season - 1, season, season + 1)]
+    plain = [(1, 2, 3, 4), (1, 2)]
+    if season < 4:  # lags around a season would be those before it
+        return [*plain, (1,), tuple(range(1, 9))]
+    if 3 * (season + 1) >= n_rows:
+        return plain
+    return [seasonal[0], plain[0], seasonal[1], plain[1]]
+
+
+def covariance(inputs: np.ndarray, length_scale: float | None) -> np.ndarray:
+    """Covariances (n, n) of the function at inputs (n, p)."""
+    products = inputs @ inputs.T
+    result = 1.0 + products
+    if length_scale is not None:
+        squares = np.diag(products)
+        distances = 2 * products - squares[:, None] - squares
+        distances /= 2 * length_scale**2 * inputs.shape[1]
+        result += np.exp(np.minimum(distances, 0.0))
+    return result
+
+
+def _fit(covariances: np.ndarray, noise: float, targets: np.ndarray, known: np.ndarray) -> _Fit:
+    """Posterior of one autoregression, of all steps.
+
+    With the Cholesky factor L of the covariance of n origins, row i of the solution E of L E =
+    `targets` is the prediction error of origin i given the origins before it, over its deviation.
+    So step k, whose rows are known of the first n - k origins, needs the first n - k rows of E.
+    """
+    n = len(targets)
+    matrix = covariances.copy()
+    matrix[np.diag_indices(n)] += noise
+    factor, _ = dpotrf(matrix, lower=1, overwrite_a=1)
+    errors = dtrtrs(factor, targets, lower=1)[0] * known
+    squares = DEGREES + (errors**2).cumsum(0)
+    count, log_scale = np.arange(1, n + 1), np.log(np.diag(factor)).cumsum()
+
+    def log_student(rows: np.ndarray, squares: np.ndarray) -> np.ndarray:
+        """Log density of the first rows together; the scale is integrated out."""
+        return (
+            -log_scale[rows - 1]
+            - 0.5 * (DEGREES + rows) * np.log(squares / DEGREES)
+            + gammaln(0.5 * (DEGREES + rows)) - gammaln(0.5 * DEGREES)
+            - 0.5 * rows * np.log(np.pi * DEGREES)
+        )  # fmt: skip
+
+    counts = known.sum(0)
+    # The last row of L is that of the origin to forecast from, given all before it.
+    loading = factor[-1, :-1, None] * known[:-1]
+    variance = covariances[-1, -1] + noise - (loading**2).sum(0)
+    scale = squares[-1] / (DEGREES + counts)
+    # One step ahead, row by row: the last origin has no row that is known.
+    by_row = log_student(count[:-1], squares[:-1, 0])
+    return _Fit(
+        log_student(counts, squares[-1]),
+        (loading * errors[:-1]).sum(0),
+        np.sqrt(scale * variance),
+        by_row,
+        factor[:-1, :-1],
+        errors[:-1, 0],
+        scale[0],
+    )

@@ -1,0 +1,127 @@
+"""Mixture of the prior network's forecasts with those of nonlinear autoregressions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit, ndtri
+
+from tsrnn.prior._autoregression import (
+    AutoregressionForecasts,
+    autoregress,
+    log_bayes_factor,
+)
+from tsrnn.prior._network import PROBABILITIES
+
+# Logistic regression of the weight of the autoregressions at each step on
+# `autoregression_circumstances`; `benchmarks/prior/train_mixture.py` estimates it.
+COEFFICIENTS = np.array([-2.645, 0.332, -1.587, 0.425, -1.609, 1.623, 0.0])
+LEAST_WEIGHT = 0.05  # below which the network forecasts alone
+MIDDLE = len(PROBABILITIES) // 2  # number of the median among the quantiles
+LOW, HIGH = 4, 10  # of the quantiles, at 20 and 80 percent
+TINY = 1e-12  # keeps quotients of widths defined
+
+
+class Mixture(NamedTuple):
+    """Quantiles of the network and of autoregressions, mixed step by step.
+
+    Attributes
+    ----------
+    quantiles : ndarray of shape (15, h)
+    weights : ndarray of shape (h,)
+        Of the autoregressions.
+    name : str
+        Autoregression of the largest posterior probability.
+    """
+
+    quantiles: np.ndarray
+    weights: np.ndarray
+    name: str
+
+
+def mix_autoregression(
+    quantiles: np.ndarray,
+    learned: np.ndarray,
+    values: np.ndarray,
+    season_length: int,
+    log_evidence: np.ndarray,
+) -> Mixture | None:
+    """Mix quantiles of the network with those of autoregressions of the same rows.
+
+    Quantiles are averaged, not distribution functions: an average of two normal distributions is
+    one, no wider than the wider of both.
+
+    Parameters
+    ----------
+    quantiles : ndarray of shape (15, h)
+        Of the network.
+    learned : ndarray of shape (15, h)
+        The same with the widths that were learned, on which the weights depend: a median does not
+        change with the widths of a panel.
+    values : ndarray of shape (T,)
+        Rows up to the origin, NaN where one is missing.
+    season_length : int
+    log_evidence : ndarray of shape (n,)
+        Largest log likelihood of a structural model up to each of the last observed rows.
+
+    Returns
+    -------
+    Mixture or None
+        None where no step has a weight of the autoregressions.
+    """
+    h = quantiles.shape[1]
+    forecasts = autoregress(values, season_length, h, log_evidence)
+    if forecasts is None:
+        return None
+    steps = len(forecasts.mean)
+    near = quantiles[:, :steps]
+    weights = expit(
+        COEFFICIENTS @ autoregression_circumstances(learned[:, :steps], forecasts, log_evidence)
+    )
+    weights[weights < LEAST_WEIGHT] = 0.0
+    if not weights.any():
+        return None
+    mixed = quantiles.copy()
+    mixed[:, :steps] += weights * (normal_quantiles(forecasts) - near)
+    return Mixture(mixed, np.append(weights, np.zeros(h - steps)), forecasts.best.name)
+
+
+def normal_quantiles(forecasts: AutoregressionForecasts) -> np.ndarray:
+    """Quantiles (15, h) of the autoregressions' predictive distributions."""
+    return forecasts.mean + ndtri(PROBABILITIES)[:, None] * forecasts.deviation
+
+
+def autoregression_circumstances(
+    quantiles: np.ndarray, forecasts: AutoregressionForecasts, log_evidence: np.ndarray
+) -> np.ndarray:
+    """Regressors (7, h) of the log odds of the autoregressions.
+
+    A constant; the log Bayes factor; the log ratio of the deviations of both forecasts, and their
+    distance; the logarithms of the step and of the rows that were compared; the drift.
+
+    Parameters
+    ----------
+    quantiles : ndarray of shape (15, h)
+        Of the network.
+    forecasts : AutoregressionForecasts
+    log_evidence : ndarray of shape (n,)
+    """
+    factor, count = log_bayes_factor(forecasts.log_density, log_evidence)
+    h = len(forecasts.mean)
+    spread = np.ptp(ndtri(PROBABILITIES[[LOW, HIGH]]))
+    deviation = np.maximum((quantiles[HIGH] - quantiles[LOW]) / spread, TINY)
+    own = np.maximum(forecasts.deviation, TINY)
+    distance = np.abs(forecasts.mean - quantiles[MIDDLE]) / np.hypot(deviation, own)
+    steps = np.arange(1.0, h + 1)
+    return np.stack(
+        [
+            np.ones(h),
+            np.full(h, np.clip(factor / 10, -4, 10)),
+            np.clip(np.log(own / deviation), -4, 4),
+            np.minimum(distance, 4),
+            (np.log(steps) - 1.5) / 1.5,
+            np.full(h, np.log(max(count, 1)) / 3 - 1.5),
+            np.full(h, forecasts.drift),
+        ]
+    )
