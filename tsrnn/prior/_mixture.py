@@ -16,7 +16,7 @@ from tsrnn.prior._network import PROBABILITIES
 
 # Logistic regression of the weight of the autoregressions at each step on
 # `autoregression_circumstances`; `benchmarks/prior/train_mixture.py` estimates it.
-COEFFICIENTS = np.array([-2.645, 0.332, -1.587, 0.425, -1.609, 1.623, 0.0])
+COEFFICIENTS = np.array([-1.96, 0.238, -1.863, 0.572, -1.393, 1.667, -1.772])
 LEAST_WEIGHT = 0.05  # below which the network forecasts alone
 MIDDLE = len(PROBABILITIES) // 2  # number of the median among the quantiles
 LOW, HIGH = 4, 10  # of the quantiles, at 20 and 80 percent
