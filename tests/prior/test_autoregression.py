@@ -291,7 +291,7 @@ class TestForecaster:
 
     def test_parts_add_up_to_the_forecast(self, model):
         parts = model.contributions()
-        np.testing.assert_allclose(parts.sum(1), np.ravel(model.predict()))
+        np.testing.assert_allclose(parts.sum(axis=1), np.ravel(model.predict()))
         state = model.state_
         rows, counts = state.last_rows
         components = structural_components(

@@ -95,7 +95,7 @@ def normal_quantiles(forecasts: AutoregressionForecasts) -> np.ndarray:
 def autoregression_circumstances(
     quantiles: np.ndarray, forecasts: AutoregressionForecasts, log_evidence: np.ndarray
 ) -> np.ndarray:
-    """Regressors (7, h) of the log odds of the autoregressions.
+    """Regressors of the log odds of the autoregressions.
 
     A constant; the log Bayes factor; the log ratio of the deviations of both forecasts, and their
     distance; the logarithms of the step and of the rows that were compared; the drift.
@@ -106,19 +106,34 @@ def autoregression_circumstances(
         Of the network.
     forecasts : AutoregressionForecasts
     log_evidence : ndarray of shape (n,)
+        Largest log likelihood of a structural model up to each of the last observed rows.
+
+    Returns
+    -------
+    ndarray of shape (7, h)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import autoregress, autoregression_circumstances
+    >>> rows = np.sin(np.arange(60.0))
+    >>> forecasts = autoregress(rows, season_length=1, h=2)
+    >>> quantiles = np.linspace(-1, 1, 15)[:, None] * np.ones(2)
+    >>> autoregression_circumstances(quantiles, forecasts, np.zeros(60)).shape
+    (7, 2)
     """
     factor, count = log_bayes_factor(forecasts.log_density, log_evidence)
     h = len(forecasts.mean)
     spread = np.ptp(ndtri(PROBABILITIES[[LOW, HIGH]]))
     deviation = np.maximum((quantiles[HIGH] - quantiles[LOW]) / spread, TINY)
-    own = np.maximum(forecasts.deviation, TINY)
-    distance = np.abs(forecasts.mean - quantiles[MIDDLE]) / np.hypot(deviation, own)
+    regressed = np.maximum(forecasts.deviation, TINY)
+    distance = np.abs(forecasts.mean - quantiles[MIDDLE]) / np.hypot(deviation, regressed)
     steps = np.arange(1.0, h + 1)
     return np.stack(
         [
             np.ones(h),
             np.full(h, np.clip(factor / 10, -4, 10)),
-            np.clip(np.log(own / deviation), -4, 4),
+            np.clip(np.log(regressed / deviation), -4, 4),
             np.minimum(distance, 4),
             (np.log(steps) - 1.5) / 1.5,
             np.full(h, np.log(max(count, 1)) / 3 - 1.5),
