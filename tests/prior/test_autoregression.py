@@ -206,18 +206,56 @@ def test_units_and_levels_change_nothing(factor, level):
     assert other.best == one.best
 
 
-def test_gaps_are_bridged_and_have_no_density():
+def test_rows_after_a_gap_are_not_regressed_on():
     rows = henon(120, 0.0)
+    complete = autoregress(rows[:100], 1, H)
     rows[[30, 61, 62]] = np.nan
-    result = autoregress(rows, 1, H)
-    assert np.isnan(result.log_density[[30, 61, 62]]).all()
-    assert np.isfinite(result.log_density[8:30]).all()
+    result = autoregress(rows[:100], 1, H)
+    assert len(result.log_density) == 97
+    # The longest lag of any choice is eight rows.
+    missing = np.isnan(result.log_density)
+    assert missing.sum() == 8 + 8 + 8  # the first, and those after either gap
+    assert result.deviation[0] < 2 * complete.deviation[0]
+    assert abs(result.mean[0] - rows[100]) < 0.05 * np.nanstd(rows)
     rows[::5] = np.nan
     assert autoregress(rows, 1, H) is None
-    padded = np.append(np.full(200, np.nan), henon(100))
-    np.testing.assert_array_equal(
-        autoregress(padded, 1, H).mean, autoregress(henon(100), 1, H).mean
-    )
+    padded, bare = np.append(np.full(200, np.nan), henon(100)), henon(100)
+    np.testing.assert_array_equal(autoregress(padded, 1, H).mean, autoregress(bare, 1, H).mean)
+
+
+def test_a_gap_does_not_reward_a_walk_for_what_bridges_it():
+    rng = np.random.default_rng(0)
+    gains = []
+    for _ in range(12):
+        rows = rng.standard_normal(150).cumsum()
+        alone = autoregress(rows, 1, 1)
+        rows[rng.choice(np.arange(20, 140), 6, False)] = np.nan
+        gaps = autoregress(rows, 1, 1)
+        gains.append(np.nanmean(gaps.log_density) - np.nanmean(alone.log_density))
+    assert abs(np.mean(gains)) < 0.05
+
+
+@pytest.mark.parametrize("season_length", [1, 2, 4, 5, 12])
+def test_no_lag_is_taken_twice(season_length):
+    for lags in autoregression.lag_choices(season_length, 200):
+        assert lags == tuple(sorted(set(lags)))
+
+
+def test_a_path_goes_on_where_few_rows_follow():
+    t = np.arange(450)
+    rows = 3 * np.sin(2 * np.pi * t / 17) + 0.05 * np.random.default_rng(0).standard_normal(450)
+    drawn = trained_prior().forecast(rows[None, 138:250], np.array([112]), 1, 200)
+    np.testing.assert_allclose(drawn.median[0], rows[250:], atol=1.0)
+    low, high = drawn.at([0.1, 0.9])[0]
+    assert (high - low)[96] < 2 * (high - low)[95]
+
+
+@pytest.mark.parametrize(
+    "call", [(np.ones((5, 1)), 1, 2), (np.ones(30), 0, 2), (np.ones(30), 1, 0)]
+)
+def test_what_cannot_be_used_is_refused(call):
+    with pytest.raises((TypeError, ValueError), match="must"):
+        autoregress(*call)
 
 
 @pytest.mark.parametrize(
@@ -280,6 +318,30 @@ class TestForecaster:
         shorter.update(frame(rows[150:220], 150))
         np.testing.assert_array_equal(shorter.state_.earlier, longer.state_.earlier)
         np.testing.assert_array_equal(np.asarray(shorter.predict()), np.asarray(longer.predict()))
+
+    @pytest.mark.parametrize("size", [10.0, 1e3, 1e200])
+    def test_a_gross_error_spoils_nothing_on_either_side_of_the_window(self, size):
+        rows = henon(300, 0.0)
+        clean = ParaRNNForecaster(H, prior="only").fit(frame(rows)).predict()
+        border = 300 - window_rows(1)
+        for row in (border - 30, border - 1, border, border + 40):
+            changed = rows.copy()
+            changed[row] = size
+            forecast = ParaRNNForecaster(H, prior="only").fit(frame(changed)).predict()
+            distance = np.abs(forecast["y"] - clean["y"]).to_numpy()
+            assert (distance[:3] < 0.1 * rows.std()).all(), row
+
+    def test_weights_of_two_futures_sum_to_one(self):
+        rows = henon(300, 0.0)
+        rows[-1] = 1e3
+        weights = ParaRNNForecaster(H, prior="only").fit(frame(rows)).summary().weights
+        np.testing.assert_allclose(weights.sum(), 1.0)
+        assert weights.notna().all()
+
+    def test_the_notes_say_what_is_estimated(self, model):
+        text = " ".join(str(model.summary()).split())
+        assert "autoregressions are estimated from these" in text
+        assert "Autoregressions: " in text
 
     def test_a_file_keeps_them(self, model, tmp_path):
         model.save(tmp_path / "model.tsrnn")

@@ -5,18 +5,14 @@ from __future__ import annotations
 import copy
 import numbers
 import re
-import sys
-import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed, parallel_config
-from threadpoolctl import ThreadpoolController
 from tqdm import tqdm
 
 from tsrnn.baselines._file import (
@@ -46,6 +42,7 @@ from tsrnn.baselines._unit import (
     UnitModel,
 )
 from tsrnn.contract import (
+    ONE_THREAD,
     Arguments,
     Classical,
     FittedData,
@@ -406,40 +403,6 @@ def unit_rows(model: UnitModel, state: RowsState, offsets: np.ndarray | None = N
         targets = [values] if model.multivariate else list(values.T)
         units += [Rows(np.array(y, order="C"), known, int(offset)) for y in targets]
     return units
-
-
-class OneThread:
-    """Limit of one thread for matrix products while any thread of the process is inside.
-
-    Limits are the process's: set and undone by each of several threads, they would stay behind.
-    """
-
-    def __init__(self) -> None:
-        self.lock, self.inside = threading.Lock(), 0
-
-    def __enter__(self) -> None:
-        with self.lock:
-            if not self.inside:
-                self.limits = libraries(len(sys.modules)).limit(limits=1, user_api="blas")
-            self.inside += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self.lock:
-            self.inside -= 1
-            if not self.inside:
-                self.limits.restore_original_limits()
-
-
-@lru_cache(maxsize=1)
-def libraries(n_modules: int) -> ThreadpoolController:
-    """Libraries with threads of a process that has imported so many modules.
-
-    To look for them among all files that are open takes longer than a forecast.
-    """
-    return ThreadpoolController()
-
-
-ONE_THREAD = OneThread()
 
 
 def in_processes(arguments: Arguments, work: Callable[..., Any], tasks: list[tuple]) -> list[Any]:

@@ -75,6 +75,7 @@ from tsrnn.contract._schema import (
     truth,
 )
 from tsrnn.contract._summary import Summary
+from tsrnn.contract._threads import ONE_THREAD
 from tsrnn.contract._together import fit_panels_together, fit_together, most_fits_together
 from tsrnn.contract._warnings import IntervalWarning, recorded
 
@@ -82,6 +83,7 @@ __all__ = [
     "DM_VARIANCES",
     "MOST_ERRORS",
     "MOST_STEPS",
+    "ONE_THREAD",
     "OWN_ERRORS",
     "VARIANCES_OF",
     "Arguments",

@@ -84,6 +84,7 @@ from tsrnn.prior import (
 LARGE_ERRORS = 0.1  # share of the squares, from which on effects of hours are estimated again
 PATH_ORIGINS, PATH_UNITS = 64, 16  # of which features are read
 SHOWN = 8  # structural models in a summary
+SHOWN_SHARE = 0.005  # weight of autoregressions that a summary speaks of
 NORMAL_80 = 1.2816  # standard deviations in half an interval of 80 percent
 TINY = 1e-300  # keeps quotients of constants defined
 # Rows from which on a network trained on the series forecasts as well as the prior network, and
@@ -129,6 +130,11 @@ GUARANTEE = (
 OF_PANEL = (
     ": at each step by those of all series fitted to, which count at most as much as the learned "
     "quantiles, then by those"
+)
+AUTOREGRESSIONS = (
+    "Autoregressions: Gaussian processes of the last rows, whose lags, length scale and noise are "
+    "chosen by their likelihood. Their part of the intervals is that of normal errors, and follows "
+    "no errors of past forecasts."
 )
 IN_SAMPLE = (
     " The network was adapted to the rows whose errors these are; where that is one series, widths "
@@ -622,7 +628,9 @@ class FittedPrior(FittedModel[PriorState]):
             rows = rows[np.isfinite(values[rows])]
             place[rng.permutation(rows)[: -(-PATH_ORIGINS // len(units))]] = True
         steps = path_steps(self.horizon, self.season_length)
-        medians = self.prior.medians_from(last_rows[units], origins, self.season_length, steps)
+        medians = self.prior.medians_from(
+            last_rows[units], origins, self.season_length, steps, state.earlier_rows[units]
+        )
         scaled = np.split(medians, origins.sum(1).cumsum()[:-1])
         scale = state.target_scale.ravel()[units]
         paths = np.concatenate(
@@ -737,6 +745,10 @@ def summarise_prior(
         fit = "; of these only the effects of columns and the calendar are estimated"
     else:
         fit = "; nothing is estimated from these"
+    weights = fitted.weights(state)
+    regressed = weights[weights.index.str.contains("autoregression")].sum() >= SHOWN_SHARE
+    if regressed:
+        fit += "; autoregressions are estimated from these, and forecast beside it"
     of_cell = "" if prior.cell == "rnn" else f" of {CELLS[prior.cell].words}"
     composition = (
         f"Forecasts: the prior network{of_cell}, trained before on other series{fit}. "
@@ -762,9 +774,11 @@ def summarise_prior(
     outliers = outlier_frame(fitted, state, replace(data.layout, backend="pandas"))
     if len(outliers):
         notes.append(OUTLIERS)
+    if regressed:
+        notes.append(AUTOREGRESSIONS)
     if features is not None:
         notes.append(reading_of_forecasts(features))
-    title, weights = f"{fitted.arguments.class_name} Results", fitted.weights(state)
+    title = f"{fitted.arguments.class_name} Results"
     return PriorSummary(title, composition, facts, weights, features, notes, outliers, effects)
 
 

@@ -25,11 +25,13 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtrs
 from scipy.special import gammaln, logsumexp
 
+from tsrnn.contract import positive_integer
+
 FIRST_ROW = 8  # the first that is forecast: all choices of lags have the same rows
 FEWEST_ROWS = 20
 AUTOREGRESSION_ROWS = 256  # the last ones: time grows with their cube
-MOST_MISSING = 0.1  # share of the rows that is interpolated; of more there is no autoregression
-MOST_STEPS = 96  # further ahead the structural models forecast alone
+LEAST_REGRESSED = 0.5  # share of the rows that must have all lags: gaps cost those after them
+MOST_DIRECT, MOST_STEPS = 96, 1000  # further ahead the function is iterated, then the network alone
 DEGREES = 4.0  # of freedom of the scale before the first row
 LENGTH_SCALES = (None, 0.5, 1.0, 2.0, 4.0)  # None: the function is linear
 NOISES = (1e-5, 1e-3, 3e-2, 0.3)
@@ -78,9 +80,9 @@ class AutoregressionForecasts:
     ----------
     mean, deviation : ndarray of shape (h,)
         Of the predictive distributions.
-    log_density : ndarray of shape (T,)
-        Logarithm of the predictive density of each row given those before, NaN of rows that are
-        missing or the first of all.
+    log_density : ndarray of shape (n,)
+        Logarithm of the predictive density of each observed row given the rows before it; NaN of
+        the first rows and those after a gap.
     best : Autoregression
         Of the largest posterior probability.
     drift : float
@@ -122,13 +124,13 @@ def autoregress(
 ) -> AutoregressionForecasts | None:
     """Forecast a series by nonlinear autoregressions of its last rows.
 
-    Lags, length scale and noise are searched one after the other, from the middle on; all that
-    were tried are averaged by their posterior probabilities, those of each step by the likelihood
-    of forecasts of that step.
+    Lags, length scale and noise are searched one after the other, from the middle on. All that
+    were tried are averaged by their posterior probabilities: at each step by the likelihood of
+    forecasts so far ahead, whose errors are taken as independent although they overlap.
 
     Parameters
     ----------
-    values : ndarray of shape (T,)
+    values : array_like of shape (T,)
         NaN where a row is missing; the last 256 are regressed on.
     season_length : int
         1 for none; some choices have the lags around a season, too.
@@ -140,9 +142,8 @@ def autoregress(
     Returns
     -------
     AutoregressionForecasts or None
-        Of up to 96 steps, and as many as half of the rows that are regressed on; None of a series
-        of fewer than 20 rows, a constant, where more than a tenth is missing, or where the other
-        models are far better.
+        Of up to 1,000 steps; None of a series of fewer than 20 rows, a constant, where gaps leave
+        fewer than half of the rows with all lags, or where the other models are far better.
 
     Examples
     --------
@@ -151,7 +152,11 @@ def autoregress(
     >>> autoregress(np.arange(5.0), season_length=1, h=2) is None
     True
     """
-    series = _Series.of(values, season_length, h)
+    values = np.asarray(values, float)
+    if values.ndim != 1:
+        raise ValueError(f"values must have one dimension, rows; got shape {values.shape}")
+    season_length = positive_integer("season_length", season_length)
+    series = _Series.of(values, season_length, positive_integer("h", h))
     if series is None:
         return None
     choices, scales, noises = series.choices, LENGTH_SCALES, NOISES
@@ -170,7 +175,7 @@ def autoregress(
         best = series.best(best._replace(noise=noise) for noise in near)
         if best == before:
             break
-    mean, deviation = series.average()
+    mean, deviation = series.average(min(h, MOST_STEPS))
     return AutoregressionForecasts(
         series.mean + series.deviation * mean,
         series.deviation * deviation,
@@ -186,12 +191,12 @@ class _Series:
 
     mean: float
     deviation: float
-    rows: np.ndarray  # (T,), without gaps
-    observed: np.ndarray  # (T,), before gaps were interpolated
+    rows: np.ndarray  # (T,), interpolated over gaps
+    observed: np.ndarray  # (T,), before that
     choices: list[tuple[int, ...]]
-    origins: np.ndarray  # (n,), rows to forecast from
-    targets: np.ndarray  # (n, h), rows that followed, 0 where none did
-    known: np.ndarray  # (n, h)
+    origins: np.ndarray  # (n,), rows to forecast from, the last row the last of them
+    targets: np.ndarray  # (n, k), rows that followed, 0 where none did
+    known: np.ndarray  # (n, k)
     fits: dict[Autoregression, _Fit] = field(default_factory=dict)
     covariances: dict[tuple[Any, Any], np.ndarray] = field(default_factory=dict)
 
@@ -204,18 +209,26 @@ class _Series:
             return None
         values, observed = (part[observed.argmax() :] for part in (values, observed))
         n_rows = len(values)
-        if n_rows < FEWEST_ROWS or observed.mean() < 1 - MOST_MISSING:
+        if n_rows < FEWEST_ROWS:
             return None
         numbers = np.arange(n_rows)
         filled = np.interp(numbers, numbers[observed], values[observed])
-        mean, deviation = filled.mean(), filled.std()
-        if not deviation > 0:
+        with np.errstate(over="ignore", invalid="ignore"):  # of huge values, which are refused
+            mean, deviation = values[observed].mean(), values[observed].std()
+        if not 0 < deviation < np.inf:
             return None
         rows = (filled - mean) / deviation
         choices = lag_choices(season_length, n_rows)
-        # All choices forecast the same rows, each from the row before it.
-        origins = np.arange(max(FIRST_ROW, max(map(max, choices))) - 1, n_rows)
-        ahead = origins[:, None] + np.arange(1, min(h, MOST_STEPS, len(origins) // 2) + 1)
+        # All choices forecast the same rows, each from the row before it: those that are observed,
+        # with all lags. The last row is forecast from in any case, with what bridges a gap.
+        lags = np.unique(np.concatenate(choices))
+        origins = np.arange(max(FIRST_ROW, lags[-1]) - 1, n_rows - 1)
+        regressed = observed[origins + 1] & observed[origins[:, None] + 1 - lags].all(1)
+        if regressed.sum() < max(LEAST_REGRESSED * len(origins), 2):
+            return None
+        origins = np.append(origins[regressed], n_rows - 1)
+        # Rows that are known so far ahead are those of the first origins.
+        ahead = origins[:, None] + np.arange(1, min(h, MOST_DIRECT, len(origins) // 2) + 1)
         known = ahead < n_rows
         targets = np.where(known, rows[np.minimum(ahead, n_rows - 1)], 0.0)
         return cls(mean, deviation, rows, observed, choices, origins, targets, known)
@@ -241,15 +254,14 @@ class _Series:
         return float(np.abs(later.mean() - earlier.mean()))
 
     def log_density(self) -> np.ndarray:
-        """Log density of each row under the mixture of all that were fitted."""
+        """Log density of each observed row under the mixture of all that were fitted."""
         by_row = np.stack([fit.by_row for fit in self.fits.values()])
         total = logsumexp(by_row, 0) - np.log(len(by_row))
         result = np.full(len(self.rows), np.nan)
-        result[self.origins[0] + 1 :] = np.diff(total, prepend=0.0) - np.log(self.deviation)
-        result[~self.observed] = np.nan
-        return result
+        result[self.origins[:-1] + 1] = np.diff(total, prepend=0.0) - np.log(self.deviation)
+        return result[self.observed]
 
-    def average(self) -> tuple[np.ndarray, np.ndarray]:
+    def average(self, h: int) -> tuple[np.ndarray, np.ndarray]:
         """Mean and deviation (h,) of the mixture of all that were fitted."""
         log_evidence, means, deviations = (
             np.stack([getattr(fit, name) for fit in self.fits.values()])
@@ -257,18 +269,22 @@ class _Series:
         )
         weights = np.exp(log_evidence - logsumexp(log_evidence, 0))
         mean, deviation = mixture_moments(weights, means, deviations)
-        if deviation[0] > LITTLE_NOISE:
+        n_direct, little_noise = len(mean), deviation[0] < LITTLE_NOISE
+        if h == n_direct and not little_noise:
             return mean, deviation
         likely = weights[:, 0] >= LEAST_SHARE
         paths = [
-            iterate(fit, model, self.rows, self.origins[:-1], len(mean))
+            iterate(fit, model, self.rows, self.origins[:-1], h)
             for (model, fit), chosen in zip(self.fits.items(), likely, strict=True)
             if chosen
         ]
         shares = weights[likely, :1] / weights[likely, :1].sum()
         iterated = mixture_moments(shares, *map(np.array, zip(*paths, strict=True)))
-        surer = iterated[1] < deviation
-        return np.where(surer, iterated[0], mean), np.where(surer, iterated[1], deviation)
+        # The surer of both, and beyond the direct forecasts the path alone.
+        direct = np.arange(h) < n_direct
+        mean, deviation = (np.pad(part, (0, h - n_direct), "edge") for part in (mean, deviation))
+        direct &= ~little_noise | (deviation <= iterated[1])
+        return np.where(direct, mean, iterated[0]), np.where(direct, deviation, iterated[1])
 
 
 def mixture_moments(
@@ -318,23 +334,23 @@ def log_bayes_factor(log_density: np.ndarray, log_evidence: np.ndarray) -> tuple
     are left out: there the others only find their level. No more than twice the factor of the later
     half of the rows: a series that grew is forecast as it is now.
     """
-    densities = log_density[np.isfinite(log_density)]
-    count = max(0, min(len(densities), len(log_evidence) - FIRST_ROW))
-    of_others = np.diff(log_evidence)
-    gains = densities[len(densities) - count :] - of_others[len(of_others) - count :]
-    return float(min(gains.sum(), 2 * gains[count // 2 :].sum())), count
+    count = max(0, min(len(log_density), len(log_evidence) - FIRST_ROW))
+    of_others = np.diff(log_evidence)[len(log_evidence) - 1 - count :]
+    gains = log_density[len(log_density) - count :] - of_others
+    gains = gains[np.isfinite(gains)]
+    return float(min(gains.sum(), 2 * gains[len(gains) // 2 :].sum())), len(gains)
 
 
 def lag_choices(season_length: int, n_rows: int) -> list[tuple[int, ...]]:
-    """Lags that a series of so many rows is regressed on; the search begins with the first."""
-    season = season_length
-    seasonal = [(1, 2, season, season + 1), (1, 2, 3, season - 1, season, season + 1)]
+    """Lags to regress on; the search begins with the first."""
     plain = [(1, 2, 3, 4), (1, 2)]
-    if season < 4:  # lags around a season would be those before it
+    if season_length < 4:  # lags around a season would be those before it
         return [*plain, (1,), tuple(range(1, 9))]
-    if 3 * (season + 1) >= n_rows:
+    if 3 * (season_length + 1) >= n_rows:
         return plain
-    return [seasonal[0], plain[0], seasonal[1], plain[1]]
+    around = {season_length - 1, season_length, season_length + 1}
+    near = (1, 2, season_length, season_length + 1)
+    return [near, plain[0], tuple(sorted({1, 2, 3} | around)), plain[1]]
 
 
 def covariance(inputs: np.ndarray, length_scale: float | None) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, ndtri
 
+from tsrnn.contract import ONE_THREAD
 from tsrnn.prior._autoregression import (
     AutoregressionForecasts,
     autoregress,
@@ -16,7 +17,7 @@ from tsrnn.prior._network import PROBABILITIES
 
 # Logistic regression of the weight of the autoregressions at each step on
 # `autoregression_circumstances`; `benchmarks/prior/train_mixture.py` estimates it.
-COEFFICIENTS = np.array([-1.96, 0.238, -1.863, 0.572, -1.393, 1.667, -1.772])
+COEFFICIENTS = np.array([-1.984, 0.238, -1.86, 0.56, -1.446, 1.698, -1.768])
 LEAST_WEIGHT = 0.05  # below which the network forecasts alone
 MIDDLE = len(PROBABILITIES) // 2  # number of the median among the quantiles
 LOW, HIGH = 4, 10  # of the quantiles, at 20 and 80 percent
@@ -71,7 +72,8 @@ def mix_autoregression(
         None where no step has a weight of the autoregressions.
     """
     h = quantiles.shape[1]
-    forecasts = autoregress(values, season_length, h, log_evidence)
+    with ONE_THREAD:
+        forecasts = autoregress(values, season_length, h, log_evidence)
     if forecasts is None:
         return None
     steps = len(forecasts.mean)

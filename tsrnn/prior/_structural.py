@@ -413,7 +413,7 @@ def structural_evidence(
             others = others or [np.empty((len(owner), *x.shape[1:])) for x in evidence[1:-1]]
             for array, of_part in zip(others, evidence[1:-1], strict=True):
                 array[here] = of_part
-    return Evidence(features, *others, log_evidence)
+    return Evidence(*[features, *others, log_evidence])
 
 
 def _rows_observed(values: np.ndarray, lengths: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

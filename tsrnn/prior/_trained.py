@@ -140,7 +140,7 @@ class Forecasts:
         median = self.median.copy()
         median[units] = quantiles[units, MIDDLE]
         part = (1 - weight).sum() / len(self.median)
-        weights = (1 - part) * self.weights + part * other.weights
+        weights = ((1 - part) * self.weights).add(part * other.weights, fill_value=0.0)
         return Forecasts(median, quantiles, weights, self.state)
 
 
@@ -251,16 +251,17 @@ class TrainedPrior(TrainedNetwork):
             offsets = scaled[final] * np.where(varies, factors, 0.0)[..., None]
             drawn, weights = median[:, None] + offsets, forecasts.weights[final]
             for number, unit in enumerate(units.tolist() if self.autoregression else ()):
-                steps, rows = slice(late[unit] + h), part.values[number, : part.lengths[number]]
+                reach, rows = slice(late[unit] + h), part.values[number, : part.lengths[number]]
                 if earlier is not None:
-                    rows = np.concatenate([earlier[unit] / part.unit[number], rows])
+                    before = without_far_rows(earlier[unit], values[unit, : lengths[unit]])
+                    rows = np.concatenate([before / part.unit[number], rows])
                 mixture = mix_autoregression(
-                    drawn[number, :, steps], learned[final][number, :, steps], rows,
+                    drawn[number, :, reach], learned[final][number, :, reach], rows,
                     season_length, forecasts.log_evidence[number],
                 )  # fmt: skip
                 if mixture is not None:
-                    drawn[number, :, steps] = mixture.quantiles
-                    weights[number, :, steps] *= 1 - mixture.weights
+                    drawn[number, :, reach] = mixture.quantiles
+                    weights[number, :, reach] *= 1 - mixture.weights
                     of_autoregressions[mixture.name] += mixture.weights[late[unit] :].mean()
             steps = (late[units, None] + np.arange(h))[:, None]
             taken, shares = (np.take_along_axis(array, steps, 2) for array in (drawn, weights))
@@ -272,7 +273,12 @@ class TrainedPrior(TrainedNetwork):
         return Forecasts(quantiles[:, MIDDLE], quantiles, models / len(values), states)
 
     def medians_from(
-        self, values: np.ndarray, origins: np.ndarray, season_length: int, h: int
+        self,
+        values: np.ndarray,
+        origins: np.ndarray,
+        season_length: int,
+        h: int,
+        earlier: np.ndarray | None = None,
     ) -> np.ndarray:
         """Median forecasts from chosen rows, each by the rows up to it alone.
 
@@ -283,6 +289,8 @@ class TrainedPrior(TrainedNetwork):
         origins : boolean ndarray of shape (U, T)
             Observed rows to forecast from, from the third on.
         season_length, h : int
+        earlier : ndarray of shape (U, B), optional
+            Rows before the first column, as in `forecast`.
 
         Returns
         -------
@@ -290,7 +298,8 @@ class TrainedPrior(TrainedNetwork):
             Unit by unit, of a unit row by row.
         """
         medians = []
-        for rows, place in zip(values, origins, strict=True):
+        earlier = np.empty((len(values), 0)) if earlier is None else earlier
+        for rows, place, before in zip(values, origins, earlier, strict=True):
             length = np.flatnonzero(place)[-1] + 1
             part = _Part.of(rows[None, :length], np.array([length]))
             forecasts = self._predict(part, season_length, h, place[None, :length])
@@ -302,6 +311,7 @@ class TrainedPrior(TrainedNetwork):
                 origin = forecasts.rows[number] + 1
                 evidence = forecasts.log_evidence[0][: observed[origin - 1]]
                 known = part.values[0, :origin]
+                known = np.append(without_far_rows(before, rows[:origin]) / part.unit[0], known)
                 of_origin = quantiles[number]
                 mixture = mix_autoregression(of_origin, of_origin, known, season_length, evidence)
                 if mixture is None and number == len(of_unit) - 1:
@@ -491,6 +501,17 @@ class _Part:
     def varies(self) -> np.ndarray:
         """Units (U, 1) that are not constant."""
         return np.nanmax(self.values, 1, keepdims=True) > np.nanmin(self.values, 1, keepdims=True)
+
+
+def without_far_rows(earlier: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Earlier rows, NaN where they are farther from the last rows than those are wide.
+
+    These are gross errors, or of another level, and say nothing of what is to come.
+    """
+    low, high = np.nanmin(rows), np.nanmax(rows)
+    width = high / 2 - low / 2  # halves: the difference of large values is not finite
+    far = np.abs(earlier / 2 - low / 4 - high / 4) > 1.5 * width
+    return np.where(far, np.nan, earlier)
 
 
 def missing_at_end(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
