@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -52,8 +53,8 @@ class Panel:
             self.scale[i] = np.abs(y[lag:] - y[:-lag]).mean()
 
     def forecasts(self, prior: TrainedPrior, widths: np.ndarray | None = None) -> Forecasts:
-        """Forecasts of a network."""
-        h = self.coming.shape[1]
+        """Forecasts of a network alone, without autoregressions beside it."""
+        h, prior = self.coming.shape[1], replace(prior, autoregression=False)
         return prior.forecast(self.rows, self.lengths, self.season, h, widths)
 
     def mase(self, forecasts: Forecasts) -> float:

@@ -254,7 +254,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         return results
 
     def _train_panels(self, fits: Sequence[tuple[Arguments, FittedData, Panel]]) -> list[AnyFit]:
-        """Train networks, those of all fits side by side."""
+        """Train the networks of all fits side by side."""
         if fits[0][0].per_series:
             prepared = [self._prepared_by_series(*fit) for fit in fits]
         else:

@@ -1,4 +1,4 @@
-"""Mixture of the prior network's forecasts with those of nonlinear autoregressions."""
+"""Mixture of the prior network and nonlinear autoregressions."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def mix_autoregression(
     season_length: int,
     log_evidence: np.ndarray,
 ) -> Mixture | None:
-    """Mix quantiles of the network with those of autoregressions of the same rows.
+    """Average quantiles of the network and of autoregressions, step by step.
 
-    Quantiles are averaged, not distribution functions: an average of two normal distributions is
-    one, no wider than the wider of both.
+    Quantiles are averaged, not distribution functions: of two normal distributions that is a
+    normal one, no wider than the wider of both.
 
     Parameters
     ----------
