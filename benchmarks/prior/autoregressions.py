@@ -1,7 +1,7 @@
 """Nonlinear autoregressions beside the network of the prior: with them and without, on real series.
 
 Series that neither the network nor the weight of the autoregressions was estimated from: Tourism,
-and windows of hourly, daily and weekly series from the files of a folder. Of each: MASE, the check
+and windows of hourly and daily series from the files of a folder. Of each: MASE, the check
 loss over 15 quantiles in the same units, and the values that intervals of 80 percent cover, of the
 network alone and with autoregressions, and the mean weight of these.
 """
@@ -24,7 +24,7 @@ from _timing import print_table
 from tsrnn.prior import PROBABILITIES, trained_prior, window_rows
 
 WINDOWS = 60
-HOURS, DAYS, WEEKS = 24, 7, 1  # rows of a season
+HOURS, DAYS = 24, 7  # rows of a season
 ROWS = (120, 400)
 
 
@@ -64,11 +64,9 @@ def long_series(folder: Path) -> Iterator[tuple[str, int, int, list[np.ndarray]]
     weather = read("weather/WTH.csv.gz")
     yield "weather, hourly", HOURS, 24, weather
     yield "electricity load, hourly", HOURS, 24, read("gefcom2012/load.csv.gz")
-    cash = read("nn5/nn5.csv.gz")
-    yield "cash withdrawals, daily", DAYS, 14, cash
-    yield "weather, daily", WEEKS, 14, [averaged(rows, HOURS) for rows in weather]
-    yield "exchange rates, daily", WEEKS, 14, read("exchange_rate/exchange_rate.csv.gz")
-    yield "cash withdrawals, weekly", WEEKS, 8, [averaged(rows, DAYS) for rows in cash]
+    yield "cash withdrawals, daily", DAYS, 14, read("nn5/nn5.csv.gz")
+    yield "weather, daily", 1, 14, [averaged(rows, HOURS) for rows in weather]
+    yield "exchange rates, daily", 1, 14, read("exchange_rate/exchange_rate.csv.gz")
 
 
 def averaged(rows: np.ndarray, n: int) -> np.ndarray:
