@@ -227,7 +227,8 @@ class _Series:
         if regressed.sum() < max(LEAST_REGRESSED * len(origins), 2):
             return None
         origins = np.append(origins[regressed], n_rows - 1)
-        # Rows that are known so far ahead are those of the first origins.
+        # Rows that are known so far ahead are those of the first origins. In a gap, those after the
+        # first step are what bridges it.
         ahead = origins[:, None] + np.arange(1, min(h, MOST_DIRECT, len(origins) // 2) + 1)
         known = ahead < n_rows
         targets = np.where(known, rows[np.minimum(ahead, n_rows - 1)], 0.0)
