@@ -66,7 +66,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--origins", type=int, default=26)
     parser.add_argument("--systems", nargs="+", default=list(SCORED), choices=list(SCORED))
-    options = read_options(parser)
+    options = read_options(parser, origins=1, systems=["Hénon"])
     print_machine()
     warnings.simplefilter("ignore")
     rows = []
