@@ -205,8 +205,7 @@ def asked_to_train(arguments: Arguments, default: Arguments, cell: str | Cell | 
     asked = [
         f"{name}={value!r}"
         for name, value in values.items()
-        # As arrays: one that was given has no truth value when it is compared.
-        if name not in HONOURED and not np.array_equal(value, usual[name])
+        if name not in HONOURED and not are_equal(value, usual[name])
     ]
     if cell not in PRIOR_CELLS:
         what = f"the layers of {arguments.class_name}" if cell is None else f"cell={cell!r}"
@@ -214,6 +213,13 @@ def asked_to_train(arguments: Arguments, default: Arguments, cell: str | Cell | 
     if values["intervals"] not in ("conformal", "quantile"):
         asked.append(f"intervals={values['intervals']!r}")
     return asked
+
+
+def are_equal(value: Any, default: Any) -> bool:
+    """True if two arguments are equal, of which either may be an array."""
+    # As objects: NumPy compares arrays of numbers and of words with a warning, or not at all.
+    first, second = np.asarray(value, object), np.asarray(default, object)
+    return first.shape == second.shape and bool(np.all(first == second))
 
 
 def season_of(arguments: Arguments, panel: Panel) -> int:
