@@ -33,9 +33,9 @@ class OneThread:
 
 @lru_cache(maxsize=1)
 def libraries(n_modules: int) -> ThreadpoolController:
-    """Libraries with threads of a process that has imported so many modules.
+    """Threaded libraries of the process, searched for when the number of modules has changed.
 
-    To look for them among all files that are open takes longer than a forecast.
+    A search through all open files takes longer than a forecast.
     """
     return ThreadpoolController()
 

@@ -216,7 +216,7 @@ def asked_to_train(arguments: Arguments, default: Arguments, cell: str | Cell | 
 
 
 def are_equal(value: Any, default: Any) -> bool:
-    """True if two arguments are equal, of which either may be an array."""
+    """Return True if two arguments are equal; either may be an array."""
     # As objects: NumPy compares arrays of numbers and of words with a warning, or not at all.
     first, second = np.asarray(value, object), np.asarray(default, object)
     return first.shape == second.shape and bool(np.all(first == second))

@@ -227,8 +227,8 @@ class _Series:
         if regressed.sum() < max(LEAST_REGRESSED * len(origins), 2):
             return None
         origins = np.append(origins[regressed], n_rows - 1)
-        # Rows that are known so far ahead are those of the first origins. In a gap, those after the
-        # first step are what bridges it.
+        # The rows k ahead are known for the first origins. Beyond one step, a row in a gap counts
+        # with its interpolated value.
         ahead = origins[:, None] + np.arange(1, min(h, MOST_DIRECT, len(origins) // 2) + 1)
         known = ahead < n_rows
         targets = np.where(known, rows[np.minimum(ahead, n_rows - 1)], 0.0)
@@ -391,7 +391,7 @@ def _fit(covariances: np.ndarray, noise: float, targets: np.ndarray, known: np.n
         )  # fmt: skip
 
     counts = known.sum(0)
-    # The last row of L is that of the origin to forecast from, given all before it.
+    # The last row of L belongs to the origin to forecast from.
     loading = factor[-1, :-1, None] * known[:-1]
     variance = covariances[-1, -1] + noise - (loading**2).sum(0)
     scale = squares[-1] / (DEGREES + counts)

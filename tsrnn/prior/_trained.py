@@ -242,7 +242,7 @@ class TrainedPrior(TrainedNetwork):
         late = missing_at_end(values, lengths)
         for units, part in self._parts(values, lengths - late, season_length, h + late.max()):
             forecasts = self._predict(part, season_length, h + int(late[units].max()))
-            learned = forecasts.median[:, None] + forecasts.offsets
+            learned = (forecasts.median[:, None] + forecasts.offsets)[forecasts.final]
             scaled = forecasts.offsets * by_step(widths, forecasts.offsets.shape[-1])
             forecasts = replace(forecasts, offsets=scaled)
             factors = own_factors(past_scores(part.values, part.lengths, forecasts))[:, None]
@@ -256,7 +256,7 @@ class TrainedPrior(TrainedNetwork):
                     before = without_far_rows(earlier[unit], values[unit, : lengths[unit]])
                     rows = np.concatenate([before / part.unit[number], rows])
                 mixture = mix_autoregression(
-                    drawn[number, :, reach], learned[final][number, :, reach], rows,
+                    drawn[number, :, reach], learned[number, :, reach], rows,
                     season_length, forecasts.log_evidence[number],
                 )  # fmt: skip
                 if mixture is not None:
