@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -93,6 +94,8 @@ ROWS_TO_TRAIN, ROWS_WITH_SEASON = 400, 1500
 SHORT_SEASON = 24
 # The network is adapted to a series with a season of so many rows and seasons: fewer say too
 # little of the season's own pattern. A series without one, as an exchange rate, is better left.
+# Outliers of states that are in use: a fit, its forecasts and its summary read the same rows.
+KNOWN_OUTLIERS: WeakKeyDictionary[PriorState, Outliers] = WeakKeyDictionary()
 ROWS_TO_ADAPT, SEASONS_TO_ADAPT = 300, 25
 # And it is adapted to so many series without a season, whose growth has something in common.
 # Panels of short series with a season gain nothing.
@@ -229,19 +232,24 @@ def season_of(arguments: Arguments, panel: Panel) -> int:
 
 
 def adapted_prior(
-    prior: TrainedPrior, series: Sequence[np.ndarray], season_length: int
+    prior: TrainedPrior, series: Sequence[np.ndarray], season_length: int, outliers: str | None
 ) -> TrainedPrior:
-    """Prior network adapted to the series that say enough; itself where none do."""
-    # Of a series with missing rows, to the longest part without them.
-    series = [complete_part(rows) for rows in series]
+    """Prior network adapted to the series that say enough; itself where none do.
+
+    Of a series with missing rows, to the longest part without them.
+    """
+    parts = [complete_part(rows) for rows in series]
     if season_length > 1:
         most = max(ROWS_TO_ADAPT, SEASONS_TO_ADAPT * season_length)
-        series = [rows for rows in series if len(rows) >= most]
-        return prior.adapted_to(series, season_length, SERIES_RATE) if series else prior
-    series = [rows for rows in series if len(training_origins(rows, season_length))]
-    if len(series) < UNITS_TO_ADAPT:
+        long = [len(rows) >= most for rows in parts]
+    else:
+        long = [len(training_origins(rows, season_length)) > 0 for rows in parts]
+    if sum(long) < (1 if season_length > 1 else UNITS_TO_ADAPT):
         return prior
-    return prior.adapted_to(series, season_length, PANEL_RATE)
+    chosen = [rows for rows, is_long in zip(series, long, strict=True) if is_long]
+    chosen = [complete_part(rows) for rows in expected_at_errors(chosen, season_length, outliers)]
+    rate = SERIES_RATE if season_length > 1 else PANEL_RATE
+    return prior.adapted_to(chosen, season_length, rate)
 
 
 def without_errors_left(panel: Panel, columns: FittedColumns, season_length: int) -> Panel:
@@ -260,12 +268,21 @@ def without_errors_left(panel: Panel, columns: FittedColumns, season_length: int
     return replace(panel, values=np.where(errors, np.nan, panel.values))
 
 
-def expected_at_errors(rows: np.ndarray, season_length: int) -> np.ndarray:
-    """Series (T,) with the values that are expected in place of gross errors."""
-    outliers = find_outliers(rows[None], np.array([len(rows)]), season_length)
-    errors = ~outliers.shift
-    expected = rows.copy()
-    expected[outliers.row[errors]] -= outliers.size[errors]
+def expected_at_errors(
+    series: Sequence[np.ndarray], season_length: int, outliers: str | None
+) -> list[np.ndarray]:
+    """Series with the values that are expected in place of gross errors; as they are with None."""
+    expected = [rows.copy() for rows in series]
+    if outliers is None:
+        return expected
+    lengths = np.array([len(rows) for rows in series])
+    values = np.full((len(series), lengths.max()), np.nan)
+    for place, rows in zip(values, series, strict=True):
+        place[: len(rows)] = rows
+    errors = find_outliers(values, lengths, season_length)
+    for number, row, shift, size, _ in zip(*errors, strict=True):
+        if not shift:
+            expected[number][row] -= size
     return expected
 
 
@@ -414,13 +431,12 @@ class FittedPrior(FittedModel[PriorState]):
         if isinstance(arguments.prior, str) and arguments.prior == "only":
             return fitted, state
         series = [target for i in range(panel.n_series) for target in panel.series(i).T]
-        if arguments.outliers is not None:
-            series = [expected_at_errors(rows, season) for rows in series]
-        adapted = adapted_prior(prior, series, season)
+        adapted = adapted_prior(prior, series, season, arguments.outliers)
         fitted = replace(fitted, prior=adapted, adapted=adapted is not prior)
         widths = fitted.widths
         if columns is not None and panel.lengths.max() >= ROWS_WITH_SEASON:
             # Such series are forecast for more steps than the network was trained for.
+            series = expected_at_errors(series, season, arguments.outliers)
             widths = adapted.long_widths(series, season)
         elif len(series) > 1:  # one series is judged by its own errors, at every forecast
             rows, counts, _ = fitted.rows_read(state)
@@ -535,8 +551,9 @@ class FittedPrior(FittedModel[PriorState]):
         rows, counts = state.last_rows
         if self.arguments.outliers is None:
             return rows, counts, Outliers.none()
-        outliers = find_outliers(rows, counts, self.season_length)
-        return without_errors(rows, outliers), counts, outliers
+        if state not in KNOWN_OUTLIERS:
+            KNOWN_OUTLIERS[state] = find_outliers(rows, counts, self.season_length)
+        return without_errors(rows, KNOWN_OUTLIERS[state]), counts, KNOWN_OUTLIERS[state]
 
     def exog_ahead(self, state: PriorState, h: int, future: np.ndarray | None) -> np.ndarray:
         """Columns (S, h, k) ahead: known values, and forecasts of the other columns."""

@@ -37,6 +37,7 @@ FEWEST_SEEN = 12  # rows with which outliers are looked for
 LONGEST = 400  # rows that are judged together
 LARGEST = 1e12  # median changes from the median
 LEAST_INFORMATION = 1e-8  # about a pulse of a row that has no others of its season
+AT_ONCE = 2**15  # numbers of innovations judged together: they stay in the cache
 LEAST_LEFT = 1e-12  # share of the squares that is left by a perfect fit
 # Probability that the last row, where it stands out, is an error and no shift of the level: among
 # the outliers before the last rows of M1 and M3, 276 of 438 were errors.
@@ -169,12 +170,9 @@ def _kept_filter(season_length: int, rows: bytes) -> PulseFilter:
 def _kept_information(season_length: int, rows: bytes) -> np.ndarray:
     """Squared innovations (2, J, T), summed over rows, of a pulse and of a step in each row."""
     pulses = pulse_filter(season_length, np.frombuffer(rows, np.int64)).innovations
-    return np.stack([(part**2).sum(-1) for part in (pulses, steps_of(pulses, 1))])
-
-
-def steps_of(pulses: np.ndarray, axis: int) -> np.ndarray:
-    """Steps in each row, on an axis: a step is the sum of the pulses from its row on."""
-    return np.flip(np.flip(pulses, axis).cumsum(axis), axis)
+    # A step is the sum of the pulses from its row on.
+    steps = pulses[:, ::-1].cumsum(1)[:, ::-1]
+    return np.stack([(part**2).sum(-1) for part in (pulses, steps)])
 
 
 def find_outliers(values: np.ndarray, lengths: np.ndarray, season_length: int) -> Outliers:
@@ -208,17 +206,28 @@ def find_outliers(values: np.ndarray, lengths: np.ndarray, season_length: int) -
     ([30], [True], [20.0])
     """
     parts: list[tuple[int, int, bool, float, float]] = []
+    # Stretches of the same rows, counted from their first one, share filters and are judged at once.
+    alike: dict[bytes, list[tuple[int, np.ndarray, np.ndarray]]] = {}
     for number, (series, length) in enumerate(zip(values, lengths, strict=True)):
         rows = np.flatnonzero(np.isfinite(series[:length]))
-        for judged, kept in stretches(len(rows)):
+        for judged, kept in stretches(len(rows)) if len(rows) >= FEWEST_SEEN else ():
             places = rows[judged]
-            outliers = _of_stretch(series[places], places, season_length)
-            parts += [
-                (number, int(places[place]), shift, size, probability)
-                for place, shift, size, probability in outliers
-                if kept[place]
-            ]
-    return Outliers.of(parts)
+            numbers = (places - places[:1]).astype(np.int64)
+            alike.setdefault(numbers.tobytes(), []).append((number, places, kept))
+    for numbers_of, members in alike.items():
+        numbers = np.frombuffer(numbers_of, np.int64)
+        size = max(1, AT_ONCE // (len(numbers) * len(structural_models(season_length).seen)))
+        for begin in range(0, len(members), size):
+            some = members[begin : begin + size]
+            rows = np.stack([values[number, places] for number, places, _ in some])
+            of_each = _of_stretches(rows, numbers, season_length)
+            for (number, places, kept), outliers in zip(some, of_each, strict=True):
+                parts += [
+                    (number, int(places[place]), shift, size, probability)
+                    for place, shift, size, probability in outliers
+                    if kept[place]
+                ]
+    return Outliers.of(sorted(parts, key=lambda part: part[0]))
 
 
 def stretches(n_rows: int) -> Iterator[tuple[slice, np.ndarray]]:
@@ -304,93 +313,148 @@ def skip_errors(
     return cleaned, Outliers(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _likelihood_gains(
-    pulses: np.ndarray,
-    errors: np.ndarray,
-    information: np.ndarray,
-    squares: np.ndarray,
-    half: float,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Products of the errors (C, J, T) with a pulse, and a step, in each row, and what each gains.
+class _Lanes(NamedTuple):
+    """Series (S,) on the scales (S, 2) that they are judged on: of the data, and of logarithms.
 
-    The gain is that of the log marginal likelihood, coefficient and noise integrated out. Both have
-    the shape (2, C, J, T).
+    Attributes
+    ----------
+    rows : ndarray of shape (S, 2, T)
+        Of values that are not all positive, the logarithms are zeros.
+    jacobian : ndarray of shape (S, 2)
+        Logarithm of the density of the first scale over that of each; minus infinity where there
+        are no logarithms.
+    change : ndarray of shape (S, 2)
+        Median absolute change on each scale.
+    values, median, unit : ndarray of shape (S, T), (S, 1) and (S, 1)
+        Those of the data, their median, and the unit of the first scale.
     """
-    product = (pulses @ errors.transpose(1, 2, 0)).transpose(2, 0, 1)
-    product = np.stack([product, steps_of(product, 2)])
-    precision = information[:, None] + 1 / SLAB
-    left = squares[..., None] - product**2 / precision
-    left = np.maximum(left, LEAST_LEFT * squares[..., None])
-    gain = half * np.log(squares[..., None] / left) - 0.5 * np.log(SLAB * precision)
-    return product, gain
+
+    rows: np.ndarray
+    jacobian: np.ndarray
+    change: np.ndarray
+    values: np.ndarray
+    median: np.ndarray
+    unit: np.ndarray
+
+    @classmethod
+    def of(cls, values: np.ndarray, unit: np.ndarray) -> _Lanes:
+        """Scales of values (S, T), the first in units of their median absolute change (S, 1)."""
+        # From the median, which an error in the first row does not move. Beyond a trillion changes
+        # all values are alike: squares of larger ones overflow.
+        median = np.median(values, 1, keepdims=True)
+        with np.errstate(over="ignore"):
+            scaled = np.clip((values - median) / unit, -LARGEST, LARGEST)
+        positive = (values > 0).all(1)
+        logarithms, jacobian = np.zeros_like(values), np.full(len(values), -np.inf)
+        logarithms[positive] = np.log(values[positive] / median[positive])
+        jacobian[positive] = np.log(unit[positive] / values[positive]).sum(1)
+        rows = np.stack([scaled, logarithms], 1)
+        change = np.median(np.abs(np.diff(rows)), 2)
+        change[~positive, 1] = 1.0
+        jacobian = np.stack([np.zeros(len(values)), jacobian], 1)
+        return cls(rows, jacobian, change, values, median, unit)
+
+    def in_units(self, row: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Sizes (S, 2) of an outlier of each series, in these rows, in the units of the data."""
+        each = np.arange(len(row))
+        value, expected = self.values[each, row], self.rows[each, 0, row] - sizes[:, 0]
+        # Of the value as it is, also where it was cut.
+        of_data = value - self.median[:, 0] - expected * self.unit[:, 0]
+        return np.stack([of_data, -value * np.expm1(-sizes[:, 1])], 1)
 
 
-def _of_stretch(
-    values: np.ndarray, rows: np.ndarray, season_length: int
-) -> list[tuple[int, bool, float, float]]:
-    """Place among the observed rows, kind, size and probability of the outliers of some rows."""
-    n_rows = len(values)
-    change = np.median(np.abs(np.diff(values))) if n_rows >= FEWEST_SEEN else 0.0
-    if change == 0:  # where most rows repeat the one before, there is no scale to judge others by
-        return []
-    # From the median, which an error in the first row does not move. Beyond a trillion changes all
-    # values are alike: squares of larger ones overflow.
-    median = np.median(values)
+def _of_stretches(
+    values: np.ndarray, numbers: np.ndarray, season_length: int
+) -> list[list[tuple[int, bool, float, float]]]:
+    """Place, kind, size and probability of the outliers of each of S series (S, T).
+
+    The likeliest outlier of each is taken out, until none is likely: the series that still have
+    one go through a round together. `numbers` (T,) are those of the rows.
+    """
+    outliers: list[list[tuple[int, bool, float, float]]] = [[] for _ in values]
+    n_rows = len(numbers)
     with np.errstate(over="ignore"):
-        scaled = np.clip((values - median) / change, -LARGEST, LARGEST)
-    lanes, jacobian = [scaled], [0.0]
-    if (values > 0).all():
-        lanes.append(np.log(values / median))
-        # A density of logarithms, times the Jacobian, is one of the first lane.
-        jacobian.append(np.log(change / values).sum())
-    numbers = (rows - rows[0]).astype(np.int64)
-    filtered = pulse_filter(season_length, numbers)
-    errors = filtered.kalman.innovations(np.array(lanes))[0].swapaxes(1, 2)  # (C, J, T)
-    changes = np.array([np.median(np.abs(np.diff(lane))) for lane in lanes])
-    known = DEGREES * (FIRST_SCALE * changes[:, None]) ** 2
-    constant = np.log(filtered.kalman.weight[:n_rows]).sum(0) + np.array(jacobian)[:, None]
-    pulses = filtered.innovations
-    information = _kept_information(season_length, numbers.tobytes())
-    outliers: list[tuple[int, bool, float, float]] = []
-    directions: list[np.ndarray] = []
-    while True:
-        squares = (errors**2).sum(-1) + known  # (C, J)
-        half = 0.5 * (n_rows + DEGREES - len(outliers))
+        unit = np.median(np.abs(np.diff(values)), 1, keepdims=True)
+    # Where most rows repeat the one before, there is no scale to judge others by.
+    series = np.flatnonzero(unit)
+    lanes = _Lanes.of(values[series], unit[series])
+    pulses, kalman = pulse_filter(season_length, numbers)[::-1]
+    errors = kalman.innovations(lanes.rows.reshape(-1, n_rows))[0].transpose(2, 0, 1)
+    errors = errors.reshape(len(pulses), *lanes.rows.shape)  # (J, S, 2, T)
+    known = DEGREES * (FIRST_SCALE * lanes.change) ** 2
+    constant = np.log(kalman.weight[:n_rows]).sum(0)[:, None, None] + lanes.jacobian
+    information = _kept_information(season_length, numbers.tobytes())[:, :, None]  # (2, J, 1, T)
+    information = np.broadcast_to(information, (*information.shape[:2], len(series), n_rows))
+    taken = np.zeros((2, len(series), n_rows), bool)
+    taken[1, :, [0, -1]] = True  # a step is the level in the first row, a pulse in the last
+    directions: list[np.ndarray] = []  # (J, S, T) each, of what was taken out
+    while len(series):
+        squares = (errors**2).sum(-1) + known  # (J, S, 2)
+        half = 0.5 * (n_rows + DEGREES - len(directions))
         likelihood = constant - half * np.log(squares)
-        product, gain = _likelihood_gains(pulses, errors, information, squares, half)
+        product, precision = _products(errors, pulses), information + 1 / SLAB
+        # Share of the squares that a pulse, or a step, takes out: no model gains more by it than
+        # -half log(1 - share). Few rows may be outliers by that, and only they are judged.
+        share = product**2
+        share *= (1 / precision)[..., None, :]
+        share *= (1 / squares)[..., None]
+        likely = share.max(1).max(2) > -np.expm1(-PRIOR_ODDS / half)  # (2, S, T)
+        kind, each, row = np.nonzero(likely & ~taken)
+        if not len(each):
+            return outliers
+        gain = -half * np.log(np.maximum(1 - share[kind, :, each, :, row], LEAST_LEFT))
+        gain -= 0.5 * np.log(SLAB * precision[kind, :, each, row])[..., None]  # (n, J, 2)
         # Both sums over models: those with a season explain a lone error of a phase by the season,
         # and others explain the series much better once it is out.
-        explained = TEMPERED * (likelihood[..., None] + gain)
-        odds = (
-            logsumexp(explained, (1, 2)) - logsumexp(TEMPERED * likelihood)
-        ) / TEMPERED - PRIOR_ODDS
-        odds[1, [0, -1]] = -np.inf  # a step is the level in the first row, a pulse in the last
-        for row, shift, *_ in outliers:
-            odds[int(shift), row] = -np.inf
-        kind, row = np.unravel_index(odds.argmax(), odds.shape)
-        if odds[kind, row] <= 0:
+        without = TEMPERED * likelihood.swapaxes(0, 1)[each]
+        explained = without + TEMPERED * gain
+        odds = (logsumexp(explained, (1, 2)) - logsumexp(without, (1, 2))) / TEMPERED - PRIOR_ODDS
+        best = _likeliest(each, odds)
+        kind, each, row, odds = kind[best], each[best], row[best], odds[best]
+        if len(directions) >= max(1.0, MOST * n_rows):
+            for number in series[each]:
+                outliers[number].clear()
             return outliers
-        if len(outliers) >= max(1.0, MOST * n_rows):
-            return []
-        share = softmax(explained[kind, ..., row])  # (C, J), of the models given the outlier
-        coefficient = product[kind, ..., row] / np.maximum(
-            information[kind, :, row], LEAST_INFORMATION
-        )
-        of_lane = np.maximum(share.sum(1), TINY)
-        sizes = np.einsum("cj,cj->c", share, coefficient) / of_lane
-        of_data = sizes[0] * change
-        if kind == 0:  # also of a value that was cut
-            of_data = values[row] - median - (scaled[row] - sizes[0]) * change
-        in_units = [of_data, *(-values[row] * np.expm1(-size) for size in sizes[1:])]
-        size = float(of_lane @ in_units)
-        outliers.append((int(row), bool(kind), size, float(expit(odds[kind, row]))))
+        weight = softmax(explained[best], (1, 2))  # of models, given the outlier
+        of_row = np.maximum(information[kind, :, each, row], LEAST_INFORMATION)
+        coefficient = product[kind, :, each, :, row] / of_row[..., None]
+        of_lane = np.maximum(weight.sum(1), TINY)
+        sizes = (weight * coefficient).sum(1) / of_lane
+        lanes, series = _Lanes(*(part[each] for part in lanes)), series[each]
+        size = (of_lane * lanes.in_units(row, sizes)).sum(1)
+        columns = series, row, kind == 1, size, expit(odds)
+        for number, *outlier in zip(*(column.tolist() for column in columns), strict=True):
+            outliers[number].append(tuple(outlier))
+        known, constant, taken = known[each], constant[:, each], taken[:, each]
+        taken[kind, np.arange(len(each)), row] = True
         # What is left is orthogonal to the outliers, as after a regression on them.
-        direction = pulses[:, row:].sum(1) if kind else pulses[:, row]  # (J, T)
+        directions = [other[:, each] for other in directions]
+        direction = pulses[:, row]  # (J, S, T)
+        for number in np.flatnonzero(kind):
+            direction[:, number] = pulses[:, row[number] :].sum(1)
         for other in directions:
-            direction = direction - (direction * other).sum(1, keepdims=True) * other
-        direction = direction / np.sqrt(np.maximum((direction**2).sum(1, keepdims=True), TINY))
-        directions.append(direction)
-        errors = errors - (errors * direction).sum(2, keepdims=True) * direction
-        shared = (pulses @ direction[..., None])[..., 0]
-        shared = np.stack([shared, steps_of(shared, 1)])
-        information = np.maximum(information - shared**2, 0.0)
+            direction = direction - (direction * other).sum(-1, keepdims=True) * other
+        length = (direction**2).sum(-1, keepdims=True)
+        directions.append(direction / np.sqrt(np.maximum(length, TINY)))
+        direction, errors = directions[-1][:, :, None], errors[:, each]
+        errors = errors - (errors * direction).sum(-1, keepdims=True) * direction
+        shared = _products(direction, pulses)[:, :, :, 0]
+        information = np.maximum(information[:, :, each] - shared**2, 0.0)
+    return outliers
+
+
+def _products(errors: np.ndarray, pulses: np.ndarray) -> np.ndarray:
+    """Products (2, J, S, C, T) of errors (J, S, C, T) with a pulse, and a step, in each row."""
+    products = np.empty((2, *errors.shape))
+    lanes = errors.reshape(len(pulses), -1, errors.shape[-1])
+    np.matmul(lanes, pulses.swapaxes(1, 2), out=products[0].reshape(lanes.shape))
+    np.cumsum(products[0, ..., ::-1], -1, out=products[1, ..., ::-1])
+    return products
+
+
+def _likeliest(series: np.ndarray, odds: np.ndarray) -> np.ndarray:
+    """Places of the largest odds of each series, where they are above 0."""
+    order = np.lexsort([-odds, series])
+    first = np.append(True, np.diff(series[order]) > 0)[: len(order)]
+    best = order[first]
+    return best[odds[best] > 0]
