@@ -5,7 +5,8 @@ one, both of one monthly series of 400 rows; of baselines also the part of it in
 statsmodels or arch is built, run over the rows and asked. Beside them statsmodels' ARIMA, which
 appends the row and forecasts, and arch, which filters all rows again at the parameters estimated;
 their forecasts are compared with ours. Then forecasts of 3 series among 10,000 by `ids`, compared
-with those of all.
+with those of all. Last a first forecast by the pretrained network: fit and predict of short series
+one by one, and of all of them as one panel.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from threadpoolctl import threadpool_limits
 
 import tsrnn
 from tsrnn import baselines
+from tsrnn.prior import SeriesPrior
 
 H, ROWS, WARM_UP = 12, 400, 8
 NETWORK = {"horizon": H, "max_epochs": 1, "refit": False, "random_state": 0}
@@ -218,12 +220,42 @@ def some_of_many(n_series: int, repeats: int) -> None:
     print_table(("forecaster", "all", "3, median", "p99"), rows)
 
 
+def first_forecasts(n_series: int) -> None:
+    """Table of fit and forecast by the pretrained network, series by series and as a panel."""
+    length, n_single = 100, min(n_series, 100)
+    values = SeriesPrior(["ets", "sarima", "structural"]).sample(n_series, length, 12, 0)
+    times = pd.date_range("2015-01-01", periods=length, freq="MS")
+    single = [pd.DataFrame({"ds": times, "y": y}) for y in values[: WARM_UP + n_single]]
+    panel = pd.concat(
+        [pd.DataFrame({"unique_id": i, "ds": times, "y": y}) for i, y in enumerate(values)]
+    )
+
+    def fit_and_predict(df: pd.DataFrame) -> tuple[float, float, float]:
+        start = time.process_time()
+        model = tsrnn.ParaRNNForecaster(H).fit(df)
+        fitted = time.process_time()
+        ahead = model.predict(H)
+        assert len(ahead) == len(df) // length * H
+        end = time.process_time()
+        return 1e3 * (fitted - start), 1e3 * (end - fitted), 1e3 * (end - start)
+
+    each = np.array([fit_and_predict(df) for df in single])[WARM_UP:]
+    rows = [
+        (f"each of {len(each)}, median", *(f"{t:.1f}" for t in np.median(each, axis=0))),
+        ("the same, 90 percent", *(f"{t:.1f}" for t in np.quantile(each, 0.9, axis=0))),
+        (f"{n_series:,} together", *(f"{t:,.0f}" for t in fit_and_predict(panel))),
+    ]
+    print(f"\nParaRNNForecaster({H}) of series of {length} months, ms")
+    print_table(("series", "fit", "predict", "both"), rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="beginnings of names; all by default")
     parser.add_argument("--rows", type=int, default=200, help="rows to take in")
     parser.add_argument("--series", type=int, default=10_000)
-    arguments = read_options(parser, names=["ARMA"], rows=WARM_UP + 2, series=20)
+    parser.add_argument("--short", type=int, default=1000, help="short series to fit")
+    arguments = read_options(parser, names=["ARMA"], rows=WARM_UP + 2, series=20, short=20)
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     chosen = [n for n in FORECASTERS if n.startswith(tuple(arguments.names) or "")]
@@ -231,6 +263,7 @@ def main() -> None:
         print_machine()
         one_row(chosen, arguments.rows)
         some_of_many(arguments.series, arguments.rows)
+        first_forecasts(arguments.short)
 
 
 if __name__ == "__main__":

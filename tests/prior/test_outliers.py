@@ -211,3 +211,19 @@ def test_mixtures_have_the_quantiles_of_their_distribution():
             assert total == pytest.approx(PROBABILITIES[number], abs=0.02)
     assert (np.diff(mixed.quantiles, axis=1) >= 0).all()
     assert mixed.weights.sum() == pytest.approx(1)
+
+
+def test_a_series_has_its_outliers_in_any_company():
+    rng = np.random.default_rng(3)
+    values = 50 + rng.normal(size=(60, 50)).cumsum(1)
+    place = rng.integers(0, 50, (60, 2))
+    values[np.arange(60)[:, None], place] += rng.choice([0.0, 30.0, -200.0], (60, 2))
+    values[rng.random(values.shape) < 0.01] = np.nan
+    lengths = rng.integers(5, 51, 60)
+    together = find_outliers(values, lengths, season_length=4)
+    apart = [find_outliers(values[[i]], lengths[[i]], season_length=4) for i in range(60)]
+    assert len(together.row) > 20
+    assert together.series.tolist() == [i for i in range(60) for _ in apart[i].row]
+    for field in ("row", "shift", "size", "probability"):
+        of_each = np.concatenate([getattr(outliers, field) for outliers in apart])
+        np.testing.assert_allclose(getattr(together, field), of_each, rtol=1e-9)

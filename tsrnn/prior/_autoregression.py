@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -160,8 +161,12 @@ def autoregress(
     if series is None:
         return None
     choices, scales, noises = series.choices, LENGTH_SCALES, NOISES
-    best = Autoregression(choices[0], START, noises[0])
-    best = series.best(best._replace(noise=noise) for noise in noises)
+    best = Autoregression(choices[0], START, noises[-1])
+    for noise in noises[-2::-1]:  # less noise, as long as the rows are likelier with it
+        less = best._replace(noise=noise)
+        if series.best([best, less]) is best:
+            break
+        best = less
     if log_evidence is not None:
         factor, _ = log_bayes_factor(series.log_density(), log_evidence)
         if factor < HOPELESS:
@@ -257,7 +262,10 @@ class _Series:
     def log_density(self) -> np.ndarray:
         """Log density of each observed row under the mixture of all that were fitted."""
         by_row = np.stack([fit.by_row for fit in self.fits.values()])
-        total = logsumexp(by_row, 0) - np.log(len(by_row))
+        # The prior is uniform, also over first choices that were passed over as unlikely.
+        first = Autoregression(self.choices[0], START, 0.0)
+        tried = {*self.fits, *(first._replace(noise=noise) for noise in NOISES)}
+        total = np.logaddexp.reduce(by_row) - np.log(len(tried))
         result = np.full(len(self.rows), np.nan)
         result[self.origins[:-1] + 1] = np.diff(total, prepend=0.0) - np.log(self.deviation)
         return result[self.observed]
@@ -366,6 +374,14 @@ def covariance(inputs: np.ndarray, length_scale: float | None) -> np.ndarray:
     return result
 
 
+@lru_cache(maxsize=64)
+def _student_constants(n: int) -> np.ndarray:
+    """Constants of the log densities of 1, ..., n rows under Student's t distribution."""
+    rows = np.arange(1, n + 1)
+    gammas = gammaln(0.5 * (DEGREES + rows)) - gammaln(0.5 * DEGREES)
+    return gammas - 0.5 * rows * np.log(np.pi * DEGREES)
+
+
 def _fit(covariances: np.ndarray, noise: float, targets: np.ndarray, known: np.ndarray) -> _Fit:
     """Posterior of one autoregression, of all steps.
 
@@ -379,16 +395,12 @@ def _fit(covariances: np.ndarray, noise: float, targets: np.ndarray, known: np.n
     factor, _ = dpotrf(matrix, lower=1, overwrite_a=1)
     errors = dtrtrs(factor, targets, lower=1)[0] * known
     squares = DEGREES + (errors**2).cumsum(0)
-    count, log_scale = np.arange(1, n + 1), np.log(np.diag(factor)).cumsum()
+    log_scale, constants = np.log(np.diag(factor)).cumsum(), _student_constants(n)
 
     def log_student(rows: np.ndarray, squares: np.ndarray) -> np.ndarray:
         """Log density of the first rows together; the scale is integrated out."""
-        return (
-            -log_scale[rows - 1]
-            - 0.5 * (DEGREES + rows) * np.log(squares / DEGREES)
-            + gammaln(0.5 * (DEGREES + rows)) - gammaln(0.5 * DEGREES)
-            - 0.5 * rows * np.log(np.pi * DEGREES)
-        )  # fmt: skip
+        power = 0.5 * (DEGREES + rows)
+        return constants[rows - 1] - log_scale[rows - 1] - power * np.log(squares / DEGREES)
 
     counts = known.sum(0)
     # The last row of L belongs to the origin to forecast from.
@@ -396,7 +408,7 @@ def _fit(covariances: np.ndarray, noise: float, targets: np.ndarray, known: np.n
     variance = covariances[-1, -1] + noise - (loading**2).sum(0)
     scale = squares[-1] / (DEGREES + counts)
     # One step ahead, row by row: the last origin has no row that is known.
-    by_row = log_student(count[:-1], squares[:-1, 0])
+    by_row = log_student(np.arange(1, n), squares[:-1, 0])
     return _Fit(
         log_student(counts, squares[-1]),
         (loading * errors[:-1]).sum(0),

@@ -206,7 +206,7 @@ def find_outliers(values: np.ndarray, lengths: np.ndarray, season_length: int) -
     ([30], [True], [20.0])
     """
     parts: list[tuple[int, int, bool, float, float]] = []
-    # Stretches of the same rows, counted from their first one, share filters and are judged at once.
+    # Stretches of the same rows, counted from their first one, share filters: judged at once.
     alike: dict[bytes, list[tuple[int, np.ndarray, np.ndarray]]] = {}
     for number, (series, length) in enumerate(zip(values, lengths, strict=True)):
         rows = np.flatnonzero(np.isfinite(series[:length]))
@@ -216,12 +216,12 @@ def find_outliers(values: np.ndarray, lengths: np.ndarray, season_length: int) -
             alike.setdefault(numbers.tobytes(), []).append((number, places, kept))
     for numbers_of, members in alike.items():
         numbers = np.frombuffer(numbers_of, np.int64)
-        size = max(1, AT_ONCE // (len(numbers) * len(structural_models(season_length).seen)))
-        for begin in range(0, len(members), size):
-            some = members[begin : begin + size]
-            rows = np.stack([values[number, places] for number, places, _ in some])
+        most = max(1, AT_ONCE // (len(numbers) * len(structural_models(season_length).seen)))
+        for begin in range(0, len(members), most):
+            batch = members[begin : begin + most]
+            rows = np.stack([values[number, places] for number, places, _ in batch])
             of_each = _of_stretches(rows, numbers, season_length)
-            for (number, places, kept), outliers in zip(some, of_each, strict=True):
+            for (number, places, kept), outliers in zip(batch, of_each, strict=True):
                 parts += [
                     (number, int(places[place]), shift, size, probability)
                     for place, shift, size, probability in outliers
