@@ -397,7 +397,7 @@ OTHER = {
     "order": (2, 1), "outliers": None, "p": 2, "patience": 3, "per_series": True,
     "parameter_uncertainty": False, "pooling": "mean",
     "power": 1.0, "preset": "paper", "prior": None,
-    "q": 2, "r_max": 0.9, "r_min": 0.1, "random_state": 7, "rank": 1, "refit": True,
+    "q": 2, "r_max": 0.9, "r_min": 0.1, "random_state": 7, "strict": True, "rank": 1, "refit": True,
     "rescale": True, "season_length": 4, "seasonal": 4, "seasonal_order": (1, 0, 0, 4),
     "significance": 0.1, "standardize": False, "state_units": 2, "static": ["w"],
     "stationary": False, "stepwise": False,

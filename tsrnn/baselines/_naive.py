@@ -258,7 +258,9 @@ class Naive(NaiveMethod):
         As in all forecasters.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, missing
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
+        As in all forecasters.
+    missing, strict
         As in all forecasters.
 
     References
@@ -353,7 +355,9 @@ class Drift(NaiveMethod):
         As in all forecasters.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, missing
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
+        As in all forecasters.
+    missing, strict
         As in all forecasters.
 
     References
@@ -401,7 +405,9 @@ class Mean(NaiveMethod):
         As in all forecasters.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, missing
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
+        As in all forecasters.
+    missing, strict
         As in all forecasters.
 
     References

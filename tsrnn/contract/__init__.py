@@ -23,6 +23,7 @@ from tsrnn.contract._checks import (
 )
 from tsrnn.contract._classical import Classical
 from tsrnn.contract._conformal import ClassicalModel, ConformalIntervals
+from tsrnn.contract._data_summary import DataSummary
 from tsrnn.contract._diebold_mariano import (
     DM_VARIANCES,
     DieboldMariano,
@@ -93,6 +94,7 @@ __all__ = [
     "CommonArguments",
     "ConformalIntervals",
     "DamagedFileError",
+    "DataSummary",
     "DieboldMariano",
     "FittedData",
     "FittedModel",

@@ -19,6 +19,7 @@ from tsrnn.contract._checks import (
     choice,
     positive_integer,
 )
+from tsrnn.contract._data_summary import DataSummary
 from tsrnn.contract._estimator import Arguments
 from tsrnn.contract._fitted import FittedModel, S
 from tsrnn.contract._fitted_data import (
@@ -64,7 +65,9 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
     ----------
     random_state, verbose
         As `CommonArguments` has them.
-    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, missing
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
+        As `CommonArguments` has them.
+    missing, strict
         As `CommonArguments` has them.
 
     Attributes
@@ -446,6 +449,11 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
         return self._fitted_model().data.freq
 
     @property
+    def data_summary_(self) -> DataSummary:
+        """Series, rows and frequency of the data fitted to, and what was recognised in them."""
+        return DataSummary.of(self._fitted_model().data, self.state_.last_times)
+
+    @property
     def known_ahead_(self) -> list[Any]:
         """Exogenous columns whose future is known, those of the calendar last."""
         return list(self._fitted_model().data.known_ahead)
@@ -544,8 +552,9 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
     def _read_frame(self, df: Any, arguments: Arguments, **shape: Any) -> Panel:
         missing = choice("missing", arguments.missing, self.legal_missing)
         return read_panel(
-            df, id_col=arguments.id_col, time_col=arguments.time_col, missing=missing, **shape
-        )
+            df, id_col=arguments.id_col, time_col=arguments.time_col, missing=missing,
+            strict=arguments.strict, **shape,
+        )  # fmt: skip
 
     def _state_after(self, X: Any, ids: Any = None) -> S:
         """State after a frame, by default after the rows seen so far, of some or all series."""

@@ -40,7 +40,9 @@ class Classical(Forecaster[S]):
         the model.
     random_state, verbose
         As `CommonArguments` has them.
-    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, missing
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
+        As `CommonArguments` has them.
+    missing, strict
         As `CommonArguments` has them.
 
     Examples

@@ -42,6 +42,9 @@ class CommonArguments:
         Frequency of the data, where it cannot be inferred.
     missing : str
         Treatment of missing values, one of `legal_missing`.
+    strict : bool, default False
+        Refuse what can only be read by recognising how it is written: numbers and dates in text,
+        trading days, categories. By default it is read, and `data_summary_` says how.
     random_state : int, numpy random generator or None
         What is drawn from.
     verbose : int
@@ -67,6 +70,7 @@ class CommonArguments:
         time_col: str = "ds",
         freq: str | int | None = None,
         missing: str = "error",
+        strict: bool = False,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -80,6 +84,7 @@ class CommonArguments:
         self.time_col = time_col
         self.freq = freq
         self.missing = missing
+        self.strict = strict
         self.random_state = random_state
         self.verbose = verbose
 

@@ -57,6 +57,8 @@ class FittedData:
     holidays : Holidays or None
     zero_shares : ndarray of shape (S, C)
         Share of zeros of each target.
+    notes : tuple of str
+        See `Panel.notes`.
 
     Examples
     --------
@@ -76,6 +78,7 @@ class FittedData:
     calendar: tuple[str, ...]
     holidays: Holidays | None
     zero_shares: np.ndarray
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, panel: Panel, arguments: Arguments) -> FittedData:
@@ -105,7 +108,7 @@ class FittedData:
             )
         return cls(
             panel.layout, panel.ids, panel.exog_names, known, constant,
-            static_values(panel, constant), features, holidays, zero_shares(panel),
+            static_values(panel, constant), features, holidays, zero_shares(panel), panel.notes,
         )  # fmt: skip
 
     @classmethod
@@ -143,7 +146,7 @@ class FittedData:
         check_arrays({name: arrays[name] for name in shapes if name in arrays}, shapes)
         return cls(
             layout, ids, exog_names, known, static, arrays["static"], features,
-            holidays, arrays["zero_shares"],
+            holidays, arrays["zero_shares"], tuple(header.get("notes", ())),
         )  # fmt: skip
 
     def to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -155,6 +158,7 @@ class FittedData:
             "static": plain(self.static, "static"),
             "calendar": list(self.calendar),
             "holidays": asdict(self.holidays) if self.holidays else None,
+            "notes": list(self.notes),
             "ids": plain(self.ids, "series ids"),
             "id_dtype": str(self.ids.dtype),
         }

@@ -113,7 +113,7 @@ class SavedForecaster(CommonArguments, ABC, Generic[S]):
         DamagedFileError
             Naming the field or array that is not as `save` writes it.
         """
-        record(COMMON, may_lack=("format", "version", "holidays"))(header, "")
+        record(COMMON, may_lack=("format", "version", "holidays", "notes"))(header, "")
         check_argument_names(cls, header)
         for name, kind in (SHARED | SOME).items():
             if name in header["params"]:
@@ -173,6 +173,7 @@ class SavedForecaster(CommonArguments, ABC, Generic[S]):
     def _update_header(cls, header: dict[str, Any]) -> None:
         """Bring the header of a file of an earlier format to the present one, in place."""
         header["params"].setdefault("holidays", None)
+        header["params"].setdefault("strict", False)
 
 
 def check_argument_names(cls: Any, header: dict[str, Any]) -> None:
@@ -248,6 +249,7 @@ COMMON: dict[str, Kind] = {
     "holidays": optional(
         record({"places": listed(text), "columns": listed(text), "version": text})
     ),
+    "notes": listed(text),
     "ids": listed(_id),
     "id_dtype": text,
     "times_dtype": text,
@@ -261,6 +263,7 @@ SHARED: dict[str, Kind] = {
     "id_col": text,
     "time_col": text,
     "freq": optional(_name),
+    "strict": one_of(False, True),
     "random_state": optional(integer(0)),
 }
 # Of some forecasters.

@@ -51,6 +51,8 @@ class Panel:
     exog_names : tuple of str or int
     layout : Layout
         Names of the targets, the frequency, and how to give frames back.
+    notes : tuple of str
+        Sentences about what was recognised, inserted or left out when the data were read.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class Panel:
     exog: np.ndarray
     exog_names: tuple[Name, ...]
     layout: Layout
+    notes: tuple[str, ...] = ()
 
     @property
     def target_names(self) -> tuple[Name, ...]:

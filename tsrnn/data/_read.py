@@ -16,6 +16,7 @@ from tsrnn.data._files import is_path, read_files
 from tsrnn.data._frequency import NS_PER_DAY, TICKS, Count, Freq, Grid, Tick, parse_freq
 from tsrnn.data._missing import TREATMENTS, complete
 from tsrnn.data._panel import Layout, Name, Panel
+from tsrnn.data._recognise import recognise
 from tsrnn.data._table import (
     Table,
     check_numeric,
@@ -39,6 +40,7 @@ def read_panel(
     time_col: str = "ds",
     freq: Any = None,
     missing: str = "error",
+    strict: bool = False,
     exog: Sequence[Name] | None = None,
     layout: Layout | None = None,
 ) -> Panel:
@@ -67,6 +69,8 @@ def read_panel(
         Refuse missing values and missing rows; or insert the rows and fill every numeric column
         linearly in the row number, between known values only; or insert the rows and leave
         missing values NaN, wherever they are, even all of a series.
+    strict : bool, default False
+        Refuse what can only be read by recognising how it is written.
     exog : sequence of str or int, optional
         Exactly these columns must be there besides the targets.
     layout : Layout, optional
@@ -117,8 +121,11 @@ def read_panel(
     >>> panel.values.shape
     (3, 1)
     """
+    notes: list[str] = []
+    if not strict:
+        df, notes = recognise(df, id_col, time_col, layout)
     table, targets, exog_names = _open(df, target, id_col, time_col, freq, missing, exog, layout)
-    return _panel(table, targets, exog_names, freq, missing, layout)
+    return _panel(table, targets, exog_names, freq, missing, layout, notes)
 
 
 def read_series(
@@ -129,12 +136,15 @@ def read_series(
     time_col: str = "ds",
     freq: Any = None,
     missing: str = "error",
+    strict: bool = False,
 ) -> tuple[Panel, dict[Any, str]]:
     """Read the series of a frame that can be read, and say of the others why they cannot.
 
     Parameters
     ----------
-    df, target, id_col, time_col, freq, missing
+    df, target, id_col, time_col, freq
+        As for `read_panel`.
+    missing, strict
         As for `read_panel`.
 
     Returns
@@ -159,6 +169,9 @@ def read_series(
     >>> list(panel.ids), list(faults)
     (['a'], ['b'])
     """
+    notes: list[str] = []
+    if not strict:
+        df, notes = recognise(df, id_col, time_col, None)
     table, targets, exog_names = _open(df, target, id_col, time_col, freq, missing, None, None)
     codes, ids = table.groups()
     if np.any(codes[1:] < codes[:-1]):
@@ -170,7 +183,7 @@ def read_series(
         rows: slice | np.ndarray = slice(*np.searchsorted(codes, [first, last + 1]).tolist())
         if len(series) <= last - first:  # some in between are left out
             rows = np.isin(codes, series)
-        return _panel(table.rows(rows), targets, exog_names, freq, missing, None)
+        return _panel(table.rows(rows), targets, exog_names, freq, missing, None, notes)
 
     panels, faults = tell_apart(range(len(ids)), read, _HOPELESS)
     if len(panels) > 1:
@@ -236,6 +249,7 @@ def _panel(
     freq: Any,
     missing: str,
     layout: Layout | None,
+    notes: Sequence[str],
 ) -> Panel:
     """Check the rows of a table and put them in order."""
     codes, ids = table.groups()
@@ -273,6 +287,7 @@ def _panel(
             index_name=table.index_name,
             series_name=table.series_name,
         ),
+        notes=tuple(notes),
     )
 
 

@@ -111,7 +111,9 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         Training, likewise.
     per_series, refit, device, strategy, devices, callbacks, random_state, verbose
         Course of the training, likewise.
-    target, known_ahead, effects, static, calendar, holidays, id_col, time_col, freq, missing
+    target, known_ahead, effects, static, calendar, holidays, id_col, time_col, freq
+        Data, likewise.
+    missing, strict
         Data, likewise.
 
     Examples

@@ -133,7 +133,9 @@ class MatrixForecaster(LinearForecaster):
         As in all forecasters.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, missing
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
+        As in all forecasters.
+    missing, strict
         As in all forecasters.
 
     Examples

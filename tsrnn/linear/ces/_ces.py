@@ -64,7 +64,9 @@ class CES(MeanForecaster):
         `predict_rolling` take new rows as they are.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, missing
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
+        As in all linear models. Exogenous columns are regressors; to forecast, name them all in
+    missing, strict
         As in all linear models. Exogenous columns are regressors; to forecast, name them all in
         `known_ahead`.
     random_state, verbose

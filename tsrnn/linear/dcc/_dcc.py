@@ -176,7 +176,9 @@ class DCC(ConditionalCorrelation):
         As in all forecasters.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, missing
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
+        As in all linear models. DCC takes no exogenous columns.
+    missing, strict
         As in all linear models. DCC takes no exogenous columns.
 
     Notes
@@ -264,7 +266,9 @@ class CCC(ConditionalCorrelation):
         As in all forecasters.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, missing
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
+        As in all linear models. CCC takes no exogenous columns.
+    missing, strict
         As in all linear models. CCC takes no exogenous columns.
 
     Notes

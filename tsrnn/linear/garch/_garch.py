@@ -112,7 +112,7 @@ class GARCH(LinearForecaster):
     cov_type : str, default "robust"
         Kind of standard errors: that of quasi maximum likelihood, "hessian", "opg",
         "information", "bollerslev-wooldridge" or "arch-robust".
-    horizon, id_col, time_col, freq, missing, verbose
+    horizon, id_col, time_col, freq, missing, strict, verbose
         As in all linear models.
     target, known_ahead, static, calendar, holidays
         As in all linear models. GARCH takes no exogenous columns.

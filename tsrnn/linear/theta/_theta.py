@@ -353,7 +353,9 @@ class Theta(MeanForecaster):
         `predict_rolling` take new rows as they are.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    cov_type, horizon, id_col, time_col, freq, missing
+    cov_type, horizon, id_col, time_col, freq
+        As in all linear models.
+    missing, strict
         As in all linear models.
     target, known_ahead, static, calendar, holidays
         As in all linear models. Exogenous columns are regressors; to forecast, name them all in

@@ -263,7 +263,9 @@ class VECMGARCH(MatrixForecaster):
         As in all forecasters.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, missing
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
+        As of every linear model.
+    missing, strict
         As of every linear model.
 
     Attributes

@@ -1,0 +1,57 @@
+"""Series, rows and frequency of the data fitted to, and what was recognised in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tsrnn.contract._fitted_data import FittedData
+from tsrnn.contract._summary import Summary
+from tsrnn.data import show_label, write_stamps
+
+
+@dataclass(frozen=True, repr=False)
+class DataSummary(Summary):
+    """Data that a forecaster was fitted to; print it.
+
+    Attributes
+    ----------
+    n_series : int
+    targets : tuple
+    exog_names : tuple
+        Exogenous columns of the frames.
+    freq : str or int
+    last_time : str
+        Of the series that ends last.
+    notes : tuple of str
+        What was recognised, inserted or left out when the data were read.
+
+    Examples
+    --------
+    >>> from tsrnn import ARMA
+    >>> from tsrnn.datasets import load_nile
+    >>> print(ARMA(order=(1, 0)).fit(load_nile()).data_summary_)
+    1 series of 'volume', freq='YS-JAN', until 1970-01-01
+    """
+
+    n_series: int
+    targets: tuple[object, ...]
+    exog_names: tuple[object, ...]
+    freq: str | int
+    last_time: str
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, data: FittedData, last_times: np.ndarray) -> DataSummary:
+        """Summary of what was fitted to, of series with these last timestamps."""
+        layout = data.layout
+        last = show_label(write_stamps(last_times.max(keepdims=True), layout)[0])
+        columns = tuple(data.given_columns)
+        return cls(len(data.ids), layout.target_names, columns, data.freq, last, data.notes)
+
+    def as_text(self) -> str:
+        """Lines as they are printed: a sentence on the data, then a note a line."""
+        columns = f", with {', '.join(map(repr, self.exog_names))}" if self.exog_names else ""
+        series = f"{self.n_series:,} series of {', '.join(map(repr, self.targets))}{columns}"
+        return "\n".join([f"{series}, freq={self.freq!r}, until {self.last_time}", *self.notes])
