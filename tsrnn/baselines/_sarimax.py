@@ -250,7 +250,7 @@ class StatsmodelsAutoARIMA(StandardizedForecaster):
 
     column_name: ClassVar[str] = "StatsmodelsAutoARIMA"
     takes_exog: ClassVar[bool] = True
-    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
+    legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate", "keep")
 
     def __init__(
         self,

@@ -334,7 +334,7 @@ class StateSpaceForecaster(StandardizedForecaster):
     """Base of the forecasters of which all units have one state space; not to be used by itself."""
 
     takes_exog: ClassVar[bool] = True
-    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
+    legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate", "keep")
 
     def recurrent_blocks(self) -> list[dict[str, np.ndarray]]:
         """Transition matrices of the fitted state spaces, for `tsrnn.recurrence_features`.

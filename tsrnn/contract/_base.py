@@ -6,6 +6,7 @@ import copy
 import numbers
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from tsrnn.contract._checks import (
     check_complete_cases,
     check_steps_fit,
     choice,
+    flag,
     positive_integer,
 )
 from tsrnn.contract._data_summary import DataSummary
@@ -40,10 +42,14 @@ from tsrnn.data import (
     Holidays,
     Layout,
     Panel,
+    array_frame,
     calendar_features,
     check_continues,
+    is_array,
     quote,
     read_panel,
+    warn_user,
+    without_gaps,
     write_frame,
 )
 
@@ -252,7 +258,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
         h = fitted.steps("predict_rolling", h)
         step = positive_integer("step_size", step_size)
         levels = check_levels(level)
-        panel = self._read(df)
+        panel = self._read_following(df)
         continued = self._check_follows(panel)
         state = self.state_.select(continued)
         origins = Origins.of(panel, h, step)
@@ -286,7 +292,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
         ValueError
             If a series is unknown or its rows do not begin one step after its last.
         """
-        fitted, panel = self._fitted_model(), self._read(df)
+        fitted, panel = self._fitted_model(), self._read_following(df)
         continued = self._check_follows(panel)
         if np.array_equal(continued, np.arange(len(self.state_.ids))):  # all, as they are ordered
             state = fitted.advance(self.state_, panel)
@@ -314,7 +320,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
         y : None
             There for scikit-learn.
         """
-        fitted, panel = self._fitted_model(), self._read(df)
+        fitted, panel = self._fitted_model(), self._read_following(df)
         continued = self._check_follows(panel)
         state, known = self.state_.select(continued), fitted.data.known_ahead
         h = int(panel.lengths.max())
@@ -541,6 +547,13 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
                 "LRUForecaster, NewtonForecaster. Leave static out and drop these columns"
             )
 
+    def _read_following(self, df: Any) -> Panel:
+        """Read rows that follow the last ones known; those of an array are counted from there."""
+        data = self._fitted_model().data
+        if is_array(df) and data.layout.backend == "numpy":
+            df = array_frame(df, start=int(data.times_ahead(self.state_, 1)[0, 0]))
+        return self._read(df)
+
     def _read(self, df: Any) -> Panel:
         """Read a frame in the shape of the data fitted to."""
         data, arguments = self.fitted_.data, self.fitted_.arguments
@@ -551,10 +564,30 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
 
     def _read_frame(self, df: Any, arguments: Arguments, **shape: Any) -> Panel:
         missing = choice("missing", arguments.missing, self.legal_missing)
-        return read_panel(
+        panel = read_panel(
             df, id_col=arguments.id_col, time_col=arguments.time_col, missing=missing,
-            strict=arguments.strict, **shape,
+            strict=flag("strict", arguments.strict), **shape,
         )  # fmt: skip
+        if missing == "auto" and not self._skips_missing(arguments):
+            return self._interpolated(panel, first="layout" not in shape)
+        return panel
+
+    def _interpolated(self, panel: Panel, first: bool) -> Panel:
+        """Panel without missing values, for a model that has no place for them; it is warned of.
+
+        `first` says that these are the data to fit to: rows without values at the ends are left
+        out.
+        """
+        panel, done = without_gaps(panel, cut=first)
+        if not done:
+            return panel
+        sentence = f"{type(self).__name__} has no place for missing values: {done}"
+        warn_user(f'{sentence}. With missing="error" they are refused')
+        return replace(panel, notes=(*panel.notes, f"{sentence}."))
+
+    def _skips_missing(self, arguments: Arguments) -> bool:
+        """Return True if the model has a place for missing values."""
+        return "keep" in self.legal_missing
 
     def _state_after(self, X: Any, ids: Any = None) -> S:
         """State after a frame, by default after the rows seen so far, of some or all series."""

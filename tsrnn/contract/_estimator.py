@@ -40,8 +40,9 @@ class CommonArguments:
         Columns of a long frame.
     freq : str or int, optional
         Frequency of the data, where it cannot be inferred.
-    missing : str
-        Treatment of missing values, one of `legal_missing`.
+    missing : str, default "auto"
+        Treatment of missing values and rows, one of `legal_missing`. "auto" skips them where the
+        model has a place for them, as with "keep", and interpolates with a warning elsewhere.
     strict : bool, default False
         Refuse what can only be read by recognising how it is written: numbers and dates in text,
         trading days, categories. By default it is read, and `data_summary_` says how.
@@ -69,7 +70,7 @@ class CommonArguments:
         id_col: str = "unique_id",
         time_col: str = "ds",
         freq: str | int | None = None,
-        missing: str = "error",
+        missing: str = "auto",
         strict: bool = False,
         random_state: Any = None,
         verbose: int = 0,

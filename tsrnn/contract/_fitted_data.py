@@ -19,11 +19,13 @@ from tsrnn.data import (
     Holidays,
     Layout,
     Panel,
+    array_frame,
     calendar_columns,
     calendar_features,
     calendar_names,
     cycle_steps,
     future_times,
+    is_array,
     quote,
     quoted,
     read_future,
@@ -288,6 +290,10 @@ class FittedData:
                 "X_future was given, but no column was declared known ahead. Construct with "
                 "known_ahead=[...] and fit again, or leave X_future out"
             )
+        if given and layout.backend == "numpy" and is_array(X_future):
+            start = int(future_times((last_times, layout.freq), 1)[0, 0])
+            X_future = array_frame(np.asarray(X_future).reshape(-1, len(given)), start)
+            X_future.columns = pd.Index(given)
         if given:
             known = {*layout.target_names, *self.given_columns} - {*given}
             others = [name for name in getattr(X_future, "columns", ()) if name in known]

@@ -46,7 +46,7 @@ class SavedForecaster(CommonArguments, ABC, Generic[S]):
     """Files of the fitted forecasters; a part of `Forecaster`."""
 
     not_saved: ClassVar[tuple[str, ...]] = ()  # constructor arguments that files do not hold
-    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate")
+    legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate")
     keeps_missing_columns: ClassVar[bool] = False  # else such rows have no targets
     fitted_: FittedModel[S]
     state_: S

@@ -26,8 +26,10 @@ from tsrnn.data._faults import (
 )
 from tsrnn.data._files import DataFiles, check_zones, load_polars
 from tsrnn.data._frames import (
+    array_frame,
     by_row,
     in_library,
+    is_array,
     panel_frame,
     row_keys,
     to_pandas,
@@ -38,6 +40,7 @@ from tsrnn.data._frames import (
 )
 from tsrnn.data._future import check_continues, future_times, past_times, read_future, steps_between
 from tsrnn.data._holidays import Holidays, load_holidays
+from tsrnn.data._missing import without_gaps
 from tsrnn.data._panel import Layout, Panel, windows
 from tsrnn.data._read import read_panel, read_series
 from tsrnn.data._scaling import Scaler, log_ratios
@@ -52,6 +55,7 @@ __all__ = [
     "Panel",
     "Scaler",
     "are_dates",
+    "array_frame",
     "array_advice",
     "by_row",
     "calendar_columns",
@@ -64,6 +68,7 @@ __all__ = [
     "cycle_steps",
     "future_times",
     "in_library",
+    "is_array",
     "load_holidays",
     "load_polars",
     "log_ratios",
@@ -86,6 +91,7 @@ __all__ = [
     "warn_user",
     "whole_numbers",
     "windows",
+    "without_gaps",
     "write_frame",
     "write_paths",
     "write_stamps",

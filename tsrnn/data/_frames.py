@@ -19,7 +19,9 @@ from tsrnn.data._panel import Layout, Name, Panel
 from tsrnn.data._timestamps import digit_form, period_freq, periods
 
 __all__ = [
+    "array_frame",
     "in_library",
+    "is_array",
     "pandas_columns",
     "pandas_labels",
     "panel_frame",
@@ -71,8 +73,9 @@ def write_frame(
 
     Returns
     -------
-    pandas.Series, pandas.DataFrame or polars.DataFrame
-        A Series for a Series and the point forecast alone. Frames with time in a column have
+    pandas.Series, pandas.DataFrame, polars.DataFrame or ndarray
+        A Series for a Series and the point forecast alone; an array for an array and the point
+        forecast alone, of its number of axes. Frames with time in a column have
         ids and timestamps in front and a new index.
 
     Raises
@@ -102,6 +105,8 @@ def write_frame(
     if cutoffs is not None:
         before["cutoff"] = write_stamps(np.repeat(cutoffs, times.shape[1]), layout)
     whole = cutoffs is None and layout.time_col is None  # an index of its own
+    if layout.backend == "numpy" and whole and list(forecasts) == [""]:
+        return values.ravel() if layout.kind == "series" else values[:, 0].T.copy()
     stamps = (_index if whole else write_stamps)(times.ravel(), layout)
     if whole and layout.kind == "series" and list(forecasts) == [""]:
         index = stamps.rename(layout.index_name)
@@ -246,6 +251,64 @@ def write_paths(
     return in_library(
         _frame(layout, pd.Index(ids).repeat(h)[rows], stamps, number, labels, values), layout
     )
+
+
+def is_array(values: object) -> bool:
+    """Return True of arrays, lists and tuples.
+
+    Parameters
+    ----------
+    values : object
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from tsrnn.data import is_array
+    >>> is_array([1.0, 2.0]), is_array("data.csv")
+    (True, False)
+    """
+    return isinstance(values, np.ndarray | list | tuple)
+
+
+def array_frame(values: Any, start: int = 0) -> pd.Series | pd.DataFrame:
+    """Frame of an array or a list whose rows follow each other.
+
+    Parameters
+    ----------
+    values : array_like of shape (T,) or (T, C)
+        Rows of a variable, or of C variables.
+    start : int
+        Number of the first row.
+
+    Returns
+    -------
+    pandas.Series or pandas.DataFrame
+        Whose index counts the rows.
+
+    Raises
+    ------
+    TypeError
+        If rows differ in their number of values, or there are more than two axes.
+
+    Examples
+    --------
+    >>> from tsrnn.data import array_frame
+    >>> array_frame([4.0, 5.0], start=2).to_dict()
+    {2: 4.0, 3: 5.0}
+    """
+    required = "an array must have one axis, rows, or two, rows and variables"
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise TypeError(f"{required}; got rows of different lengths. {error}") from error
+    if array.ndim not in (1, 2):
+        advice = "Give a long frame with a column of ids for several series"
+        raise TypeError(f"{required}; got shape {array.shape}. {advice}")
+    index = pd.RangeIndex(start, start + len(array))
+    return pd.Series(array, index) if array.ndim == 1 else pd.DataFrame(array, index)
 
 
 def panel_frame(panel: Panel, columns: Sequence[Name] | None = None) -> pd.DataFrame | pd.Series:
@@ -417,7 +480,7 @@ def in_library(frame: pd.DataFrame, layout: Layout) -> Any:
     >>> in_library(panel_frame(panel), panel.layout).equals(load_nile())
     True
     """
-    if layout.backend == "pandas":
+    if layout.backend != "polars":
         return frame
     table = to_polars(frame)
     if layout.time_dtype != "date":

@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from tsrnn.data._axis import Axis, check_few_missing, check_gaps, is_regular, positions
+from tsrnn.data._faults import quoted, warn_user
 from tsrnn.data._frequency import Grid
-from tsrnn.data._panel import Name
+from tsrnn.data._panel import Name, Panel
 
-__all__ = ["TREATMENTS", "complete"]
+__all__ = ["TREATMENTS", "complete", "without_gaps"]
 
-TREATMENTS = ("error", "interpolate", "keep")
+TREATMENTS = ("auto", "error", "interpolate", "keep")
 
 
 def complete(
@@ -23,24 +24,32 @@ def complete(
     names: Sequence[Name],
     missing: str,
     fixed: bool = False,
-) -> tuple[Axis, np.ndarray]:
+) -> tuple[Axis, np.ndarray, list[str]]:
     """Check that rows and values are complete, or complete them.
 
     `data` (N, n) are targets and exogenous columns; `fixed` says that the frequency is that of
-    data fitted to. Unless missing rows are refused, the axis that comes back has them.
+    data fitted to. Unless missing rows are refused, the axis that comes back has them. The last
+    are sentences about what "auto" inserted and left missing.
     """
     offsets = None if is_regular(axis, grid) else positions(axis, grid, fixed)
+    keeps = missing in ("auto", "keep")
     sound = ~np.isinf(data) if missing == "keep" else np.isfinite(data)
     if not sound.all():  # of all values first: column by column takes longer
         for j in np.flatnonzero(~sound.all(axis=0)).tolist():
             _check_column(data[:, j], names[j], axis, missing)
     elif offsets is None and missing != "keep":
-        return axis, data
+        return axis, data, []
+    notes = [] if missing != "auto" else _missing_values(axis, data, names)
     if offsets is not None and missing == "error":
         check_gaps(axis, grid, offsets)
     elif offsets is not None:
         lengths = offsets[axis.indptr[1:] - 1] + 1
         check_few_missing(axis, grid, lengths)
+        n_missing = int(lengths.sum()) - len(axis.times)
+        if missing == "auto" and n_missing:
+            inserted = _missing_rows(axis, grid, offsets, n_missing)
+            notes.insert(0, inserted)
+            warn_user(inserted.removesuffix("."))
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         steps = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
         firsts = np.repeat(axis.times[axis.indptr[:-1]], lengths)
@@ -49,15 +58,113 @@ def complete(
         whole = np.full((len(axis.times), data.shape[1]), np.nan)
         whole[rows] = data
         data = whole
-    if missing == "keep":
-        return axis, data
-    # One line through all series: the first and the last row of each have values (see
-    # `_check_column`), so that it fills nothing from one series to another.
+    if not keeps:
+        # One line through all series: the first and the last row of each have values (see
+        # `_check_column`), so that it fills nothing from one series to another.
+        fill(data)
+    return axis, data, notes
+
+
+def fill(data: np.ndarray) -> None:
+    """Fill missing values of each column linearly in the row number, in place."""
     for j in np.flatnonzero(np.isnan(data).any(axis=0)).tolist():
         unknown = np.isnan(data[:, j])
         known = np.flatnonzero(~unknown)
         data[unknown, j] = np.interp(np.flatnonzero(unknown), known, data[known, j])
-    return axis, data
+
+
+def _missing_rows(axis: Axis, grid: Grid, offsets: np.ndarray, n_missing: int) -> str:
+    """Sentence on rows that are inserted as missing."""
+    before = axis.inner[axis.steps(offsets) > 1] - 1
+    rows = "1 row was" if n_missing == 1 else f"{n_missing:,} rows were"
+    return (
+        f"{rows} missing at freq={grid.alias!r} and inserted without values, after "
+        f"{axis.describe(before)}."
+    )
+
+
+def _missing_values(axis: Axis, data: np.ndarray, names: Sequence[Name]) -> list[str]:
+    """Sentences on values that are missing, a column each."""
+    notes = []
+    for j in np.flatnonzero(np.isnan(data).any(axis=0)).tolist():
+        rows = np.flatnonzero(np.isnan(data[:, j]))
+        missing = _counted(len(rows), "value", f" of the column {names[j]!r}")
+        notes.append(f"{missing} missing: {axis.describe(rows)}.")
+    return notes
+
+
+def without_gaps(panel: Panel, cut: bool) -> tuple[Panel, str]:
+    """Panel whose missing values are interpolated linearly, and a sentence on what was done.
+
+    Parameters
+    ----------
+    panel : Panel
+        As it was read with ``missing="auto"`` or ``missing="keep"``.
+    cut : bool
+        Leave out rows before the first and after the last ones of a series in which all columns
+        have values, or a value before them; otherwise they are refused.
+
+    Returns
+    -------
+    panel : Panel
+    sentence : str
+        Empty where nothing was missing.
+
+    Raises
+    ------
+    ValueError
+        If a column of a series has no value, or rows without values cannot be left out.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.data import read_panel, without_gaps
+    >>> panel = read_panel(pd.Series([np.nan, 1.0, np.nan, 3.0]), missing="keep")
+    >>> panel, sentence = without_gaps(panel, cut=True)
+    >>> panel.values.ravel().tolist()
+    [1.0, 2.0, 3.0]
+    >>> sentence
+    '1 missing value is interpolated linearly; 1 row at the ends of series is left out'
+    """
+    data = np.concatenate([panel.values, panel.exog], 1)
+    unknown = np.isnan(data)
+    if not unknown.any():
+        return panel, ""
+    names = (*panel.target_names, *panel.exog_names)
+    for j in np.flatnonzero(unknown.any(axis=0)).tolist():
+        _check_column(data[:, j], names[j], panel.axis, "auto" if cut else "interpolate")
+    starts, ends = np.zeros_like(panel.lengths), panel.lengths.copy()
+    for i in np.flatnonzero(np.add.reduceat(unknown.any(1), panel.indptr[:-1])) if cut else ():
+        known = ~unknown[panel.indptr[i] : panel.indptr[i + 1]]
+        starts[i] = known.argmax(0).max()
+        ends[i] = len(known) - known[::-1].argmax(0).max()
+        if starts[i] >= ends[i]:
+            raise ValueError(
+                f"{panel.axis.where(i)}the columns {quoted(names)} have values at no common time, "
+                "which a model without a place for missing values needs. Fit models to columns "
+                "alone, or drop those that are short"
+            )
+    n_cut = int((panel.lengths - (ends - starts)).sum())
+    panel = panel.between(starts, ends)
+    data = np.concatenate([panel.values, panel.exog], 1)
+    n_filled = int(np.isnan(data).sum())
+    fill(data)
+    n = len(panel.target_names)
+    parts = []
+    if n_filled:
+        parts.append(_counted(n_filled, "missing value") + " interpolated linearly")
+    if n_cut:
+        place = " at the ends of series"
+        parts.append(_counted(n_cut, "row", place) + " left out")
+    panel = replace(
+        panel, values=np.ascontiguousarray(data[:, :n]), exog=np.ascontiguousarray(data[:, n:])
+    )
+    return panel, "; ".join(parts)
+
+
+def _counted(count: int, noun: str, place: str = "") -> str:
+    """Count of a noun and its verb."""
+    return f"1 {noun}{place} is" if count == 1 else f"{count:,} {noun}s{place} are"
 
 
 def _check_column(column: np.ndarray, name: Name, axis: Axis, missing: str) -> None:
@@ -80,6 +187,8 @@ def _check_column(column: np.ndarray, name: Name, axis: Axis, missing: str) -> N
             f"the column {name!r}{whose}{more} must hold values; all are missing (NaN). Drop the "
             f"{'series' if axis.named else 'column'}."
         )
+    if missing == "auto":
+        return
     ends = np.union1d(axis.indptr[:-1], axis.indptr[1:] - 1)
     rows = ends[unknown[ends]]
     if missing == "error":

@@ -297,8 +297,8 @@ class Layout:
     kind : {"series", "wide", "long"}
         A Series; a frame of one series a column, time in its index or in a column; a frame of
         series one below the other, time in a column.
-    backend : {"pandas", "polars"}
-        The library of the frame.
+    backend : {"pandas", "polars", "numpy"}
+        The library of the frame; "numpy" of an array or a list, whose rows are counted from 0.
     target_names : tuple of str or int
         Columns that are forecast. An unnamed Series has the target "y".
     time_kind : {"datetime", "period", "integer"}
@@ -332,7 +332,7 @@ class Layout:
     """
 
     kind: Literal["series", "wide", "long"]
-    backend: Literal["pandas", "polars"]
+    backend: Literal["pandas", "polars", "numpy"]
     target_names: tuple[Name, ...]
     time_kind: Literal["datetime", "period", "integer"]
     freq: Freq
@@ -373,7 +373,8 @@ class Layout:
             "kind": self.kind in ("series", "wide", "long")
             and (len(self.target_names) == 1 or self.kind != "series"),
             "backend": self.backend == "pandas"
-            or (self.backend == "polars" and (long or (wide and self.time_col is not None))),
+            or (self.backend == "polars" and (long or (wide and self.time_col is not None)))
+            or (self.backend == "numpy" and not long and self.time_kind == "integer"),
             "target_names": all(map(_is_name, self.target_names))
             and len(set(self.target_names)) == len(self.target_names) > 0,
             "time_kind": stamps is not None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tsrnn.data._digits import EXAMPLES, UNITS, from_digits, to_digits
 from tsrnn.data._faults import tell_apart
 from tsrnn.data._files import is_path, read_files
 from tsrnn.data._frequency import NS_PER_DAY, TICKS, Count, Freq, Grid, Tick, parse_freq
+from tsrnn.data._frames import array_frame, is_array
 from tsrnn.data._missing import TREATMENTS, complete
 from tsrnn.data._panel import Layout, Name, Panel
 from tsrnn.data._recognise import recognise
@@ -48,7 +50,8 @@ def read_panel(
 
     Parameters
     ----------
-    df : pandas.Series, pandas.DataFrame, polars.DataFrame or path
+    df : pandas.Series, pandas.DataFrame, polars.DataFrame, array_like or path
+        An array or a list: rows of a variable, or rows and variables, which are counted from 0.
         *Wide*: a Series, or a frame without a column `time_col`; time is in the index
         (DatetimeIndex, PeriodIndex, integers, dates in digits), or in the one column that holds
         dates if all others hold numbers; a column is a variable. *Long*: a frame with a column
@@ -65,10 +68,11 @@ def read_panel(
         Names of the columns with ids and timestamps in a long frame.
     freq : str, int or pandas offset, optional
         Frequency of all series; inferred by default. Integers are for integer timestamps.
-    missing : {"error", "interpolate", "keep"}
+    missing : {"error", "interpolate", "keep", "auto"}
         Refuse missing values and missing rows; or insert the rows and fill every numeric column
         linearly in the row number, between known values only; or insert the rows and leave
-        missing values NaN, wherever they are, even all of a series.
+        missing values NaN, wherever they are, even all of a series. "auto" does as "keep" and
+        says so in the notes of the panel; it refuses series without a value.
     strict : bool, default False
         Refuse what can only be read by recognising how it is written.
     exog : sequence of str or int, optional
@@ -122,9 +126,14 @@ def read_panel(
     (3, 1)
     """
     notes: list[str] = []
-    if not strict:
+    counted = is_array(df) and not strict
+    if counted:
+        df = array_frame(df)
+    elif not strict:
         df, notes = recognise(df, id_col, time_col, layout)
     table, targets, exog_names = _open(df, target, id_col, time_col, freq, missing, exog, layout)
+    if counted or (layout is not None and layout.backend == "numpy"):
+        table = replace(table, backend="numpy")
     return _panel(table, targets, exog_names, freq, missing, layout, notes)
 
 
@@ -266,7 +275,7 @@ def _panel(
     names, n = (*targets, *exog_names), len(targets)
     data = _float_columns(table, targets, exog_names)
     data = data if order is None else data[order]
-    axis, data = complete(axis, grid, data, names, missing, fixed=layout is not None)
+    axis, data, of_gaps = complete(axis, grid, data, names, missing, fixed=layout is not None)
     return Panel(
         values=np.ascontiguousarray(data[:, :n]),
         indptr=axis.indptr,
@@ -287,7 +296,7 @@ def _panel(
             index_name=table.index_name,
             series_name=table.series_name,
         ),
-        notes=tuple(notes),
+        notes=(*notes, *of_gaps),
     )
 
 

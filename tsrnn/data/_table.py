@@ -58,7 +58,7 @@ class Table:
     """
 
     kind: Literal["series", "wide", "long"]
-    backend: Literal["pandas", "polars"]
+    backend: Literal["pandas", "polars", "numpy"]
     columns: pd.DataFrame
     stamps: Stamps
     ids: pd.Index | None = None

@@ -154,7 +154,7 @@ class Combination(Classical[CombinedState]):
     column_name: ClassVar[str] = "Combination"
     takes_exog: ClassVar[bool] = True  # of its members those that do
     not_saved: ClassVar[tuple[str, ...]] = ("forecasters",)  # they are parts of the file
-    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
+    legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate", "keep")
     fitted_: FittedCombination
 
     def __init__(
@@ -304,6 +304,10 @@ class Combination(Classical[CombinedState]):
                 "which its weights come."
             )
         return "\n".join(lines)
+
+    def _skips_missing(self, arguments: Arguments) -> bool:
+        members = named_models(arguments.forecasters).values()
+        return all(_keeps_gaps(member) for member in members if isinstance(member, Forecaster))
 
     def _fit_panel(
         self, arguments: Arguments, data: FittedData, panel: Panel
@@ -514,8 +518,7 @@ def restricted(arguments: Arguments, names: list[str], given: np.ndarray | None)
 
 def _keeps_gaps(member: Forecaster) -> bool:
     """True if a forecaster, and all its members where it has some, take missing values."""
-    inner = named_models(member.forecasters).values() if isinstance(member, Combination) else ()
-    return "keep" in member.legal_missing and all(map(_keeps_gaps, inner))
+    return member._skips_missing(Arguments.of(member))
 
 
 def _check_member(name: str, member: Forecaster, data: FittedData, last_times: np.ndarray) -> None:

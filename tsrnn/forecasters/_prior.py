@@ -195,7 +195,8 @@ def takes_prior(
             )
         return True
     # A trained network cannot skip missing rows.
-    if asked or panel.exog_names or arguments.missing == "keep":
+    gaps = arguments.missing == "keep" or np.isnan(panel.values).any()
+    if asked or panel.exog_names or gaps:
         return not asked
     short = 1 < season_of(arguments, panel) <= SHORT_SEASON
     most = ROWS_WITH_SEASON if short else ROWS_TO_TRAIN

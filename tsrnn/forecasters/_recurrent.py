@@ -126,7 +126,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
 
     not_saved = ("callbacks",)
     takes_static = True
-    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
+    legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate", "keep")
     keeps_missing_columns: ClassVar[bool] = True
     offers = frozenset({"plot_components", "plot_effects", "sample_paths"})
     fitted_: FittedNetworks | FittedWithColumns | FittedBySeries | FittedPrior
@@ -358,7 +358,20 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
             return self.fitted_.filter(panel)
         return self.fitted_.filter(panel, self.state_)
 
+    def _read(self, df: Any) -> Panel:
+        panel, arguments = super()._read(df), self.fitted_.arguments
+        if arguments.missing == "auto" and not isinstance(self.fitted_, FittedPrior):
+            return self._interpolated(panel, first=False)
+        return panel
+
+    def _skips_missing(self, arguments: Arguments) -> bool:
+        return self._may_take_prior(arguments)
+
     def _has_effects_by_holiday(self, arguments: Arguments) -> bool:
+        return self._may_take_prior(arguments)
+
+    def _may_take_prior(self, arguments: Arguments) -> bool:
+        """Return True if no argument asks for a network of these series."""
         default, cell = Arguments.of(type(self)()), self._cell(arguments)
         return arguments.prior is not None and not asked_to_train(arguments, default, cell)
 

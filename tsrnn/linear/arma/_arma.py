@@ -341,7 +341,7 @@ class ARMA(ARMAResults):
     column_name: ClassVar[str] = "ARMA"
     family_class: ClassVar[type[Family]] = ARMAFamily
     takes_exog: ClassVar[bool] = True
-    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
+    legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate", "keep")
 
     def __init__(
         self,
@@ -360,6 +360,9 @@ class ARMA(ARMAResults):
         self.seasonal_order = seasonal_order
 
     @classmethod
+    def _skips_missing(self, arguments: Arguments) -> bool:
+        return bool(arguments.likelihood == "exact")
+
     def _update_header(cls, header: dict[str, Any]) -> None:
         super()._update_header(header)
         header["params"].setdefault("seasonal_order", None)

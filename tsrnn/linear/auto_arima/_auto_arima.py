@@ -345,7 +345,7 @@ class AutoARIMA(MeanForecaster):
     column_name: ClassVar[str] = "AutoARIMA"
     family_class: ClassVar[type[Family]] = AutoARIMAFamily
     takes_exog: ClassVar[bool] = True
-    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
+    legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate", "keep")
 
     def __init__(
         self,

@@ -107,7 +107,7 @@ class CES(MeanForecaster):
     column_name: ClassVar[str] = "CES"
     family_class: ClassVar[type[Family]] = CESFamily
     takes_exog: ClassVar[bool] = True
-    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
+    legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate", "keep")
 
     def __init__(
         self, seasonal: str = "auto", season_length: int | None = None, **shared: Any

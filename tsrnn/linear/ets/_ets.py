@@ -558,7 +558,7 @@ class ETS(ETSResults):
     column_name: ClassVar[str] = "ETS"
     family_class: ClassVar[type[Family]] = ETSFamily
     takes_exog: ClassVar[bool] = True
-    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
+    legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate", "keep")
 
     def __init__(
         self,

@@ -187,7 +187,7 @@ class _Intermittent(LinearForecaster):
     """Base of the estimators; a subclass answers `_method`."""
 
     family_class: ClassVar[type[Family]] = IntermittentFamily
-    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
+    legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate", "keep")
 
     @abstractmethod
     def _method(self, arguments: Arguments) -> str:

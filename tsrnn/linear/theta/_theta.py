@@ -403,7 +403,7 @@ class Theta(MeanForecaster):
 
     column_name: ClassVar[str] = "Theta"
     family_class: ClassVar[type[Family]] = ThetaFamily
-    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
+    legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate", "keep")
     takes_exog: ClassVar[bool] = True
 
     def __init__(

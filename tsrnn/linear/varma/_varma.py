@@ -328,7 +328,7 @@ class VARMA(VARMAResults):
     column_name: ClassVar[str] = "VARMA"
     family_class: ClassVar[type[Family]] = VARMAFamily
     takes_exog: ClassVar[bool] = True
-    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
+    legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate", "keep")
 
     def __init__(
         self,
