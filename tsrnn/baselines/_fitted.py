@@ -147,7 +147,7 @@ class FittedUnits(FittedRows):
         layout, model = self.data.layout, self.model.with_seed(self.arguments.random_state)
         series = self.data.series_of(state.ids, self.arguments.class_name)
         begun = self.first_times[series]
-        offsets = steps_between(begun, state.first_times, layout.freq, layout.tz)
+        offsets = steps_between(begun, state.first_times, layout.grid, layout.tz)
         tasks, places = [], []
         for place, rows in enumerate(unit_rows(model, state, offsets)):
             i, j = divmod(place, self.per_series)

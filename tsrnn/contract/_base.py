@@ -39,6 +39,7 @@ from tsrnn.contract._plot import History, draw_forecasts
 from tsrnn.contract._rolling import Origins, r_squared
 from tsrnn.contract._saved import SavedForecaster
 from tsrnn.data import (
+    TRADING,
     Holidays,
     Layout,
     Panel,
@@ -48,7 +49,9 @@ from tsrnn.data import (
     is_array,
     quote,
     read_panel,
+    times_of_future,
     warn_user,
+    with_closed_days,
     without_gaps,
     write_frame,
 )
@@ -300,6 +303,9 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
             advanced = fitted.advance(self.state_.select(continued), panel)
             state = self.state_.replaced(continued, advanced)
         history = self._history.followed_by(continued, panel)
+        if fitted.data.layout.freq == TRADING:
+            layout = with_closed_days(fitted.data.layout, self.state_.last_times, panel)
+            self.fitted_ = replace(fitted, data=replace(fitted.data, layout=layout))
         # both or none: rows that cannot be taken in leave the forecaster as it was
         self.state_, self._history = state, history
         return self
@@ -504,7 +510,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
         check_steps_fit(h, len(state.ids), data.n_targets * (1 + 2 * len(levels)))
         future = data.read_future(X_future, state.ids, state.last_times, h)
         forecasts = self.fitted_.forecast(state, h, levels, future)
-        times = data.times_ahead(state, h)
+        times = times_of_future(X_future, state.ids, state.last_times, h, data.layout)
         return self._written(state.ids, times, forecasts, levels, zeros, layout)
 
     def _written(
@@ -625,7 +631,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
     def _check_follows(self, panel: Panel) -> np.ndarray:
         """Numbers of the series that the rows of a panel continue."""
         data = self.fitted_.data
-        continued = check_continues(panel, data.ids, self.state_.last_times, data.freq)
+        continued = check_continues(panel, data.ids, self.state_.last_times, data.layout.grid)
         data.check_static_unchanged(panel)
         return continued
 

@@ -291,7 +291,7 @@ class FittedData:
                 "known_ahead=[...] and fit again, or leave X_future out"
             )
         if given and layout.backend == "numpy" and is_array(X_future):
-            start = int(future_times((last_times, layout.freq), 1)[0, 0])
+            start = int(future_times((last_times, layout.grid), 1)[0, 0])
             X_future = array_frame(np.asarray(X_future).reshape(-1, len(given)), start)
             X_future.columns = pd.Index(given)
         if given:
@@ -308,12 +308,12 @@ class FittedData:
                 else:
                     X_future = nw.from_native(X_future).drop(others).to_native()
             values = read_future(
-                X_future, h=h, columns=given, ids=ids, last_times=last_times, freq=layout.freq,
+                X_future, h=h, columns=given, ids=ids, last_times=last_times, freq=layout.grid,
                 layout=layout,
             )  # fmt: skip
             parts.append(values)
         if self.calendar or self.holidays:
-            times = future_times((last_times, layout.freq), h, tz=layout.tz)
+            times = future_times((last_times, layout.grid), h, tz=layout.tz)
             if self.calendar:
                 parts.append(calendar_columns(times, self.calendar, layout))
             if self.holidays:
@@ -322,7 +322,7 @@ class FittedData:
 
     def times_ahead(self, state: Any, h: int) -> np.ndarray:
         """Times (S, h) of the steps after a state of the series."""
-        return future_times((state.last_times, self.freq), h, tz=self.layout.tz)
+        return future_times((state.last_times, self.layout.grid), h, tz=self.layout.tz)
 
 
 def ids_from_file(header: dict[str, Any], layout: Layout) -> pd.Index:

@@ -131,7 +131,7 @@ class SavedForecaster(CommonArguments, ABC, Generic[S]):
         last_times = arrays["last_times"].astype(dtype)
         # times of any size are read; those that have no calendar are refused now, not at predict
         with as_saved("layout, its freq and tz, and the array 'last_times'"):
-            steps_between(last_times, last_times, layout.freq, layout.tz)
+            steps_between(last_times, last_times, layout.grid, layout.tz)
             write_stamps(last_times, layout)
         forecaster._history = History.revived(arrays, dtype, len(data.ids))
         with as_saved("params"):

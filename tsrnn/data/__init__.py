@@ -38,7 +38,15 @@ from tsrnn.data._frames import (
     write_paths,
     write_stamps,
 )
-from tsrnn.data._future import check_continues, future_times, past_times, read_future, steps_between
+from tsrnn.data._frequency import TRADING
+from tsrnn.data._future import (
+    check_continues,
+    future_times,
+    past_times,
+    read_future,
+    steps_between,
+    times_of_future,
+)
 from tsrnn.data._holidays import Holidays, load_holidays
 from tsrnn.data._missing import without_gaps
 from tsrnn.data._panel import Layout, Panel, windows
@@ -46,8 +54,10 @@ from tsrnn.data._read import read_panel, read_series
 from tsrnn.data._scaling import Scaler, log_ratios
 from tsrnn.data._table import check_numeric
 from tsrnn.data._timestamps import are_dates
+from tsrnn.data._trading import with_closed_days
 
 __all__ = [
+    "TRADING",
     "CsvFormat",
     "DataFiles",
     "Holidays",
@@ -55,8 +65,8 @@ __all__ = [
     "Panel",
     "Scaler",
     "are_dates",
-    "array_frame",
     "array_advice",
+    "array_frame",
     "by_row",
     "calendar_columns",
     "calendar_features",
@@ -85,12 +95,14 @@ __all__ = [
     "step_days",
     "steps_between",
     "tell_apart",
+    "times_of_future",
     "to_pandas",
     "to_polars",
     "type_advice",
     "warn_user",
     "whole_numbers",
     "windows",
+    "with_closed_days",
     "without_gaps",
     "write_frame",
     "write_paths",

@@ -72,12 +72,15 @@ _ALIAS = re.compile(r"(?P<n>\d{0,9})(?P<base>[A-Za-z]+)(?:-(?P<anchor>[A-Z]{3}))
 _MONTHLY = re.compile(r"(?P<business>B?)(?P<unit>[MQY])(?P<side>[SE])")
 
 
+TRADING = "C"  # pandas' alias of custom business days
+
+
 def parse_freq(freq: object) -> Grid:
     """Return the grid that a frequency names: an alias, an offset, or the step of integers.
 
-    Aliases: D, W-SUN, B, h, min, s, ms, us, ns, MS, ME, QS-JAN, QE-DEC, YS-JAN, YE-DEC and the
-    business variants BMS, BME, BQS-JAN, ..., each with a multiple in front. Anchors that mean the
-    same grid (QS-JAN, QS-APR) get the same name (QS-JAN).
+    Aliases: D, W-SUN, B, C (trading days), h, min, s, ms, us, ns, MS, ME, QS-JAN, QE-DEC, YS-JAN,
+    YE-DEC and the business variants BMS, BME, BQS-JAN, ..., each with a multiple in front. Anchors
+    that mean the same grid (QS-JAN, QS-APR) get the same name (QS-JAN).
     """
     if isinstance(freq, int | np.integer) and not isinstance(freq, bool):
         if not 1 <= freq <= LONGEST:
@@ -123,6 +126,8 @@ def _named_grid(n: int, base: str, anchor: str | None) -> Grid | None:
         return day_grid(n)
     if base == "B":
         return Business(n, _multiple(n, "B"))
+    if base == TRADING:
+        return TradingDays(1, TRADING) if n == 1 else None
     return tick_grid(n * TICKS[base]) if base in TICKS and n * TICKS[base] <= LONGEST else None
 
 
@@ -297,6 +302,43 @@ class Business(_Calendar):
 
     def holds(self, days: np.ndarray) -> np.ndarray:
         return weekday(days) < 5
+
+
+@dataclass(frozen=True)
+class TradingDays(Business):
+    """Days from Monday to Friday but those closed, which are rising days since 1970.
+
+    Which later days are closed is not known.
+    """
+
+    closed: tuple[int, ...] = ()
+
+    def number(self, days: np.ndarray) -> np.ndarray:
+        """Return the number of days of trading; of a closed day that of the next one."""
+        numbers = super().number(days)
+        return numbers - np.searchsorted(self._closed_numbers, numbers)
+
+    def day(self, numbers: np.ndarray) -> np.ndarray:
+        # Before a closed day there are as many days of trading as its number less those closed.
+        closed = self._closed_numbers
+        before = np.searchsorted(closed - np.arange(len(closed)), numbers, side="right")
+        return super().day(numbers + before)
+
+    def holds(self, days: np.ndarray) -> np.ndarray:
+        return super().holds(days) & ~np.isin(days, np.array(self.closed, np.int64))
+
+    @property
+    def _closed_numbers(self) -> np.ndarray:
+        return super().number(np.array(self.closed, np.int64))
+
+    @classmethod
+    def of(cls, days: np.ndarray) -> TradingDays:
+        """Return the days of trading that have rows on `days` (n,) from Monday to Friday."""
+        days = np.unique(days)
+        business = Business(1, "B")
+        numbers = business.number(days[[0, -1]])
+        every = business.day(np.arange(numbers[0], numbers[1] + 1))
+        return cls(1, TRADING, tuple(np.setdiff1d(every, days).tolist()))
 
 
 @dataclass(frozen=True)

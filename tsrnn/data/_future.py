@@ -10,19 +10,26 @@ import pandas as pd
 
 from tsrnn.data._axis import show_time
 from tsrnn.data._faults import listed, quote, quoted, type_advice
-from tsrnn.data._frequency import Count, Freq, Grid, parse_freq, stretch
+from tsrnn.data._frequency import TRADING, Count, Freq, Grid, TradingDays, parse_freq, stretch
 from tsrnn.data._panel import Layout, Name, Panel
 from tsrnn.data._read import check_same_kind
 from tsrnn.data._table import Table, check_numeric, exact_columns, float_array, read_table
 from tsrnn.data._timestamps import period_step
 
-__all__ = ["check_continues", "future_times", "past_times", "read_future", "steps_between"]
+__all__ = [
+    "check_continues",
+    "future_times",
+    "past_times",
+    "read_future",
+    "steps_between",
+    "times_of_future",
+]
 
 FEW_ROWS, MOST_ROWS = 10**4, 10**8  # of forecasts: the second are gigabytes
 
 
 def future_times(
-    last: Panel | tuple[np.ndarray, Freq], h: int, *, tz: str | None = None
+    last: Panel | tuple[np.ndarray, Freq | Grid], h: int, *, tz: str | None = None
 ) -> np.ndarray:
     """Return the h timestamps after the last one of each series.
 
@@ -60,7 +67,7 @@ def future_times(
     if isinstance(h, bool) or not isinstance(h, int | np.integer) or h < 1:
         raise ValueError(f"h must be an integer of at least 1; got {h!r}.")
     if isinstance(last, Panel):
-        times, freq, tz = last.last_times, last.freq, last.layout.tz
+        times, freq, tz = last.last_times, last.layout.grid, last.layout.tz
     else:
         times, freq = np.asarray(last[0]), last[1]
     if h * len(times) > MOST_ROWS:
@@ -73,7 +80,7 @@ def future_times(
     return _ahead(times, h, freq, tz)
 
 
-def past_times(last: np.ndarray, n: int, freq: Freq, *, tz: str | None = None) -> np.ndarray:
+def past_times(last: np.ndarray, n: int, freq: Freq | Grid, *, tz: str | None = None) -> np.ndarray:
     """Return the n timestamps up to the last one of each series.
 
     Parameters
@@ -81,8 +88,8 @@ def past_times(last: np.ndarray, n: int, freq: Freq, *, tz: str | None = None) -
     last : ndarray, shape (S,)
         Of the kind of `Panel.times`.
     n : int
-    freq : str or int
-        A pandas alias, or the step of an integer index.
+    freq : str, int or grid
+        A pandas alias, or the step of an integer index; `Layout.grid` knows closed days, too.
     tz : str, optional
         Zone of the timestamps; days and months are those of its clock.
 
@@ -101,7 +108,7 @@ def past_times(last: np.ndarray, n: int, freq: Freq, *, tz: str | None = None) -
 
 
 def steps_between(
-    first: np.ndarray, later: np.ndarray, freq: Freq, tz: str | None = None
+    first: np.ndarray, later: np.ndarray, freq: Freq | Grid, tz: str | None = None
 ) -> np.ndarray:
     """Steps from one timestamp to another, whole ones, negative if it lies before.
 
@@ -109,8 +116,8 @@ def steps_between(
     ----------
     first, later : ndarray, shape (S,)
         Of the kind of `Panel.times`.
-    freq : str or int
-        A pandas alias, or the step of an integer index.
+    freq : str, int or grid
+        A pandas alias, or the step of an integer index; `Layout.grid` knows closed days, too.
     tz : str, optional
         Zone of the timestamps; days and months are those of its clock.
 
@@ -132,26 +139,28 @@ def steps_between(
     return (grid.numbers(later, tz) - grid.numbers(first, tz)) // grid.step
 
 
-def _ahead(times: np.ndarray, h: int, freq: Freq, tz: str | None) -> np.ndarray:
+def _ahead(times: np.ndarray, h: int, freq: Freq | Grid, tz: str | None) -> np.ndarray:
     """Return the h timestamps (S, h) after each of some."""
     if len(times) == 1 and times.dtype.kind == "M" and tz is None and isinstance(freq, str):
         return stretch(freq).after(times.astype("datetime64[ns]"), h)[None]
     return _advance(times[:, None], np.arange(1, h + 1)[None, :], freq, tz)
 
 
-def _advance(times: np.ndarray, steps: np.ndarray, freq: Freq, tz: str | None) -> np.ndarray:
+def _advance(times: np.ndarray, steps: np.ndarray, freq: Freq | Grid, tz: str | None) -> np.ndarray:
     if times.dtype.kind == "M":
         return _grid(times, freq).advance(times.astype("datetime64[ns]"), steps, tz)
     return _grid(times, freq).advance(times.astype(np.int64), steps, None)
 
 
-def _grid(times: np.ndarray, freq: Freq) -> Grid:
+def _grid(times: np.ndarray, freq: Freq | Grid) -> Grid:
+    if isinstance(freq, Grid):
+        return freq
     if times.dtype.kind != "M" and isinstance(freq, str):
         return Count(period_step(freq), freq)
     return parse_freq(freq)
 
 
-def check_continues(new: Panel, ids: Any, last_times: np.ndarray, freq: Freq) -> np.ndarray:
+def check_continues(new: Panel, ids: Any, last_times: np.ndarray, freq: Freq | Grid) -> np.ndarray:
     """Check that new rows begin one step after the last known row of their series.
 
     Parameters
@@ -194,13 +203,15 @@ def check_continues(new: Panel, ids: Any, last_times: np.ndarray, freq: Freq) ->
     first = new.times[new.indptr[:-1]]
     expected = _ahead(np.asarray(last_times)[known], 1, freq, new.layout.tz)[:, 0]
     wrong = np.flatnonzero(first != expected)
+    if isinstance(freq, TradingDays):  # which later days are closed is not known
+        wrong = np.flatnonzero(first < expected)
     if len(wrong):
         i, axis = wrong[0], new.axis
         expects, came = (show_time(t[i], axis.dtype, axis.tz) for t in (expected, first))
         more = f" So it is for {len(wrong) - 1} more series." if len(wrong) > 1 else ""
         raise ValueError(
-            f"{axis.where(i)}new rows must begin at {expects}, one step ({freq!r}) after the last "
-            f"known row; they begin at {came}. Pass the rows from {expects} on.{more}"
+            f"{axis.where(i)}new rows must begin at {expects}, one step ({new.freq!r}) after the "
+            f"last known row; they begin at {came}. Pass the rows from {expects} on.{more}"
         )
     return known
 
@@ -213,7 +224,7 @@ def read_future(
     panel: Panel | None = None,
     ids: Any = None,
     last_times: np.ndarray | None = None,
-    freq: Freq | None = None,
+    freq: Freq | Grid | None = None,
     layout: Layout | None = None,
 ) -> np.ndarray:
     """Read exogenous columns that are known ahead.
@@ -264,7 +275,7 @@ def read_future(
     table = table.dated(freq, layout)
     check_same_kind(table, layout)
     names = exact_columns(table.names, columns, "columns of X_future")
-    wanted = future_times((last_times, freq), h, tz=layout.tz)
+    wanted = _wanted(table, pd.Index(ids), last_times, h, layout)
     rows = _match(table, pd.Index(ids), wanted, layout)
     check_numeric(table.columns, names, "the column")
     values = float_array(table.columns, names)[rows]
@@ -276,6 +287,60 @@ def read_future(
             f"are {places}. Fill them in."
         )
     return values
+
+
+def times_of_future(
+    X_future: Any, ids: Any, last_times: np.ndarray, h: int, layout: Layout
+) -> np.ndarray:
+    """Timestamps (S, h) of the steps after the data, where columns known ahead are given.
+
+    Of trading days they are those of `X_future`, which knows the days that will be closed.
+
+    Parameters
+    ----------
+    X_future : pandas.DataFrame, polars.DataFrame or None
+    ids : array_like, shape (S,)
+    last_times : ndarray, shape (S,)
+    h : int
+    layout : Layout
+
+    Returns
+    -------
+    ndarray, shape (S, h)
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.data import read_panel, times_of_future
+    >>> days = pd.to_datetime(["2024-07-02", "2024-07-03", "2024-07-05", "2024-07-08"])
+    >>> df = pd.DataFrame({"y": 1.0, "x": range(4)}, days)
+    >>> panel = read_panel(df[:2], target="y", freq="C")
+    >>> last = panel.ids, panel.last_times, 2, panel.layout
+    >>> times_of_future(df[["x"]][2:], *last).astype("datetime64[D]").astype(str).tolist()
+    [['2024-07-05', '2024-07-08']]
+    """
+    if layout.freq != TRADING or not hasattr(X_future, "columns"):
+        return future_times((last_times, layout.grid), h, tz=layout.tz)
+    time_col = "" if layout.time_col is None else layout.time_col
+    table = read_table(X_future, layout.id_col or "", time_col, layout, "X_future")
+    return _wanted(table, pd.Index(ids), last_times, h, layout)
+
+
+def _wanted(
+    table: Table, ids: pd.Index, last_times: np.ndarray, h: int, layout: Layout
+) -> np.ndarray:
+    """Timestamps (S, h) that X_future must have; of trading days those that it has, if enough."""
+    wanted = future_times((last_times, layout.grid), h, tz=layout.tz)
+    if layout.freq != TRADING:
+        return wanted
+    codes, came = table.groups()
+    series = ids.get_indexer(came)[codes]
+    for i in range(len(ids)):
+        times = np.unique(table.stamps.values[series == i])
+        later = times[times > last_times[i]][:h]
+        if len(later) == h:
+            wanted[i] = later
+    return wanted
 
 
 def _match(table: Table, ids: pd.Index, wanted: np.ndarray, layout: Layout) -> np.ndarray:

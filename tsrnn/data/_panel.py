@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from tsrnn.data._axis import Axis
 from tsrnn.data._faults import quoted
-from tsrnn.data._frequency import Freq
+from tsrnn.data._frequency import TRADING, Freq, Grid, TradingDays
 
 __all__ = ["Layout", "Name", "Panel", "windows"]
 
@@ -319,6 +319,8 @@ class Layout:
         Name of the index of a wide frame.
     series_name : str, int or None
         Name of a Series.
+    closed : tuple of str
+        Of trading days (freq "C") the days from Monday to Friday without rows, as "2024-01-01".
 
     Examples
     --------
@@ -342,10 +344,20 @@ class Layout:
     time_col: Name | None = None
     index_name: Name | None = None
     series_name: Name | None = None
+    closed: tuple[str, ...] = ()
+
+    @property
+    def grid(self) -> Freq | Grid:
+        """Frequency with what its alias does not say: days that are closed."""
+        if self.freq != TRADING:
+            return self.freq
+        return TradingDays(1, TRADING, tuple(np.array(self.closed, "M8[D]").astype(int).tolist()))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return asdict(self) | {"target_names": list(self.target_names)}
+        return asdict(self) | {
+            "target_names": list(self.target_names), "closed": list(self.closed),
+        }  # fmt: skip
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Layout:
@@ -357,12 +369,14 @@ class Layout:
             If fields are missing or unknown, or do not go together.
         """
         known = {field.name for field in fields(cls)}
+        state = {"closed": ()} | state  # that files of earlier formats lack
         if set(state) != known:
             raise ValueError(
                 f"a layout has the fields {sorted(known)}; got {sorted(state)}. "
                 "Pass what Layout.to_dict() returned."
             )
-        layout = cls(**(state | {"target_names": tuple(state["target_names"])}))
+        lists = {name: tuple(state[name]) for name in ("target_names", "closed")}
+        layout = cls(**(state | lists))
         layout._check()
         return layout
 
@@ -379,6 +393,7 @@ class Layout:
             and len(set(self.target_names)) == len(self.target_names) > 0,
             "time_kind": stamps is not None,
             "freq": isinstance(self.freq, int if self.time_kind == "integer" else str),
+            "closed": all(map(_is_day, self.closed)) and (not self.closed or self.freq == TRADING),
             "time_dtype": bool(stamps and re.fullmatch(stamps, str(self.time_dtype))),
             "tz": self.tz is None
             or (
@@ -399,6 +414,10 @@ class Layout:
                     f"another type; got {getattr(self, name)!r}. Pass what Layout.to_dict() "
                     "returned."
                 )
+
+
+def _is_day(value: Any) -> bool:
+    return isinstance(value, str) and bool(re.fullmatch(r"[12]\d{3}-[01]\d-[0-3]\d", value))
 
 
 def _is_name(value: Any) -> bool:

@@ -14,8 +14,17 @@ from tsrnn.data._axis import Axis, check_increasing, followed, infer_grid
 from tsrnn.data._digits import EXAMPLES, UNITS, from_digits, to_digits
 from tsrnn.data._faults import tell_apart
 from tsrnn.data._files import is_path, read_files
-from tsrnn.data._frequency import NS_PER_DAY, TICKS, Count, Freq, Grid, Tick, parse_freq
 from tsrnn.data._frames import array_frame, is_array
+from tsrnn.data._frequency import (
+    NS_PER_DAY,
+    TICKS,
+    Count,
+    Freq,
+    Grid,
+    Tick,
+    TradingDays,
+    parse_freq,
+)
 from tsrnn.data._missing import TREATMENTS, complete
 from tsrnn.data._panel import Layout, Name, Panel
 from tsrnn.data._recognise import recognise
@@ -28,6 +37,7 @@ from tsrnn.data._table import (
     read_table,
 )
 from tsrnn.data._timestamps import Stamps, digit_form, period_step
+from tsrnn.data._trading import as_trading_days, closed_days, trading_note
 
 __all__ = ["check_same_kind", "read_panel", "read_series"]
 
@@ -271,7 +281,10 @@ def _panel(
     times = stamps.values.copy() if order is None else stamps.values[order]
     axis = Axis(times, indptr, ids, table.ids is not None, stamps.dtype, stamps.tz)
     check_increasing(axis)
-    grid = make_grid(stamps, axis, freq, layout)
+    recognised = missing == "auto" and freq is None and layout is None
+    grid = as_trading_days(axis, make_grid(stamps, axis, freq, layout), recognised)
+    if recognised and isinstance(grid, TradingDays):
+        notes = [*notes, trading_note(grid)]
     names, n = (*targets, *exog_names), len(targets)
     data = _float_columns(table, targets, exog_names)
     data = data if order is None else data[order]
@@ -295,6 +308,7 @@ def _panel(
             time_col=table.time_col,
             index_name=table.index_name,
             series_name=table.series_name,
+            closed=closed_days(grid),
         ),
         notes=(*notes, *of_gaps),
     )

@@ -210,7 +210,7 @@ def _plan_windows(
                     "kind='variance' needs models with predict_variance, of tsrnn "
                     f"{', '.join(classes_with('predict_variance'))}; {name!r} is {model!r}"
                 )
-    panel, aside = read_series(df, missing="keep", **reading_arguments(models))
+    panel, aside = read_series(df, missing="auto", **reading_arguments(models))
     remark = ""
     if n_windows is None:
         n_windows, step_size, remark = choose_windows(panel.lengths, h, step_size)

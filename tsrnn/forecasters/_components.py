@@ -123,7 +123,7 @@ def component_rows(
 def rows_with_horizon(fitted: FittedPrior, state: PriorState, h: int, values: np.ndarray) -> Panel:
     """Panel of the last rows of each series and of h steps ahead."""
     data, counts = fitted.data, state.counts
-    past = past_times(state.last_times, state.tail.shape[1], data.freq, tz=data.layout.tz)
+    past = past_times(state.last_times, state.tail.shape[1], data.layout.grid, tz=data.layout.tz)
     parts = [times[len(times) - count :] for times, count in zip(past, counts, strict=True)]
     if h:
         later = data.times_ahead(state, h)

@@ -30,7 +30,7 @@ def outlier_frame(fitted: FittedPrior, state: PriorState, layout: Layout) -> pd.
     unit, row = outliers.series, outliers.row
     series = unit // n_targets
     target, place = unit % n_targets, window - counts[unit] + row
-    past = past_times(state.last_times, window, fitted.data.freq, tz=layout.tz)
+    past = past_times(state.last_times, window, fitted.data.layout.grid, tz=layout.tz)
     size = outliers.size
     if fitted.columns is not None and fitted.columns.effects.logarithms:
         assert state.columns is not None

@@ -431,7 +431,7 @@ class FittedLinear(ClassicalModel[LinearState]):
     def _steps_to(self, ids: pd.Index, times: np.ndarray) -> np.ndarray:
         """Rows (S,) from the first one fitted to to those of these times."""
         first = self.sample[0][self.data.series_of(ids, self.arguments.class_name)]
-        return steps_between(first, times, self.data.freq, self.data.layout.tz)
+        return steps_between(first, times, self.data.layout.grid, self.data.layout.tz)
 
     def outlier_table(self, unit: int | None = None) -> pd.DataFrame:
         """Outliers of the data fitted to, of one unit or of all, with the keys of the data."""
@@ -441,7 +441,7 @@ class FittedLinear(ClassicalModel[LinearState]):
             outliers = Outliers(*(values[of_unit] for values in outliers))
         series = outliers.series // self.n_units
         lengths = self._lengths
-        past = past_times(self.sample[1], int(lengths.max()), self.data.freq, tz=layout.tz)
+        past = past_times(self.sample[1], int(lengths.max()), layout.grid, tz=layout.tz)
         times = past[series, lengths.max() - lengths[series] + outliers.row]
         return outlier_table(outliers, layout, self.data.ids[series], times)
 
@@ -449,7 +449,7 @@ class FittedLinear(ClassicalModel[LinearState]):
     def _lengths(self) -> np.ndarray:
         """Rows (S,) of the series fitted to."""
         first, last = self.sample
-        return steps_between(first, last, self.data.freq, self.data.layout.tz) + 1
+        return steps_between(first, last, self.data.layout.grid, self.data.layout.tz) + 1
 
     def to_file(self, state: LinearState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         estimates, n_series = self.estimates, len(self.data.ids)

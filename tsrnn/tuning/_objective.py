@@ -107,7 +107,7 @@ def _pasts(forecaster: Any, df: Any, n_windows: int, step: int) -> Iterator[Any]
     """Yield frames that end with the last row of each window, the oldest first."""
     final = last_step(forecaster)
     arguments = {name: getattr(final, name) for name in READING if hasattr(final, name)}
-    panel = read_panel(df, missing="keep", **arguments)
+    panel = read_panel(df, missing="auto", **arguments)
     for later in range(n_windows - 1, -1, -1):
         ends = panel.lengths - later * step
         if ends.min() < 1:

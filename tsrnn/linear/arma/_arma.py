@@ -359,10 +359,10 @@ class ARMA(ARMAResults):
         self.n_starts = n_starts
         self.seasonal_order = seasonal_order
 
-    @classmethod
     def _skips_missing(self, arguments: Arguments) -> bool:
         return bool(arguments.likelihood == "exact")
 
+    @classmethod
     def _update_header(cls, header: dict[str, Any]) -> None:
         super()._update_header(header)
         header["params"].setdefault("seasonal_order", None)
