@@ -251,7 +251,8 @@ class TestRefusals:
             diagnose(*make(fitted, later))
 
     def test_of_a_missing_value(self, later):
-        model, rows = ARMA(order=(0, 1)).fit(moving_average(800)[:400]), later[:20].copy()
+        refusing = ARMA(order=(0, 1), missing="error")
+        model, rows = refusing.fit(moving_average(800)[:400]), later[:20].copy()
         rows.iloc[7] = np.nan
         with pytest.raises(ValueError, match=r"no missing values.*2002-02-12"):
             diagnose(model, rows)

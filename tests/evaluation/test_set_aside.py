@@ -9,6 +9,7 @@ from tsrnn import ARMA, ParaRNNForecaster, backtest, compare, report
 from tsrnn.baselines import ArchModel, Drift, Naive
 
 NETWORK = {"input_size": 8, "hidden_size": 4, "n_layers": 1, "max_epochs": 1, "random_state": 0}
+NETWORK["missing"] = "error"
 GIVEN = {"h": 2, "n_windows": 3}
 
 
@@ -71,8 +72,8 @@ BAD = {
     "empty": (empty, "must hold values"),
 }
 MODELS = {
-    "own": lambda: ARMA(order=(1, 0)),
-    "baseline": Drift,
+    "own": lambda: ARMA(order=(1, 0), missing="error"),
+    "baseline": lambda: Drift(missing="error"),
     "shared": lambda: ParaRNNForecaster(**NETWORK),
 }
 
@@ -142,7 +143,7 @@ def test_a_value_missing_later_stops_its_series_from_then_on():
 def test_columns_known_ahead_go_with_their_series():
     x = np.random.default_rng(1).normal(size=240)
     long = panel().assign(x=x)
-    model = ARMA(order=(1, 0), known_ahead="x")
+    model = ARMA(order=(1, 0), known_ahead="x", missing="error")
     with pytest.warns(UserWarning, match="set aside: 'b'"):
         frame = backtest([model], with_missing(long), refit=False, **GIVEN)
     alone = backtest([model], long.query("unique_id != 'b'"), refit=False, **GIVEN)
@@ -166,8 +167,9 @@ def test_of_other_libraries_and_files(turn, tmp_path):
 def test_all_bad_is_an_error():
     with pytest.raises(ValueError, match="must be finite; infinite are series 'a'"):
         backtest([Naive()], panel().assign(y=np.inf), **GIVEN)
+    gaps = panel().assign(y=lambda d: d["y"].where(d["ds"].dt.day != 5))
     with pytest.raises(RuntimeError, match="all models failed in all windows.*missing values"):
-        backtest([Naive()], panel().assign(y=lambda d: d["y"].where(d["ds"].dt.day != 5)), **GIVEN)
+        backtest([Naive(missing="error")], gaps, **GIVEN)
 
 
 def test_an_argument_is_no_fault_of_the_series():

@@ -144,7 +144,8 @@ def without_gaps(panel: Panel, cut: bool) -> tuple[Panel, str]:
                 "which a model without a place for missing values needs. Fit models to columns "
                 "alone, or drop those that are short"
             )
-    n_cut = int((panel.lengths - (ends - starts)).sum())
+    lengths = panel.lengths
+    n_cut = int((lengths - (ends - starts)).sum())
     panel = panel.between(starts, ends)
     data = np.concatenate([panel.values, panel.exog], 1)
     n_filled = int(np.isnan(data).sum())
@@ -155,7 +156,8 @@ def without_gaps(panel: Panel, cut: bool) -> tuple[Panel, str]:
         parts.append(_counted(n_filled, "missing value") + " interpolated linearly")
     if n_cut:
         place = " at the ends of series"
-        parts.append(_counted(n_cut, "row", place) + " left out")
+        onwards = ", and forecasts go on from there" if (ends < lengths).any() else ""
+        parts.append(f"{_counted(n_cut, 'row', place)} left out{onwards}")
     panel = replace(
         panel, values=np.ascontiguousarray(data[:, :n]), exog=np.ascontiguousarray(data[:, n:])
     )
