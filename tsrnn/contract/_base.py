@@ -305,7 +305,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
         history = self._history.followed_by(continued, panel)
         if fitted.data.layout.freq == TRADING:
             layout = with_closed_days(fitted.data.layout, self.state_.last_times, panel)
-            self.fitted_ = replace(fitted, data=replace(fitted.data, layout=layout))
+            self.fitted_ = replace(fitted, data=replace(fitted.data, layout=layout))  # type: ignore[type-var]
         # both or none: rows that cannot be taken in leave the forecaster as it was
         self.state_, self._history = state, history
         return self
