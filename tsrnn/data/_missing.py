@@ -134,7 +134,8 @@ def without_gaps(panel: Panel, cut: bool) -> tuple[Panel, str]:
     for j in np.flatnonzero(unknown.any(axis=0)).tolist():
         _check_column(data[:, j], names[j], panel.axis, "auto" if cut else "interpolate")
     starts, ends = np.zeros_like(panel.lengths), panel.lengths.copy()
-    for i in np.flatnonzero(np.add.reduceat(unknown.any(1), panel.indptr[:-1])) if cut else ():
+    gaps = np.flatnonzero(np.add.reduceat(unknown.any(1), panel.indptr[:-1]))
+    for i in gaps.tolist() if cut else ():
         known = ~unknown[panel.indptr[i] : panel.indptr[i + 1]]
         starts[i] = known.argmax(0).max()
         ends[i] = len(known) - known[::-1].argmax(0).max()
