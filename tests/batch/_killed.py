@@ -44,7 +44,7 @@ def run(source, out, planned):
     """Be the child: forecast, and if it is planned die at that event."""
     if planned:
         die_at_event(planned)
-    model = ARMA(order=(1, 0), horizon=3)
+    model = ARMA(order=(1, 0), horizon=3, missing="error")
     try:
         batch.forecast_batches(source, model, level=80, out=out, rows_per_batch=80)
     except BaseException as error:

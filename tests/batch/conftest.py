@@ -55,7 +55,7 @@ def broken(panel):
 @pytest.fixture(scope="session")
 def arma():
     """Return a model that has parameters for each series."""
-    return ARMA(order=(1, 0), horizon=3)
+    return ARMA(order=(1, 0), horizon=3, missing="error")
 
 
 @pytest.fixture(scope="session")

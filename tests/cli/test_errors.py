@@ -20,8 +20,6 @@ DAYS = "ds,y\n2024-01-01,1\n2024-01-02,{}\n2024-01-03,3\n2024-01-04,4\n"
         ("ds,y\n", "must have rows below its header"),
         ("ds,y\n2024-01-01,1\n", "no series has two rows"),
         (DAYS.format("abc"), "column 'y' of stdin must hold numbers; line 3 has 'abc'"),
-        (DAYS.format("NaN"), "must have no missing values (NaN); missing are 1 row at 2024-01-02"),
-        (DAYS.format(""), "must have no missing values (NaN)"),
         (DAYS.format("inf"), "must be finite"),
         (DAYS.format("2,7"), "cannot be read as CSV"),
         (DAYS.format(2).replace("-02", "-01"), "timestamps"),
@@ -46,6 +44,13 @@ DAYS = "ds,y\n2024-01-01,1\n2024-01-02,{}\n2024-01-03,3\n2024-01-04,4\n"
 )
 def test_data(refused, content, message):
     assert message in refused("forecast - --model naive --h 1", content)
+
+
+@pytest.mark.parametrize("value", ["NaN", ""])
+def test_missing_values_where_they_are_errors(refused, value):
+    call = "forecast - --model naive --h 1 --missing error"
+    message = refused(call, DAYS.format(value))
+    assert "must have no missing values (NaN); missing are 1 row at 2024-01-02" in message
 
 
 def test_advice_on_grouped_numbers_is_given_once_and_whole(refused):

@@ -71,7 +71,7 @@ Missing = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Treatment of missing values: error, interpolate, or keep, where the model can.",
+        help="Treatment of missing values: auto, error, interpolate, or keep, where the model can.",
     ),
 ]
 TimeFormat = Annotated[
