@@ -189,7 +189,7 @@ class Normal(LinearForecaster):
 
     column_name: ClassVar[str] = "Normal"
     family_class = NormalFamily
-    legal_missing: ClassVar[tuple[str, ...]] = ("error", "interpolate", "keep")
+    legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate", "keep")
 
     def __init__(self, mean=None, **shared):
         super().__init__(**shared)

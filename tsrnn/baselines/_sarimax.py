@@ -70,7 +70,7 @@ class SARIMAX(StateSpaceForecaster):
         Whether the polynomials are restricted so.
     max_iter : int, default 50
         Iterations of the optimiser.
-    missing : {"error", "interpolate", "keep"}
+    missing : {"auto", "error", "interpolate", "keep"}
         "keep" leaves missing values of targets out of the likelihood.
     known_ahead : str or list of str, optional
         Exogenous columns are regressors; to forecast, name all.
@@ -218,7 +218,7 @@ class StatsmodelsAutoARIMA(StandardizedForecaster):
     criterion : {"aicc", "aic", "bic"}
     max_iter : int, default 50
         Iterations of the optimiser for one model.
-    missing : {"error", "interpolate", "keep"}
+    missing : {"auto", "error", "interpolate", "keep"}
         "keep" leaves missing values of targets out of the likelihood; the tests close up the
         gaps.
     known_ahead : str or list of str, optional

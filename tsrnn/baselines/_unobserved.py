@@ -118,7 +118,7 @@ class UnobservedComponents(StateSpaceForecaster):
         Order of an autoregression among the components.
     max_iter : int, default 50
         Iterations of the optimiser.
-    missing : {"error", "interpolate", "keep"}
+    missing : {"auto", "error", "interpolate", "keep"}
         "keep" leaves missing values of targets out of the likelihood.
     known_ahead : str or list of str, optional
         Exogenous columns are regressors; to forecast, name all.

@@ -251,7 +251,7 @@ class VARMAX(StateSpaceForecaster):
     measurement_error : bool, default False
     max_iter : int, default 200
         Iterations of the optimiser.
-    missing : {"error", "interpolate", "keep"}
+    missing : {"auto", "error", "interpolate", "keep"}
         "keep" leaves missing values of targets out of the likelihood.
     known_ahead : str or list of str, optional
         Exogenous columns are regressors; to forecast, name all.

@@ -168,7 +168,7 @@ class ParaRNNForecaster(RecurrentForecaster):
         Columns of a long frame.
     freq : str or int, optional
         Frequency of the data, where it cannot be inferred.
-    missing : {"error", "interpolate", "keep"}
+    missing : {"auto", "error", "interpolate", "keep"}
         Refuse missing values and rows, or fill gaps between known values linearly: a value
         filled in uses the one after the gap. "keep" is for the prior network, which skips them.
     strict : bool, default False

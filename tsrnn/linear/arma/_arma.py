@@ -280,7 +280,7 @@ class ARMA(ARMAResults):
     cov_type : str, default "hessian"
         Kind of standard errors: "hessian", "opg" (statsmodels' default), "information",
         "robust" or "bollerslev-wooldridge".
-    missing : {"error", "interpolate", "keep"}
+    missing : {"auto", "error", "interpolate", "keep"}
         "keep" leaves missing values out of the exact likelihood. With differences it begins at the
         first d + m D observations in a row; those before them are left out, as `messages_` say.
     parameter_uncertainty : bool, default True

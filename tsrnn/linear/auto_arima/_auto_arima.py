@@ -288,7 +288,7 @@ class AutoARIMA(MeanForecaster):
     criterion : {"aicc", "aic", "bic"}
     stepwise : bool, default True
         Whether to search in steps from a few models on; else all models are fitted.
-    missing : {"error", "interpolate", "keep"}
+    missing : {"auto", "error", "interpolate", "keep"}
         "keep" leaves missing values out of the likelihood of the chosen model, which with
         differences begins at the first d + m D observations in a row; the choice itself
         interpolates them.

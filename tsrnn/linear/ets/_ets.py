@@ -498,7 +498,7 @@ class ETS(ETSResults):
     cov_type : str, default "hessian"
         Kind of standard errors: "hessian", "opg", "information", "robust" or
         "bollerslev-wooldridge".
-    missing : {"error", "interpolate", "keep"}
+    missing : {"auto", "error", "interpolate", "keep"}
         "keep" leaves missing values out of the likelihood.
     parameter_uncertainty : bool, default True
         Whether intervals know that k parameters are estimated from n rows: Student's t with n - k

@@ -227,7 +227,7 @@ class Croston(_Intermittent):
     initial : {"mean", "first", "estimated"}
         States before the first row: the mean size, and rows over demands; the first size and
         interval, as in statsforecast; or estimated.
-    missing : {"error", "interpolate", "keep"}
+    missing : {"auto", "error", "interpolate", "keep"}
         "keep" skips missing rows.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
@@ -313,7 +313,7 @@ class TSB(_Intermittent):
         States before the first row: the mean size and the share of rows with a demand; the first
         size, and one or zero as the first row has a demand or none, as in statsforecast; or
         estimated.
-    missing : {"error", "interpolate", "keep"}
+    missing : {"auto", "error", "interpolate", "keep"}
         "keep" skips missing rows.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.

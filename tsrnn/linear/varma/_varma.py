@@ -273,7 +273,7 @@ class VARMA(VARMAResults):
         As in all linear models.
     target, known_ahead, static, calendar, holidays
         As in all linear models. To forecast, every exogenous column must be in `known_ahead`.
-    missing : {"error", "interpolate", "keep"}
+    missing : {"auto", "error", "interpolate", "keep"}
         "keep": the exact likelihood of what is there, single targets of a row too.
 
     Attributes
