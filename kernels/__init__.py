@@ -1,19 +1,16 @@
-"""Recurrences on tensors: written once as a step, traced, compiled, differentiated."""
+"""Recurrences on tensors: written once as a step, traced, compiled, differentiated.
 
-from tsrnn.kernels import cells
-from tsrnn.kernels._autograd import decomposed_recurrence
-from tsrnn.kernels._backend import source
-from tsrnn.kernels._cell import Cell, Fields
-from tsrnn.kernels._convergence import Convergence
-from tsrnn.kernels._cpu import prepare
+The Kalman filter runs on arrays; all other names load torch when they are first used.
+"""
+
+# ruff: noqa: F405 (names of `_with_torch`)
+
+from typing import TYPE_CHECKING, Any
+
 from tsrnn.kernels._kalman import kalman_errors, kalman_gains
-from tsrnn.kernels._matrix_form import BlockStep, MatrixForm
-from tsrnn.kernels._paths import PathProducts, Paths, Variants, path_products, paths, variants
-from tsrnn.kernels._problem import as_lengths, in_arithmetic, over_replicates, without_padding
-from tsrnn.kernels._projected import linear, prepare_projected, projected_recurrence
-from tsrnn.kernels._recurrence import check_engine, recurrence
-from tsrnn.kernels._reference import is_small
-from tsrnn.kernels._sums import Lanes, Running, Sums, sums
+
+if TYPE_CHECKING:
+    from tsrnn.kernels._with_torch import *  # noqa: F403
 
 __all__ = [
     "BlockStep",
@@ -48,3 +45,17 @@ __all__ = [
     "variants",
     "without_padding",
 ]
+
+
+if not TYPE_CHECKING:  # to a type checker, a name that is not above does not exist
+
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from tsrnn.kernels import _with_torch
+
+        return getattr(_with_torch, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -19,7 +19,7 @@ from tsrnn.kernels._problem import Problem
 _CPU = (torch.float32, torch.float64)
 # A GPU stores bfloat16 and computes in float32.
 DTYPES = {"cpu": _CPU, "cuda": (*_CPU, torch.bfloat16)}
-_MODULES = {"cpu": "tsrnn.kernels._cpu", "cuda": "tsrnn.kernels._gpu"}
+_MODULES = {"cpu": "tsrnn.kernels._cpu.time_order", "cuda": "tsrnn.kernels._gpu"}
 
 
 def is_compiled(device: torch.device, dtype: torch.dtype) -> bool:

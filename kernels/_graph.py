@@ -9,10 +9,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Operand = str | float
 
@@ -81,7 +81,12 @@ OPERATIONS = frozenset([*_ON_TENSORS, *_ON_NUMBERS])
 
 def elementwise(name: str) -> Callable[..., Any]:
     """Function of an operation, on all that torch's functions and operators act on."""
-    return _ON_NUMBERS.get(name) or getattr(torch, name)
+    if name in _ON_NUMBERS:
+        return _ON_NUMBERS[name]
+    import torch  # graphs that are only written as code need none
+
+    function: Callable[..., Any] = getattr(torch, name)
+    return function
 
 
 def evaluate(graph: Graph, values: Mapping[str, Tensor]) -> list[Tensor]:
@@ -98,6 +103,8 @@ def evaluate(graph: Graph, values: Mapping[str, Tensor]) -> list[Tensor]:
     list of Tensor
         An output that does not depend on the inputs is a tensor without dimensions.
     """
+    import torch
+
     known = dict(values)
     like = next(iter(known.values()))
 

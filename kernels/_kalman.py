@@ -16,14 +16,12 @@ import functools
 from collections.abc import Callable
 
 import numpy as np
-import torch
 
 from tsrnn.kernels._cpu import compiler
-from tsrnn.kernels._cpu.buffers import new_empty
+from tsrnn.kernels._cpu.buffers import empty_array
 from tsrnn.kernels._cpu.kalman_ir import EFFECTS, POINTERS, SIZES, TILE, kalman_ir
 from tsrnn.kernels._cpu.threads import run_ranges, split
 
-_NUMBER = torch.zeros((), dtype=torch.float64)
 LARGEST_STATE = 128  # fields: covariances of a tile of models, a megabyte, stand on the stack
 
 
@@ -124,7 +122,7 @@ def kalman_errors(
     ([2.0, 1.0], [1.5, 0.0, 0.0, 0.0])
     """
     n_models, size = len(damping), gain.shape[2]
-    error = new_empty(_NUMBER, (*values.shape, n_models)).numpy()
+    error = empty_array((*values.shape, n_models), np.float64)
     state = np.empty((kept.max(initial=-1) + 1, size, n_models))
     given = (values, damping, memory, moves, effects, gain, weight, kept, state)
     _run("errors", (*given, error), len(values), error.size * size)

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from tsrnn.kernels import _cpu
 from tsrnn.kernels._cell import Cell
+from tsrnn.kernels._cpu import time_order
 from tsrnn.kernels._graph import Graph, GraphStep, Operand, without_unused
 from tsrnn.kernels._jets import Jet, jets
 from tsrnn.kernels._problem import Problem
@@ -277,7 +277,7 @@ def variants(
     ends = torch.from_numpy(np.ascontiguousarray(lengths, dtype=np.int64))
     u, w, h = map(torch.from_numpy, (inputs, params, initial))
     problem = Problem(cell, u, w, h, ends)
-    return Variants(*(part.numpy() for part in _cpu.forward_outputs(problem)))
+    return Variants(*(part.numpy() for part in time_order.forward_outputs(problem)))
 
 
 def _check_shapes(
@@ -324,7 +324,7 @@ def _run(
     ends = None if lengths is None else torch.from_numpy(lengths)
     u, w, h = map(torch.from_numpy, (inputs, weights, begin))
     problem = Problem(plan, u, w, h, ends)
-    states, end = (part.numpy() for part in _cpu.forward_outputs(problem))
+    states, end = (part.numpy() for part in time_order.forward_outputs(problem))
     memory = end[:, -q:] if q else end[:, :0]
     memory[:, :, k] = end[:, n_fields : n_fields + q, k]
     return Paths(states, memory)

@@ -11,7 +11,7 @@ from tsrnn.kernels import _dense
 from tsrnn.kernels._autograd import best_engine, run
 from tsrnn.kernels._backend import is_compiled
 from tsrnn.kernels._cell import Cell
-from tsrnn.kernels._cpu import prepare
+from tsrnn.kernels._cpu.time_order import prepare
 from tsrnn.kernels._derived import projected_key, with_projection
 from tsrnn.kernels._matrix_form import is_rolled
 from tsrnn.kernels._problem import as_lengths, in_arithmetic, over_replicates, without_padding

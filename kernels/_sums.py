@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tsrnn.kernels import _cpu
 from tsrnn.kernels._cell import Cell
+from tsrnn.kernels._cpu import time_order
 from tsrnn.kernels._graph import Graph, GraphStep, Operand, without_unused
 from tsrnn.kernels._jets import Jet, jets
 from tsrnn.kernels._problem import Problem
@@ -140,7 +140,7 @@ def sums(
         begin[place] = slopes.get(key, 0.0)
     no_params = lanes.blocks.new_empty(0, lanes.blocks.shape[-1])
     problem = Problem(plan.cell, lanes.blocks, no_params, lanes.pack(begin))
-    _, end = _cpu.forward(problem, keep=False)
+    _, end = time_order.forward(problem, keep=False)
     return plan.read(lanes.unpack(end), cell.p)
 
 

@@ -7,13 +7,18 @@ tensor on it dies, whoever held it (a view, a graph of autograd, an array of Num
 the next result of about the size.
 """
 
+from __future__ import annotations
+
 import math
 import weakref
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import DTypeLike
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 # Bytes. From here on a result that lived until the next was there cost it new pages, all of them at
 # 8 MB; smaller blocks the C library keeps for itself.
@@ -29,19 +34,27 @@ idle: dict[int, np.ndarray] = {}
 
 
 def new_empty(like: Tensor, shape: Sequence[int]) -> Tensor:
-    """Array of the dtype of another one, with no values yet; its memory is used again."""
-    size = math.prod(shape) * like.element_size()
-    if size < SMALLEST:
+    """Tensor of the dtype of another one, with no values yet; its memory is used again."""
+    if math.prod(shape) * like.element_size() < SMALLEST:
         return like.new_empty(shape)
+    import torch  # a process without tensors has no torch
+
+    # The tensor holds the array until its memory is nobody's.
+    return torch.from_numpy(empty_array(shape, str(like.dtype).removeprefix("torch.")))
+
+
+def empty_array(shape: Sequence[int], dtype: DTypeLike) -> np.ndarray:
+    """Array with no values yet; its memory is used again."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if size < SMALLEST:
+        return np.empty(shape, dtype)
     # A block serves all sizes in an eighth of a power of two, as sequences are of unequal lengths;
     # pages behind the end are never written to, and so are not there.
     grain = 2 ** (size.bit_length() - 4)
     block = _take(-(-size // grain) * grain)
-    dtype = str(like.dtype).removeprefix("torch.")
     array = np.ndarray(tuple(shape), dtype, buffer=block)
-    # The tensor holds the array until its memory is nobody's.
     weakref.finalize(array, _give_back, block).atexit = False
-    return torch.from_numpy(array)
+    return array
 
 
 def _take(size: int) -> np.ndarray:

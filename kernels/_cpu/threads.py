@@ -1,15 +1,15 @@
 """Spread serial kernels that release the GIL over threads.
 
 The pool belongs to the package and is made on first use, again after a fork.
-How many threads work is torch's setting, read at every call.
+How many threads work is torch's setting, read at every call; in a process without torch it is the
+number that torch would begin with.
 """
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
-
-import torch
 
 _pool: ThreadPoolExecutor | None = None
 _pool_size = 0
@@ -85,12 +85,26 @@ _WORK_PER_THREAD = 8192  # values: below some ten thousand a second thread costs
 _VECTOR = 16  # units of a range, so that no range ends within a tile
 
 
+def thread_count() -> int:
+    """Count the threads that may work: torch's setting, or the one it would begin with."""
+    setting_of_torch = getattr(sys.modules.get("torch"), "get_num_threads", None)
+    if setting_of_torch is not None:
+        return int(setting_of_torch())
+    # OpenMP's rule: the variable's first level, else the cores that this process may use.
+    setting = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    if setting.isdecimal() and int(setting):
+        return int(setting)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def split(n_sequences: int, n_units: int, work: int) -> list[tuple[int, int, int, int]]:
     """Ranges ``(b0, b1, k0, k1)`` that cover sequences x units, one a thread.
 
     Sequences are divided where there are enough of them, else units.
     """
-    threads = max(1, min(torch.get_num_threads(), work // _WORK_PER_THREAD))
+    threads = max(1, min(thread_count(), work // _WORK_PER_THREAD))
     by_sequences = n_sequences >= threads
     count, multiple = (n_sequences, 1) if by_sequences else (n_units, _VECTOR)
     share = -(-count // threads)

@@ -1,10 +1,15 @@
 """A tile of units: loads, stores and its pass over the steps of a sequence."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from tsrnn.kernels._cell import Cell
 from tsrnn.kernels._cpu.vector_ir import FORMATS, TILE_BYTES, VectorCode
+
+if TYPE_CHECKING:
+    from tsrnn.kernels._cell import Cell
 
 # LLVM compares every load for AVX2 with all others unless something stands between. A prefetch
 # of what is loaded next does, and costs nothing.
@@ -129,7 +134,7 @@ class Sweep:
     after_step: str = ""  # blocks from the end of a step to its ``.again``, where it goes elsewhere
 
     @classmethod
-    def of(cls, tile: Tile) -> "Sweep":
+    def of(cls, tile: Tile) -> Sweep:
         """Begin the pass of a tile."""
         return cls(tile.code("begin"), tile.code("step"), tile.code("end"), tile.code("pad"))
 

@@ -10,10 +10,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tsrnn.kernels._cpu import compiler, pairwise_sum
+from tsrnn.kernels._cpu import compiler
 from tsrnn.kernels._cpu.buffers import new_empty
 from tsrnn.kernels._cpu.compiler import entries_ir
 from tsrnn.kernels._cpu.threads import run_ranges, split
+from tsrnn.kernels._cpu.time_order import pairwise_sum
 from tsrnn.kernels._cpu.vector_ir import FORMATS, TILE_BYTES
 from tsrnn.kernels._dense.ir import POINTERS, SIZES, dense_ir, packed_weights
 from tsrnn.kernels._matrix_form import MatrixForm, block_step

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from tsrnn.kernels import _cpu, cells, recurrence
-from tsrnn.kernels._cpu import buffers
+from tsrnn.kernels import cells, recurrence
+from tsrnn.kernels._cpu import buffers, time_order
 from tsrnn.kernels._derived import adjoint, affine, tangent
 from tsrnn.kernels._problem import Problem
 from tsrnn.layers import ParaRNN
@@ -111,12 +111,12 @@ CELLS = [
 def test_variants_compute_the_same_bits(poisoned, cell, lengths, draw):
     inputs, params, initial, g_states, g_final = draw(cell, units=50, dtype=torch.float32)
     problem = Problem(cell, inputs, params, initial, torch.tensor(lengths))
-    states, final = _cpu.forward(problem)
-    none, only_final = _cpu.forward(problem, keep=False)
+    states, final = time_order.forward(problem)
+    none, only_final = time_order.forward(problem, keep=False)
     assert none.shape == (3, 0, cell.n, 50)
     assert torch.equal(only_final, final)
-    _, _, g_initial = _cpu.backward(problem, states, g_states, g_final)
-    results = _cpu.backward(problem, states, g_states, g_final, only_initial=True)
+    _, _, g_initial = time_order.backward(problem, states, g_states, g_final)
+    results = time_order.backward(problem, states, g_states, g_final, only_initial=True)
     assert results[:2] == (None, None)
     assert torch.equal(results[2], g_initial)
     assert torch.isfinite(final).all()

@@ -10,8 +10,8 @@ import platformdirs
 import pytest
 import torch
 
-from tsrnn.kernels import Cell, _cpu, cells, prepare, recurrence
-from tsrnn.kernels._cpu import compiler
+from tsrnn.kernels import Cell, cells, prepare, recurrence
+from tsrnn.kernels._cpu import compiler, time_order
 
 # Processes of the system's quickest kind: a new interpreter imports torch for seconds.
 PROCESSES = multiprocessing.get_context("fork" if hasattr(os, "fork") else "spawn")
@@ -22,7 +22,7 @@ def prepare_and_run(folder, connection):
     """Send how often a process compiled, what it printed and what it computed."""
     os.environ["TSRNN_CACHE_DIR"] = folder
     compiler._engines.clear()
-    _cpu.kernel_of.cache_clear()
+    time_order.kernel_of.cache_clear()
     compiled, compile_ = [], compiler._compile
     compiler._compile = lambda path, source: compiled.append(path) or compile_(path, source)
     with contextlib.redirect_stdout(io.StringIO()) as printed:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tsrnn.kernels import cells
-from tsrnn.kernels._cpu import source
+from tsrnn.kernels._cpu.time_order import source
 from tsrnn.kernels._dense.ir import dense_ir
 from tsrnn.kernels._derived import adjoint, affine, tangent, tangent_column, with_projection
 from tsrnn.kernels._matrix_form import MOST_UNROLLED, is_rolled

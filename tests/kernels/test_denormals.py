@@ -6,8 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsrnn.kernels import _cpu, cells, recurrence
+from tsrnn.kernels import cells, recurrence
 from tsrnn.kernels._cpu import threads as pool
+from tsrnn.kernels._cpu import time_order
 from tsrnn.kernels._cpu.compiler import entries_ir
 from tsrnn.kernels._cpu.threads import run_ranges
 from tsrnn.kernels._dense import cpu
@@ -79,7 +80,7 @@ def test_a_state_is_halved_down_to_the_smallest_normal_number(
 @EVERY_DTYPE
 def test_in_every_thread(engine, dtype, two_threads, monkeypatch):
     threads = []
-    module = _cpu if engine == "sequential" else cpu
+    module = time_order if engine == "sequential" else cpu
     monkeypatch.setattr(
         module, "run_ranges", lambda *work: threads.append(len(work[1])) or run_ranges(*work)
     )

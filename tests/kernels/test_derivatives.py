@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch.autograd import forward_ad
 
-from tsrnn.kernels import Cell, _cpu, cells, recurrence
+from tsrnn.kernels import Cell, cells, recurrence
+from tsrnn.kernels._cpu import time_order
 from tsrnn.layers import LEM, ParaRNN
 
 SMOOTH = [
@@ -57,13 +58,13 @@ def test_hessian_vector_products(cell, draw, assert_close):
 @pytest.mark.parametrize("cell", SMOOTH, ids=lambda cell: cell.name)
 def test_derivatives_of_the_final_state_alone(cell, lengths, draw, assert_close, monkeypatch):
     """No gradient of states is filled with zeros for them."""
-    read, original = [], _cpu.backward
+    read, original = [], time_order.backward
 
     def backward(problem, states, g_states, *rest, **kwargs):
         read.append(g_states.shape[2])
         return original(problem, states, g_states, *rest, **kwargs)
 
-    monkeypatch.setattr(_cpu, "backward", backward)
+    monkeypatch.setattr(time_order, "backward", backward)
     values = []
     for engine in ("reference", "sequential"):
         leaves = leaves_of(cell, draw, 3, 9, 5)

@@ -7,9 +7,10 @@ import re
 import pytest
 import torch
 
-from tsrnn.kernels import Cell, _cpu, cells
-from tsrnn.kernels._cpu import source
+from tsrnn.kernels import Cell, cells
+from tsrnn.kernels._cpu import time_order
 from tsrnn.kernels._cpu.kernel_ir import kernel_ir
+from tsrnn.kernels._cpu.time_order import source
 from tsrnn.kernels._derived import adjoint, affine, tangent, with_projection
 from tsrnn.kernels._problem import Problem
 from tsrnn.kernels._trace import trace
@@ -167,14 +168,14 @@ def test_gradients_summed_later_are_those_of_every_step(cell, dtype, poisoned, m
     units, lengths = 37, torch.tensor([50, 0, 16, 33])
     inputs = normal(4, 50, cell.m) if cell.shared else normal(4, 50, cell.m, units)
     problem = Problem(cell, inputs, normal(cell.p, units) / 5, normal(4, cell.n, units), lengths)
-    states, _ = _cpu.forward(problem)
+    states, _ = time_order.forward(problem)
     arguments = problem, states, torch.randn_like(states), normal(4, cell.n, units)
 
-    monkeypatch.setattr(_cpu, "kernel_of", _cpu.kernel_of.__wrapped__)
-    monkeypatch.setattr(_cpu, "source", _cpu.source.__wrapped__)
-    later = _cpu.backward(*arguments)
+    monkeypatch.setattr(time_order, "kernel_of", time_order.kernel_of.__wrapped__)
+    monkeypatch.setattr(time_order, "source", time_order.source.__wrapped__)
+    later = time_order.backward(*arguments)
     monkeypatch.setattr(kernel_ir_module, "_MOST_CARRIED", 10**6)
-    every_step = _cpu.backward(*arguments)
+    every_step = time_order.backward(*arguments)
     for name, value, expected in zip(cell.field_names[2], later[1], every_step[1], strict=True):
         if name.startswith("b_"):  # rounded before it is added
             scale = expected.abs().max()

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tsrnn.kernels import cells, prepare_projected, projected_recurrence, recurrence
-from tsrnn.kernels._cpu import kernel_of
+from tsrnn.kernels._cpu.time_order import kernel_of
 from tsrnn.kernels._derived import with_projection
 from tsrnn.kernels._problem import Problem
 from tsrnn.kernels._projected import WIDEST_FUSED
