@@ -122,7 +122,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    untrained = TrainedPrior(PriorNetwork(**UNTRAINED).eval(), UNTRAINED, "")
+    untrained = TrainedPrior.of(PriorNetwork(**UNTRAINED).eval(), UNTRAINED, "")
     for official in (False, True):
         table, of_cells = [], []
         for collection in options.collections:

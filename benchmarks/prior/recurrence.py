@@ -50,8 +50,9 @@ from tsrnn.prior import (
     training_origins,
     window_rows,
 )
-from tsrnn.prior._network import Predictive, step_curves
-from tsrnn.prior._training import Batch
+from tsrnn.prior._examples import Batch
+from tsrnn.prior._forward import Predictive
+from tsrnn.prior._network import step_curves
 
 SEED = 8
 ROWS = (40, 400)  # of a series, log-uniform

@@ -137,7 +137,7 @@ def train(name: str, drawn: dict[str, dict[str, TrainingExamples]], out: Path) -
     count, real = counts.pop("simulated"), sum(counts.values())
     listed = ", ".join(collections[:-1]) + " and " + collections[-1]
     description = LEARNED_FROM.format(simulated=count, real=real, collections=listed)
-    TrainedPrior(network, size, description).save(out / f"{name}.safetensors")
+    TrainedPrior.of(network, size, description).save(out / f"{name}.safetensors")
     print(json.dumps({name: description}), flush=True)
 
 

@@ -164,7 +164,7 @@ def train(
 def packed(network: CombinerNetwork) -> TrainedCombiner:
     """Network with the arguments that its file needs; dropout is of the training alone."""
     size = {"state_size": network.state_size, "width": network.width}
-    return TrainedCombiner(network, size, DESCRIPTION)
+    return TrainedCombiner.of(network, size, DESCRIPTION)
 
 
 def measures(group: Group, forecasts: np.ndarray) -> list[float]:

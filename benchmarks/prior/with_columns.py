@@ -76,7 +76,7 @@ def tuned(prior: TrainedPrior, examples: list[TrainingExamples]) -> TrainedPrior
         weight_decay=0.05,
         seed=SEED,
     )
-    return TrainedPrior(after, prior.size, prior.description)
+    return TrainedPrior.of(after, prior.size, prior.description)
 
 
 @torch.inference_mode()

@@ -62,7 +62,7 @@ def file_of_a_network(tmp_path):
     size = {"hidden_size": 4, "n_layers": 1, "width": 8}
     network = PriorNetwork(**size).eval().requires_grad_(False)
     path = tmp_path / "mine.safetensors"
-    TrainedPrior(network, size, "It was not trained.").save(path)
+    TrainedPrior.of(network, size, "It was not trained.").save(path)
     return path
 
 

@@ -31,7 +31,7 @@ def members(prior, seed=1, size=2.0):
 
 def untrained():
     size = {"state_size": trained_prior().network.state_size}
-    return TrainedCombiner(CombinerNetwork(**size).eval(), size, "not trained")
+    return TrainedCombiner.of(CombinerNetwork(**size).eval(), size, "not trained")
 
 
 class TestStart:

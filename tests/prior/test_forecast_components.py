@@ -1,5 +1,7 @@
 """Components of the prior network's forecasts against filters of single models."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -19,10 +21,11 @@ LEVEL, TREND, CYCLE, SEASON = range(4)
 
 def single_model(trend, season=0, scale=0):
     """Return a prior network that gives one structural model all the weight, and no shift."""
-    network = PriorNetwork(hidden_size=2, n_layers=1, width=4)
+    size = {"hidden_size": 2, "n_layers": 1, "width": 4}
+    network = PriorNetwork(**size)
     with torch.no_grad():
         network.common[scale, trend, season] = 1e6
-    return TrainedPrior(network, {}, "A test.", autoregression=False)
+    return replace(TrainedPrior.of(network, size, "A test."), autoregression=False)
 
 
 def kalman(rows, trend, season, season_length, h):

@@ -41,7 +41,7 @@ def new_network(seed=0, noise=0.0):
 
 
 def prior_of(network):
-    return TrainedPrior(network, SIZE, "Of a test.", autoregression=False)
+    return replace(TrainedPrior.of(network, SIZE, "Of a test."), autoregression=False)
 
 
 def simulated(n_series=24, seed=0):
@@ -177,7 +177,7 @@ class TestCells:
         with torch.no_grad():
             for parameter in network.parameters():
                 parameter += 0.3 * torch.randn_like(parameter)
-        return TrainedPrior(network.eval().requires_grad_(False), size, "Of a test.")
+        return TrainedPrior.of(network.eval().requires_grad_(False), size, "Of a test.")
 
     def test_each_reads_rows_up_to_the_origin_alone(self, prior):
         rows = np.array([20.0, 22, 21, 25, 27, 26, 30])

@@ -3,7 +3,12 @@
 `SeriesPrior` draws from a mixture of components, functions ``component(rng, n_series, n_rows,
 season_length)`` that return arrays (n_series, n_rows), and passes the series through layers,
 functions ``layer(rng, values, season_length)``. `COMPONENTS` and `LAYERS` are those of the package.
+Networks, and what trains them, load torch when they are first used; forecasts of most do without.
 """
+
+# ruff: noqa: F405 (names of `_with_torch`)
+
+from typing import TYPE_CHECKING, Any
 
 from tsrnn.prior._autoregression import (
     AUTOREGRESSION_ROWS,
@@ -12,15 +17,6 @@ from tsrnn.prior._autoregression import (
     autoregress,
 )
 from tsrnn.prior._column_prior import COLUMNS, RESPONSES, ColumnPrior, SimulatedColumns
-from tsrnn.prior._combiner import (
-    COMBINED,
-    Combined,
-    CombinerInputs,
-    CombinerNetwork,
-    TrainedCombiner,
-    prior_deviation,
-    trained_combiner,
-)
 from tsrnn.prior._components import Components, structural_components
 from tsrnn.prior._counts import counts, intermittent
 from tsrnn.prior._distributions import innovations
@@ -30,6 +26,17 @@ from tsrnn.prior._effects import (
     fit_effects,
     year_is_a_season,
 )
+from tsrnn.prior._examples import (
+    ADAPTING_STEPS,
+    PANEL_RATE,
+    SERIES_RATE,
+    TrainingExamples,
+    make_examples,
+    trained_steps,
+    training_origins,
+    window_rows,
+)
+from tsrnn.prior._forward import PRIOR_CELLS, PROBABILITIES
 from tsrnn.prior._hyperpriors import Hyperprior, hyperprior
 from tsrnn.prior._layers import calendar, level_shifts, outliers, rounding, scale, zeros
 from tsrnn.prior._linear import (
@@ -42,7 +49,6 @@ from tsrnn.prior._linear import (
     structural,
 )
 from tsrnn.prior._mixture import LEAST_WEIGHT, autoregression_circumstances
-from tsrnn.prior._network import PRIOR_CELLS, PROBABILITIES, PriorNetwork
 from tsrnn.prior._nonlinear import (
     bilinear,
     markov_switching,
@@ -89,20 +95,11 @@ from tsrnn.prior._trained import (
     TrainedPrior,
     trained_prior,
 )
-from tsrnn.prior._training import (
-    ADAPTING_STEPS,
-    PANEL_RATE,
-    SERIES_RATE,
-    TrainingExamples,
-    adapt_network,
-    make_examples,
-    train_network,
-    trained_steps,
-    training_origins,
-    window_rows,
-)
 from tsrnn.prior._trends import broken_trend, cycles, gaussian_process, growth_curve
 from tsrnn.prior._widths import IN_SAMPLE_WIDTH, PAST_ROWS
+
+if TYPE_CHECKING:
+    from tsrnn.prior._with_torch import *  # noqa: F403
 
 __all__ = [
     "ADAPTING_STEPS",
@@ -207,3 +204,17 @@ __all__ = [
     "year_is_a_season",
     "zeros",
 ]
+
+
+if not TYPE_CHECKING:  # to a type checker, a name that is not above does not exist
+
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from tsrnn.prior import _with_torch
+
+        return getattr(_with_torch, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

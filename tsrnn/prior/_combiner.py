@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from tsrnn.prior._file import TrainedNetwork
-from tsrnn.prior._network import PROBABILITIES, at_probabilities, step_curves
+from tsrnn.prior._forward import PROBABILITIES, at_probabilities
+from tsrnn.prior._network import step_curves
 from tsrnn.prior._trained import Forecasts
 
 COMBINED = ("ETS", "Theta", "CES", "AutoARIMA")  # classes whose forecasts are combined, in order
@@ -226,7 +229,7 @@ class TrainedCombiner(TrainedNetwork):
 
     Attributes
     ----------
-    network : CombinerNetwork
+    weights : dict of str to ndarray
     size : dict of str to int
         Arguments of the network.
     description : str
@@ -240,10 +243,19 @@ class TrainedCombiner(TrainedNetwork):
     True
     """
 
-    network: CombinerNetwork
-    network_class = CombinerNetwork
     prefix = "combiner."
     noun = "network of a combination"
+
+    @staticmethod
+    def new_network(**size: Any) -> CombinerNetwork:
+        """Network of a size that is not trained."""
+        return CombinerNetwork(**size)
+
+    @cached_property
+    def _in_double_precision(self) -> CombinerNetwork:
+        """Copy that computes in double precision: forecasts of a series are those of it alone."""
+        network: CombinerNetwork = copy.deepcopy(self.network).double()
+        return network
 
     @torch.inference_mode()
     def combine(self, prior: Forecasts, forecasts: np.ndarray, season_length: int) -> Combined:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -11,12 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-from torch import nn
-
-from tsrnn.layers import shapes_only
+from safetensors.numpy import save_file
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,55 +20,79 @@ class TrainedNetwork:
 
     Attributes
     ----------
-    network : Module
+    weights : dict of str to ndarray
+        By their names in the network.
     size : dict of str to int or str
         Arguments of the network.
     description : str
         Sentence that names the data it was trained on.
     """
 
-    network: Any
+    weights: dict[str, np.ndarray]
     size: dict[str, Any]
     description: str
-    network_class: ClassVar[type[nn.Module]]
-    prefix: ClassVar[str]  # before the names of parameters in the file of a forecaster
+    prefix: ClassVar[str]  # before the names of weights in the file of a forecaster
     noun: ClassVar[str]  # in messages
 
+    @classmethod
+    def of(cls, network: Any, size: dict[str, Any], description: str) -> Self:
+        """Record of a network as it stands."""
+        return cls(weights_of(network), size, description)
+
+    @staticmethod
+    def new_network(**size: Any) -> Any:
+        """Network of a size, a module of torch that is not trained."""
+        raise NotImplementedError
+
     @cached_property
-    def _in_double_precision(self) -> Any:
-        """Copy that computes in double precision: forecasts of a series are those of it alone."""
-        return copy.deepcopy(self.network).double()
+    def network(self) -> Any:
+        """Network with these weights, a module of torch."""
+        import torch  # forecasts of most networks do without
+
+        from tsrnn.layers import shapes_only
+
+        with shapes_only():  # a draw would move torch's global generator
+            network = self.new_network(**self.size)
+        weights = {name: torch.from_numpy(array.copy()) for name, array in self.weights.items()}
+        network.load_state_dict(weights, assign=True)
+        return network.eval().requires_grad_(False)
 
     def save(self, path: str | Path) -> None:
         """Write a file that is read by path."""
         header = {"size": json.dumps(self.size), "description": self.description}
-        save_file(self.network.state_dict(), str(path), header)
+        save_file(self.weights, str(path), header)
 
     def to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """JSON values and arrays for the file of a forecaster."""
-        state = self.network.state_dict()
-        arrays = {self.prefix + name: value.numpy() for name, value in state.items()}
+        arrays = {self.prefix + name: value for name, value in self.weights.items()}
         return {"size": self.size, "description": self.description}, arrays
 
     @classmethod
     def shapes(cls, size: dict[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
         """Types and shapes of the arrays of `to_file`, of a network of some size."""
-        with torch.device("meta"):
-            network = cls.network_class(**size)
         return {
-            cls.prefix + name: (str(value.dtype).removeprefix("torch."), tuple(value.shape))
-            for name, value in network.state_dict().items()
+            cls.prefix + name: ("float32", shape)
+            for name, shape in cls.weight_shapes(**size).items()
         }
+
+    @classmethod
+    def weight_shapes(cls, **size: Any) -> dict[str, tuple[int, ...]]:
+        """Shapes of the weights of a network of some size, by name."""
+        import torch
+
+        with torch.device("meta"):
+            network = cls.new_network(**size)
+        return {name: tuple(value.shape) for name, value in network.state_dict().items()}
 
     @classmethod
     def from_file(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         """Inverse of `to_file`."""
         weights = {
-            name.removeprefix(cls.prefix): torch.from_numpy(array.copy())
+            name.removeprefix(cls.prefix): array
             for name, array in arrays.items()
             if name.startswith(cls.prefix)
         }
-        return cls._with_weights(header["size"], weights, header["description"])
+        return cls(weights, header["size"], header["description"])
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
@@ -93,24 +112,23 @@ class TrainedNetwork:
     @classmethod
     def _read(cls, path: Path) -> Self:
         try:
-            with safe_open(str(path), "pt") as file:
+            with safe_open(str(path), "np") as file:
                 header = file.metadata() or {}
                 weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             size = json.loads(header["size"])
-            return cls._with_weights(size, weights, header["description"])
+            expected = cls.weight_shapes(**size)
+            if {name: array.shape for name, array in weights.items()} != expected:
+                raise ValueError("the weights are not those of a network of this size")
+            return cls(weights, size, header["description"])
         except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
             raise ValueError(
                 f"{str(path)!r} is no {cls.noun}. Give a file that {cls.__name__}.save has written"
             ) from error
 
-    @classmethod
-    def _with_weights(
-        cls, size: dict[str, Any], weights: dict[str, torch.Tensor], description: str
-    ) -> Self:
-        with shapes_only():  # a draw would move torch's global generator
-            network: Any = cls.network_class(**size)
-        network.load_state_dict(weights, assign=True)
-        return cls(network.eval().requires_grad_(False), size, description)
+
+def weights_of(network: Any) -> dict[str, np.ndarray]:
+    """Copies of the weights of a module of torch, by name."""
+    return {name: value.numpy(force=True).copy() for name, value in network.state_dict().items()}
 
 
 @cache

@@ -13,7 +13,7 @@ from tsrnn.prior._autoregression import (
     autoregress,
     log_bayes_factor,
 )
-from tsrnn.prior._network import PROBABILITIES
+from tsrnn.prior._forward import PROBABILITIES
 
 # Logistic regression of the weight of the autoregressions at each step on
 # `autoregression_circumstances`; `benchmarks/prior/train_mixture.py` estimates it.

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
-
 import numpy as np
 import torch
 from scipy.special import ndtri
@@ -12,46 +9,24 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from tsrnn.layers import layer_choice, make_layer
+from tsrnn.prior._forward import (
+    CELL_OPTIONS,
+    FASTEST_CURVE,
+    LATEST,
+    LEAST_VARIANCE,
+    MOST_CORRECTION,
+    N_CURVES,
+    PARTS,
+    PRIOR_CELLS,
+    SIDE,
+    START_POWER,
+    UNIT_SOFTPLUS,
+    Predictive,
+)
 from tsrnn.prior._structural import N_FEATURES, SCALES, SEASONS, TRENDS
 
-SIDE = (0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)  # probabilities learned above the median
-PROBABILITIES = np.array([*(1 - p for p in reversed(SIDE)), 0.5, *SIDE])
-N_CURVES = 3  # functions of the step, of which everything that depends on it is a sum
-FASTEST_CURVE = 4  # rows that count as a season where there is a shorter one
-LATEST = 3.0  # seasons after which the curves stay as they are
-UNIT_SOFTPLUS = 0.5413  # where softplus is 1
-MOST_CORRECTION = 0.3  # in standard deviations: begins small beside the structural models
 DROPOUT = 0.1  # of features: collections are few
 STATE_DROPOUT = 0.3  # of the state, which else learns the years that collections share
-LEAST_VARIANCE = 1e-4  # of a forecast over the squared mean change: keeps the root smooth
-# Cells of the recurrence, and options of their layers: what follows the state is a network itself.
-CELL_OPTIONS: dict[str, dict[str, Any]] = {
-    "rnn": {},
-    "lem": {},
-    "lru": {"mlp": False},
-    "newton-gru": {},
-    "newton-lstm": {},
-}
-PRIOR_CELLS = tuple(CELL_OPTIONS)
-
-
-class Predictive(NamedTuple):
-    """Predictive distributions of h rows from O origins, in the units of `Evidence`.
-
-    Attributes
-    ----------
-    median : Tensor of shape (O, h)
-    quantiles : Tensor of shape (O, len(PROBABILITIES), h)
-    weights : Tensor of shape (O, J, h)
-        Weights of the structural models in the median.
-    state : Tensor of shape (O, D)
-        Inputs and recurrent state after the row of each origin, which the weights come from.
-    """
-
-    median: Tensor
-    quantiles: Tensor
-    weights: Tensor
-    state: Tensor
 
 
 class PriorNetwork(nn.Module):
@@ -107,18 +82,9 @@ class PriorNetwork(nn.Module):
         choice = layer_choice(cell, CELL_OPTIONS[cell])
         self.rnn = make_layer(choice, N_FEATURES, hidden_size, n_layers) if n_layers else None
         self.norm = nn.LayerNorm(N_FEATURES)
-        # Curves of each trend; of each season and scale the first two, which are enough.
-        self._parts = {
-            "trend": N_CURVES * len(TRENDS),
-            "season": 2 * len(SEASONS),
-            "scale": 2 * len(SCALES),
-            "power": 1,
-            "gaps": 2 * N_CURVES * len(SIDE),
-            "shift": N_CURVES,
-        }
         self.dropout, self.state_dropout = nn.Dropout(DROPOUT), nn.Dropout(STATE_DROPOUT)
         self.state_size = N_FEATURES + (hidden_size if n_layers else 0)
-        last = nn.Linear(width, sum(self._parts.values()))
+        last = nn.Linear(width, sum(PARTS.values()))
         self.head = nn.Sequential(nn.Linear(self.state_size, width), nn.SiLU(), last)
         # Zero: before training the forecast is that of the tempered posterior.
         nn.init.zeros_(last.weight)
@@ -136,7 +102,7 @@ class PriorNetwork(nn.Module):
         forecasts: Tensor,
         deviations: Tensor,
         log_likelihood: Tensor,
-    ) -> Predictive:
+    ) -> Predictive[Tensor]:
         """Predictive distributions from O rows of S series.
 
         Parameters
@@ -153,13 +119,7 @@ class PriorNetwork(nn.Module):
         if self.rnn is not None:
             memory = self.rnn(inputs)[0][series, rows]
             state = torch.cat([state, self.state_dropout(memory)], -1)
-        parts = dict(
-            zip(
-                self._parts,
-                self.head(state).split(list(self._parts.values()), -1),
-                strict=True,
-            )
-        )
+        parts = dict(zip(PARTS, self.head(state).split(list(PARTS.values()), -1), strict=True))
         h = forecasts.shape[-1]
         curves = step_curves(h, season_length, features.dtype)
 
@@ -173,7 +133,7 @@ class PriorNetwork(nn.Module):
             + season[:, None, None, :n_seasons]
             + self.common[:, :, :n_seasons, None]
         ).flatten(1, 3)
-        power = torch.exp(0.5 * parts["power"] - 1.2)  # 0.3 at the start: likelihoods overstate
+        power = torch.exp(0.5 * parts["power"] + START_POWER)
         weights = torch.softmax(logits + (power * log_likelihood)[..., None], 1)
         median = (weights * forecasts).sum(1)
         apart = forecasts - median[:, None]
@@ -196,12 +156,16 @@ def step_curves(h: int, season_length: int, dtype: torch.dtype) -> Tensor:
     return torch.stack([torch.ones_like(steps), (steps.log() - 1.5) / 1.5, late])
 
 
-def at_probabilities(quantiles: np.ndarray, probabilities: Sequence[float]) -> np.ndarray:
-    """Quantiles (O, n, h) at any probabilities, from those of `PROBABILITIES` (O, 15, h).
-
-    Normal scores are interpolated; beyond the outermost ones the last line goes on.
-    """
-    known, scores = ndtri(PROBABILITIES), ndtri(np.asarray(probabilities, float))
-    right = np.clip(np.searchsorted(known, scores), 1, len(known) - 1)
-    weight = ((scores - known[right - 1]) / (known[right] - known[right - 1]))[:, None]
-    return (1 - weight) * quantiles[:, right - 1] + weight * quantiles[:, right]
+@torch.inference_mode()
+def predict_arrays(
+    network: PriorNetwork,
+    features: np.ndarray,
+    series: np.ndarray,
+    rows: np.ndarray,
+    season_length: int,
+    *of_models: np.ndarray,
+) -> Predictive[np.ndarray]:
+    """`PriorNetwork.forward` from arrays to arrays."""
+    arrays = map(torch.from_numpy, (features, series, rows))
+    answer = network(*arrays, season_length, *map(torch.from_numpy, of_models))
+    return Predictive(*(part.numpy() for part in answer))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.signal import lfilter
 
 from tsrnn.contract import SeriesArrays
 
@@ -241,6 +240,8 @@ def moving_averages(rows: np.ndarray, decay: float, initial: np.ndarray) -> np.n
     >>> moving_averages(np.array([[4.0], [np.nan], [8.0]]), 0.5, np.array([2.0])).ravel().tolist()
     [3.0, 3.0, 5.5]
     """
+    from scipy.signal import lfilter  # slow to import, and of columns alone
+
     initial = np.where(np.isnan(initial), first_values(rows), initial)
     observed = np.isfinite(rows)
     if observed.all():

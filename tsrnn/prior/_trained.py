@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import torch
 from scipy.special import ndtr, ndtri
 
-from tsrnn.prior._file import TrainedNetwork
-from tsrnn.prior._mixture import MIDDLE, mix_autoregression
-from tsrnn.prior._network import (
-    FASTEST_CURVE,
-    PROBABILITIES,
-    PriorNetwork,
-    at_probabilities,
+from tsrnn.prior._examples import (
+    PANEL_RATE,
+    make_examples,
+    trained_steps,
+    training_origins,
+    window_rows,
 )
+from tsrnn.prior._file import TrainedNetwork, weights_of
+from tsrnn.prior._forward import (
+    FASTEST_CURVE,
+    ON_ARRAYS,
+    PROBABILITIES,
+    Predictive,
+    at_probabilities,
+    predict,
+    weight_shapes,
+)
+from tsrnn.prior._mixture import MIDDLE, mix_autoregression
 from tsrnn.prior._structural import (
     SCALES,
     SEASONS,
@@ -28,14 +39,6 @@ from tsrnn.prior._structural import (
     evenly,
     structural_evidence,
     structural_models,
-)
-from tsrnn.prior._training import (
-    PANEL_RATE,
-    adapt_network,
-    make_examples,
-    trained_steps,
-    training_origins,
-    window_rows,
 )
 from tsrnn.prior._widths import (
     EVERY,
@@ -50,6 +53,9 @@ from tsrnn.prior._widths import (
     past_scores,
     width_factors,
 )
+
+if TYPE_CHECKING:
+    from tsrnn.prior._network import PriorNetwork
 
 FEWEST_ROWS = 3  # two changes: one has no spread
 LONGEST_SEASON = 60  # a state of more effects takes seconds a series
@@ -66,6 +72,7 @@ SHIPPED = {
     "newton-gru": "prior_newton_gru.safetensors",
     "newton-lstm": "prior_newton_lstm.safetensors",
 }
+CONSTANTS = ("gaps",)  # weights that nothing learns
 AT_ONCE = 2**20  # forecasts of structural models made together: they stay in the cache
 
 
@@ -167,7 +174,8 @@ class TrainedPrior(TrainedNetwork):
 
     Attributes
     ----------
-    network : PriorNetwork
+    weights : dict of str to ndarray
+        By their names in `PriorNetwork`.
     size : dict of str to int or str
         Arguments of the network: its sizes, and its `cell`, which is "rnn" where it is not there.
     description : str
@@ -184,21 +192,47 @@ class TrainedPrior(TrainedNetwork):
     True
     """
 
-    network: PriorNetwork
     autoregression: bool = True
-    network_class = PriorNetwork
     prefix = "prior."
     noun = "prior network"
+
+    @staticmethod
+    def new_network(**size: Any) -> PriorNetwork:
+        """Network of a size that is not trained."""
+        from tsrnn.prior._network import PriorNetwork  # torch
+
+        return PriorNetwork(**size)
+
+    @classmethod
+    def weight_shapes(cls, **size: Any) -> dict[str, tuple[int, ...]]:
+        """Shapes of the weights of a network of some size, by name."""
+        if size.get("cell", "rnn") in ON_ARRAYS:
+            return weight_shapes(**size)
+        return super().weight_shapes(**size)
 
     @property
     def cell(self) -> str:
         """Cell of the recurrence, one of `PRIOR_CELLS`."""
-        return self.network.cell
+        return self.size.get("cell", "rnn")
 
     @property
     def n_parameters(self) -> int:
         """Number of learned numbers."""
-        return sum(parameter.numel() for parameter in self.network.parameters())
+        return sum(array.size for name, array in self.weights.items() if name not in CONSTANTS)
+
+    @property
+    def state_size(self) -> int:
+        """Numbers of `Forecasts.state` of a unit."""
+        return self.weights["head.0.weight"].shape[1]
+
+    @cached_property
+    def _predictive(self) -> Callable[..., Predictive[np.ndarray]]:
+        """Network in double precision, so that a forecast does not depend on the batch."""
+        if self.cell in ON_ARRAYS:
+            return partial(predict, {k: array.astype(float) for k, array in self.weights.items()})
+        from tsrnn.prior._network import predict_arrays  # torch
+
+        return partial(predict_arrays, copy.deepcopy(self.network).double())
 
     def n_models(self, season_length: int) -> int:
         """Structural models of a series with seasons of some length."""
@@ -236,7 +270,7 @@ class TrainedPrior(TrainedNetwork):
         """
         widths = np.ones(PAST_ROWS) if widths is None else widths
         quantiles = np.empty((len(values), len(PROBABILITIES), h))
-        states = np.empty((len(values), self.network.state_size))
+        states = np.empty((len(values), self.state_size))
         total, of_autoregressions = np.zeros(self.n_models(season_length)), Counter[str]()
         # After missing rows at the end, forecasts are later steps from the last observed row.
         late = missing_at_end(values, lengths)
@@ -413,7 +447,10 @@ class TrainedPrior(TrainedNetwork):
         if not parts:
             return self
         examples = make_examples(parts, season_length, np.random.default_rng(0))
-        return replace(self, network=adapt_network(self.network, examples, learning_rate))
+        from tsrnn.prior._training import adapt_network  # torch
+
+        adapted = adapt_network(self.network, examples, learning_rate)
+        return replace(self, weights=weights_of(adapted))
 
     def _parts(
         self, values: np.ndarray, lengths: np.ndarray, season_length: int, h: int
@@ -424,7 +461,6 @@ class TrainedPrior(TrainedNetwork):
         for units in np.array_split(order, -(-len(order) // max(1, AT_ONCE // size))):
             yield units, _Part.of(values[units, : lengths[units].max()], lengths[units])
 
-    @torch.inference_mode()
     def _predict(
         self, part: _Part, season_length: int, h: int, place: np.ndarray | None = None
     ) -> OriginForecasts:
@@ -440,16 +476,16 @@ class TrainedPrior(TrainedNetwork):
         seen = np.isfinite(part.values).cumsum(1) - 1
         evidence = structural_evidence(part.values, part.lengths, place, season_length, steps)
         features, forecasts, deviations, likelihood = (
-            torch.from_numpy(array.astype(float)) for array in evidence[:4]
+            array.astype(float, copy=False) for array in evidence[:4]
         )
-        predictive = self._in_double_precision(
+        predictive = self._predictive(
             features,
-            torch.from_numpy(units),
-            torch.from_numpy(seen[units, rows]),
+            units,
+            seen[units, rows],
             season_length,
             forecasts,
             deviations,
-            likelihood.clamp(min=-1e4),
+            np.maximum(likelihood, -1e4),
         )
         last, scale = evidence.last[:, None], evidence.scale[:, None]
         n_observed = seen[np.arange(len(seen)), part.lengths - 1] + 1
@@ -457,10 +493,10 @@ class TrainedPrior(TrainedNetwork):
             units,
             rows,
             rows == part.lengths[units] - 1,
-            last + scale * predictive.median.numpy(),
-            scale[:, None] * (predictive.quantiles - predictive.median[:, None]).numpy(),
-            predictive.weights.numpy(),
-            predictive.state.numpy(),
+            last + scale * predictive.median,
+            scale[:, None] * (predictive.quantiles - predictive.median[:, None]),
+            predictive.weights,
+            predictive.state,
             [of_unit[:n] for of_unit, n in zip(evidence.log_evidence, n_observed, strict=True)],
         )
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from tsrnn.prior._network import PROBABILITIES
+from tsrnn.prior._forward import PROBABILITIES
 
 PAST_ROWS, EVERY = 12, 2  # rows before the last one that are forecast, from every second of them
 OWN_PRIOR = 10.0  # errors that the learned quantiles count for beside those of a series

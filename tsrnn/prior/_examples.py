@@ -1,0 +1,257 @@
+"""Examples of forecasts within series, from which the network of the prior learns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tsrnn.prior._effects import fit_effects
+from tsrnn.prior._structural import Evidence, structural_evidence
+from tsrnn.prior._terms import PHASES, ColumnMemory, first_values
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+ORIGINS = 6  # rows of a series that are forecast from: more cost memory and say little more
+FEWEST_BEFORE = 4  # rows up to an origin, with it
+LARGEST_WEIGHT = 5.0  # of the scale of a series over that of its season: MASE as the loss counts it
+FARTHEST = 500.0  # of an actual value from the origin, in mean changes
+ADAPTING_STEPS = 60  # to given series: more forget the others
+SERIES_RATE = 1e-3  # of these to one series
+PANEL_RATE = 3e-4  # to many, which share the shocks of their years and seem to say more
+
+
+def window_rows(season_length: int) -> int:
+    """Last rows of a series that the prior reads: a hundred and twelve seasons, at most 400.
+
+    Parameters
+    ----------
+    season_length : int
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from tsrnn.prior import window_rows
+    >>> [window_rows(season_length) for season_length in (1, 12, 52)]
+    [112, 244, 400]
+    """
+    return min(100 + 12 * season_length, 400)
+
+
+def trained_steps(season_length: int) -> int:
+    """Steps ahead of the training: two seasons, at least 8 and at most 48.
+
+    Parameters
+    ----------
+    season_length : int
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from tsrnn.prior import trained_steps
+    >>> [trained_steps(season_length) for season_length in (1, 12, 52)]
+    [8, 24, 48]
+    """
+    return max(8, min(2 * season_length, 48))
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingExamples:
+    """Evidence of series of one season length and the rows that followed, in half precision.
+
+    Attributes
+    ----------
+    season_length : int
+    evidence : Evidence
+    indptr : integer ndarray of shape (S + 1,)
+        Series s has the origins indptr[s] to indptr[s + 1].
+    rows : integer ndarray of shape (O,)
+    actual : ndarray of shape (O, h)
+        In the units of the evidence, NaN where there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import TrainingExamples, make_examples
+    >>> series = [np.arange(20.0) ** 1.5, np.arange(30.0) ** 0.5]
+    >>> examples = make_examples(series, 1, np.random.default_rng(0))
+    >>> isinstance(examples, TrainingExamples), len(examples)
+    (True, 2)
+    """
+
+    season_length: int
+    evidence: Evidence
+    indptr: np.ndarray
+    rows: np.ndarray
+    actual: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    def select(self, chosen: np.ndarray) -> Batch:
+        """Some series as tensors."""
+        import torch  # loaded by what learns
+
+        counts = np.diff(self.indptr)[chosen]
+        origins = np.concatenate([np.arange(*self.indptr[i : i + 2]) for i in chosen])
+        rows, evidence = self.rows[origins], self.evidence
+        features = evidence.features[chosen, : rows.max() + 1]
+        weight = evidence.scale[origins] / evidence.season_scale[origins]
+        return Batch(
+            (
+                torch.from_numpy(features),
+                torch.from_numpy(np.repeat(np.arange(len(chosen)), counts)),
+                torch.from_numpy(rows),
+                self.season_length,
+                *(
+                    torch.from_numpy(part[origins].astype(np.float32))
+                    for part in (evidence.forecasts, evidence.deviations, evidence.log_likelihood)
+                ),
+            ),
+            torch.from_numpy(self.actual[origins]),
+            torch.from_numpy(np.clip(weight, 1 / LARGEST_WEIGHT**2, LARGEST_WEIGHT)).float(),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Arguments of the network, the rows that followed (O, h), and the weights (O,) of origins."""
+
+    inputs: tuple[Any, ...]
+    actual: Tensor
+    weight: Tensor
+
+
+def training_origins(values: np.ndarray, season_length: int) -> np.ndarray:
+    """Rows of the last window of a series that training may forecast from.
+
+    From the fourth on, with a third of the trained steps to come, once the series has moved: before
+    that it has no scale.
+
+    Parameters
+    ----------
+    values : ndarray of shape (T,)
+    season_length : int
+
+    Returns
+    -------
+    integer ndarray
+
+    Examples
+    --------
+    >>> from tsrnn.prior import training_origins
+    >>> training_origins([5.0, 5.0, 5.0, 5.0, 6.0, 7.0, 6.0, 8.0], season_length=1)
+    array([4, 5])
+    """
+    h, window = trained_steps(season_length), window_rows(season_length)
+    values = np.asarray(values, float)[-(window + h) :]
+    last = min(len(values) - 1 - max(1, h // 3), window - 1)
+    rows = np.arange(FEWEST_BEFORE - 1, last + 1)
+    return rows[np.abs(np.diff(values)).cumsum()[rows - 1] > 0]
+
+
+def make_examples(
+    series: Sequence[np.ndarray],
+    season_length: int,
+    rng: np.random.Generator,
+    origins: int | None = ORIGINS,
+    columns: Sequence[np.ndarray] | None = None,
+) -> TrainingExamples:
+    """Examples of forecasts within series.
+
+    Parameters
+    ----------
+    series : sequence of ndarray
+    season_length : int
+    rng : numpy random generator
+    origins : int or None
+        Rows to forecast from a series, drawn with probabilities that grow with the root of the
+        row. None: the last row alone, of which nothing follows.
+    columns : sequence of ndarray of shape (T, k), optional
+        Columns of each series whose future is known. Their effects, estimated from the rows up to
+        an origin, are taken out of the series, and every origin is an example of its own.
+
+    Returns
+    -------
+    TrainingExamples
+        Without the series that do not move before they could be forecast.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import SeriesPrior, make_examples
+    >>> series = list(SeriesPrior().sample(4, 30, 1, 0))
+    >>> examples = make_examples(series, 1, np.random.default_rng(0), origins=2)
+    >>> len(examples), examples.actual.shape
+    (4, (8, 8))
+    """
+    h, window = trained_steps(season_length), window_rows(season_length)
+    kept, indptr, rows, ahead = [], [0], [], []
+    read = window + (h if origins else 0)
+    for number, values in enumerate(series):
+        values = values[-read:]
+        if origins is None:
+            chosen = np.array([min(len(values), window) - 1])
+        else:
+            candidates = training_origins(values, season_length)
+            if not len(candidates):
+                continue
+            weights = np.sqrt(candidates + 1.0)
+            count = min(origins, len(candidates))
+            chosen = np.sort(rng.choice(candidates, count, False, weights / weights.sum()))
+        parts = [(values, chosen)]
+        if columns is not None:
+            exog = columns[number][-read:]
+            parts = [
+                (without_effects(values, exog, row, season_length), np.array([row]))
+                for row in chosen
+            ]
+        for part, of_part in parts:
+            kept.append(part)
+            indptr.append(indptr[-1] + len(of_part))
+            rows.append(of_part)
+            padded = np.concatenate([part, np.full(h + 1, np.nan)])
+            ahead.append(padded[of_part[:, None] + np.arange(1, h + 1)])
+    lengths = np.array([chosen[-1] + 1 for chosen in rows])
+    values = np.zeros((len(kept), lengths.max()))
+    mask = np.zeros(values.shape, bool)
+    for i, (value, chosen) in enumerate(zip(kept, rows, strict=True)):
+        values[i] = np.resize(value[: lengths[i]], values.shape[1])
+        values[i, lengths[i] :] = value[lengths[i] - 1]
+        mask[i, chosen] = True
+    evidence = structural_evidence(values, lengths, mask, season_length, h)
+    actual = (np.concatenate(ahead) - evidence.last[:, None]) / evidence.scale[:, None]
+    half = (part.astype(np.float16) for part in (evidence.forecasts, evidence.deviations))
+    forecasts, deviations = half
+    likelihood = np.maximum(evidence.log_likelihood, -1e4).astype(np.float16)
+    return TrainingExamples(
+        season_length,
+        evidence._replace(forecasts=forecasts, deviations=deviations, log_likelihood=likelihood),
+        np.array(indptr),
+        np.concatenate(rows),
+        np.clip(actual, -FARTHEST, FARTHEST).astype(np.float32),
+    )
+
+
+def without_effects(
+    values: np.ndarray, columns: np.ndarray, origin: int, season_length: int
+) -> np.ndarray:
+    """Series (T,) less the effects of columns (T, k), estimated from the rows up to `origin`."""
+    known, phases = slice(origin + 1), np.zeros((len(values), len(PHASES)))
+    names = list(range(columns.shape[1]))
+    effects = fit_effects(
+        [values[known, None]], [columns[known]], [phases[known]], names, [True] * len(names),
+        season_length,
+    )  # fmt: skip
+    memory = ColumnMemory.before(first_values(columns)[None], effects.n_decays)
+    matrix, _, _ = effects.columns(columns, phases, memory, 0)
+    return effects.without(values, matrix @ effects.coefficient[0])

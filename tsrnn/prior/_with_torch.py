@@ -1,0 +1,15 @@
+"""Names of the room that need torch; all are loaded with the first that is asked for."""
+
+# ruff: noqa: F401 (`tsrnn.prior` gives them)
+
+from tsrnn.prior._combiner import (
+    COMBINED,
+    Combined,
+    CombinerInputs,
+    CombinerNetwork,
+    TrainedCombiner,
+    prior_deviation,
+    trained_combiner,
+)
+from tsrnn.prior._network import PriorNetwork
+from tsrnn.prior._training import adapt_network, train_network
