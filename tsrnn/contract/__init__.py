@@ -53,6 +53,7 @@ from tsrnn.contract._intervals import (
     with_intervals,
 )
 from tsrnn.contract._offered import VARIANCES_OF, classes_with
+from tsrnn.contract._parameters import Parameters, check_is_fitted, clone
 from tsrnn.contract._rolling import Origins
 from tsrnn.contract._saved import arguments_of, check_argument_names, saved_arguments
 from tsrnn.contract._schema import (
@@ -103,6 +104,7 @@ __all__ = [
     "IntervalWarning",
     "Kind",
     "Origins",
+    "Parameters",
     "SeriesArrays",
     "SeriesState",
     "Summary",
@@ -115,10 +117,12 @@ __all__ = [
     "check_arrays",
     "check_borders",
     "check_fits",
+    "check_is_fitted",
     "check_levels",
     "check_not_too_large",
     "choice",
     "classes_with",
+    "clone",
     "conformal_quantile",
     "diebold_mariano",
     "effective_number",

@@ -11,8 +11,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract._checks import (
     check_complete_cases,
@@ -35,6 +33,7 @@ from tsrnn.contract._fitted_data import (
 )
 from tsrnn.contract._intervals import check_levels, honest_intervals
 from tsrnn.contract._offered import OfferedMethods
+from tsrnn.contract._parameters import Parameters, check_is_fitted
 from tsrnn.contract._plot import History, draw_forecasts
 from tsrnn.contract._rolling import Origins, r_squared
 from tsrnn.contract._saved import SavedForecaster
@@ -61,7 +60,7 @@ Fit = tuple[Arguments, FittedData, Panel]
 Result = tuple[FittedModel[S], S]
 
 
-class Forecaster(OfferedMethods, SavedForecaster[S], BaseEstimator):
+class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
     """Base of all forecasters; not to be used by itself.
 
     An estimator holds constructor arguments. `fit` reads them once and returns into `fitted_` a

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtr
 
 DM_VARIANCES = ("rectangular", "bartlett", "cosines")
 # Relative size below which a variance, a sum of positive and negative terms, is rounding.
@@ -121,7 +121,7 @@ def diebold_mariano(
         return DieboldMariano(np.nan, np.nan, variance, bandwidth)
     statistic = d.mean() / math.sqrt(estimate) * math.sqrt(correction)
     return DieboldMariano(
-        float(statistic), float(2 * stats.t.sf(abs(statistic), df)), variance, bandwidth
+        float(statistic), float(2 * stdtr(df, -abs(statistic))), variance, bandwidth
     )
 
 

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+
+from tsrnn.contract._parameters import clone, is_estimator
 
 Class = TypeVar("Class", bound=type)
 
@@ -232,7 +233,7 @@ class Arguments:
 
 def _detached(value: Any) -> Any:
     """A copy of what can change in place, estimators not fitted; anything else as it is."""
-    if isinstance(value, BaseEstimator):
+    if is_estimator(value):
         return clone(value)
     if isinstance(value, Mapping):
         return {key: _detached(item) for key, item in value.items()}

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import IO, Any, ClassVar, Generic, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract._checks import MOST_JOBS, verbosity
 from tsrnn.contract._estimator import Arguments, CommonArguments
 from tsrnn.contract._file import FORMAT, plain, write_file
 from tsrnn.contract._fitted import FittedModel, S
 from tsrnn.contract._fitted_data import FittedData
+from tsrnn.contract._parameters import check_is_fitted
 from tsrnn.contract._plot import History
 from tsrnn.contract._schema import (
     MOST_STEPS,

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sklearn.base import clone
-from sklearn.pipeline import Pipeline
-
 from tsrnn.contract._base import Forecaster
 from tsrnn.contract._estimator import Arguments, last_step
 from tsrnn.contract._fitted_data import FittedData
+from tsrnn.contract._parameters import clone
 from tsrnn.contract._plot import History
 from tsrnn.data import Panel
 
@@ -44,7 +42,7 @@ def most_fits_together(model: Any) -> int:
     (256, 1)
     """
     forecaster = last_step(model)
-    if not isinstance(forecaster, Forecaster) or type(model) not in (Pipeline, type(forecaster)):
+    if not isinstance(forecaster, Forecaster) or not (model is forecaster or _is_pipeline(model)):
         return 1
     home = _home(forecaster, "_fit_panels")
     if not all(issubclass(home, _home(forecaster, name)) for name in _OF_ONE_FIT):
@@ -85,7 +83,7 @@ def fit_together(model: Any, frames: Sequence[Any]) -> list[Any]:
     >>> [int(model.nobs_.iloc[0]) for model in models]
     [60, 80, 100]
     """
-    if not isinstance(model, Pipeline):
+    if last_step(model) is model:
         arguments = Arguments.of(model)
         return fit_panels_together(model, [model._read_training(df, arguments) for df in frames])
     pipelines = [clone(model) for _ in frames]
@@ -150,6 +148,13 @@ def fit_panels_together(
         model.fitted_, model.state_ = result
         model._history = History.of(panel)
     return models
+
+
+def _is_pipeline(model: Any) -> bool:
+    """Return True for a pipeline of scikit-learn itself, not of a class derived from it."""
+    from sklearn.pipeline import Pipeline
+
+    return type(model) is Pipeline
 
 
 def _home(forecaster: Forecaster[Any], method: str) -> type:

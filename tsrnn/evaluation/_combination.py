@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import (
     MOST_STEPS,
@@ -22,6 +21,7 @@ from tsrnn.contract import (
     as_saved,
     by_name,
     check_arrays,
+    check_is_fitted,
     integer,
     most_fits_together,
     optional,
@@ -241,7 +241,7 @@ class Combination(Classical[CombinedState]):
     @property
     def forecasters_(self) -> dict[str, Forecaster]:
         """The fitted members, after the rows that the combination has seen; copies of them."""
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         pairs = zip(self.fitted_.members.items(), self.state_.members, strict=True)
         return {name: member._at(state, self._history) for (name, member), state in pairs}
 
@@ -252,7 +252,7 @@ class Combination(Classical[CombinedState]):
         Of a median they are equal; those of a network are means over the steps of the horizon,
         with columns known ahead as in the last rows.
         """
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         weights, data, names = self.fitted_.weights, self.fitted_.data, list(self.fitted_.members)
         if self.fitted_.combiner is not None:
             weights = self.fitted_.weights_by_network(self.state_)
@@ -264,7 +264,7 @@ class Combination(Classical[CombinedState]):
     @property
     def validation_(self) -> pd.Series | None:
         """Errors of the members and of the combination; None where weights were not estimated."""
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         rmse = self.fitted_.validation
         names = [*self.fitted_.members, "Combination"]
         return None if rmse is None else pd.Series(rmse.copy(), names)
@@ -272,7 +272,7 @@ class Combination(Classical[CombinedState]):
     @property
     def messages_(self) -> pd.Series:
         """Reasons and warnings of the members of each target of each series: a tuple of texts."""
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         data = self.fitted_.data
         labels = unit_index(data.layout, data.ids, multivariate=False)
         return pd.Series(self.fitted_.messages, labels, object, "messages")

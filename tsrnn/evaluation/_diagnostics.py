@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.stats import chisquare
-from sklearn.utils.validation import check_is_fitted
 from statsmodels.stats.diagnostic import acorr_ljungbox, acorr_lm
 from statsmodels.stats.stattools import jarque_bera
 from statsmodels.tools.sm_exceptions import SingularMatrixWarning
 from statsmodels.tsa.stattools import acf
 
-from tsrnn.contract import Forecaster, forecast_suffixes, positive_integer
+from tsrnn.contract import Forecaster, check_is_fitted, forecast_suffixes, positive_integer
 from tsrnn.data import check_continues, quote, read_panel, write_stamps
 from tsrnn.evaluation._comparison import format_p_value
 from tsrnn.evaluation._forecasts import KEYS, model_columns
@@ -112,7 +111,7 @@ def diagnose(forecasts: Any, df: Any = None, *, lags: int | None = None) -> Diag
         frame = _first_steps(forecasts)
         apart = int(facts.get("step_size") or _steps_apart(forecasts))
     elif isinstance(forecasts, Forecaster):
-        check_is_fitted(forecasts, "fitted_")
+        check_is_fitted(forecasts)
         if df is None:
             raise ValueError("give df, rows that follow the last ones that the forecaster knows")
         frame = _one_step(forecasts, df)

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from tsrnn.contract import check_levels, file_place, put_file
+from tsrnn.contract import check_is_fitted, check_levels, file_place, put_file
 from tsrnn.export._program import Program
 from tsrnn.export._verify import Arrays, Run, verify
 from tsrnn.forecasters import (
@@ -236,7 +235,7 @@ def fitted_networks(forecaster: Any) -> tuple[FittedNetworks, RecurrentState]:
             "forecasters that are recurrent networks can be exported, such as ParaRNNForecaster; "
             f"got {type(forecaster).__name__}. {advice}"
         )
-    check_is_fitted(forecaster, "fitted_")
+    check_is_fitted(forecaster)
     fitted = forecaster.fitted_
     if isinstance(fitted, FittedPrior):
         raise ValueError(

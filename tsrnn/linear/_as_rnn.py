@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 import pandas as pd
 import torch
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from tsrnn.contract import check_is_fitted
 from tsrnn.data import quote
 from tsrnn.layers import ParaRNN
 
@@ -126,7 +126,7 @@ class AsRNN:
         return pd.Series(family.named(equation), dtype=np.float64)
 
     def _unit_recursion(self, unit: Any) -> Recursion:
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         number = self._unit_number(unit)  # type: ignore[attr-defined]
         if not self.fitted_.estimates.fitted[number]:
             raise ValueError(f"unit {quote(self.units_[number])} has no parameters")  # type: ignore[attr-defined]

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import (
     Arguments,
@@ -18,6 +17,7 @@ from tsrnn.contract import (
     ConformalIntervals,
     FittedData,
     as_saved,
+    check_is_fitted,
     flag,
     unit_index,
     unit_number,
@@ -136,13 +136,13 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
     @property
     def estimates_(self) -> Estimates:
         """Estimates of all units, with the matrices of their likelihoods."""
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         return self.fitted_.estimates
 
     @property
     def units_(self) -> pd.Index:
         """Labels of the fitted units."""
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         data = self.fitted_.data
         return unit_index(data.layout, data.ids, self.fitted_.family.multivariate)
 
@@ -334,8 +334,8 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
                 "restricted must be a fitted model of tsrnn.linear; got a "
                 f"{type(restricted).__name__}"
             )
-        check_is_fitted(self, "fitted_")
-        check_is_fitted(restricted, "fitted_")
+        check_is_fitted(self)
+        check_is_fitted(restricted)
         large, small = self.fitted_, restricted.fitted_
         check_same_data(self.units_, restricted.units_, large.digest, small.digest)
         check_same_sample(self.units_, large.estimates, small.estimates)
@@ -429,7 +429,7 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
         return np.zeros(len(self.units_), dtype=np.int64) if counts is None else counts
 
     def _covariance(self, cov_type: str | None) -> np.ndarray:
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         return self.fitted_.covariance(cov_type)
 
     def _errors(self, cov_type: str | None) -> np.ndarray:
@@ -486,7 +486,7 @@ class MeanForecaster(LinearForecaster):
         "shift"), ``size``: the value less the one that is expected from all other rows, or the
         change of the level; ``probability``: the posterior one.
         """
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         return self.fitted_.outlier_table()
 
     def _check(self, arguments: Arguments, panel: Panel) -> None:

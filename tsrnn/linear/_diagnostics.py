@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from scipy.stats import chi2
-from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.contract import flag, positive_integer, unit_index
+from tsrnn.contract import check_is_fitted, flag, positive_integer, unit_index
 from tsrnn.data import Panel
 from tsrnn.linear._fitted import FittedLinear
 from tsrnn.linear._frames import in_shape_of_data
@@ -87,7 +86,7 @@ class InSample:
         return residual_tests(self.fitted_, panel, lags, self.fitted_.family.n_arma)
 
     def _data(self, df: Any) -> Panel:
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         if df is not None:
             return self.fitted_.without_errors(self._read(df))
         if self.fitted_.panel is None:

@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.contract import VARIANCES_OF, check_fits, choice, positive_integer, seed_of
+from tsrnn.contract import (
+    VARIANCES_OF,
+    check_fits,
+    check_is_fitted,
+    choice,
+    positive_integer,
+    seed_of,
+)
 from tsrnn.data import Panel, quoted
 from tsrnn.linear._arguments import burn_of
 from tsrnn.linear._base import LinearForecaster
@@ -262,7 +268,7 @@ class MatrixForecaster(LinearForecaster):
             If an argument cannot be used, parameters are not admissible, a covariance is not
             positive definite, or a variance has no resting point to start from.
         """
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         rows, fitted = (positive_integer("n", n), burn_of(burn)), self.fitted_
         units = Units(fitted.estimates.params, fitted.constants)
         if params is not None:
@@ -297,7 +303,7 @@ class MatrixForecaster(LinearForecaster):
         return self._tidy(ids, times, matrices, name)
 
     def _ahead(self, h: int | None, X: Any, name: str, of: str = "residual") -> Any:
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         fitted, data = self.fitted_, self.fitted_.data
         h = fitted.steps(f"predict_{name}s", h)
         state = self._state_after(X)

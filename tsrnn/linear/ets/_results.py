@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted
 
+from tsrnn.contract import check_is_fitted
 from tsrnn.data import by_row
 from tsrnn.linear._base import MeanForecaster
 from tsrnn.linear._summary import LinearSummary
@@ -24,7 +24,7 @@ class ETSResults(MeanForecaster):
     @property
     def models_(self) -> pd.Series:
         """Model of each unit, in Hyndman's notation; empty for one that could not be fitted."""
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         family: Any = self.fitted_.family
         numbers = self.fitted_.constants["model"]
         titles = [family.models[int(i)].title if np.isfinite(i) else "" for i in numbers]
@@ -37,7 +37,7 @@ class ETSResults(MeanForecaster):
         Searches that cannot be the best any more end early. Infinite where a series is too short
         for a model, or not positive.
         """
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         family: Any = self.fitted_.family
         titles = [model.title for model in family.models]
         return pd.DataFrame(self.fitted_.constants["aicc"], self.units_, titles, copy=True)
@@ -89,7 +89,7 @@ class ETSResults(MeanForecaster):
         ValueError
             If the models of all units multiply components: their recursions are not linear.
         """
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         fitted = self.fitted_
         family: Any = fitted.family
         blocks: dict[str, np.ndarray] = {}

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import pandas as pd
 import torch
-from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import (
     Arguments,
     FittedData,
+    check_is_fitted,
     choice,
     positive_integer,
     real_array,
@@ -282,7 +282,7 @@ class GARCH(LinearForecaster):
         """
         options: dict[str, Any] = {"method": choice("method", method, METHODS)}
         if method == "bootstrap":
-            check_is_fitted(self, "fitted_")
+            check_is_fitted(self)
             panel, fitted = self._data(None), self.fitted_
             scaled, _ = units_of(panel, fitted.in_sample(panel)[1], fill=np.nan)
             drawn = self._state_after(X, ids).ids

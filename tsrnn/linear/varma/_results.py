@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pandas as pd
 from scipy.special import ndtri
-from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import (
     check_fits,
+    check_is_fitted,
     check_levels,
     flag,
     level_name,
@@ -58,7 +58,7 @@ class VARMAResults(LinearForecaster):
             A row a unit, ``step`` 0 to h, ``impulse`` and ``response``: ``value``, and for
             bands ``lo-95``, ``hi-95``, NaN where parameters have no standard errors.
         """
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         shape, params = self._shape, self.estimates_.params
         h = self.horizon_ if h is None else positive_integer("h", h)
         n_values = len(params) * shape.n**2
@@ -156,7 +156,7 @@ class VARMAResults(LinearForecaster):
             If an argument cannot be used, the autoregression is not stationary, or the model
             has exogenous columns.
         """
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         shape, n = self._shape, positive_integer("n", n)
         if shape.n_exog:
             raise ValueError(
@@ -198,7 +198,7 @@ class VARMAResults(LinearForecaster):
             In the library of the data. A row a step and pair of targets: the id and time,
             ``first``, ``second``, ``covariance``.
         """
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         fitted, data = self.fitted_, self.fitted_.data
         h = fitted.steps("forecast_covariance", h)
         state = self._state_after(X)

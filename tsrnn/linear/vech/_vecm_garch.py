@@ -8,11 +8,11 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import (
     Arguments,
     FittedData,
+    check_is_fitted,
     choice,
     flag,
     positive_integer,
@@ -372,7 +372,7 @@ class VECMGARCH(MatrixForecaster):
         ValueError
             If the shock has another shape, or a unit must be named or has no parameters.
         """
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         i, family, h = self._usable(unit), self._vech, positive_integer("h", h)
         e, state = _shock_of(shock, family.n), self.state_.select(np.array([i]))
         now = family.forecasts(state.arrays, self.fitted_.units_of(state.ids), 1).covariance[0, 0]
@@ -408,7 +408,7 @@ class VECMGARCH(MatrixForecaster):
         ValueError
             If a unit must be named or has no parameters.
         """
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         model = self._vech.model(*self.fitted_.unit(self._usable(unit)))
         return {
             "b": model.constant, "theta": model.theta, "phi": model.phi,
@@ -426,7 +426,7 @@ class VECMGARCH(MatrixForecaster):
             network's own recurrence, by which products of residuals are forgotten. No such entry
             where q is 0.
         """
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         fitted = np.flatnonzero(self.estimates_.fitted).tolist()
         models = [self._vech.model(*self.fitted_.unit(i)) for i in fitted]
         blocks = {

@@ -1,0 +1,238 @@
+"""scikit-learn's protocol of estimators, kept without scikit-learn until it is asked for.
+
+A first forecast needs nothing of scikit-learn, whose import takes longer than the forecast. What
+scikit-learn asks of an estimator is a written protocol: `get_params`, `set_params`, a constructor
+that stores its arguments untouched, and tags. Pipelines, searches and ``clone`` work by these.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import textwrap
+from collections import defaultdict
+from functools import cache
+from typing import Any, Self
+
+LINE = 80  # characters of a printed estimator
+
+
+class Parameters:
+    """Base that gives an estimator scikit-learn's protocol for its constructor arguments.
+
+    Examples
+    --------
+    >>> from sklearn.base import clone
+    >>> from tsrnn.contract import Parameters
+    >>> class Smoother(Parameters):
+    ...     def __init__(self, alpha=0.5, damped=False):
+    ...         self.alpha, self.damped = alpha, damped
+    >>> model = Smoother(alpha=0.2)
+    >>> model
+    Smoother(alpha=0.2)
+    >>> clone(model).set_params(damped=True).get_params()
+    {'alpha': 0.2, 'damped': True}
+    """
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """Names of the constructor arguments, by alphabet."""
+        return sorted(_constructor_arguments(cls.__init__))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Constructor arguments by name.
+
+        Parameters
+        ----------
+        deep : bool, default True
+            With those of arguments that are estimators, under names ``argument__name``.
+
+        Returns
+        -------
+        dict
+        """
+        values = {}
+        for name in self._get_param_names():
+            value = getattr(self, name)
+            if deep and hasattr(value, "get_params") and not isinstance(value, type):
+                values |= {f"{name}__{inner}": v for inner, v in value.get_params().items()}
+            values[name] = value
+        return values
+
+    def set_params(self, **params: Any) -> Self:
+        """Set constructor arguments, which act at the next fit.
+
+        Parameters
+        ----------
+        **params
+            By name; those of an argument that is an estimator as ``argument__name``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If there is no such argument.
+        """
+        known = self.get_params(deep=False) if params else {}
+        inner: dict[str, dict[str, Any]] = defaultdict(dict)
+        for key, value in params.items():
+            name, nested, rest = key.partition("__")
+            if name not in known:
+                raise ValueError(
+                    f"Invalid parameter {name!r} for estimator {self}. "
+                    f"Valid parameters are: {self._get_param_names()!r}."
+                )
+            if nested:
+                inner[name][rest] = value
+            else:
+                setattr(self, name, value)
+                known[name] = value
+        for name, values in inner.items():
+            known[name].set_params(**values)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.base import BaseEstimator
+
+        return BaseEstimator().__sklearn_tags__()
+
+    def __repr__(self) -> str:
+        arguments = _constructor_arguments(type(self).__init__)
+        values = self.get_params(deep=False)
+        # By how they print: arrays and frames have no truth value.
+        changed = [
+            f"{name}={value!r}"
+            for name, value in values.items()
+            if repr(value) != repr(arguments[name].default)
+        ]
+        head = f"{type(self).__name__}("
+        text = f"{head}{', '.join(changed)})"
+        if len(text) <= LINE or "\n" in text:
+            return text
+        return textwrap.fill(
+            text, LINE, subsequent_indent=" " * len(head), break_long_words=False,
+            break_on_hyphens=False,
+        )  # fmt: skip
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """Diagram of scikit-learn, which notebooks show."""
+        return _as_scikit_learn(self)._repr_mimebundle_(**kwargs)
+
+    def __dir__(self) -> list[str]:
+        # Methods that only some classes have are no attributes of the others.
+        return [name for name in super().__dir__() if hasattr(self, name)]
+
+
+@cache
+def _constructor_arguments(init: Any) -> dict[str, inspect.Parameter]:
+    """Arguments of a constructor but for `self`; of one that stores none, none."""
+    if init is object.__init__:
+        return {}
+    parameters = inspect.signature(init).parameters.values()
+    return {p.name: p for p in parameters if p.name != "self" and p.kind is not p.VAR_KEYWORD}
+
+
+def _as_scikit_learn(estimator: Any) -> Any:
+    """Estimator of the same name and attributes that derives from scikit-learn's base."""
+    from sklearn.base import BaseEstimator
+
+    cls = type(estimator)
+    twin_class = type(cls)(cls.__name__, (BaseEstimator, cls), {"__module__": cls.__module__})
+    twin = object.__new__(twin_class)
+    vars(twin).update(vars(estimator))
+    return twin
+
+
+def clone(estimator: Any) -> Any:
+    """Estimator with the same arguments that is not fitted, as ``sklearn.base.clone`` gives it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Of this package, or with scikit-learn's `get_params`.
+
+    Returns
+    -------
+    estimator
+        Estimators among the arguments are cloned, others copied.
+
+    Raises
+    ------
+    RuntimeError
+        If the constructor changes an argument or does not store it.
+
+    Examples
+    --------
+    >>> from tsrnn import ARMA
+    >>> from tsrnn.contract import clone
+    >>> clone(ARMA(order=(1, 1)))
+    ARMA(order=(1, 1))
+    """
+    if not isinstance(estimator, Parameters) or hasattr(estimator, "__sklearn_clone__"):
+        from sklearn.base import clone as clone_any
+
+        return clone_any(estimator)
+    arguments = {name: _copied(v) for name, v in estimator.get_params(deep=False).items()}
+    other = type(estimator)(**arguments)
+    stored = other.get_params(deep=False)
+    for name, value in arguments.items():
+        if stored[name] is not value:
+            raise RuntimeError(
+                f"Cannot clone object {estimator}, as the constructor either does not set or "
+                f"modifies parameter {name}"
+            )
+    return other
+
+
+def is_estimator(value: Any) -> bool:
+    """Return True for an object with scikit-learn's `get_params`, which is no class."""
+    return hasattr(value, "get_params") and not isinstance(value, type)
+
+
+def _copied(value: Any) -> Any:
+    """Clone of an estimator, and of those in a container; a deep copy of anything else."""
+    if is_estimator(value):
+        return clone(value)
+    if type(value) is dict:
+        return {key: _copied(item) for key, item in value.items()}
+    if type(value) in (list, tuple, set, frozenset):
+        return type(value)(_copied(item) for item in value)
+    return copy.deepcopy(value)
+
+
+def check_is_fitted(estimator: Any, attribute: str = "fitted_") -> None:
+    """Refuse an estimator before its fit.
+
+    Parameters
+    ----------
+    estimator : estimator
+    attribute : str, default "fitted_"
+        Set by the fit.
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        If the attribute is not there.
+
+    Examples
+    --------
+    >>> from tsrnn import ARMA
+    >>> from tsrnn.contract import check_is_fitted
+    >>> check_is_fitted(ARMA())
+    Traceback (most recent call last):
+        ...
+    sklearn.exceptions.NotFittedError: This ARMA instance is not fitted yet. Call 'fit' with ...
+    """
+    if hasattr(estimator, attribute):
+        return
+    if isinstance(estimator, type):
+        raise TypeError(f"{estimator} is a class, not an instance.")
+    from sklearn.exceptions import NotFittedError
+
+    raise NotFittedError(
+        f"This {type(estimator).__name__} instance is not fitted yet. Call 'fit' with appropriate "
+        "arguments before using this estimator."
+    )
