@@ -117,6 +117,60 @@ OF_TRAINING = {"lightning", "torchmetrics", "torch._dynamo", "sympy", "matplotli
 OF_OTHERS = {"statsmodels", "arch", "numba", "polars", "sklearn.linear_model"}
 
 
+# What a forecast of a short series by the network of the package does without.
+OF_NO_FIRST_FORECAST = {
+    *HEAVY,
+    "joblib",
+    "polars",
+    "scipy.optimize",
+    "scipy.signal",
+    "scipy.sparse",
+    "scipy.stats",
+    "tsrnn.layers",
+    "tsrnn.training",
+}
+FIRST = "import tsrnn; model = tsrnn.ParaRNNForecaster().fit(y); "
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "model.predict(12)",
+        "model.predict(12, level=[80, 95]); model.outliers_; model.components(); repr(model)",
+        "model.summary()",
+        "model.update(y[:5].set_axis(pandas.date_range('2005-01', periods=5, freq='MS')))",
+        "tsrnn.ParaRNNForecaster().fit(pandas.DataFrame({'a': y, 'b': y[::-1].values})).predict(3)",
+        "y.iloc[20] = float('nan'); tsrnn.ParaRNNForecaster(missing='keep').fit(y).predict(3)",
+        "model.save({file!r}); tsrnn.load({file!r}).predict(3)",
+    ],
+    ids=["predict", "results", "summary", "update", "panel", "missing", "file"],
+)
+def test_a_first_forecast_loads_neither_torch_nor_scikit_learn(code, tmp_path):
+    code = code.format(file=str(tmp_path / "model.tsrnn")) if "{file" in code else code
+    loaded = run(f"{SERIES}{FIRST}{code}; print(*sys.modules)").split()
+    assert not OF_NO_FIRST_FORECAST & set(loaded)
+
+
+def test_the_command_line_forecasts_without_torch_and_scikit_learn(tmp_path):
+    data = str(tmp_path / "data.csv")
+    code = (
+        f"{SERIES}y.rename_axis('ds').to_csv({data!r}); import atexit, os; "
+        f"from tsrnn.cli import main; sys.argv = ['tsrnn', 'forecast', {data!r}, '--out', "
+        f"{str(tmp_path / 'out.csv')!r}]; atexit.register(lambda: print(*sys.modules)); main()"
+    )
+    assert not OF_NO_FIRST_FORECAST & set(run(code).split())
+    assert (tmp_path / "out.csv").is_file()
+
+
+def test_help_of_the_command_line_loads_none_of_them():
+    code = (
+        "import sys, atexit; from tsrnn.cli import main; sys.argv = ['tsrnn', '--help']; "
+        "atexit.register(lambda: print(*sys.modules)); main()"
+    )
+    unused = OF_NO_FIRST_FORECAST | {"numpy", "pandas", "scipy", "llvmlite", "narwhals"}
+    assert not unused & set(run(code).split())
+
+
 def test_a_classical_fit_loads_nothing_that_only_networks_need():
     code = "from tsrnn import ARMA; ARMA((1, 0)).fit(y).predict(3); print(*sys.modules)"
     assert not (OF_TRAINING | OF_OTHERS) & set(run(SERIES + code).split())

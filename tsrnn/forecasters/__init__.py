@@ -6,14 +6,16 @@ the file follow. The effects of columns known ahead are taken out before, and `F
 puts them back. A network trained before, at most adapted, is `FittedPrior` with the `PriorState` of
 the series. A *unit* is a series where its targets are forecast jointly, and one target of a series
 where each is forecast by itself. What is exported beside the forecasters is the shape of a fitted
-network, for programs that run one elsewhere.
+network, for programs that run one elsewhere. Forecasts of short series need no torch: what trains
+and runs networks is loaded when it is first used.
 """
 
-from tsrnn.forecasters._distribution import HEADS
-from tsrnn.forecasters._fitted import FittedNetworks
+# ruff: noqa: F405 (names of `_with_torch`)
+
+from typing import TYPE_CHECKING, Any
+
 from tsrnn.forecasters._lem import LEMForecaster
 from tsrnn.forecasters._lru import LRUForecaster
-from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._newton import NewtonForecaster
 from tsrnn.forecasters._para_rnn import ParaRNNForecaster
 from tsrnn.forecasters._prior import FittedPrior, PriorState
@@ -26,18 +28,10 @@ from tsrnn.forecasters._scaling import (
     standardise,
     standardised,
 )
-from tsrnn.forecasters._settings import Settings
-from tsrnn.forecasters._stability import FeatureStability, feature_stability
-from tsrnn.forecasters._state import RecurrentState
-from tsrnn.forecasters._step import Step
-from tsrnn.forecasters._units import (
-    Units,
-    Windows,
-    by_series,
-    network_inputs,
-    units_of,
-)
 from tsrnn.forecasters._with_columns import FittedWithColumns, StateWithColumns
+
+if TYPE_CHECKING:
+    from tsrnn.forecasters._with_torch import *  # noqa: F403
 
 __all__ = [
     "HEADS",
@@ -69,3 +63,17 @@ __all__ = [
     "standardised",
     "units_of",
 ]
+
+
+if not TYPE_CHECKING:  # to a type checker, a name that is not above does not exist
+
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from tsrnn.forecasters import _with_torch
+
+        return getattr(_with_torch, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -24,14 +24,17 @@ from tsrnn.contract import (
     refuse,
 )
 from tsrnn.data import Panel, quote
-from tsrnn.forecasters._fitted import FittedNetworks
-from tsrnn.forecasters._state import RecurrentState
 from tsrnn.forecasters._with_columns import FittedWithColumns, StateWithColumns
 from tsrnn.interpret import WIDTH, two_columns
 
+if TYPE_CHECKING:
+    from tsrnn.forecasters._fitted import FittedNetworks
+    from tsrnn.forecasters._state import RecurrentState
+
+    Network = FittedNetworks | FittedWithColumns
+
 FITTED: dict[str, Kind] = {"members": listed(by_name(anything))}  # fields of a file
 
-Network = FittedNetworks | FittedWithColumns
 Member = tuple[Any, Any]  # one of these, and its state
 
 

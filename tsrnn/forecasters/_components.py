@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.contract import check_fits, positive_integer
+from tsrnn.contract import check_fits, check_is_fitted, positive_integer
 from tsrnn.data import Layout, Panel, by_row, past_times
 from tsrnn.prior import Components, structural_components
 
@@ -209,7 +208,7 @@ class ComponentMethods:
 
     def _prior_network(self, method: str) -> FittedPrior:
         """Fitted prior network, which the method needs."""
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         if not hasattr(self.fitted_, "prior"):
             raise ValueError(
                 f"{method} needs forecasts by the prior network; this forecaster trained a network "

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tsrnn.contract import Arguments, choice, number, with_shared_arguments
 from tsrnn.forecasters._recurrent import RecurrentForecaster
-from tsrnn.layers import LayerChoice, layer_choice
+
+if TYPE_CHECKING:
+    from tsrnn.layers import LayerChoice
 
 
 @with_shared_arguments
@@ -92,6 +94,8 @@ class LEMForecaster(RecurrentForecaster):
 
     @staticmethod
     def _layer(filled: dict[str, Any]) -> LayerChoice:
+        from tsrnn.layers import layer_choice  # torch
+
         options = {
             "dt": number("dt", filled["dt"], lowest=0.0, open_=True),
             "min_step": number("min_step", filled["min_step"], lowest=0.0, open_=False),

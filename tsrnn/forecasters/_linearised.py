@@ -8,13 +8,11 @@ from torch import Tensor
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._units import Windows, floored_spread, network_inputs, subset
-from tsrnn.interpret import ForecastPaths
+from tsrnn.interpret import ForecastPaths, path_steps
 
 ORIGINS = 64  # of the mean derivative: a season's phases are all among them
 LEAST_MEMORY = 32  # rows that the network is followed back for, however short its window
 PATHS = 2048  # windows of data that weigh the directions of past rows
-SEASONS = 3  # that paths last at least: with two turns a wave of a week in hours is a tenth off
-FEWEST_STEPS = 12  # of a path
 
 
 def linear_paths(
@@ -66,11 +64,6 @@ def linear_paths(
     return ForecastPaths(
         (paths - paths.mean(0)).numpy(), model.horizon, sample_length, error, linear=True
     )
-
-
-def path_steps(horizon: int, season: int) -> int:
-    """Steps of the paths that features are read of."""
-    return max(horizon, SEASONS * season, FEWEST_STEPS)
 
 
 def mean_response(model: ForecastModel, rows: Tensor, settings: Settings) -> tuple[Tensor, Tensor]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tsrnn.contract import Arguments, flag, number, with_shared_arguments
 from tsrnn.forecasters._recurrent import RecurrentForecaster
-from tsrnn.layers import LayerChoice, layer_choice
+
+if TYPE_CHECKING:
+    from tsrnn.layers import LayerChoice
 
 
 @with_shared_arguments
@@ -102,6 +104,8 @@ class LRUForecaster(RecurrentForecaster):
 
     @staticmethod
     def _layer(filled: dict[str, Any]) -> LayerChoice:
+        from tsrnn.layers import layer_choice  # torch
+
         options: dict[str, Any] = {
             name: number(name, filled[name], lowest=0.0, open_=False)
             for name in ("r_min", "r_max", "max_phase")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tsrnn.contract import number, positive_integer, with_shared_arguments
 from tsrnn.forecasters._recurrent import RecurrentForecaster
-from tsrnn.layers import LayerChoice, check_cell
+
+if TYPE_CHECKING:
+    from tsrnn.layers import LayerChoice
 
 
 @with_shared_arguments
@@ -88,6 +90,8 @@ class NewtonForecaster(RecurrentForecaster):
 
     @staticmethod
     def _layer(filled: dict[str, Any]) -> LayerChoice:
+        from tsrnn.layers import LayerChoice, check_cell  # torch
+
         sizes = ("conv_size", "n_heads", "expansion")
         options: dict[str, Any] = {name: positive_integer(name, filled[name]) for name in sizes}
         limit = filled["max_recurrent"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tsrnn.contract import with_shared_arguments
 from tsrnn.forecasters._recurrent import RecurrentForecaster
-from tsrnn.kernels import Cell
-from tsrnn.layers import OPTIONS, LayerChoice, layer_choice, with_options
+
+if TYPE_CHECKING:
+    from tsrnn.kernels import Cell
+    from tsrnn.layers import LayerChoice
 
 INITS = {"default": "stable", "paper": "uniform"}  # of ParaRNN by preset, where init is None
 
@@ -339,6 +341,8 @@ class ParaRNNForecaster(RecurrentForecaster):
 
     @staticmethod
     def _layer(filled: dict[str, Any]) -> LayerChoice:
+        from tsrnn.layers import OPTIONS, layer_choice, with_options  # torch
+
         options = {name: filled[name] for name in OPTIONS}
         layer = layer_choice(filled["cell"], options)
         if layer.name in ("ParaRNN", "UnequalParaRNN") and filled["init"] is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -27,11 +27,13 @@ from tsrnn.contract import (
     habits,
     integer,
     one_of,
+    positive_integer,
     record,
     refuse,
     seed_of,
     text,
     truth,
+    verbosity,
 )
 from tsrnn.data import Panel
 from tsrnn.forecasters._columns import (
@@ -45,20 +47,18 @@ from tsrnn.forecasters._columns import (
     steps_per_day,
 )
 from tsrnn.forecasters._components import forecast_contributions
-from tsrnn.forecasters._linearised import path_steps
 from tsrnn.forecasters._outliers import NOTE as OUTLIERS
 from tsrnn.forecasters._outliers import outlier_frame, outlier_section
 from tsrnn.interpret import (
     WIDTH,
     ForecastPaths,
     feature_section,
+    path_steps,
     reading_of_forecasts,
     section,
     two_columns,
     wrapped,
 )
-from tsrnn.kernels import Cell
-from tsrnn.layers import CELLS
 from tsrnn.prior import (
     ADAPTING_STEPS,
     AUTOREGRESSION_ROWS,
@@ -81,6 +81,9 @@ from tsrnn.prior import (
     without_errors,
     year_is_a_season,
 )
+
+if TYPE_CHECKING:
+    from tsrnn.kernels import Cell
 
 LARGE_ERRORS = 0.1  # share of the squares, from which on effects of hours are estimated again
 PATH_ORIGINS, PATH_UNITS = 64, 16  # of which features are read
@@ -201,6 +204,20 @@ def takes_prior(
     short = 1 < season_of(arguments, panel) <= SHORT_SEASON
     most = ROWS_WITH_SEASON if short else ROWS_TO_TRAIN
     return int(panel.lengths.max()) < most
+
+
+def check_honoured(arguments: Arguments) -> None:
+    """Raise if an argument that the prior network honours is not legal; data are checked elsewhere.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a size is no positive integer, or `verbose` no integer from 0.
+    """
+    for name in ("horizon", "season_length"):
+        if getattr(arguments, name) is not None:
+            positive_integer(name, getattr(arguments, name))
+    verbosity(arguments.verbose)
 
 
 def asked_to_train(arguments: Arguments, default: Arguments, cell: str | Cell | None) -> list[str]:
@@ -773,9 +790,8 @@ def summarise_prior(
     regressed = weights[weights.index.str.contains("autoregression")].sum() >= SHOWN_SHARE
     if regressed:
         fit += "; autoregressions are estimated from these, and forecast beside it"
-    of_cell = "" if prior.cell == "rnn" else f" of {CELLS[prior.cell].words}"
     composition = (
-        f"Forecasts: the prior network{of_cell}, trained before on other series{fit}. "
+        f"Forecasts: the prior network{of_cell(prior)}, trained before on other series{fit}. "
         f"{prior.description}"
     )
     facts: dict[str, object] = {
@@ -804,6 +820,15 @@ def summarise_prior(
         notes.append(reading_of_forecasts(features))
     title = f"{fitted.arguments.class_name} Results"
     return PriorSummary(title, composition, facts, weights, features, notes, outliers, effects)
+
+
+def of_cell(prior: TrainedPrior) -> str:
+    """Words for the cell of a prior network; none for that of the default."""
+    if prior.cell == "rnn":
+        return ""
+    from tsrnn.layers import CELLS  # torch, which such networks need in any case
+
+    return f" of {CELLS[prior.cell].words}"
 
 
 def prior_from_file(

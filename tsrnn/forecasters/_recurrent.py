@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
 from tsrnn.contract import (
     Arguments,
@@ -20,6 +18,7 @@ from tsrnn.contract import (
     FittedData,
     Forecaster,
     as_saved,
+    check_is_fitted,
     check_not_too_large,
     choice,
     with_shared_arguments,
@@ -38,30 +37,19 @@ from tsrnn.forecasters._by_series import (
 from tsrnn.forecasters._columns import REGRESSION
 from tsrnn.forecasters._components import ComponentMethods
 from tsrnn.forecasters._effect_curves import effect_curves
-from tsrnn.forecasters._file import check_settings, from_file
-from tsrnn.forecasters._fit import Fit, Preparation, fit_all, prepare_all
-from tsrnn.forecasters._fitted import FittedNetworks
-from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._outliers import outlier_frame
 from tsrnn.forecasters._prior import (
     FittedPrior,
     PriorState,
     PriorSummary,
     asked_to_train,
+    check_honoured,
     prior_from_file,
     read_prior,
     summarise_prior,
     takes_prior,
 )
 from tsrnn.forecasters._scaling import boxcox_lambda, check_positive
-from tsrnn.forecasters._settings import Settings, resolve, usual_horizon
-from tsrnn.forecasters._state import RecurrentState
-from tsrnn.forecasters._summary import (
-    NetworkSummary,
-    Readings,
-    reason_of_inactivity,
-    summarise,
-)
 from tsrnn.forecasters._with_columns import (
     FittedWithColumns,
     StateWithColumns,
@@ -71,20 +59,27 @@ from tsrnn.interpret import (
     ForecastPaths,
     UninformativeNetworkError,
     active_networks,
-    block_shares,
     forecast_features,
-    lyapunov_exponent,
     recurrence_features,
 )
-from tsrnn.kernels import Cell
-from tsrnn.layers import CellStack, Ensemble, LayerChoice, RecurrentNetwork
 from tsrnn.prior import check_outliers
 
+# What trains and reads networks is imported where it is used, as it needs torch.
 if TYPE_CHECKING:
-    from tsrnn.forecasters._stability import FeatureStability
-    from tsrnn.interpret import LyapunovExponents
+    from torch import Tensor
 
-AnyFit = Fit | tuple[FittedBySeries, StateBySeries] | tuple[FittedPrior, PriorState]
+    from tsrnn.forecasters._fit import Fit, Preparation
+    from tsrnn.forecasters._fitted import FittedNetworks
+    from tsrnn.forecasters._model import ForecastModel
+    from tsrnn.forecasters._settings import Settings
+    from tsrnn.forecasters._stability import FeatureStability
+    from tsrnn.forecasters._state import RecurrentState
+    from tsrnn.forecasters._summary import NetworkSummary
+    from tsrnn.interpret import LyapunovExponents
+    from tsrnn.kernels import Cell
+    from tsrnn.layers import Ensemble, LayerChoice, RecurrentNetwork
+
+    AnyFit = Fit | tuple[FittedBySeries, StateBySeries] | tuple[FittedPrior, PriorState]
 
 MOST_DERIVATIVES = 2000  # of a summary, each a backward pass: a few seconds
 LARGEST = 1e290  # value of which differences and means are finite
@@ -257,6 +252,9 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
 
     def _train_panels(self, fits: Sequence[tuple[Arguments, FittedData, Panel]]) -> list[AnyFit]:
         """Train the networks of all fits side by side."""
+        from tsrnn.forecasters._fit import fit_all, prepare_all
+        from tsrnn.forecasters._settings import resolve
+
         if fits[0][0].per_series:
             prepared = [self._prepared_by_series(*fit) for fit in fits]
         else:
@@ -278,12 +276,17 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         alone = (arguments.strategy, arguments.devices) != (None, None)
         if alone or arguments.callbacks or arguments.device != "cpu":
             return 1
+        from tsrnn.forecasters._settings import resolve
+
         return max(MANY // resolve(arguments.as_dict())["n_estimators"], 1)
 
     def _prepared_by_series(
         self, arguments: Arguments, data: FittedData, panel: Panel
     ) -> list[Preparation]:
         """Everything of the fits of a panel, in which each series has its network."""
+        from tsrnn.forecasters._fit import prepare_all
+        from tsrnn.forecasters._settings import resolve, usual_horizon
+
         filled = resolve(arguments.as_dict())
         # One frame of forecasts has one horizon; everything else is chosen series by series.
         filled["horizon"] = filled["horizon"] or usual_horizon(panel)
@@ -297,7 +300,13 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
 
     def _check(self, arguments: Arguments, panel: Panel) -> None:
         super()._check(arguments, panel)
-        self._layer(resolve(arguments.as_dict()))
+        default, cell = Arguments.of(type(self)()), self._cell(arguments)
+        if arguments.prior is None or asked_to_train(arguments, default, cell):
+            from tsrnn.forecasters._settings import resolve
+
+            self._layer(resolve(arguments.as_dict()))
+        else:  # all arguments of a network that is trained are those that it has by default
+            check_honoured(arguments)
         if arguments.per_series and arguments.static:
             raise ValueError(
                 "static columns tell series apart that share a network; with per_series=True each "
@@ -315,6 +324,9 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
     ) -> AnyFit:
         if header.get("prior"):
             return prior_from_file(arguments, data, header, arrays, last_times)
+        from tsrnn.forecasters._file import check_settings, from_file
+        from tsrnn.forecasters._settings import resolve
+
         with as_saved("params"):
             filled = resolve(arguments.as_dict())
             layer_arguments = dict(filled)
@@ -383,7 +395,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
     @property
     def outliers_(self) -> pd.DataFrame:
         """Gross errors and level shifts in the last rows of the series."""
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         if not isinstance(self.fitted_, FittedPrior):
             raise AttributeError(
                 "outliers_ are those of the prior network; this forecaster trained a network of "
@@ -422,7 +434,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         >>> model.fit(rates).for_series("infl").predict(2).columns.tolist()
         ['infl']
         """
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         if not isinstance(self.fitted_, FittedBySeries):
             raise ValueError(
                 "for_series gives the forecaster of one series of those that have a network each; "
@@ -480,7 +492,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
             A row a series, target and step (index levels `unique_id`, `target`,
             `step`; only `step` for one target of one series), a column a part.
         """
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         fitted, data, state = self.fitted_, self.fitted_.data, self._state_after(X)
         future = data.read_future(X_future, state.ids, state.last_times, fitted.horizon)
         parts = fitted.contributions(state, future)
@@ -527,7 +539,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         >>> (curve["effect"].diff() / curve["at"].diff()).tail(2).round(2).tolist()
         [2.0, 2.0]
         """
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         if isinstance(self.fitted_, FittedBySeries):
             raise ValueError(
                 "effect_curves are of all series; each has effects of its own here. Take those of "
@@ -557,12 +569,14 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
             What `tsrnn.forecasters.feature_stability` gave of the whole forecast: its features
             are shown, with the share of refits in which each returns.
         """
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         features = shown_features(self, stability)
         if isinstance(self.fitted_, FittedBySeries):
             return summarise_by_series(self.fitted_, self.state_)
         if isinstance(self.fitted_, FittedPrior):
             return summarise_prior(self.fitted_, self.state_, features)
+        from tsrnn.forecasters._summary import Readings, summarise
+
         readings = Readings(features)
         if self.network_active_:
             matrices = recurrence_features(self) if self.network_.matrix_names else None
@@ -581,6 +595,9 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         tsrnn.interpret.UninformativeNetworkError
             If no network contributes.
         """
+        from tsrnn.interpret import block_shares
+        from tsrnn.layers import CellStack
+
         members = [network for _, network in active_networks(self, "block_shares_")]
         if not all(isinstance(member.rnn, CellStack) for member in members):
             return None
@@ -598,7 +615,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         -------
         tsrnn.interpret.ForecastPaths
         """
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         at = choice("at", at, ("data", "mean"))
         if isinstance(self.fitted_, FittedPrior):
             return self.fitted_.forecast_paths(self.state_)
@@ -606,7 +623,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
 
     def _single(self) -> FittedNetworks:
         """Fitted networks, which are those of all series."""
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         if isinstance(self.fitted_, FittedPrior):
             raise UninformativeNetworkError(
                 f"this {type(self).__name__} forecasts by the prior network, which was trained on "
@@ -686,7 +703,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
 
         Of networks by series, if that of any series does.
         """
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         fitted = self.fitted_
         if isinstance(fitted, FittedPrior):
             return True
@@ -697,6 +714,8 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
     @property
     def inactive_networks_(self) -> dict[int, str]:
         """Networks, counted from 1, that contribute nothing to the forecasts, and why."""
+        from tsrnn.forecasters._summary import reason_of_inactivity
+
         return {
             number: reason_of_inactivity(self._single(), number)
             for number, best in enumerate(self.best_epochs_, start=1)
@@ -742,6 +761,8 @@ def shown_features(
 
 def exponent_of_network(forecaster: RecurrentForecaster) -> LyapunovExponents | None:
     """Lyapunov exponent of the network; None of layers that have none, and of short samples."""
+    from tsrnn.interpret import lyapunov_exponent
+
     try:
         return lyapunov_exponent(forecaster)
     except (TypeError, ValueError):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from tsrnn.contract import number
 from tsrnn.data import Panel, Scaler, quote
 
-Values = TypeVar("Values", np.ndarray, Tensor)
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Values = TypeVar("Values", np.ndarray, "Tensor")
 
 FARTHEST = 1e30  # from the mean in units of the scale: float32 ends at 3e38
 SMALLEST_SCALE = 0.02  # in standard deviations: a season that repeats exactly is not blown up
@@ -199,6 +200,8 @@ def scale_padded(
     >>> location.tolist(), round(scale.item(), 6)
     ([[3.0]], 2.0)
     """
+    import torch  # of tensors alone
+
     alive = alive[..., None]
     count, values = alive.sum(1), boxcox(targets, exponent)
 
@@ -391,7 +394,11 @@ def inverse_boxcox(values: Values, exponent: float | None) -> Values:
 
 def _library(values: np.ndarray | Tensor) -> Any:
     """Library of an array or a tensor, whose functions have the same names."""
-    return torch if isinstance(values, Tensor) else np
+    if isinstance(values, np.ndarray | np.generic):
+        return np
+    import torch
+
+    return torch
 
 
 def check_positive(panel: Panel) -> None:

@@ -8,9 +8,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted
 
-from tsrnn.contract import Arguments, Summary, choice, number, positive_integer, seed_of
+from tsrnn.contract import (
+    Arguments,
+    Summary,
+    check_is_fitted,
+    choice,
+    number,
+    positive_integer,
+    seed_of,
+)
 from tsrnn.contract import fit_panels_together as fit_panels
 from tsrnn.forecasters._recurrent import RecurrentForecaster
 from tsrnn.interpret import (
@@ -153,7 +160,7 @@ def feature_stability(
             "feature_stability refits a forecaster with a recurrent network, such as "
             f"ParaRNNForecaster; got {type(forecaster).__name__}"
         )
-    check_is_fitted(forecaster, "fitted_")
+    check_is_fitted(forecaster)
     read = READERS[choice("of", of, tuple(READERS))]
     n_refits = positive_integer("n_refits", n_refits)
     part = number("share_of_rows", share_of_rows, lowest=0.0, open_=True, highest=1.0)

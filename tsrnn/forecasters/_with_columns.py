@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -29,11 +29,13 @@ from tsrnn.forecasters._columns import (
     state_from_file,
     state_to_file,
 )
-from tsrnn.forecasters._fitted import FittedNetworks, fitted_series
 from tsrnn.forecasters._scaling import boxcox
-from tsrnn.forecasters._settings import Settings
-from tsrnn.forecasters._state import RecurrentState
 from tsrnn.prior import LONGEST_SEASON, check_effects
+
+if TYPE_CHECKING:
+    from tsrnn.forecasters._fitted import FittedNetworks
+    from tsrnn.forecasters._settings import Settings
+    from tsrnn.forecasters._state import RecurrentState
 
 ORIGINS_AT_ONCE = 64  # whose columns ahead are in memory: of hours, hundreds of each step
 
@@ -139,6 +141,8 @@ class FittedWithColumns(FittedModel[StateWithColumns]):
         Series that were not fitted to have the effects of the panel.
         """
         last = None if seen is None else (seen.last_times[0], seen.last[0])
+        from tsrnn.forecasters._fitted import fitted_series  # torch
+
         series = fitted_series(self.data.ids, panel, last)
         left, columns = self.columns.advance(self.columns.begin(panel), panel)
         scale = Scaler.fit(panel.values, panel.indptr).scale

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tsrnn.interpret._features import recurrence_features
 from tsrnn.interpret._fitted import UninformativeNetworkError, active_networks
-from tsrnn.interpret._forecast_features import ForecastPaths, forecast_features
+from tsrnn.interpret._forecast_features import ForecastPaths, forecast_features, path_steps
 from tsrnn.interpret._jordan import jordan_block, lag_curves
 from tsrnn.interpret._matching import match_features
 from tsrnn.interpret._page import (
@@ -101,6 +101,7 @@ __all__ = [
     "match_features",
     "memory_lengths",
     "partial_gradients",
+    "path_steps",
     "reading_of",
     "reading_of_forecasts",
     "realise",

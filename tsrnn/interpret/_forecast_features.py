@@ -11,8 +11,10 @@ from tsrnn.interpret._features import mark_beyond_sample, times
 from tsrnn.interpret._fitted import fitted_time_unit
 from tsrnn.interpret._realisation import ENOUGH, realise_paths
 
-__all__ = ["ForecastPaths", "forecast_features"]
+__all__ = ["ForecastPaths", "forecast_features", "path_steps"]
 
+SEASONS = 3  # that paths last at least: with two turns a wave of a week in hours is a tenth off
+FEWEST_STEPS = 12  # of a path
 ROUNDING = 1e-9  # standard deviations, by which forecasts of a constant differ from each other
 
 
@@ -48,6 +50,26 @@ class ForecastPaths(NamedTuple):
     sample_length: int
     linearisation_error: float
     linear: bool
+
+
+def path_steps(horizon: int, season: int) -> int:
+    """Steps of the paths that features are read of.
+
+    Parameters
+    ----------
+    horizon, season : int
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from tsrnn.interpret import path_steps
+    >>> [path_steps(4, 1), path_steps(4, 12)]
+    [12, 36]
+    """
+    return max(horizon, SEASONS * season, FEWEST_STEPS)
 
 
 def forecast_features(

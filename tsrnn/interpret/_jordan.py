@@ -7,9 +7,6 @@ import operator
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.cluster.hierarchy import linkage
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial.distance import squareform
 from scipy.special import binom
 
 __all__ = [
@@ -262,6 +259,11 @@ def _split(cluster: np.ndarray) -> list[np.ndarray]:
     All links of that width go, so that conjugate parts are cut alike.
     """
     distance = np.abs(cluster[:, None] - cluster[None, :])
+    # Slow to import, and of matrices with repeated eigenvalues alone.
+    from scipy.cluster.hierarchy import linkage
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial.distance import squareform
+
     widest = linkage(squareform(distance, checks=False), "single")[-1, 2]
     count, labels = connected_components(distance < widest, directed=False)
     return [cluster[labels == i] for i in range(count)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import linear_sum_assignment
 
 __all__ = ["match_features"]
 
@@ -64,6 +63,8 @@ def match_features(first: pd.DataFrame, second: pd.DataFrame) -> np.ndarray:
     cost = of_modulus + of_angle + SHARE_COST * np.abs(share - other_share.T)
     cost = np.where((of_modulus <= 1) & (of_angle <= 1), cost, APART)
     matched = np.full(len(first), -1)
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
     rows, places = linear_sum_assignment(cost)
     near = cost[rows, places] < APART
     matched[rows[near]] = places[near]

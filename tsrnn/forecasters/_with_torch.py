@@ -1,0 +1,18 @@
+"""Names of the room that need torch; all are loaded with the first that is asked for."""
+
+# ruff: noqa: F401 (`tsrnn.forecasters` gives them)
+
+from tsrnn.forecasters._distribution import HEADS
+from tsrnn.forecasters._fitted import FittedNetworks
+from tsrnn.forecasters._model import ForecastModel
+from tsrnn.forecasters._settings import Settings
+from tsrnn.forecasters._stability import FeatureStability, feature_stability
+from tsrnn.forecasters._state import RecurrentState
+from tsrnn.forecasters._step import Step
+from tsrnn.forecasters._units import (
+    Units,
+    Windows,
+    by_series,
+    network_inputs,
+    units_of,
+)
