@@ -10,7 +10,7 @@ PIP := python -m pip install -qq --disable-pip-version-check $(PIP_OPTIONS)
 # A worker has one thread, so that workers do not take the cores from each other.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal
 LOWEST := .venv-lowest/bin
-OTHER_PYTHONS ?= python3.11 python3.12 python3.13
+OTHER_PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 SOURCES := tsrnn kernels datasets tests examples benchmarks
 BENCHMARKS = $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 
@@ -100,8 +100,8 @@ ln -s "$(CURDIR)/benchmarks" build/typing/
 endef
 
 .venv/bin/python:
-	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v <= (3, 13) else \
-	"tsrnn needs Python 3.11 to 3.13; $(PYTHON) is %d.%d. Name another: make PYTHON=python3.12" % v)'
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v else \
+	"tsrnn needs Python 3.11 or later; $(PYTHON) is %d.%d. Name another: make PYTHON=python3.12" % v)'
 	$(PYTHON) -m venv .venv
 
 .venv/.installed: pyproject.toml constraints.txt | .venv/bin/python

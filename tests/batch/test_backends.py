@@ -1,6 +1,5 @@
 """Backends of joblib, those included that give all results at the end only."""
 
-import multiprocessing
 import os
 import select
 import signal
@@ -15,7 +14,7 @@ from tsrnn.batch import forecast_batches
 from tsrnn.data import to_polars
 
 FORKS = pytest.mark.skipif(
-    multiprocessing.get_start_method() != "fork" or not Path("/proc/self/task").is_dir(),
+    not hasattr(os, "fork") or not Path("/proc/self/task").is_dir(),
     reason="about forks, and threads as Linux lists them",
 )
 
@@ -66,7 +65,8 @@ def test_an_error_of_the_iterator_comes_through_at_the_end(panel, arma, tmp_path
 
 
 @FORKS
-def test_workers_that_are_forked_are_refused(panel, arma, tmp_path):
+def test_workers_that_are_forked_are_refused(panel, arma, tmp_path, monkeypatch):
+    monkeypatch.setenv("JOBLIB_START_METHOD", "fork")  # the default up to Python 3.13
     with (
         joblib.parallel_config(backend="multiprocessing"),
         pytest.raises(ValueError, match=r"'multiprocessing' .* Use the backend 'loky'"),
