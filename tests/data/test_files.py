@@ -250,7 +250,7 @@ class TestErrors:
         folder = write(tmp_path, long())
 
         monkeypatch.setitem(sys.modules, "polars", None)
-        told(ImportError, folder, "pip install 'tsrnn[polars]'")
+        told(ImportError, folder, "pip install 'tsrnn[parquet]'")
 
     @pytest.mark.parametrize("at_once", [2, 100])
     def test_are_those_of_a_frame(self, tmp_path, monkeypatch, at_once):

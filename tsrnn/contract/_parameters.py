@@ -51,7 +51,7 @@ class Parameters:
         -------
         dict
         """
-        values = {}
+        values: dict[str, Any] = {}
         for name in self._get_param_names():
             value = getattr(self, name)
             if deep and hasattr(value, "get_params") and not isinstance(value, type):
@@ -140,7 +140,8 @@ def _as_scikit_learn(estimator: Any) -> Any:
     from sklearn.base import BaseEstimator
 
     cls = type(estimator)
-    twin_class = type(cls)(cls.__name__, (BaseEstimator, cls), {"__module__": cls.__module__})
+    metaclass: Any = type(cls)
+    twin_class = metaclass(cls.__name__, (BaseEstimator, cls), {"__module__": cls.__module__})
     twin = object.__new__(twin_class)
     vars(twin).update(vars(estimator))
     return twin

@@ -70,7 +70,7 @@ def load_polars() -> Any:
     except ImportError as error:
         raise ImportError(
             "parquet files are read and written by polars, which is not installed. Run pip install "
-            "'tsrnn[polars]', or give a frame or CSV"
+            "'tsrnn[parquet]', or give a frame or CSV"
         ) from error
     check_threads()
     return polars
