@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -97,7 +97,7 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
             If an argument is not legal.
         """
 
-    def filter(self, df: Any, params: Any) -> LinearForecaster:
+    def filter(self, df: Any, params: Any) -> Self:
         """Run over data with parameters that are given, in place of `fit`.
 
         Parameters
