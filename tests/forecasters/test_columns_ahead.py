@@ -175,7 +175,7 @@ def test_integers_have_no_calendar(wave):
 
 
 def test_a_column_of_the_name_of_one_of_the_calendar(wave):
-    frame = wave.to_frame().assign(month_sin1=1.0)
+    frame = wave.to_frame().assign(month_sin1=np.arange(len(wave)) % 2)
     with pytest.raises(ValueError, match="the data have .'month_sin1'. already"):
         ARMA(calendar=True, target="y").fit(frame)
 
@@ -312,13 +312,16 @@ def test_a_frame_without_ids_has_no_static_columns(small, shops):
         small(static="size").fit(frame)
 
 
-def test_categories_are_to_be_encoded(small, shops):
+def test_static_labels(small, shops, same):
     frame = shops.assign(region=shops["unique_id"].map({"a": "n", "b": "s", "c": "n"}))
     with pytest.raises(TypeError, match=r"not so 'region'.*pd.get_dummies"):
-        small(static=["size", "region"]).fit(frame)
-    encoded = pd.get_dummies(frame, columns=["region"], dtype=float)
-    model = small(static=["size", "region_n", "region_s"], known_ahead="x").fit(encoded)
-    assert model.static_ == ["size", "region_n", "region_s"]
+        small(static=["size", "region"], strict=True).fit(frame)
+    encoded = pd.get_dummies(frame, columns=["region"], drop_first=True, dtype=float)
+    of_dummies = small(static=["size", "region_s"], known_ahead="x").fit(encoded)
+    model = small(static=["size", "region"], known_ahead="x").fit(frame)
+    assert model.static_ == ["size", "region"]
+    plan = TestStatic.plan(frame, 3)
+    same(model.predict(3, X_future=plan), of_dummies.predict(3, X_future=plan), rtol=0)
 
 
 def test_batches_of_a_network(small, shops, tmp_path):
@@ -358,7 +361,7 @@ class TestLeftOver:
             same(forecast, model.predict(3, X_future=plan), rtol=0)
 
     def test_columns_of_history_and_static_ones(self, small, shops, same):
-        frame = shops.assign(z=0.0)
+        frame = shops.assign(z=np.arange(len(shops)) % 2)
         model = small(static="size", known_ahead="x").fit(frame)
         plan = TestStatic.plan(frame, 3)
         with pytest.warns(UserWarning, match=r"\['size', 'z'\]"):

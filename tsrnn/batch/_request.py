@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
+import pandas as pd
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import Classical, Forecaster, check_levels, last_step, positive_integer
-from tsrnn.data import CsvFormat
+from tsrnn.data import CsvFormat, holds_labels
 
 __all__ = ["Request", "check_zone", "make_request", "with_numbers", "zone_of"]
 
@@ -99,7 +101,7 @@ class Request:
 
     def ask(self, frame: Any, future: Any) -> tuple[Any, Any]:
         """Forecasts of the series of a frame, and the fitted model they are of."""
-        frame = with_numbers(frame, self.texts, self.decimal)
+        frame = with_numbers(frame, self.texts, self.decimal, self.targets)
         given: dict[str, Any] = {"h": self.h, "level": self.levels or None}
         if future is not None:
             given["X_future"] = with_numbers(future, self.future_texts, self.decimal)
@@ -191,8 +193,10 @@ def check_zone(frame: Any, number: int, request: Request) -> None:
         )
 
 
-def with_numbers(frame: Any, texts: tuple[str, ...], decimal: str = ".") -> Any:
-    """Return a polars frame with numbers in place of their text."""
+def with_numbers(
+    frame: Any, texts: tuple[str, ...], decimal: str = ".", targets: Sequence[Any] = ()
+) -> Any:
+    """Return a polars frame with numbers in place of their text; of labels, the text."""
     for name in texts:
         column = frame[name]
         plain = column.str.strip_chars()
@@ -203,6 +207,8 @@ def with_numbers(frame: Any, texts: tuple[str, ...], decimal: str = ".") -> Any:
         numbers = written.cast(float, strict=False)
         unread = numbers.is_null() & column.is_not_null()
         wrong = frame.filter(unread & ~plain.is_in(list(CsvFormat.MISSING)))
+        if len(wrong) and name not in targets and holds_labels(pd.Series(column.to_list())):
+            continue  # text to be coded when the frame is read
         if len(wrong):
             raise TypeError(
                 f"the column {name!r} must hold numbers; got {wrong[name][0]!r}. Correct it, or "

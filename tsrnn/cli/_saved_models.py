@@ -62,7 +62,7 @@ def summary(model: o.ModelFile, json: o.Json = False) -> str:
         freq=fitted.freq_,
         horizon=fitted.horizon_,
         targets=list(data.layout.target_names),
-        exogenous=list(data.exog_names),
+        exogenous=list(data.layout.frame_names(data.exog_names)),
         known_ahead=list(fitted.known_ahead_),
         series=[
             {"id": name, "last_time": time}

@@ -13,7 +13,15 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.cli._console import say
-from tsrnn.data import CsvFormat, DataFiles, Layout, are_dates, quote, whole_numbers
+from tsrnn.data import (
+    CsvFormat,
+    DataFiles,
+    Layout,
+    are_dates,
+    holds_labels,
+    quote,
+    whole_numbers,
+)
 
 __all__ = ["Shape", "Source", "in_layout", "shape_of"]
 
@@ -219,10 +227,10 @@ def _datetimes(known: pd.Series, path: str, time_format: str | None) -> pd.Serie
 def check_numbers(
     table: pd.DataFrame, path: str, others: Collection[Any], place: Place, decimal: str
 ) -> None:
-    """Refuse text in all columns but some."""
+    """Refuse text among the numbers of all columns but some; columns of labels are left."""
     for name in table.columns.difference(list(others), sort=False):
         column = table[name]
-        if not _is_text(column):
+        if not _is_text(column) or holds_labels(column):
             continue
         plain = column.astype("str")
         if decimal != ".":  # 1.234 is a thousand and more there: no number, sooner than a wrong one

@@ -29,6 +29,7 @@ from tsrnn.contract._fitted_data import (
     warn_of_short_calendar,
     with_calendar,
     with_holidays,
+    without_constants,
     zero_shares,
 )
 from tsrnn.contract._intervals import check_levels, honest_intervals
@@ -414,7 +415,8 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         warn_of_short_calendar(panel, features)
         by_name = self._has_effects_by_holiday(arguments)
         holidays = Holidays.of(arguments.holidays, panel, by_name)
-        return with_holidays(with_calendar(panel, features), holidays)
+        complete = with_holidays(with_calendar(panel, features), holidays)
+        return without_constants(complete, panel.exog_names) if self.takes_exog else complete
 
     def _has_effects_by_holiday(self, arguments: Arguments) -> bool:
         """Return True if each holiday has a column: of models that shrink coefficients."""
@@ -467,12 +469,14 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
     @property
     def known_ahead_(self) -> list[Any]:
         """Exogenous columns whose future is known, those of the calendar last."""
-        return list(self._fitted_model().data.known_ahead)
+        data = self._fitted_model().data
+        return list(data.layout.frame_names(data.known_ahead))
 
     @property
     def static_(self) -> list[Any]:
         """Exogenous columns that are constant within each series."""
-        return list(self._fitted_model().data.static)
+        data = self._fitted_model().data
+        return list(data.layout.frame_names(data.static))
 
     @property
     def calendar_(self) -> tuple[str, ...]:

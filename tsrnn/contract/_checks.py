@@ -478,13 +478,14 @@ def check_complete_cases(panel: Panel) -> None:
     if not len(lost):
         return
     observed = np.isfinite(panel.exog[panel.indptr[lost[0]] : panel.indptr[lost[0] + 1]]).any(0)
-    empty = [name for name, any_of in zip(panel.exog_names, observed, strict=True) if not any_of]
+    unseen = [name for name, any_of in zip(panel.exog_names, observed, strict=True) if not any_of]
+    empty = panel.layout.frame_names(unseen)
     if empty:
         kind = "columns" if len(empty) > 1 else "column"
         fault = f"all values of the {kind} {quoted(empty)} are missing (NaN). Drop the {kind}"
     else:
         fault = (
-            f"no row has a target and values of all columns {quoted(panel.exog_names)}. Drop a "
+            f"no row has a target and values of all columns {quoted(panel.exog_columns)}. Drop a "
             "column, or fill them in"
         )
     if len(lost) == panel.n_series:

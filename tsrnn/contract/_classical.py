@@ -66,10 +66,10 @@ class Classical(Forecaster[S]):
         check_not_too_small(panel)
         if not isinstance(arguments.random_state, np.random.Generator | np.random.RandomState):
             seed_of(arguments.random_state)
-        if panel.exog_names and not self.takes_exog:
+        if panel.exog_columns and not self.takes_exog:
             raise ValueError(
-                f"{type(self).__name__} takes no exogenous columns; got {list(panel.exog_names)}. "
-                "Drop them, or name them as targets"
+                f"{type(self).__name__} takes no exogenous columns; got "
+                f"{list(panel.exog_columns)}. Drop them, or name them as targets"
             )
         self._horizon(arguments, panel.layout)
         super()._check(arguments, panel)

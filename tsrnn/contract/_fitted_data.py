@@ -46,7 +46,8 @@ class FittedData:
     layout : Layout
     ids : pandas.Index of shape (S,)
     exog_names : tuple
-        Exogenous columns of the frames, then of the calendar, then of holidays.
+        Exogenous columns of the frames, then of the calendar, then of holidays. Dummies stand in
+        the place of a column of labels, here and in the next two.
     known_ahead : list
         Exogenous columns whose future is known: given as `X_future`, then those of the calendar
         and of holidays.
@@ -95,19 +96,22 @@ class FittedData:
         holidays = Holidays.already_in(arguments.holidays, panel)
         derived = [*calendar_names(features, panel.layout), *(holidays.columns if holidays else ())]
         given = known_columns(arguments.known_ahead, panel)
-        known = [*(name for name in given if name not in derived), *derived]
+        layout = panel.layout
+        ahead = [name for name in given if name not in (*derived, *layout.ignored)]
+        known = [*layout.dummy_names(ahead), *derived]
         constant = known_columns(arguments.static, panel, "static")
-        if constant and panel.layout.id_col is None:
+        if constant and layout.id_col is None:
             raise ValueError(
                 f"static columns tell series of a long frame apart; got {constant} for a frame "
                 "without ids. Leave static out and drop these columns"
             )
-        both = [name for name in constant if name in known]
+        both = [name for name in constant if name in given]
         if both:
             raise ValueError(
                 f"a column is either static or known_ahead; {both} are in both. Leave them out of "
                 "known_ahead: they need not be given in X_future"
             )
+        constant = layout.dummy_names(name for name in constant if name not in layout.ignored)
         return cls(
             panel.layout, panel.ids, panel.exog_names, known, constant,
             static_values(panel, constant), features, holidays, zero_shares(panel), panel.notes,
@@ -126,6 +130,8 @@ class FittedData:
         static, fields = header["static"], {*header["exog_names"]}
         with as_saved("layout"):
             layout = Layout.from_dict(header["layout"])
+        if not {*layout.dummy_names(each.column for each in layout.categories)} <= fields:
+            raise refuse("exog_names", "all dummies of the layout's categories", exog_names)
         if len({*layout.target_names, *exog_names}) < len(layout.target_names) + len(exog_names):
             raise refuse("exog_names", "names other than each other's and the targets'", exog_names)
         if len(set(known)) < len(known) or not set(known) <= fields:
@@ -190,13 +196,15 @@ class FittedData:
     def given_columns(self) -> list[Any]:
         """Names of the exogenous columns that frames hold."""
         derived = {*self.calendar_columns, *self.holiday_columns}
-        return [name for name in self.exog_names if name not in derived]
+        given = (name for name in self.exog_names if name not in derived)
+        return list(self.layout.frame_names(given))
 
     @cached_property
     def given_ahead(self) -> list[Any]:
         """Names of the columns of `X_future`."""
         derived = {*self.calendar_columns, *self.holiday_columns}
-        return [name for name in self.known_ahead if name not in derived]
+        given = (name for name in self.known_ahead if name not in derived)
+        return list(self.layout.frame_names(given))
 
     def complete(self, panel: Panel) -> Panel:
         """Panel of a later frame with the columns that are made, its static columns checked."""
@@ -285,7 +293,7 @@ class FittedData:
             raise ValueError(
                 f"the model uses {given} of the {h} steps ahead; give them as X_future"
             )
-        if X_future is not None and not given:
+        if X_future is not None and not given and not layout.ignored:
             raise ValueError(
                 "X_future was given, but no column was declared known ahead. Construct with "
                 "known_ahead=[...] and fit again, or leave X_future out"
@@ -342,7 +350,7 @@ def ids_from_file(header: dict[str, Any], layout: Layout) -> pd.Index:
 
 
 def known_columns(given: Any, panel: Panel, argument: str = "known_ahead") -> list[Any]:
-    """The argument `known_ahead`, or `static`, as a list of exogenous columns of the panel.
+    """The argument `known_ahead`, or `static`, as a list of exogenous columns of a frame.
 
     Raises
     ------
@@ -353,10 +361,11 @@ def known_columns(given: Any, panel: Panel, argument: str = "known_ahead") -> li
     known = [given] if isinstance(given, str | int) and not isinstance(given, bool) else given
     if not isinstance(known, Sequence):
         raise TypeError(f"{argument} must be a column name or a list of them; got {given!r}")
-    present = {*panel.exog_names}
+    columns, ignored = panel.exog_columns, panel.layout.ignored
+    present = {*columns, *ignored}
     absent = [name for name in known if not isinstance(name, Hashable) or name not in present]
     if absent:
-        there = f"which are {list(panel.exog_names)}" if panel.exog_names else "which has none"
+        there = f"which are {[*columns, *ignored]}" if present else "which has none"
         raise ValueError(
             f"{argument} must name exogenous columns of the data, {there}; got {absent}. "
             "Columns besides the targets are exogenous"
@@ -413,6 +422,38 @@ def static_values(panel: Panel, names: Sequence[Any]) -> np.ndarray:
                 f"at {panel.axis.show(differing[:1])}. Correct it, or leave it out of static"
             )
     return first
+
+
+def without_constants(panel: Panel, names: Sequence[Any]) -> Panel:
+    """The panel without those of its columns `names` that do not vary; later frames may have them.
+
+    Their effects are a part of the mean and cannot be estimated. A warning and a note name them.
+    """
+    layout, exog = panel.layout, panel.exog
+    dummies = {*layout.dummy_names(each.column for each in layout.categories)}
+    seen = np.isfinite(exog)
+    lowest = np.where(seen, exog, np.inf).min(0)
+    highest = np.where(seen, exog, -np.inf).max(0)
+    constant: list[Any] = [
+        name
+        for name, fixed in zip(panel.exog_names, lowest == highest, strict=True)
+        if fixed and name in names and name not in dummies
+    ]
+    constant += [each.column for each in layout.categories if not each.names]
+    if not constant:
+        return panel
+    kept = tuple(name for name in panel.exog_names if name not in constant)
+    varying = tuple(each for each in layout.categories if each.names)
+    named = f"{'columns' if len(constant) > 1 else 'column'} {quoted(constant, NAMES_SHOWN)}"
+    reason = "constant in the rows fitted to, so that no effect can be estimated"
+    warn_user(f"left out: the {named}, {reason}. Later data and X_future may hold what is left out")
+    return replace(
+        panel,
+        exog=panel.exog_of(kept),
+        exog_names=kept,
+        layout=replace(layout, categories=varying, ignored=tuple(constant)),
+        notes=(*panel.notes, f"Left out: the {named}, {reason}."),
+    )
 
 
 def with_calendar(panel: Panel, features: Sequence[str]) -> Panel:

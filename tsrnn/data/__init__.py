@@ -13,6 +13,7 @@ from tsrnn.data._calendar import (
     cycle_steps,
     step_days,
 )
+from tsrnn.data._categories import Categories, holds_labels
 from tsrnn.data._csv import CsvFormat, whole_numbers
 from tsrnn.data._faults import (
     array_advice,
@@ -58,6 +59,7 @@ from tsrnn.data._trading import with_closed_days
 
 __all__ = [
     "TRADING",
+    "Categories",
     "CsvFormat",
     "DataFiles",
     "Holidays",
@@ -77,6 +79,7 @@ __all__ = [
     "check_zones",
     "cycle_steps",
     "future_times",
+    "holds_labels",
     "in_library",
     "is_array",
     "load_holidays",

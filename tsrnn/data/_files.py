@@ -36,7 +36,7 @@ ROWS_FOR_TYPES = 10_000  # of a CSV file, from which polars tells the types of i
 MAGIC = b"PAR1"  # the first bytes of a parquet file
 PLAIN = CsvFormat()
 
-FloatFrame = Callable[[Table], pd.DataFrame]
+PartColumns = Callable[[Table], pd.DataFrame]
 
 
 def is_path(df: object) -> bool:
@@ -342,12 +342,13 @@ def check_zones(times: Iterable[tuple[Path, Any]], time_col: str) -> None:
 
 
 def read_files(
-    source: Any, id_col: str, time_col: str, float_frame: FloatFrame, layout: Layout | None = None
+    source: Any, id_col: str, time_col: str, part_columns: PartColumns, layout: Layout | None = None
 ) -> Table:
     """Read the files that a path, a folder or a pattern names as one table.
 
     CSV is read as a frame. Parquet is read some rows at a time, in the order of the files: the
-    columns that `float_frame` gives of the table of some rows, and ids as categories.
+    columns that `part_columns` gives of the table of some rows, floats or labels, and ids as
+    categories.
     """
     files = DataFiles.find(source)
     if files.kind == "csv":
@@ -368,7 +369,7 @@ def read_files(
             piece = lazy.slice(start, ROWS_AT_ONCE).collect()
         try:
             table = read_table(piece, id_col, time_col)
-            columns = float_frame(table)
+            columns = part_columns(table)
         except ValueError as error:
             if start == 0:
                 raise
@@ -379,6 +380,37 @@ def read_files(
     return rows.table()
 
 
+class _Labels:
+    """Labels of all rows as numbers, which parts of the rows are added to."""
+
+    def __init__(self, n_rows: int) -> None:
+        self.codes = np.full(n_rows, -1, np.int32)  # missing ones stay so
+        self._numbers: dict[Any, int] = {}
+        self._declared = False  # by a categorical type: an order of its own
+
+    @property
+    def names(self) -> list[Any]:
+        """Different labels, in the order in which they came."""
+        return [*self._numbers]
+
+    def put(self, labels: Any, rows: slice) -> None:
+        """Store the labels of some rows."""
+        if isinstance(labels.dtype, pd.CategoricalDtype):  # all of them there, in order
+            self._declared = True
+            labels = pd.Categorical(labels)
+            codes, names = labels.codes, labels.categories
+        else:
+            codes, names = pd.factorize(labels)
+        known = [self._numbers.setdefault(name, len(self._numbers)) for name in names.tolist()]
+        self.codes[rows] = np.array([*known, -1])[codes]
+
+    def column(self) -> Any:
+        """Labels of all rows, as the parts had them."""
+        if self._declared:
+            return pd.Categorical.from_codes(self.codes, pd.Index(self.names))
+        return np.array([*self.names, None], object)[self.codes]
+
+
 class _LongRows:
     """Arrays for all rows of a long table, of the types of its first rows."""
 
@@ -386,8 +418,8 @@ class _LongRows:
         self._first, self._names = first, columns.columns
         self._values = np.empty((n_rows, len(self._names)), order="F")
         self._times = np.empty(n_rows, first.stamps.values.dtype)
-        self._codes = np.empty(n_rows, np.int32)
-        self._numbers: dict[Any, int] = {}  # of the series, by id
+        self._ids = _Labels(n_rows)
+        self._labels: dict[Any, _Labels] = {}  # by column, those of labels
 
     def put(self, table: Table, columns: pd.DataFrame, start: int) -> None:
         """Store rows from number `start` on."""
@@ -398,23 +430,22 @@ class _LongRows:
                 f"{came.dtype} ({came.tz or 'no zone'}), before {expected.dtype} "
                 f"({expected.tz or 'no zone'}). Write them anew in one form"
             )
+        for name in columns.columns[[dtype.kind != "f" for dtype in columns.dtypes]]:
+            self._labels.setdefault(name, _Labels(len(self._times))).put(columns[name], rows)
+            columns = columns.assign(**{name: np.nan})
         self._values[rows], self._times[rows] = columns, table.stamps.values
-        if table.ids is None:
-            return
-        if isinstance(table.ids, pd.CategoricalIndex):  # all of them there, in order
-            codes, names = table.ids.codes, table.ids.categories
-        else:
-            codes, names = pd.factorize(table.ids)
-        known = [self._numbers.setdefault(name, len(self._numbers)) for name in names.tolist()]
-        self._codes[rows] = np.array([*known, -1])[codes]  # missing ids are -1 before and after
+        if table.ids is not None:
+            self._ids.put(table.ids, rows)
 
     def table(self) -> Table:
         """Return the rows as a table, its ids of the type that a frame of them would have."""
         first, ids = self._first, None
         if first.ids is not None:
             dtype = first.ids.dtype
-            names = pd.Index(list(self._numbers), dtype=dtype if dtype.kind in "iufb" else None)
-            ids = pd.Index(pd.Categorical.from_codes(self._codes, names))
+            names = pd.Index(self._ids.names, dtype=dtype if dtype.kind in "iufb" else None)
+            ids = pd.Index(pd.Categorical.from_codes(self._ids.codes, names))
         stamps = Stamps(self._times, first.stamps.kind, first.stamps.dtype, first.stamps.tz)
         columns = pd.DataFrame(self._values, columns=self._names, copy=False)
+        for name, labels in self._labels.items():
+            columns[name] = labels.column()
         return Table("long", "pandas", columns, stamps, ids, first.id_col, first.time_col)

@@ -319,13 +319,13 @@ def panel_frame(panel: Panel, columns: Sequence[Name] | None = None) -> pd.DataF
     panel : Panel
     columns : sequence of str or int, optional
         Some of the exogenous columns alone, as `X_future` holds them; by default the targets
-        and all exogenous columns.
+        and all exogenous columns. Columns of labels have their name in the frame that was read.
 
     Returns
     -------
     pandas.Series or pandas.DataFrame
         Of the kind of the layout, of pandas whatever the library of the data was. Rows that
-        were missing are there, their targets NaN.
+        were missing are there, their targets NaN. Labels are categorical, with all levels.
 
     Examples
     --------
@@ -338,13 +338,21 @@ def panel_frame(panel: Panel, columns: Sequence[Name] | None = None) -> pd.DataF
     if layout.kind == "series" and columns is None:
         values = panel.values[:, 0].copy()  # pandas 2 would hand out the panel's own
         return pd.Series(values, index=stamps, name=layout.series_name)
-    chosen = panel.exog_names if columns is None else tuple(columns)
+    chosen = panel.exog_columns if columns is None else tuple(columns)
+    coded = {each.column: each for each in layout.categories if each.column in chosen}
+    numbers = [name for name in chosen if name not in coded]
     targets = panel.target_names if columns is None else ()
-    values = np.empty((len(targets) + len(chosen), len(panel.times)))  # a column of the frame a row
+    values = np.empty((len(targets) + len(numbers), len(panel.times)))  # a column a row
     values[: len(targets)] = panel.values.T[: len(targets)]
-    values[len(targets) :] = panel.exog_of(chosen).T
+    values[len(targets) :] = panel.exog_of(numbers).T
     rows = panel.ids.repeat(panel.lengths)
-    return _frame(layout, rows, stamps, {}, [*targets, *chosen], values)
+    frame = _frame(layout, rows, stamps, {}, [*targets, *numbers], values)
+    n_before = frame.shape[1] - len(numbers)
+    for place, name in enumerate(chosen):
+        if name in coded:
+            labels = coded[name].labels(panel.exog_of(coded[name].names))
+            frame.insert(n_before + place, name, labels)  # type: ignore[arg-type]
+    return frame
 
 
 def row_keys(layout: Layout, ids: pd.Index, times: np.ndarray) -> pd.DataFrame:
@@ -550,6 +558,8 @@ def pandas_column(column: nw.Series[Any]) -> pd.Series:
     """Give a column of polars as one of pandas."""
     if column.dtype == nw.Boolean and column.null_count() > 0:
         column = column.cast(nw.Float64)
+    if column.dtype == nw.Enum:  # whose order is a part of the type
+        return pd.Series(pd.Categorical(column.to_list(), list(column.dtype.categories)))
     if column.dtype.is_nested() or column.dtype in (nw.Object, nw.Int128, nw.UInt128):
         return pd.Series(column.to_list(), dtype=object)
     tz = getattr(column.dtype, "time_zone", None)

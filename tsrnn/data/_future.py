@@ -9,11 +9,19 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.data._axis import show_time
+from tsrnn.data._categories import with_dummies
 from tsrnn.data._faults import listed, quote, quoted, type_advice
 from tsrnn.data._frequency import TRADING, Count, Freq, Grid, TradingDays, parse_freq, stretch
 from tsrnn.data._panel import Layout, Name, Panel
 from tsrnn.data._read import check_same_kind
-from tsrnn.data._table import Table, check_numeric, exact_columns, float_array, read_table
+from tsrnn.data._table import (
+    Table,
+    check_numeric,
+    exact_columns,
+    float_array,
+    plain_numbers,
+    read_table,
+)
 from tsrnn.data._timestamps import period_step
 
 __all__ = [
@@ -239,7 +247,8 @@ def read_future(
     h : int
         Horizon.
     columns : sequence of str or int
-        Names of the columns, in the order of the result.
+        Names of the columns, in the order of the result. Those that the layout has levels of
+        become their dummies.
     panel : Panel, optional
         The data to continue; or give the next four.
     ids, last_times, freq, layout : optional
@@ -247,14 +256,16 @@ def read_future(
 
     Returns
     -------
-    ndarray of float64, shape (S, h, len(columns))
+    ndarray of float64, shape (S, h, n)
+        A column for each of numbers, and for each dummy of one of labels.
 
     Raises
     ------
     TypeError
         If `X_future` is no frame, or a column is not numeric.
     ValueError
-        If columns or rows are missing or repeated, or values are missing or infinite.
+        If columns or rows are missing or repeated, values are missing or infinite, or a label is
+        none of the levels.
 
     Examples
     --------
@@ -274,16 +285,28 @@ def read_future(
     table = read_table(X_future, layout.id_col or "", time_col, layout, "X_future")
     table = table.dated(freq, layout)
     check_same_kind(table, layout)
-    names = exact_columns(table.names, columns, "columns of X_future")
+    came = [name for name in table.names if name not in layout.ignored]
+    names = exact_columns(came, columns, "columns of X_future")
     wanted = _wanted(table, pd.Index(ids), last_times, h, layout)
     rows = _match(table, pd.Index(ids), wanted, layout)
-    check_numeric(table.columns, names, "the column")
-    values = float_array(table.columns, names)[rows]
+    labels = [each.column for each in layout.categories if each.column in names]
+    numbers = [name for name in names if name not in labels]
+    columns = plain_numbers(table.columns, table.keys)
+    check_numeric(columns, numbers, "the column")
+    # of the rows that are read: others may have any label
+    values, sources = with_dummies(
+        float_array(columns, numbers)[rows.ravel()],
+        columns[labels].iloc[rows.ravel()] if labels else columns,
+        names,
+        layout.categories,
+        " of X_future",
+    )
+    values = values.reshape(*rows.shape, -1)
     finite = np.isfinite(values)
     for j in np.flatnonzero(~finite.all(axis=(0, 1))):
         places = _places(~finite[:, :, j], pd.Index(ids), wanted, layout)
         raise ValueError(
-            f"the column {names[j]!r} of X_future must have no missing or infinite values; such "
+            f"the column {sources[j]!r} of X_future must have no missing or infinite values; such "
             f"are {places}. Fill them in."
         )
     return values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, TypeAlias
 
@@ -12,10 +12,13 @@ import pandas as pd
 from numpy.lib.stride_tricks import sliding_window_view
 
 from tsrnn.data._axis import Axis
+from tsrnn.data._categories import Categories
 from tsrnn.data._faults import quoted
 from tsrnn.data._frequency import TRADING, Freq, Grid, TradingDays
 
 __all__ = ["Layout", "Name", "Panel", "windows"]
+
+LISTS = "target_names", "closed", "ignored"  # fields of a layout that are lists in JSON
 
 Name: TypeAlias = str | int
 
@@ -49,6 +52,7 @@ class Panel:
     exog : ndarray of float64, shape (N, n_exog)
         NaN only if read with ``missing="keep"``.
     exog_names : tuple of str or int
+        Names of the columns of `exog`: of a column of labels those of its dummies.
     layout : Layout
         Names of the targets, the frequency, and how to give frames back.
     notes : tuple of str
@@ -83,6 +87,15 @@ class Panel:
     def freq(self) -> Freq:
         """Frequency: a pandas alias, or the step of an integer index."""
         return self.layout.freq
+
+    @property
+    def exog_columns(self) -> tuple[Name, ...]:
+        """Names of the exogenous columns of a frame: of a column of labels its name.
+
+        Those of a single label, which have no dummies, stand behind the others.
+        """
+        single = [each.column for each in self.layout.categories if not each.names]
+        return (*self.layout.frame_names(self.exog_names), *single)
 
     @property
     def n_series(self) -> int:
@@ -321,6 +334,10 @@ class Layout:
         Name of a Series.
     closed : tuple of str
         Of trading days (freq "C") the days from Monday to Friday without rows, as "2024-01-01".
+    categories : tuple of Categories
+        Levels of the columns of labels.
+    ignored : tuple of str or int
+        Exogenous columns that are not read where a frame has them.
 
     Examples
     --------
@@ -345,6 +362,8 @@ class Layout:
     index_name: Name | None = None
     series_name: Name | None = None
     closed: tuple[str, ...] = ()
+    categories: tuple[Categories, ...] = ()
+    ignored: tuple[Name, ...] = ()
 
     @property
     def grid(self) -> Freq | Grid:
@@ -353,11 +372,24 @@ class Layout:
             return self.freq
         return TradingDays(1, TRADING, tuple(np.array(self.closed, "M8[D]").astype(int).tolist()))
 
+    def dummy_names(self, names: Iterable[Name]) -> list[Name]:
+        """Replace columns of labels by the names of their dummies."""
+        dummies = {each.column: each.names for each in self.categories}
+        return [dummy for name in names for dummy in dummies.get(name, (name,))]
+
+    def frame_names(self, names: Iterable[Name]) -> tuple[Name, ...]:
+        """Replace dummies by the names of their columns; the inverse of `dummy_names`."""
+        columns = {dummy: each.column for each in self.categories for dummy in each.names}
+        return tuple(dict.fromkeys(columns.get(name, name) for name in names))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return asdict(self) | {
-            "target_names": list(self.target_names), "closed": list(self.closed),
-        }  # fmt: skip
+        categories = [
+            {"column": each.column, "levels": [*each.levels], "without_rows": [*each.without_rows]}
+            for each in self.categories
+        ]
+        lists = {name: [*getattr(self, name)] for name in LISTS}
+        return asdict(self) | lists | {"categories": categories}
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Layout:
@@ -375,8 +407,12 @@ class Layout:
                 f"a layout has the fields {sorted(known)}; got {sorted(state)}. "
                 "Pass what Layout.to_dict() returned."
             )
-        lists = {name: tuple(state[name]) for name in ("target_names", "closed")}
-        layout = cls(**(state | lists))
+        tuples = {name: tuple(state[name]) for name in LISTS}
+        categories = tuple(
+            Categories(each["column"], tuple(each["levels"]), tuple(each["without_rows"]))
+            for each in state["categories"]
+        )
+        layout = cls(**(state | tuples | {"categories": categories}))
         layout._check()
         return layout
 
@@ -406,6 +442,9 @@ class Layout:
             or (wide and _is_name(self.time_col) and self.time_col not in self.target_names),
             "index_name": self.index_name is None or _is_name(self.index_name),
             "series_name": self.series_name is None or _is_name(self.series_name),
+            "categories": all(map(_are_categories, self.categories))
+            and len({each.column for each in self.categories}) == len(self.categories),
+            "ignored": all(map(_is_name, self.ignored)),
         }
         for name, kept in rules.items():
             if not kept:
@@ -418,6 +457,12 @@ class Layout:
 
 def _is_day(value: Any) -> bool:
     return isinstance(value, str) and bool(re.fullmatch(r"[12]\d{3}-[01]\d-[0-3]\d", value))
+
+
+def _are_categories(value: Categories) -> bool:
+    levels = value.levels + value.without_rows
+    distinct = len({*levels}) == len(levels) and all(isinstance(level, str) for level in levels)
+    return _is_name(value.column) and distinct and len(value.levels) > 0
 
 
 def _is_name(value: Any) -> bool:

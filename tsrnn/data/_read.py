@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from tsrnn.data._axis import Axis, check_increasing, followed, infer_grid
+from tsrnn.data._categories import Categories, choose_categories, holds_labels, with_dummies
 from tsrnn.data._digits import EXAMPLES, UNITS, from_digits, to_digits
 from tsrnn.data._faults import tell_apart
 from tsrnn.data._files import is_path, read_files
@@ -34,6 +35,8 @@ from tsrnn.data._table import (
     choose_columns,
     few_numbers,
     float_array,
+    not_real,
+    plain_numbers,
     read_table,
 )
 from tsrnn.data._timestamps import Stamps, digit_form, period_step
@@ -73,7 +76,7 @@ def read_panel(
         .zip), ids are text, and in other columns fields such as "NA" are missing values.
     target : str, int or sequence of them, optional
         Columns to forecast. By default all columns of a wide frame, and "y" of a long one. The
-        other columns are exogenous.
+        other columns are exogenous: numbers, booleans, or labels, of which dummies are made.
     id_col, time_col : str
         Names of the columns with ids and timestamps in a long frame.
     freq : str, int or pandas offset, optional
@@ -124,6 +127,12 @@ def read_panel(
     and others not, they are refused if most are, and count steps otherwise; integers of four
     digits count steps. An integer `freq` makes steps of all of them, an alias dates.
 
+    An exogenous column of text or of a categorical type holds labels. Each level but the first, the
+    reference, becomes a column of zeros and ones, named as statsmodels does. Levels of text are
+    sorted; a categorical has its own order, and levels that it declares without a row have the
+    effect of the reference. A column of more than 50 levels, or of more levels than half its rows,
+    is refused. `layout` holds the levels: a later frame with another one is refused.
+
     Examples
     --------
     >>> import pandas as pd
@@ -141,10 +150,10 @@ def read_panel(
         df = array_frame(df)
     elif not strict:
         df, notes = recognise(df, id_col, time_col, layout)
-    table, targets, exog_names = _open(df, target, id_col, time_col, freq, missing, exog, layout)
+    table, columns = _open(df, target, id_col, time_col, freq, missing, strict, exog, layout)
     if counted or (layout is not None and layout.backend == "numpy"):
         table = replace(table, backend="numpy")
-    return _panel(table, targets, exog_names, freq, missing, layout, notes)
+    return _panel(table, columns, freq, missing, layout, notes)
 
 
 def read_series(
@@ -191,7 +200,7 @@ def read_series(
     notes: list[str] = []
     if not strict:
         df, notes = recognise(df, id_col, time_col, None)
-    table, targets, exog_names = _open(df, target, id_col, time_col, freq, missing, None, None)
+    table, columns = _open(df, target, id_col, time_col, freq, missing, strict, None, None)
     codes, ids = table.groups()
     if np.any(codes[1:] < codes[:-1]):
         order = series_order(codes)
@@ -202,7 +211,7 @@ def read_series(
         rows: slice | np.ndarray = slice(*np.searchsorted(codes, [first, last + 1]).tolist())
         if len(series) <= last - first:  # some in between are left out
             rows = np.isin(codes, series)
-        return _panel(table.rows(rows), targets, exog_names, freq, missing, None, notes)
+        return _panel(table.rows(rows), columns, freq, missing, None, notes)
 
     panels, faults = tell_apart(range(len(ids)), read, _HOPELESS)
     if len(panels) > 1:
@@ -226,45 +235,86 @@ def _open(
     time_col: str,
     freq: Any,
     missing: str,
+    strict: bool,
     exog: Sequence[Name] | None,
     layout: Layout | None,
-) -> tuple[Table, tuple[Name, ...], tuple[Name, ...]]:
-    """Take a frame or files apart; the names of the targets and of the exogenous columns."""
+) -> tuple[Table, _Columns]:
+    """Take a frame or files apart, and choose its columns."""
     if missing not in TREATMENTS:
         raise ValueError(f"missing must be one of {TREATMENTS}; got {missing!r}.")
     if layout is not None:
         id_col = layout.id_col or id_col
         time_col = time_col if layout.time_col is None else layout.time_col  # type: ignore[assignment]
-    for argument, name in (("id_col", id_col), ("time_col", time_col)):
+    _check_keys(id_col=id_col, time_col=time_col)
+
+    def choose(table: Table) -> tuple[tuple[Name, ...], tuple[Name, ...]]:
+        if layout is not None:
+            check_same_kind(table, layout)
+        return choose_columns(table, target, exog, layout, strict)
+
+    def part_columns(part: Table) -> pd.DataFrame:
+        return _part_columns(part, *choose(part if layout is None else part.dated(freq, layout)))
+
+    if is_path(df):
+        table = read_files(df, id_col, time_col, part_columns, layout)
+    else:
+        table = read_table(df, id_col, time_col, layout)
+    table = table.dated(freq, layout)
+    targets, exog_names = choose(table)
+    if layout is not None:
+        return table, _Columns(targets, exog_names, layout.categories, layout.ignored)
+    # of all rows, as the series of a frame may be read by themselves
+    labels = not_real(table.columns, exog_names)
+    return table, _Columns(targets, exog_names, choose_categories(table.columns, labels), ())
+
+
+def _check_keys(**names: object) -> None:
+    for argument, name in names.items():
         if not isinstance(name, str | int):
             raise TypeError(
                 f"{argument} must be the name of one column; got {name!r}. Join several columns "
                 "into one, such as df['store'] + '/' + df['item'], and name that"
             )
 
-    def choose(table: Table) -> tuple[tuple[Name, ...], tuple[Name, ...]]:
-        if layout is not None:
-            check_same_kind(table, layout)
-        return choose_columns(table, target, exog, layout)
 
-    def float_frame(part: Table) -> pd.DataFrame:
-        targets, exog_names = choose(part if layout is None else part.dated(freq, layout))
-        return pd.DataFrame(
-            _float_columns(part, targets, exog_names), columns=[*targets, *exog_names]
-        )
+def _part_columns(
+    part: Table, targets: tuple[Name, ...], exog_names: tuple[Name, ...]
+) -> pd.DataFrame:
+    """Return the columns of some rows of files: floats, and labels as they are."""
+    labels = {name for name in exog_names if holds_labels(part.columns[name])}
+    names = [*targets, *(name for name in exog_names if name not in labels)]
+    numbers = _float_columns(part, targets, tuple(names[len(targets) :]))
+    columns = pd.DataFrame(numbers, columns=names)
+    for place, name in enumerate([*targets, *exog_names]):
+        if name in labels:
+            columns.insert(place, name, part.columns[name].array)  # type: ignore[arg-type]
+    return columns
 
-    if is_path(df):
-        table = read_files(df, id_col, time_col, float_frame, layout)
-    else:
-        table = read_table(df, id_col, time_col, layout)
-    table = table.dated(freq, layout)
-    return table, *choose(table)
+
+@dataclass(frozen=True)
+class _Columns:
+    """Targets and exogenous columns of a table, with the fields of its `Layout` about them."""
+
+    targets: tuple[Name, ...]
+    exog: tuple[Name, ...]
+    categories: tuple[Categories, ...]
+    ignored: tuple[Name, ...]
+
+    def values(self, table: Table) -> tuple[np.ndarray, list[Name]]:
+        """Return targets and exogenous columns side by side, dummies in place of labels.
+
+        With the names of the columns of the frame that they come from.
+        """
+        coded = {each.column for each in self.categories}
+        numbers = tuple(name for name in self.exog if name not in coded)
+        data = _float_columns(table, self.targets, numbers)
+        names = [*self.targets, *self.exog]
+        return with_dummies(data, table.columns, names, self.categories)
 
 
 def _panel(
     table: Table,
-    targets: tuple[Name, ...],
-    exog_names: tuple[Name, ...],
+    columns: _Columns,
     freq: Any,
     missing: str,
     layout: Layout | None,
@@ -285,32 +335,34 @@ def _panel(
     grid = as_trading_days(axis, make_grid(stamps, axis, freq, layout), recognised)
     if recognised and isinstance(grid, TradingDays):
         notes = [*notes, trading_note(grid)]
-    names, n = (*targets, *exog_names), len(targets)
-    data = _float_columns(table, targets, exog_names)
+    (data, names), n = columns.values(table), len(columns.targets)
     data = data if order is None else data[order]
     axis, data, of_gaps = complete(axis, grid, data, names, missing, fixed=layout is not None)
+    kept = Layout(
+        kind=table.kind,
+        backend=table.backend,
+        target_names=columns.targets,
+        time_kind=stamps.kind,
+        freq=grid.alias,
+        time_dtype=stamps.dtype,
+        tz=stamps.tz,
+        id_col=table.id_col,
+        time_col=table.time_col,
+        index_name=table.index_name,
+        series_name=table.series_name,
+        closed=closed_days(grid),
+        categories=columns.categories,
+        ignored=columns.ignored,
+    )
     return Panel(
         values=np.ascontiguousarray(data[:, :n]),
         indptr=axis.indptr,
         ids=axis.ids,
         times=axis.times,
         exog=np.ascontiguousarray(data[:, n:]),
-        exog_names=exog_names,
-        layout=Layout(
-            kind=table.kind,
-            backend=table.backend,
-            target_names=targets,
-            time_kind=stamps.kind,
-            freq=grid.alias,
-            time_dtype=stamps.dtype,
-            tz=stamps.tz,
-            id_col=table.id_col,
-            time_col=table.time_col,
-            index_name=table.index_name,
-            series_name=table.series_name,
-            closed=closed_days(grid),
-        ),
-        notes=(*notes, *of_gaps),
+        exog_names=tuple(kept.dummy_names(columns.exog)),
+        layout=kept,
+        notes=(*notes, *(each.note for each in columns.categories), *of_gaps),
     )
 
 
@@ -335,6 +387,7 @@ def _float_columns(
     few = few_numbers(columns, [*targets, *exog_names])
     if few is not None:
         return few
+    columns = plain_numbers(columns, table.keys)
     check_numeric(columns, targets, "the target", booleans=False)
     check_numeric(columns, exog_names, "the column")
     return float_array(columns, [*targets, *exog_names])

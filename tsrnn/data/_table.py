@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
+from numbers import Real
 from typing import Any, Literal
 
 import narwhals as nw
@@ -14,8 +16,10 @@ from pandas.api.types import (
     is_bool_dtype,
     is_complex_dtype,
     is_numeric_dtype,
+    is_object_dtype,
 )
 
+from tsrnn.data._categories import holds_labels, is_number_text
 from tsrnn.data._digits import UNITS, from_digits
 from tsrnn.data._faults import array_advice, listed, quote, quoted
 from tsrnn.data._forked import check_threads
@@ -163,6 +167,8 @@ def read_table(
     keys = (id_col, time_col) if layout is None or layout.kind == "long" else ()
     frame, backend, dates = _open(df, keys, what)
     _check_names(frame)
+    if layout is None:  # which columns hold numbers is to be found out
+        frame = plain_numbers(frame, (id_col, time_col))
     if len(frame) == 0:
         raise ValueError(f"the frame must have rows; it is empty. {_LOST}")
     if time_col not in frame.columns:
@@ -262,6 +268,34 @@ def _check_names(frame: pd.DataFrame) -> None:
             raise ValueError("columns must have names; one is None. Rename it.")
 
 
+def plain_numbers(frame: pd.DataFrame, keys: Sequence[Name]) -> pd.DataFrame:
+    """Replace columns of numbers as objects of Python, such as Decimal, by floats."""
+    objects = [
+        name
+        for name, dtype in zip(frame.columns.tolist(), frame.dtypes.tolist(), strict=True)
+        if is_object_dtype(dtype) and name not in keys
+    ]
+    floats = {name: _floats(frame[name]) for name in objects}
+    floats = {name: column for name, column in floats.items() if column is not None}
+    if not floats:
+        return frame
+    frame = frame.copy(deep=False)
+    for name, column in floats.items():
+        frame[name] = column
+    return frame
+
+
+def _floats(column: pd.Series) -> np.ndarray | None:
+    """Return objects as floats, missing ones as NaN; None if one is no real number."""
+    missing = column.isna().to_numpy()
+    known = column[~missing]
+    if not all(isinstance(value, Real | Decimal) for value in known):
+        return None
+    values = np.full(len(column), np.nan)
+    values[~missing] = [float(value) for value in known]
+    return values
+
+
 def _check_name(name: object) -> None:
     if name is not None and (isinstance(name, bool) or not isinstance(name, str | int)):
         raise ValueError(
@@ -308,6 +342,8 @@ def _date_column(frame: pd.DataFrame, backend: str, id_col: str, time_col: Name)
         )
     others = [name for name in frame.columns.tolist() if name != day]
     text = not_real(frame, others)
+    if frame[day].is_unique:  # else labels may name series
+        text = [name for name in text if not holds_labels(frame[name])]
     if text:
         raise _no_numbers(frame, day, others, text)
     if not others:
@@ -387,8 +423,12 @@ def choose_columns(
     target: Name | Sequence[Name] | None,
     exog: Sequence[Name] | None,
     layout: Layout | None,
+    strict: bool = False,
 ) -> tuple[tuple[Name, ...], tuple[Name, ...]]:
-    """Return the names of the targets and of the exogenous columns."""
+    """Return the names of the targets and of the exogenous columns.
+
+    Columns of labels are among them unless `strict`.
+    """
     targets = _targets(table, target) if layout is None else layout.target_names
     renamed = table.kind == "series" and layout is not None
     present, chosen = set(targets if renamed else table.names), set(targets)
@@ -399,10 +439,14 @@ def choose_columns(
             taken = [name for name in (table.id_col, table.time_col) if name is not None]
             instead = f"there is no other column than {listed(map(quote, taken))}. Add it"
         raise ValueError(f"the target {quoted(missing)} is not a column; {instead}.")
+    if target is None and layout is None and table.kind == "wide":
+        _refuse_labels(table)
     others = [] if table.kind == "series" else [n for n in table.names if n not in chosen]
+    if layout is not None:
+        others = [name for name in others if name not in layout.ignored]
     if exog is not None:
         return targets, exact_columns(others, exog, "exogenous columns")
-    _refuse_text(table.columns, others)
+    _refuse_text(table.columns, others, strict)
     return targets, tuple(others)
 
 
@@ -424,21 +468,46 @@ def _targets(table: Table, target: Name | Sequence[Name] | None) -> tuple[Name, 
     return names
 
 
-def _refuse_text(columns: pd.DataFrame, names: Sequence[Name]) -> None:
-    text = not_real(columns, names)
-    if text:
-        dtypes = ", ".join(sorted({str(columns[name].dtype) for name in text}))
-        for name in text:
-            if is_number_text(columns[name]):
-                raise TypeError(
-                    f"columns besides targets must be numeric or boolean; {quote(name)} holds "
-                    f"numbers written as text, such as {odd_value(columns[name])}. {CONVERT}."
-                )
+def _refuse_labels(table: Table) -> None:
+    text = not_real(table.columns, table.names)
+    labels = [name for name in text if holds_labels(table.columns[name])]
+    if labels:
         raise TypeError(
-            f"columns besides targets must be numeric or boolean; not so {quoted(text)} "
-            f"(dtype {dtypes}). Drop them or encode them as numbers, as pd.get_dummies(df, "
-            f"columns={text!r}, dtype=float) does."
+            "all columns of a wide frame are forecast unless target names some of them; "
+            f"{quoted(labels)} {'hold' if len(labels) > 1 else 'holds'} labels, such as "
+            f"{odd_value(table.columns[labels[0]])}. Name the columns of numbers to forecast by "
+            "target, or drop the others."
         )
+
+
+def _refuse_text(columns: pd.DataFrame, names: Sequence[Name], strict: bool) -> None:
+    must = "columns besides targets must be numeric, boolean or labels"
+    others = not_real(columns, names)
+    for name in others:
+        if is_number_text(columns[name]):
+            raise TypeError(
+                f"{must}; {quote(name)} holds numbers written as text, such as "
+                f"{odd_value(columns[name])}. {CONVERT}; codes that name a category are labels by "
+                'astype("category").'
+            )
+    labels = [name for name in others if holds_labels(columns[name])]
+    if strict and labels:
+        raise TypeError(
+            f"columns besides targets must be numeric or boolean with strict=True; not so "
+            f"{quoted(labels)} (dtype {_dtypes(columns, labels)}). Leave strict out to have "
+            "columns of zeros and ones made, or make them by pd.get_dummies(df, "
+            f"columns={labels!r}, drop_first=True, dtype=float)."
+        )
+    wrong = [name for name in others if name not in labels]
+    if wrong:
+        raise TypeError(
+            f"{must}; not so {quoted(wrong)} (dtype {_dtypes(columns, wrong)}), such as "
+            f"{odd_value(columns[wrong[0]])}. Drop them, or convert them."
+        )
+
+
+def _dtypes(columns: pd.DataFrame, names: Sequence[Name]) -> str:
+    return ", ".join(sorted({str(columns[name].dtype) for name in names}))
 
 
 def exact_columns(came: Sequence[Name], expected: Sequence[Name], what: str) -> tuple[Name, ...]:
@@ -552,14 +621,6 @@ def of_dtypes(columns: pd.DataFrame, holds: Callable[[Any], bool]) -> list[bool]
 def is_real(dtype: Any) -> bool:
     """Whether columns of a dtype hold real numbers or booleans."""
     return is_bool_dtype(dtype) or (is_numeric_dtype(dtype) and not is_complex_dtype(dtype))
-
-
-def is_number_text(column: pd.Series) -> bool:
-    """Return True if most values of a column are numbers written as text."""
-    if not is_text(column):
-        return False
-    known = column.dropna()
-    return bool(known.str.fullmatch(r"\s*[-+]?[\d.,' ]*\d[\d.,' ]*%?\s*").mean() > 0.5)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -525,7 +526,7 @@ def _check_member(name: str, member: Forecaster, data: FittedData, last_times: n
     """Refuse a member of a file that is of other data than the combination."""
     theirs, state = member.fitted_.data, member.state_
     rules = {
-        "layout": theirs.layout == data.layout,
+        "layout": theirs.layout in (data.layout, replace(data.layout, categories=())),
         "exog_names": theirs.exog_names in ((), data.exog_names),
         "known_ahead": theirs.known_ahead in ([], data.known_ahead),
         "ids": state.ids.equals(data.ids),

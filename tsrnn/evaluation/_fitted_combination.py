@@ -167,7 +167,9 @@ class FittedCombination(ClassicalModel[CombinedState]):
 
     def _known_to(self, member: Forecaster, future: np.ndarray | None) -> np.ndarray | None:
         """Select the columns ahead (S, h, n) that a member takes."""
-        columns = [self.data.known_ahead.index(column) for column in member.known_ahead_]
+        columns = [
+            self.data.known_ahead.index(column) for column in member.fitted_.data.known_ahead
+        ]
         return future[..., columns] if future is not None and columns else None
 
     def _member_forecasts(

@@ -88,7 +88,8 @@ def panel_shown(model: Any, panel: Panel) -> Panel:
     """Panel as a model is shown it: the targets alone, if it takes no exogenous columns."""
     if getattr(last_step(model), "takes_exog", True) or not panel.exog_names:
         return panel
-    return replace(panel, exog=panel.exog[:, :0], exog_names=())
+    layout = replace(panel.layout, categories=())
+    return replace(panel, exog=panel.exog[:, :0], exog_names=(), layout=layout)
 
 
 def known_ahead(model: Any) -> list[Any]:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.contract import (
+    Arguments,
     FittedData,
     Kind,
     SeriesArrays,
@@ -35,6 +36,7 @@ from tsrnn.prior import (
     PanelPrior,
     Product,
     Term,
+    check_effects,
     decays_of,
     first_values,
     fit_effects,
@@ -70,6 +72,21 @@ BY_STATIC = (
     ' The coefficient of a term "by" a static column is what one more of the static column adds to '
     "the coefficient of the term."
 )
+
+
+def effect_kinds(arguments: Arguments, data: FittedData) -> dict[Any, tuple[str, ...]]:
+    """Kinds of effects by column, of the argument `effects`; those of labels by dummy.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not legal, or names a column that is not known ahead.
+    """
+    layout, ignored = data.layout, data.layout.ignored
+    known = [*layout.frame_names(data.known_ahead), *ignored]
+    kinds = check_effects(arguments.effects, [*data.given_columns, *ignored], known)
+    columns = [name for name in kinds if name not in ignored]
+    return {dummy: kinds[name] for name in columns for dummy in layout.dummy_names([name])}
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,6 +40,7 @@ from tsrnn.forecasters._columns import (
     REGRESSION,
     ColumnState,
     FittedColumns,
+    effect_kinds,
     effect_section,
     file_shapes,
     state_from_file,
@@ -72,7 +73,6 @@ from tsrnn.prior import (
     Forecasts,
     Outliers,
     TrainedPrior,
-    check_effects,
     find_outliers,
     skip_errors,
     trained_prior,
@@ -431,7 +431,7 @@ class FittedPrior(FittedModel[PriorState]):
         check_observed(panel, FEWEST_ROWS, "Give more rows, or drop this series")
         season = season_of(arguments, panel)
         horizon = arguments.horizon or habit.horizon
-        kinds = check_effects(arguments.effects, data.given_columns, data.known_ahead)
+        kinds = effect_kinds(arguments, data)
         columns = None
         if data.exog_names or year_is_a_season(int(panel.lengths.max()), steps_per_day(data)):
             columns = FittedColumns.of(panel, data, season, kinds)

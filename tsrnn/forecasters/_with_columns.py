@@ -25,12 +25,13 @@ from tsrnn.forecasters._columns import (
     REGRESSION,
     ColumnState,
     FittedColumns,
+    effect_kinds,
     file_shapes,
     state_from_file,
     state_to_file,
 )
 from tsrnn.forecasters._scaling import boxcox
-from tsrnn.prior import LONGEST_SEASON, check_effects
+from tsrnn.prior import LONGEST_SEASON
 
 if TYPE_CHECKING:
     from tsrnn.forecasters._fitted import FittedNetworks
@@ -296,7 +297,7 @@ def fit_columns(
     TypeError, ValueError
         If the argument `effects` is not legal, or names a column that is not known ahead.
     """
-    kinds = check_effects(arguments.effects, data.given_columns, data.known_ahead)
+    kinds = effect_kinds(arguments, data)
     history = [name for name in data.exog_names if name not in data.known_ahead]
     if lagged := [name for name in history if "lagged" in kinds.get(name, ())]:
         raise ValueError(
