@@ -29,9 +29,10 @@ class CommonArguments:
     target : str or list of str, optional
         Columns to forecast; by default all columns of a wide frame, "y" of a long one.
     known_ahead : str or list of str, optional
-        Exogenous columns whose future is given to `predict` as `X_future`.
+        Exogenous columns whose future is given to `predict` as `X_future`: numbers, booleans, or
+        labels, which enter as dummies of all levels but the first.
     static : str or list of str, optional
-        Exogenous columns that are constant within each series.
+        Exogenous columns that are constant within each series; numbers, booleans or labels.
     calendar : bool, str or list of str, optional
         Cycles of the calendar that enter as columns known ahead; True chooses by frequency.
     holidays : str or list of str, optional

@@ -284,7 +284,8 @@ def _standardised(
     form = Form(spec.p, spec.q, X.shape[2], constant, levels, masked, spec.P, spec.Q, spec.m)
     y = np.where(seen, y, 0.0) if masked else y
     # Orthogonal columns and series of variance one: the search sees no units of the data.
-    centre, X, orthogonal, collinear = _orthogonal(X, seen, n_obs, constant)
+    given = X
+    centre, X, orthogonal, collinear = _orthogonal(given, seen, n_obs, constant)
     middle = y.sum(1) / n_obs if constant else np.zeros(len(y))
     if constant:
         y = (y - middle[:, None]) * seen if masked else y - middle[:, None]
@@ -315,7 +316,7 @@ def _standardised(
         form, inputs, n_obs, scale, shift, jacobian, mean, noise, gaps, before,
         still & ~collinear, steady & ~collinear,
     )  # fmt: skip
-    return prepared, _degenerate(collinear, spec)
+    return prepared, _degenerate(collinear, given, seen, constant, spec)
 
 
 def _orthogonal(
@@ -375,11 +376,30 @@ def _variance(noise: np.ndarray, seen: np.ndarray) -> np.ndarray:
     return np.einsum("nt,nt->n", away, away) / n_obs
 
 
-def _degenerate(collinear: np.ndarray, spec: Specification) -> dict[int, str]:
+def _degenerate(
+    collinear: np.ndarray, X: np.ndarray, seen: np.ndarray, constant: bool, spec: Specification
+) -> dict[int, str]:
     """Reasons not to fit series with collinear regressors."""
-    names = list(spec.trend_names + spec.regressors)
-    reason = (
-        f"the regressors {names} are collinear, or do not vary, over the observations of the "
-        "series. Drop one."
-    )
-    return dict.fromkeys(np.flatnonzero(collinear).tolist(), reason)
+    names = (spec.trend_names + spec.regressors)[-X.shape[2] :]
+    X = np.broadcast_to(X, (len(seen), *X.shape[1:]))
+    reasons = {}
+    for i in np.flatnonzero(collinear).tolist():
+        dependent = [names[j] for j in _dependent(X[i, seen[i]], constant)]
+        fault = f"the regressors {dependent} are collinear"
+        if len(dependent) == 1:
+            fault = f"the regressor {dependent[0]!r} does not vary"
+        reasons[i] = f"{fault} over the observations of the series. Drop one."
+    return reasons
+
+
+def _dependent(X: np.ndarray, constant: bool) -> list[int]:
+    """Places of the first columns of X (T, m) that are linearly dependent, beside the constant."""
+    size = np.sqrt((X**2).sum(0))
+    X = (X - constant * X.mean(0)) / np.where(size > 0, size, 1.0)
+    for j in range(X.shape[1]):
+        slopes = np.linalg.lstsq(X[:, :j], X[:, j], rcond=None)[0]
+        rest = X[:, j] - X[:, :j] @ slopes
+        if np.sqrt((rest**2).sum()) <= _COLLINEAR:
+            # a part that rounding may leave of a column that takes no part
+            return [*np.flatnonzero(np.abs(slopes) > np.sqrt(_COLLINEAR)).tolist(), j]
+    return list(range(X.shape[1]))
