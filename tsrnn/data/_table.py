@@ -376,7 +376,8 @@ def _no_numbers(
     target = repr(numbers[0]) if len(numbers) == 1 else "..."
     return ValueError(
         f"{must}, such as {odd}. If {quote(name)} names series, give "
-        f"id_col={name!r}, time_col={day!r}, target={target}; {drop}."
+        f"id_col={name!r}, time_col={day!r}, target={target}; if it is a regressor, give "
+        f"target={target}; {drop}."
     )
 
 
@@ -471,6 +472,8 @@ def _targets(table: Table, target: Name | Sequence[Name] | None) -> tuple[Name, 
 def _refuse_labels(table: Table) -> None:
     text = not_real(table.columns, table.names)
     labels = [name for name in text if holds_labels(table.columns[name])]
+    if labels and table.time_col is not None:
+        raise _no_numbers(table.columns, table.time_col, table.names, labels)
     if labels:
         raise TypeError(
             "all columns of a wide frame are forecast unless target names some of them; "
