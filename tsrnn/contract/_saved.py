@@ -174,7 +174,7 @@ class SavedForecaster(CommonArguments, ABC, Generic[S]):
         """Bring the header of a file of an earlier format to the present one, in place."""
         header["params"].setdefault("holidays", None)
         header["params"].setdefault("strict", False)
-        header["layout"] = {"categories": [], "ignored": []} | header["layout"]
+        header["layout"] = {"closed": [], "categories": [], "ignored": []} | header["layout"]
 
 
 def check_argument_names(cls: Any, header: dict[str, Any]) -> None:

@@ -401,7 +401,6 @@ class Layout:
             If fields are missing or unknown, or do not go together.
         """
         known = {field.name for field in fields(cls)}
-        state = {"closed": ()} | state  # that files of earlier formats lack
         if set(state) != known:
             raise ValueError(
                 f"a layout has the fields {sorted(known)}; got {sorted(state)}. "
