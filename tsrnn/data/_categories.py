@@ -104,7 +104,7 @@ class Categories:
         coded[places < 0] = np.nan
         return coded
 
-    def labels(self, dummies: np.ndarray) -> pd.Categorical:
+    def labels(self, dummies: np.ndarray) -> Any:
         """Labels (N,) of dummies (N, k), missing where these are; the inverse of `dummies`.
 
         Levels without rows stand behind the others.

@@ -559,7 +559,8 @@ def pandas_column(column: nw.Series[Any]) -> pd.Series:
     if column.dtype == nw.Boolean and column.null_count() > 0:
         column = column.cast(nw.Float64)
     if column.dtype == nw.Enum:  # whose order is a part of the type
-        return pd.Series(pd.Categorical(column.to_list(), list(column.dtype.categories)))
+        levels: Any = column.cat.get_categories().to_list()
+        return pd.Series(pd.Categorical(column.to_list(), levels))
     if column.dtype.is_nested() or column.dtype in (nw.Object, nw.Int128, nw.UInt128):
         return pd.Series(column.to_list(), dtype=object)
     tz = getattr(column.dtype, "time_zone", None)

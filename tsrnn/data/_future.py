@@ -291,12 +291,12 @@ def read_future(
     rows = _match(table, pd.Index(ids), wanted, layout)
     labels = [each.column for each in layout.categories if each.column in names]
     numbers = [name for name in names if name not in labels]
-    columns = plain_numbers(table.columns, table.keys)
-    check_numeric(columns, numbers, "the column")
+    frame = plain_numbers(table.columns, table.keys)
+    check_numeric(frame, numbers, "the column")
     # of the rows that are read: others may have any label
     values, sources = with_dummies(
-        float_array(columns, numbers)[rows.ravel()],
-        columns[labels].iloc[rows.ravel()] if labels else columns,
+        float_array(frame, numbers)[rows.ravel()],
+        frame[labels].iloc[rows.ravel()] if labels else frame,
         names,
         layout.categories,
         " of X_future",

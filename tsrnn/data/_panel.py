@@ -374,7 +374,7 @@ class Layout:
 
     def dummy_names(self, names: Iterable[Name]) -> list[Name]:
         """Replace columns of labels by the names of their dummies."""
-        dummies = {each.column: each.names for each in self.categories}
+        dummies: dict[Name, Any] = {each.column: each.names for each in self.categories}
         return [dummy for name in names for dummy in dummies.get(name, (name,))]
 
     def frame_names(self, names: Iterable[Name]) -> tuple[Name, ...]:
