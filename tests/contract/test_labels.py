@@ -193,10 +193,10 @@ class TestShapes:
         for kind in (pl.String, pl.Categorical, pl.Enum(LEVELS)):
             past, future = (part.with_columns(pl.col("weather").cast(kind)) for part in of_polars)
             forecast = self.models()[0].fit(past).predict(H, X_future=future)
-            assert forecast["ARMA"].to_list() == expected["ARMA"].tolist()
+            np.testing.assert_allclose(forecast["ARMA"], expected["ARMA"], rtol=1e-12)
             past.write_parquet(tmp_path / "past.parquet")
             forecast = self.models()[0].fit(tmp_path / "past.parquet").predict(H, X_future=parts[1])
-            assert forecast["ARMA"].tolist() == expected["ARMA"].tolist()
+            np.testing.assert_allclose(forecast["ARMA"], expected["ARMA"], rtol=1e-12)
         parts[0].to_csv(tmp_path / "past.csv", index=False)
         forecast = self.models()[0].fit(tmp_path / "past.csv").predict(H, X_future=parts[1])
         np.testing.assert_allclose(forecast["ARMA"], expected["ARMA"], rtol=1e-12)

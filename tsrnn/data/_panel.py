@@ -374,8 +374,10 @@ class Layout:
 
     def dummy_names(self, names: Iterable[Name]) -> list[Name]:
         """Replace columns of labels by the names of their dummies."""
-        dummies: dict[Name, Any] = {each.column: each.names for each in self.categories}
-        return [dummy for name in names for dummy in dummies.get(name, (name,))]
+        dummies = {each.column: each.names for each in self.categories}
+        return [
+            dummy for name in names for dummy in (dummies[name] if name in dummies else (name,))
+        ]
 
     def frame_names(self, names: Iterable[Name]) -> tuple[Name, ...]:
         """Replace dummies by the names of their columns; the inverse of `dummy_names`."""
