@@ -375,13 +375,13 @@ class Layout:
     def dummy_names(self, names: Iterable[Name]) -> list[Name]:
         """Replace columns of labels by the names of their dummies."""
         dummies = {each.column: each.names for each in self.categories}
-        return [
-            dummy for name in names for dummy in (dummies[name] if name in dummies else (name,))
-        ]
+        return [dummy for name in names for dummy in dummies.get(name, (name,))]
 
     def frame_names(self, names: Iterable[Name]) -> tuple[Name, ...]:
         """Replace dummies by the names of their columns; the inverse of `dummy_names`."""
-        columns = {dummy: each.column for each in self.categories for dummy in each.names}
+        columns: dict[Name, Name] = {
+            dummy: each.column for each in self.categories for dummy in each.names
+        }
         return tuple(dict.fromkeys(columns.get(name, name) for name in names))
 
     def to_dict(self) -> dict[str, Any]:
