@@ -79,7 +79,7 @@ def test_rows_keep_their_values(values, start):
         ([[1.0], [1.0, 2.0]], "rows of different lengths"),
         (np.zeros((2, 2, 2)), r"got shape \(2, 2, 2\). Give a long frame"),
         (np.array(1.0), r"got shape \(\)"),
-        ([True, "a"], "holds labels"),
+        ([True, "a"], "must be numeric"),
     ],
 )
 def test_no_rows_of_numbers(values, match):

@@ -75,16 +75,14 @@ def as_floats(column):
     return [np.nan if pd.isna(value) else float(value) for value in column.tolist()]
 
 
-LABELS = "columns of labels"
-
-
 def outcome(read):
     """What was read, bit for bit, or the type and the message of the error."""
     try:
         return read().tobytes()
     except (TypeError, ValueError) as error:
-        labels = re.search("holds? labels", str(error))  # such columns are named together
-        return type(error), LABELS if labels else str(error)
+        # Columns of labels are refused before others, and named together.
+        no_numbers = re.search("holds? labels|must be numeric", str(error))
+        return type(error), "no numbers" if no_numbers else str(error)
 
 
 class TestColumns:
