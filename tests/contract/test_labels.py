@@ -285,7 +285,7 @@ class TestLevels:
         frame.loc[5, "weather"] = None
         message = "the column 'weather' must have no missing values"
         with pytest.raises(ValueError, match=message):
-            ARMA(known_ahead=["weather", "price"]).fit(frame)
+            ARMA(known_ahead=["weather", "price"], missing="error").fit(frame)
         future = long()[N : N + H].drop(columns="y").assign(weather=["rain", None, "sun", "sun"])
         model = ARMA(known_ahead=["weather", "price"]).fit(long()[:N])
         with pytest.raises(ValueError, match="'weather' of X_future must have no missing"):

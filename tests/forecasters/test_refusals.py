@@ -11,7 +11,7 @@ from tsrnn.contract import IntervalWarning
 @pytest.fixture(scope="module")
 def after(small, wave):
     """Return a forecaster that has not seen the last ten rows of `wave`."""
-    return small().fit(wave.iloc[:-10])
+    return small(missing="error").fit(wave.iloc[:-10])
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,8 @@ class TestData:
 
     def test_missing(self, make, wave):
         gappy = wave.where(np.arange(len(wave)) % 50 != 5)
-        self.refused(make, gappy, "missing are 2 rows at 2015-06-01, 2019-08-01", "interpolate")
+        parts = "missing are 2 rows at 2015-06-01, 2019-08-01", "interpolate"
+        self.refused(make, gappy, *parts, missing="error")
         filled = make(missing="interpolate").fit(gappy)
         expected = make().fit(gappy.interpolate())
         np.testing.assert_array_equal(filled.predict(), expected.predict())
@@ -59,7 +60,8 @@ class TestData:
         self.refused(make, panel.iloc[::-1], "must increase within a series", "Sort by")
 
     def test_gap(self, make, panel):
-        self.refused(make, panel.drop(index=5), "1 missing after series 'a'", "2015-05-01")
+        parts = "1 missing after series 'a'", "2015-05-01"
+        self.refused(make, panel.drop(index=5), *parts, missing="error")
 
     def test_mixed_frequencies(self, make, panel):
         days = pd.DataFrame({"unique_id": "d", "ds": pd.date_range("2020", periods=50), "y": 1.0})
@@ -84,7 +86,8 @@ class TestData:
         self.refused(make, wide, "'q' is not a column", "'u', 'v', 'w'", target=["u", "q"])
 
     def test_no_frame(self, make, wave):
-        self.refused(make, wave.to_numpy(), "pandas Series or DataFrame", error=TypeError)
+        array, words = wave.to_numpy(), "pandas Series or DataFrame"
+        self.refused(make, array, words, error=TypeError, strict=True)
 
     def test_y_beside_the_frame(self, make, wave):
         told(ValueError, lambda: make().fit(wave, wave), "named by the argument target", "leave y")
@@ -129,7 +132,7 @@ class TestConstructor:
             ("multivariate", "both", "('independent', 'joint')"),
             ("intervals", "bootstrap", "('conformal', 'gaussian', 'quantile', 'student-t')"),
             ("loss", "huber", "('mse', 'mae')"),
-            ("missing", "drop", "('error', 'interpolate', 'keep')"),
+            ("missing", "drop", "('auto', 'error', 'interpolate', 'keep')"),
         ],
     )
     def test_choices(self, small, wave, name, value, choices):

@@ -72,8 +72,8 @@ def test_messages_and_summaries(kind):
     arma = ARMA(order=(1, 0)).fit(frame)
     new = frame.assign(ds=frame["ds"] + pd.Timedelta(days=90))
     calls = {
-        "missing values": lambda: Drift().fit(missing),
-        "gaps": lambda: Drift().fit(frame.drop(index=[5, 6])),
+        "missing values": lambda: Drift(missing="error").fit(missing),
+        "gaps": lambda: Drift(missing="error").fit(frame.drop(index=[5, 6])),
         "rows twice": lambda: Drift().fit(pd.concat([frame, frame[:3]])),
         "frequencies": lambda: Drift().fit(frame.drop(index=range(1, 40, 2))),
         "no width": lambda: Naive().fit(flat).predict(2, level=80),

@@ -51,7 +51,7 @@ REFUSED = {
     ),
     "nothing observed": (np.full(20, np.nan), {"missing": "keep"}, "the series has 0"),
     "infinite": (with_infinity(), {"missing": "keep"}, "must be finite; infinite are 1 row"),
-    "gaps": ([np.nan, *range(20)], {}, "must have no missing values"),
+    "gaps": ([np.nan, *range(20)], {"missing": "error"}, "must have no missing values"),
 }  # fmt: skip
 
 

@@ -110,7 +110,7 @@ class TestSkippedRows:
         missing = make(name, missing="keep").fit(changed(y, factor=np.nan))
         pd.testing.assert_series_equal(model.predict(h=3), missing.predict(h=3))
         with pytest.raises(ValueError, match="must have no missing values"):
-            make(name, outliers="pulse").fit(y)
+            make(name, outliers="pulse", missing="error").fit(y)
 
     def test_do_not_widen_conformal_intervals(self, name):
         y, arguments = monthly(0), {"intervals": "conformal", "horizon": 2}

@@ -169,8 +169,8 @@ def clone(estimator: Any) -> Any:
     --------
     >>> from tsrnn import ARMA
     >>> from tsrnn.contract import clone
-    >>> clone(ARMA(order=(1, 1)))
-    ARMA(order=(1, 1))
+    >>> clone(ARMA(order=(2, 1)))
+    ARMA(order=(2, 1))
     """
     if not isinstance(estimator, Parameters) or hasattr(estimator, "__sklearn_clone__"):
         from sklearn.base import clone as clone_any
