@@ -210,8 +210,8 @@ def check_is_fitted(estimator: Any, attribute: str = "fitted_") -> None:
     Parameters
     ----------
     estimator : estimator
-    attribute : str, default "fitted_"
-        Set by the fit.
+    attribute : str, optional
+        Set by the fit; by default ``fitted_``.
 
     Raises
     ------
