@@ -124,7 +124,6 @@ OF_NO_FIRST_FORECAST = {
     "polars",
     "scipy.optimize",
     "scipy.signal",
-    "scipy.sparse",
     "scipy.stats",
     "tsrnn.layers",
     "tsrnn.training",

@@ -138,9 +138,9 @@ class TestArguments:
             return [made.get_tag(f"capability:{name}") for name in names]
 
         assert tags(tsrnn.ARMA(missing="keep")) == [True, True, True]
-        assert tags(tsrnn.GARCH()) == [False, True, False]
-        assert tags(tsrnn.ParaRNNForecaster()) == [True, False, False]
-        assert tags(Naive()) == [False, False, False]
+        assert tags(tsrnn.GARCH()) == [False, True, True]
+        assert tags(tsrnn.ParaRNNForecaster()) == [True, False, True]
+        assert tags(Naive()) == [False, False, True]
 
     def test_of_the_inner_forecaster_are_reached(self):
         made = adapters.TsrnnForecaster(tsrnn.ARMA()).set_params(forecaster__order=(2, 0))
@@ -296,7 +296,7 @@ class TestNumbers:
         expected = tsrnn.ARMA(order=(1, 0), missing="keep").fit(gap).predict(2)
         np.testing.assert_allclose(found.predict(fh=[1, 2]), expected, rtol=1e-6)
         with pytest.raises(ValueError, match="missing"):
-            adapters.ARMA(order=(1, 0)).fit(gap)
+            adapters.ARMA(order=(1, 0), missing="error").fit(gap)
 
 
 class TestUpdate:
