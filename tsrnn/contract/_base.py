@@ -463,7 +463,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
 
     @property
     def data_summary_(self) -> DataSummary:
-        """Series, rows and frequency of the data fitted to, and what was recognised in them."""
+        """Series, rows and frequency of the data fitted to, and what reading them changed."""
         return DataSummary.of(self._fitted_model().data, self.state_.last_times)
 
     @property
@@ -557,7 +557,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
             )
 
     def _read_following(self, df: Any) -> Panel:
-        """Read rows that follow the last ones known; those of an array are counted from there."""
+        """Read rows that follow the last ones known; rows of an array are counted on."""
         data = self._fitted_model().data
         if is_array(df) and data.layout.backend == "numpy":
             df = array_frame(df, start=int(data.times_ahead(self.state_, 1)[0, 0]))

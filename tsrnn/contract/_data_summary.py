@@ -1,4 +1,4 @@
-"""Series, rows and frequency of the data fitted to, and what was recognised in them."""
+"""Series, rows and frequency of the data fitted to, and what reading them changed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class DataSummary(Summary):
     last_time : str
         Of the series that ends last.
     notes : tuple of str
-        What was recognised, inserted or left out when the data were read.
+        What was inserted, encoded or left out when the data were read.
 
     Examples
     --------

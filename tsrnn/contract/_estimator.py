@@ -46,8 +46,8 @@ class CommonArguments:
         Treatment of missing values and rows, one of `legal_missing`. "auto" skips them where the
         model has a place for them, as with "keep", and interpolates with a warning elsewhere.
     strict : bool, default False
-        Refuse what can only be read by recognising how it is written: numbers and dates in text,
-        trading days, categories. By default it is read, and `data_summary_` says how.
+        Refuse arrays, lists and columns of labels. By default they are read, and `data_summary_`
+        says how labels are.
     random_state : int, numpy random generator or None
         What is drawn from.
     verbose : int

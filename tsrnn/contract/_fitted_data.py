@@ -425,7 +425,7 @@ def static_values(panel: Panel, names: Sequence[Any]) -> np.ndarray:
 
 
 def without_constants(panel: Panel, names: Sequence[Any]) -> Panel:
-    """The panel without those of its columns `names` that do not vary; later frames may have them.
+    """Panel without the constant columns among `names`, which later frames may have.
 
     Their effects are a part of the mean and cannot be estimated. A warning and a note name them.
     """

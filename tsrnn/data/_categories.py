@@ -174,7 +174,7 @@ def with_dummies(
     categories: Sequence[Categories],
     owner: str = "",
 ) -> tuple[np.ndarray, list[Any]]:
-    """Put dummies of columns of labels between those of numbers.
+    """Replace columns of labels by their dummies, beside columns of numbers.
 
     Parameters
     ----------

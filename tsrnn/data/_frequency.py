@@ -314,7 +314,7 @@ class TradingDays(Business):
     closed: tuple[int, ...] = ()
 
     def number(self, days: np.ndarray) -> np.ndarray:
-        """Return the number of days of trading; of a closed day that of the next one."""
+        """Return the number of each trading day; a closed day has the number of the next one."""
         numbers = super().number(days)
         return numbers - np.searchsorted(self._closed_numbers, numbers)
 

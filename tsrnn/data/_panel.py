@@ -56,7 +56,7 @@ class Panel:
     layout : Layout
         Names of the targets, the frequency, and how to give frames back.
     notes : tuple of str
-        Sentences about what was recognised, inserted or left out when the data were read.
+        Sentences about what was inserted, encoded or left out when the data were read.
 
     Examples
     --------

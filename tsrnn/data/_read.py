@@ -28,7 +28,6 @@ from tsrnn.data._frequency import (
 )
 from tsrnn.data._missing import TREATMENTS, complete
 from tsrnn.data._panel import Layout, Name, Panel
-from tsrnn.data._recognise import recognise
 from tsrnn.data._table import (
     Table,
     check_numeric,
@@ -87,7 +86,7 @@ def read_panel(
         missing values NaN, wherever they are, even all of a series. "auto" does as "keep" and
         says so in the notes of the panel; it refuses series without a value.
     strict : bool, default False
-        Refuse what can only be read by recognising how it is written.
+        Refuse arrays, lists and columns of labels.
     exog : sequence of str or int, optional
         Exactly these columns must be there besides the targets.
     layout : Layout, optional
@@ -144,16 +143,13 @@ def read_panel(
     >>> panel.values.shape
     (3, 1)
     """
-    notes: list[str] = []
     counted = is_array(df) and not strict
     if counted:
         df = array_frame(df)
-    elif not strict:
-        df, notes = recognise(df, id_col, time_col, layout)
     table, columns = _open(df, target, id_col, time_col, freq, missing, strict, exog, layout)
     if counted or (layout is not None and layout.backend == "numpy"):
         table = replace(table, backend="numpy")
-    return _panel(table, columns, freq, missing, layout, notes)
+    return _panel(table, columns, freq, missing, layout)
 
 
 def read_series(
@@ -197,9 +193,6 @@ def read_series(
     >>> list(panel.ids), list(faults)
     (['a'], ['b'])
     """
-    notes: list[str] = []
-    if not strict:
-        df, notes = recognise(df, id_col, time_col, None)
     table, columns = _open(df, target, id_col, time_col, freq, missing, strict, None, None)
     codes, ids = table.groups()
     if np.any(codes[1:] < codes[:-1]):
@@ -211,7 +204,7 @@ def read_series(
         rows: slice | np.ndarray = slice(*np.searchsorted(codes, [first, last + 1]).tolist())
         if len(series) <= last - first:  # some in between are left out
             rows = np.isin(codes, series)
-        return _panel(table.rows(rows), columns, freq, missing, None, notes)
+        return _panel(table.rows(rows), columns, freq, missing, None)
 
     panels, faults = tell_apart(range(len(ids)), read, _HOPELESS)
     if len(panels) > 1:
@@ -318,7 +311,6 @@ def _panel(
     freq: Any,
     missing: str,
     layout: Layout | None,
-    notes: Sequence[str],
 ) -> Panel:
     """Check the rows of a table and put them in order."""
     codes, ids = table.groups()
@@ -333,8 +325,9 @@ def _panel(
     check_increasing(axis)
     recognised = missing == "auto" and freq is None and layout is None
     grid = as_trading_days(axis, make_grid(stamps, axis, freq, layout), recognised)
+    notes = [each.note for each in columns.categories]
     if recognised and isinstance(grid, TradingDays):
-        notes = [*notes, trading_note(grid)]
+        notes.append(trading_note(grid))
     (data, names), n = columns.values(table), len(columns.targets)
     data = data if order is None else data[order]
     axis, data, of_gaps = complete(axis, grid, data, names, missing, fixed=layout is not None)
@@ -362,7 +355,7 @@ def _panel(
         exog=np.ascontiguousarray(data[:, n:]),
         exog_names=tuple(kept.dummy_names(columns.exog)),
         layout=kept,
-        notes=(*notes, *(each.note for each in columns.categories), *of_gaps),
+        notes=(*notes, *of_gaps),
     )
 
 

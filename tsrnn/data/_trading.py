@@ -12,8 +12,8 @@ from tsrnn.data._panel import Layout, Panel
 
 __all__ = ["as_trading_days", "closed_days", "with_closed_days"]
 
-# Of the days from Monday to Friday that exchanges may be closed, and how many in a row: those of
-# China are closed for 7 percent, and 8 days around the new year.
+# Share of the days from Monday to Friday that may be closed, and the longest row of closed days.
+# Chinese exchanges are closed on 7 percent of these days, and for up to 8 in a row.
 MOST_CLOSED, LONGEST_CLOSED = 0.08, 10
 
 

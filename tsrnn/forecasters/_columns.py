@@ -75,7 +75,7 @@ BY_STATIC = (
 
 
 def effect_kinds(arguments: Arguments, data: FittedData) -> dict[Any, tuple[str, ...]]:
-    """Kinds of effects by column, of the argument `effects`; those of labels by dummy.
+    """Kinds of effects by column, as `effects` gives them; a column of labels has a kind a dummy.
 
     Raises
     ------

@@ -174,7 +174,7 @@ class ParaRNNForecaster(RecurrentForecaster):
         Refuse missing values and rows, or fill gaps between known values linearly: a value
         filled in uses the one after the gap. "keep" is for the prior network, which skips them.
     strict : bool, default False
-        Refuse what can only be read by recognising how it is written, see `data_summary_`.
+        Refuse arrays, lists and columns of labels.
     intervals : {"conformal", "gaussian", "quantile", "student-t"}
         How intervals follow from the forecast errors of the validation part, scaled by
         :math:`s_t`. "conformal": quantiles of the absolute errors, per step. If the

@@ -823,7 +823,7 @@ def summarise_prior(
 
 
 def of_cell(prior: TrainedPrior) -> str:
-    """Words for the cell of a prior network; none for that of the default."""
+    """Name of a network's cell for a sentence; empty for the default cell."""
     if prior.cell == "rnn":
         return ""
     from tsrnn.layers import CELLS  # torch, which such networks need in any case

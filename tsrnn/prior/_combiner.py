@@ -253,7 +253,7 @@ class TrainedCombiner(TrainedNetwork):
 
     @cached_property
     def _in_double_precision(self) -> CombinerNetwork:
-        """Copy that computes in double precision: forecasts of a series are those of it alone."""
+        """Copy in double precision, so that a series is forecast the same alone and in a panel."""
         network: CombinerNetwork = copy.deepcopy(self.network).double()
         return network
 
