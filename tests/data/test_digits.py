@@ -264,7 +264,8 @@ def test_frames_and_files(door, dtype, tmp_path):
 def test_a_column_of_them_is_no_variable(dtype):
     frame = pd.DataFrame({"month": np.array(MONTHS, dtype), "sales": np.arange(36.0)})
     with pytest.raises(ValueError, match=r"dates \(YYYYMM\) in the column 'month'. Use df.set_ind"):
-        read_panel(frame)
+        read_panel(frame, strict=True)
+    assert read_panel(frame).layout.time_col == "month"
     assert read_panel(frame.set_index("month")).freq == "MS"
     assert read_panel(frame.assign(month=frame["month"][::-1].to_numpy())).freq == 1
     text = frame.assign(month=frame["month"].astype("int64").astype(str))

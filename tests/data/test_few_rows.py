@@ -105,7 +105,7 @@ class TestNumbers:
             pd.Categorical(range(40)),
             np.arange(40) > 3,
             np.arange(40) * 1j,
-            [str(i) for i in range(40)],
+            [f"step {i}" for i in range(40)],
             pd.array(np.arange(40) > 3, dtype="boolean"),
             pd.to_timedelta(np.arange(40), "D"),
         ],

@@ -20,7 +20,7 @@ from tsrnn.contract._atomic import file_place, put_file
 from tsrnn.contract._schema import DamagedFileError
 from tsrnn.contract._schema import text as text_kind
 
-FORMAT = 8
+FORMAT = 9
 OLDEST = 2  # that is read; 1 was written by development versions alone
 HEADER, DIGEST = "tsrnn", "sha256"
 MOST_NESTING = 64  # of a header: of combinations of combinations, about twenty

@@ -174,7 +174,9 @@ class SavedForecaster(CommonArguments, ABC, Generic[S]):
         """Bring the header of a file of an earlier format to the present one, in place."""
         header["params"].setdefault("holidays", None)
         header["params"].setdefault("strict", False)
-        header["layout"] = {"closed": [], "categories": [], "ignored": []} | header["layout"]
+        added: dict[str, Any] = {"closed": [], "categories": [], "ignored": []}
+        added |= {"date_order": None, "decimal": None, "strict": False}
+        header["layout"] = added | header["layout"]
 
 
 def check_argument_names(cls: Any, header: dict[str, Any]) -> None:

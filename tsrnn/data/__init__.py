@@ -50,8 +50,10 @@ from tsrnn.data._future import (
 )
 from tsrnn.data._holidays import Holidays, load_holidays
 from tsrnn.data._missing import without_gaps
+from tsrnn.data._month_names import month_number
 from tsrnn.data._panel import Layout, Panel, windows
 from tsrnn.data._read import read_panel, read_series
+from tsrnn.data._recognise import Recognised, Written, recognise
 from tsrnn.data._scaling import Scaler, log_ratios
 from tsrnn.data._table import check_numeric
 from tsrnn.data._timestamps import are_dates
@@ -65,7 +67,9 @@ __all__ = [
     "Holidays",
     "Layout",
     "Panel",
+    "Recognised",
     "Scaler",
+    "Written",
     "are_dates",
     "array_advice",
     "array_frame",
@@ -85,6 +89,7 @@ __all__ = [
     "load_holidays",
     "load_polars",
     "log_ratios",
+    "month_number",
     "panel_frame",
     "past_times",
     "quote",
@@ -93,6 +98,7 @@ __all__ = [
     "read_future",
     "read_panel",
     "read_series",
+    "recognise",
     "row_keys",
     "show_label",
     "step_days",

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.data._faults import listed, quote, quoted
-from tsrnn.data._timestamps import is_text, looks_like_dates
+from tsrnn.data._written_dates import is_text, looks_like_dates
 
 __all__ = ["Categories", "choose_categories", "holds_labels", "is_number_text", "with_dummies"]
 

@@ -7,7 +7,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +26,7 @@ from tsrnn.data._csv import (
 from tsrnn.data._forked import check_threads
 from tsrnn.data._frames import to_pandas
 from tsrnn.data._panel import Layout
+from tsrnn.data._recognise import UNKNOWN
 from tsrnn.data._table import Table, read_table
 from tsrnn.data._timestamps import Stamps
 
@@ -342,7 +343,12 @@ def check_zones(times: Iterable[tuple[Path, Any]], time_col: str) -> None:
 
 
 def read_files(
-    source: Any, id_col: str, time_col: str, part_columns: PartColumns, layout: Layout | None = None
+    source: Any,
+    id_col: str,
+    time_col: str,
+    part_columns: PartColumns,
+    layout: Layout | None = None,
+    strict: bool = False,
 ) -> Table:
     """Read the files that a path, a folder or a pattern names as one table.
 
@@ -357,23 +363,24 @@ def read_files(
         numbers = None if time is None else whole_numbers(frame[time])
         if numbers is not None:  # steps, such as years, or dates in digits
             frame[time] = numbers
-        return read_table(frame, id_col, time_col, layout)
+        return read_table(frame, id_col, time_col, layout, strict=strict)
     files.check_zones(time_col)
     pl = load_polars()
     with files.errors(time_col):
         lazy = files.scan()
         n_rows = int(lazy.select(pl.len()).collect().item())
-    rows = None
+    rows, written = None, UNKNOWN
     for start in range(0, max(n_rows, 1), ROWS_AT_ONCE):  # an empty file is refused as a frame is
         with files.errors(time_col):
             piece = lazy.slice(start, ROWS_AT_ONCE).collect()
         try:
-            table = read_table(piece, id_col, time_col)
+            table = read_table(piece, id_col, time_col, strict=strict, written=written)
             columns = part_columns(table)
         except ValueError as error:
             if start == 0:
                 raise
             raise ValueError(f"after the first {start} rows: {error}") from error
+        written = table.written
         rows = rows or _LongRows(table, columns, n_rows)
         rows.put(table, columns, start)
     assert rows is not None
@@ -448,4 +455,4 @@ class _LongRows:
         columns = pd.DataFrame(self._values, columns=self._names, copy=False)
         for name, labels in self._labels.items():
             columns[name] = labels.column()
-        return Table("long", "pandas", columns, stamps, ids, first.id_col, first.time_col)
+        return replace(first, columns=columns, stamps=stamps, ids=ids, backend="pandas")

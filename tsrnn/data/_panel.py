@@ -338,6 +338,12 @@ class Layout:
         Levels of the columns of labels.
     ignored : tuple of str or int
         Exogenous columns that are not read where a frame has them.
+    date_order : {"DMY", "MDY"} or None
+        Order of day, month and year in dates that were text, where they show it.
+    decimal : {".", ","} or None
+        Mark of decimals in numbers that were text, where they show it.
+    strict : bool
+        If text in other forms than those of ISO 8601 and Python, arrays and labels are refused.
 
     Examples
     --------
@@ -364,6 +370,9 @@ class Layout:
     closed: tuple[str, ...] = ()
     categories: tuple[Categories, ...] = ()
     ignored: tuple[Name, ...] = ()
+    date_order: Literal["DMY", "MDY"] | None = None
+    decimal: Literal[".", ","] | None = None
+    strict: bool = False
 
     @property
     def grid(self) -> Freq | Grid:
@@ -446,6 +455,9 @@ class Layout:
             "categories": all(map(_are_categories, self.categories))
             and len({each.column for each in self.categories}) == len(self.categories),
             "ignored": all(map(_is_name, self.ignored)),
+            "date_order": self.date_order in (None, "DMY", "MDY"),
+            "decimal": self.decimal in (None, ".", ","),
+            "strict": isinstance(self.strict, bool),
         }
         for name, kept in rules.items():
             if not kept:

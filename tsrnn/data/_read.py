@@ -86,7 +86,8 @@ def read_panel(
         missing values NaN, wherever they are, even all of a series. "auto" does as "keep" and
         says so in the notes of the panel; it refuses series without a value.
     strict : bool, default False
-        Refuse arrays, lists and columns of labels.
+        Refuse arrays, lists, columns of labels, numbers as text and dates in other forms than those
+        of ISO 8601. The model of a `layout` is as strict as it was.
     exog : sequence of str or int, optional
         Exactly these columns must be there besides the targets.
     layout : Layout, optional
@@ -116,9 +117,10 @@ def read_panel(
     below a day are compared in UTC; days, weeks, months, quarters and years on the wall clock of
     the timestamps' zone.
 
-    Text is read as dates where it can mean nothing else: years first, as in "2020-01-31",
-    "2020-01-31 12:00", "2020-01" (the first of the month) and "2020Q1" (a period), of one form in
-    all rows. Forecasts have timestamps or periods in its place.
+    Text is read as dates and as numbers where all rows of a column allow but one reading; the notes
+    of the panel say how, and `strict` refuses it but for dates with the year first, as in
+    "2020-01-31", "2020-01-31 12:00", "2020-01" (the first of the month) and "2020Q1" (a period).
+    Other forms are those of `recognise`. Forecasts have timestamps or periods in place of dates.
 
     Whole numbers, as integers or floats, are dates where all of them are of one form: 20240131,
     202401, 20241 (a quarter), 2024031 (a day of the year), 2024013112 (an hour; also with minutes
@@ -149,7 +151,7 @@ def read_panel(
     table, columns = _open(df, target, id_col, time_col, freq, missing, strict, exog, layout)
     if counted or (layout is not None and layout.backend == "numpy"):
         table = replace(table, backend="numpy")
-    return _panel(table, columns, freq, missing, layout)
+    return _panel(table, columns, freq, missing, strict, layout)
 
 
 def read_series(
@@ -204,7 +206,7 @@ def read_series(
         rows: slice | np.ndarray = slice(*np.searchsorted(codes, [first, last + 1]).tolist())
         if len(series) <= last - first:  # some in between are left out
             rows = np.isin(codes, series)
-        return _panel(table.rows(rows), columns, freq, missing, None)
+        return _panel(table.rows(rows), columns, freq, missing, strict, None)
 
     panels, faults = tell_apart(range(len(ids)), read, _HOPELESS)
     if len(panels) > 1:
@@ -249,9 +251,9 @@ def _open(
         return _part_columns(part, *choose(part if layout is None else part.dated(freq, layout)))
 
     if is_path(df):
-        table = read_files(df, id_col, time_col, part_columns, layout)
+        table = read_files(df, id_col, time_col, part_columns, layout, strict)
     else:
-        table = read_table(df, id_col, time_col, layout)
+        table = read_table(df, id_col, time_col, layout, strict=strict)
     table = table.dated(freq, layout)
     targets, exog_names = choose(table)
     if layout is not None:
@@ -310,6 +312,7 @@ def _panel(
     columns: _Columns,
     freq: Any,
     missing: str,
+    strict: bool,
     layout: Layout | None,
 ) -> Panel:
     """Check the rows of a table and put them in order."""
@@ -325,7 +328,7 @@ def _panel(
     check_increasing(axis)
     recognised = missing == "auto" and freq is None and layout is None
     grid = as_trading_days(axis, make_grid(stamps, axis, freq, layout), recognised)
-    notes = [each.note for each in columns.categories]
+    notes = [*table.notes, *(each.note for each in columns.categories)]
     if recognised and isinstance(grid, TradingDays):
         notes.append(trading_note(grid))
     (data, names), n = columns.values(table), len(columns.targets)
@@ -346,6 +349,9 @@ def _panel(
         closed=closed_days(grid),
         categories=columns.categories,
         ignored=columns.ignored,
+        date_order=table.written.date_order,
+        decimal=table.written.decimal,
+        strict=strict,
     )
     return Panel(
         values=np.ascontiguousarray(data[:, :n]),

@@ -25,13 +25,9 @@ from tsrnn.data._faults import array_advice, listed, quote, quoted
 from tsrnn.data._forked import check_threads
 from tsrnn.data._frames import pandas_columns, pandas_labels
 from tsrnn.data._panel import Layout, Name
-from tsrnn.data._timestamps import (
-    Stamps,
-    calendar_or_steps,
-    is_text,
-    looks_like_dates,
-    read_stamps,
-)
+from tsrnn.data._recognise import UNKNOWN, Recognised, Written, recognise
+from tsrnn.data._timestamps import Stamps, calendar_or_steps, read_stamps
+from tsrnn.data._written_dates import is_text, looks_like_dates, names_time
 
 __all__ = ["Table", "check_numeric", "choose_columns", "exact_columns", "float_array", "read_table"]
 
@@ -58,7 +54,7 @@ class Table:
     """A frame taken apart, its rows as they came; fields as in `Layout`.
 
     `columns` is the frame, of which `keys` are not values: ids and timestamps. `ids` is the id of
-    each row, if there are any.
+    each row, if there are any. `notes` say how text was read, and `written` how it is written.
     """
 
     kind: Literal["series", "wide", "long"]
@@ -71,6 +67,8 @@ class Table:
     index_name: Name | None = None
     series_name: Name | None = None
     keys: tuple[Name, ...] = ()
+    notes: tuple[str, ...] = ()
+    written: Written = UNKNOWN
 
     @cached_property
     def names(self) -> list[Name]:
@@ -147,23 +145,20 @@ def read_table(
     time_col: Name,
     layout: Layout | None = None,
     what: str = "the data",
+    *,
+    strict: bool = False,
+    written: Written = UNKNOWN,
 ) -> Table:
     """Take a frame apart, in the shape of `layout` if it is given; messages call it `what`.
+
+    Text is read as dates and numbers unless `strict`; `written` decides where it is open.
 
     It is refused if it is empty, if names or timestamps are missing or repeated, or if it is not
     clear which column holds the timestamps.
     """
+    strict = strict if layout is None else layout.strict
     if isinstance(df, pd.Series):
-        if len(df) == 0:
-            raise ValueError(f"the Series must have rows; it is empty. {_LOST}")
-        if isinstance(df.name, np.integer):  # of a column picked by its position
-            df = df.rename(int(df.name))
-        _check_name(df.name)
-        frame = df.to_frame("y" if df.name is None else df.name)
-        stamps = read_stamps(df.index, "the index of the Series")
-        _check_name(df.index.name)
-        names = {"index_name": df.index.name, "series_name": df.name}
-        return Table("series", "pandas", frame, stamps, **names)  # type: ignore[arg-type]
+        return _series_table(df, layout, strict)
     keys = (id_col, time_col) if layout is None or layout.kind == "long" else ()
     frame, backend, dates = _open(df, keys, what)
     _check_names(frame)
@@ -171,13 +166,45 @@ def read_table(
         frame = plain_numbers(frame, (id_col, time_col))
     if len(frame) == 0:
         raise ValueError(f"the frame must have rows; it is empty. {_LOST}")
+    text = Recognised(frame)
+    if not strict:
+        text = recognise(frame, time=time_col, ids=id_col, written=written, layout=layout)
+    frame = text.frame
     if time_col not in frame.columns:
-        time = None
-        if layout is None or (layout.kind != "long" and layout.time_col is None):
-            time = _date_column(frame, backend, id_col, time_col)
-        return _wide_table(frame, backend, time, dates, id_col, time_col, layout)
-    if layout is not None and layout.kind == "wide" and layout.time_col is not None:
-        return _wide_table(frame, backend, time_col, dates, id_col, time_col, layout)
+        table = _wide_table(frame, backend, dates, id_col, time_col, layout, strict)
+    elif layout is not None and layout.kind == "wide" and layout.time_col is not None:
+        table = _dated_by_column(frame, backend, dates, time_col)
+    else:
+        table = _long_table(frame, backend, dates, id_col, time_col)
+    return replace(table, notes=text.notes + table.notes, written=text.written)
+
+
+def _series_table(series: pd.Series, layout: Layout | None, strict: bool) -> Table:
+    """Return a Series as a table."""
+    if len(series) == 0:
+        raise ValueError(f"the Series must have rows; it is empty. {_LOST}")
+    if isinstance(series.name, np.integer):  # of a column picked by its position
+        series = series.rename(int(series.name))
+    name = series.name
+    _check_name(name)
+    frame = series.to_frame("y" if name is None else name)
+    text = Recognised(frame) if strict else recognise(frame, layout=layout)
+    index = text.frame.index
+    stamps = read_stamps(index, "the index of the Series")
+    _check_name(index.name)
+    names = {"index_name": index.name, "series_name": name}
+    text_of = {"notes": text.notes, "written": text.written}
+    return Table("series", "pandas", text.frame, stamps, **names, **text_of)  # type: ignore[arg-type]
+
+
+def _long_table(
+    frame: pd.DataFrame,
+    backend: Literal["pandas", "polars"],
+    dates: frozenset[str],
+    id_col: str,
+    time_col: Name,
+) -> Table:
+    """Return a frame with a time column as a table."""
     what = f"the column {str(time_col)!r}"
     stamps = read_stamps(pd.Index(frame[time_col]), what, is_date=time_col in dates)
     has_ids = id_col in frame.columns
@@ -198,29 +225,44 @@ def read_table(
 def _wide_table(
     frame: pd.DataFrame,
     backend: Literal["pandas", "polars"],
-    time: Name | None,
     dates: frozenset[str],
     id_col: str,
     time_col: Name,
     layout: Layout | None,
+    strict: bool,
 ) -> Table:
     """Return a wide frame as a table, its time in a column or, without one, in its index."""
-    if time is not None:
-        what = f"the column {quote(time)}"
-        stamps = read_stamps(pd.Index(frame[time]), what, is_date=time in dates)
-        return Table("wide", backend, frame, stamps, time_col=time, keys=(time,))
+    if layout is None or (layout.kind != "long" and layout.time_col is None):
+        time = _date_column(frame, backend, id_col, time_col)
+        if time is not None:
+            return _dated_by_column(frame, backend, dates, time)
     if backend == "polars" or id_col in frame.columns:
         raise ValueError(
             f"a long frame needs the time column {time_col!r}; its columns are "
             f"{quoted(frame.columns)}. Name the one with the timestamps by time_col."
         )
     if layout is None:
-        _check_no_dates(frame)
+        counts = _counting_column(frame, strict)
+        if counts is not None:
+            note = f"The column {quote(counts)} counts time."
+            return replace(_dated_by_column(frame, backend, dates, counts), notes=(note,))
     if frame.shape[1] == 0:
         raise ValueError("the frame must have columns; it has none. Add those to forecast.")
     stamps = read_stamps(frame.index, "the index of a frame without a time column")
     _check_name(frame.index.name)
     return Table("wide", "pandas", frame, stamps, index_name=frame.index.name)  # type: ignore[arg-type]
+
+
+def _dated_by_column(
+    frame: pd.DataFrame,
+    backend: Literal["pandas", "polars"],
+    dates: frozenset[str],
+    time: Name,
+) -> Table:
+    """Return a wide frame with its time in a column as a table."""
+    what = f"the column {quote(time)}"
+    stamps = read_stamps(pd.Index(frame[time]), what, is_date=time in dates)
+    return Table("wide", backend, frame, stamps, time_col=time, keys=(time,))
 
 
 def _open(
@@ -381,26 +423,36 @@ def _no_numbers(
     )
 
 
-def _check_no_dates(frame: pd.DataFrame) -> None:
-    """Refuse a frame whose index says nothing, with years or dates in digits in a column."""
+def _counting_column(frame: pd.DataFrame, strict: bool) -> Name | None:
+    """Return the column of years or dates in digits of a frame whose index says nothing.
+
+    None if there is none. It is refused if `strict`, if its name is not one of time, and if there
+    are several.
+    """
     index = frame.index
     says_nothing = index.name is None and index.equals(pd.RangeIndex(len(frame)))
     if not says_nothing or len(frame) < 2 or frame.shape[1] < 2:
-        return
+        return None
     numeric = frame.loc[:, of_dtypes(frame, is_real)]
     ends = float_array(numeric.iloc[[0, -1]], numeric.columns.tolist())
+    counting: list[tuple[Name, str]] = []
     for form in UNITS:
         least = 10.0 ** (len(form) - 1)
         chosen = np.flatnonzero(((ends >= least) & (ends < 10 * least) & (ends % 1 == 0)).all(0))
         dated = ~np.isnat(from_digits(ends[:, chosen].astype(np.int64), form)).any(0)
-        for name in numeric.columns[chosen[dated]]:
-            if _counts_time(frame[name], form):
-                what = "years" if form == "YYYY" else f"dates ({form})"
-                raise ValueError(
-                    f"time must be in the index; the frame counts its rows and has {what} in the "
-                    f"column {name!r}. Use df.set_index({name!r}); if they are a variable, give "
-                    "the frame an index of its own times."
-                )
+        names = numeric.columns[chosen[dated]].tolist()
+        counting += [(name, form) for name in names if _counts_time(frame[name], form)]
+    if not counting:
+        return None
+    name, form = counting[0]
+    if len(counting) == 1 and not strict and names_time(name):
+        return name
+    dates = "years" if form == "YYYY" else f"dates ({form})"
+    raise ValueError(
+        f"time must be in the index; the frame counts its rows and has {dates} in the column "
+        f"{name!r}. Use df.set_index({name!r}); if they are a variable, give the frame an index of "
+        "its own times."
+    )
 
 
 def _counts_time(column: pd.Series, form: str) -> bool:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,14 +10,13 @@ import pandas as pd
 
 from tsrnn.data._digits import UNITS, are_weeks, form_of, from_digits, to_digits
 from tsrnn.data._faults import listed, quote, quoted, warn_user
+from tsrnn.data._written_dates import read_dates
 
 __all__ = [
     "Stamps",
     "are_dates",
     "calendar_or_steps",
     "digit_form",
-    "is_text",
-    "looks_like_dates",
     "period_freq",
     "period_step",
     "periods",
@@ -29,16 +25,6 @@ __all__ = [
 
 ISO_WEEKS = """pd.to_datetime(times.astype(str) + "1", format="%G%V%u")"""
 MOST = 2**61  # size of an integer timestamp, so that the difference of two fits 64 bits
-
-_CLOCK = r"([T ]\d{1,2}:\d{2}(:\d{2}([.]\d{1,9})?)?\s?(Z|[+-]\d{2}(:?\d{2})?)?)?"
-# The year comes first, so that nothing but month and day can follow.
-FORMS = {
-    "days": re.compile(rf"\d{{4}}([-/])\d{{1,2}}\1\d{{1,2}}{_CLOCK}"),
-    "months": re.compile(r"\d{4}(-|M)(0[1-9]|1[0-2])"),
-    "quarters": re.compile(r"\d{4}-?Q[1-4]"),
-}
-# Day and month could stand either way, and years of two digits in any century.
-AMBIGUOUS = re.compile(rf"\d{{1,2}}([-/.])\d{{1,2}}\1(\d{{4}}|\d{{2}}){_CLOCK}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +58,7 @@ def read_stamps(times: pd.Index, what: str, *, is_date: bool = False) -> Stamps:
             f"{what} must have no missing timestamps; {len(rows)} are missing (NaT) at row "
             f"{listed(rows, 3)}. Drop these rows or fill in their timestamps."
         )
-    times = read_dates(times, what)
+    times = read_dates(times, what, strict=True).values
     if isinstance(times, pd.PeriodIndex):
         return Stamps(times.asi8, "period", str(times.dtype), freq=times.freqstr)
     if isinstance(times, pd.DatetimeIndex):
@@ -270,89 +256,6 @@ def period_step(freq: str) -> int:
     return int(digits or 1)
 
 
-def is_text(column: pd.Index | pd.Series) -> bool:
-    """Whether all values that are not missing are text, and some are there."""
-    if isinstance(column.dtype, pd.StringDtype):
-        return bool(column.notna().any())
-    if column.dtype != object:
-        return False
-    known = column.dropna()
-    return len(known) > 0 and all(isinstance(value, str) for value in known)
-
-
-def looks_like_dates(column: pd.Index | pd.Series, *, years: bool = True) -> bool:
-    """Return True if the column is text and more than half of it is written like dates.
-
-    Without `years` four digits are a number like any other.
-    """
-    texts, forms = _texts(column) if is_text(column) else [], (*FORMS.values(), AMBIGUOUS)
-    marked = sum(any(form.fullmatch(text) for form in forms) for text in texts)
-    in_digits, form = _in_digits(texts)
-    if years or form != "YYYY":
-        marked += int(np.sum(~np.isnat(in_digits)))
-    # more than half: a wrong date among right ones is then refused, and not read as other text
-    return 2 * marked > len(texts)
-
-
-def _in_digits(texts: Sequence[str]) -> tuple[np.ndarray, str]:
-    """Return dates written in digits, NaT for other text, and their form, the most common one."""
-    digits = [text if text.isdecimal() and text.isascii() else "" for text in texts]
-    lengths = Counter(map(len, digits))
-    form = max(UNITS, key=lambda form: lengths[len(form)])
-    numbers = [int(text) if len(text) == len(form) else 0 for text in digits]
-    return from_digits(np.array(numbers, np.int64), form), form
-
-
-def read_dates(column: pd.Index, what: str) -> pd.Index:
-    """Read text as dates; what is not written like dates comes back as it is.
-
-    Years first, as in ISO 8601: days ("2020-01-31", with or without a time of day and an offset
-    from UTC), months ("2020-01", "2020M01": their first days), quarters ("2020Q1": periods) or one
-    of the forms in digits alone ("20200131"), of one form throughout. Missing texts are missing
-    dates.
-    """
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind != "O":
-        return column
-    if not looks_like_dates(column):
-        return column
-    rows, different = pd.factorize(column)  # dates of a panel are many rows of few texts
-    texts = pd.Index(different).str.strip()
-    twofold = [text for text in texts if AMBIGUOUS.fullmatch(text)]
-    if twofold:
-        raise ValueError(
-            f"{what} must hold dates of one meaning; {quote(twofold[0])} could begin with the day "
-            "or with the month. Convert it before, saying which: pd.to_datetime(..., "
-            f'format="{_guess(twofold, "%d", "%m")}") if the day is first, '
-            f'format="{_guess(twofold, "%m", "%d")}" if the month is.'
-        )
-    in_digits, form = _in_digits(texts.tolist())
-    counts = {name: [t for t in texts if pattern.fullmatch(t)] for name, pattern in FORMS.items()}
-    counts["digits"] = texts[~np.isnat(in_digits)].tolist()
-    name, members = max(counts.items(), key=lambda item: len(item[1]))
-    if len(members) < len(texts):
-        wrong = ~texts.isin(members)[rows] & (rows >= 0)
-        raise _no_date(column, wrong, what, like=members[0])
-    if name == "digits":
-        dates: Any = pd.DatetimeIndex(in_digits)
-        dates = dates.take(rows, fill_value=pd.NaT)
-        return dates.to_period("Q") if form == "YYYYQ" else dates
-    if name == "quarters":
-        return pd.PeriodIndex(texts.str.replace("-", ""), freq="Q").take(rows, fill_value=pd.NaT)  # type: ignore[arg-type]
-    try:
-        times: Any = pd.to_datetime(texts.str.replace("M", "-"), format="ISO8601", errors="coerce")
-    except ValueError:
-        times = None  # offsets from UTC differ
-    if not isinstance(times, pd.DatetimeIndex):
-        raise ValueError(
-            f"{what} must hold timestamps of one offset from UTC; it has several. Convert it "
-            "before: pd.to_datetime(..., utc=True).dt.tz_convert(zone)."
-        )
-    wrong = np.asarray(times.isna())[rows] & (rows >= 0)
-    if wrong.any():
-        raise _no_date(column, wrong, what, like="2020-02-29")
-    return times.take(rows, fill_value=pd.NaT)  # type: ignore[arg-type]
-
-
 def _no_date(column: pd.Index, wrong: np.ndarray, what: str, *, like: str | int) -> ValueError:
     """Error that names the first rows that hold no date."""
     rows = np.flatnonzero(np.asarray(wrong))
@@ -361,17 +264,3 @@ def _no_date(column: pd.Index, wrong: np.ndarray, what: str, *, like: str | int)
         f"{what} must hold dates in every row, written like {quote(like)}; no such date is "
         f"{shown}. Drop these rows, or correct them."
     )
-
-
-def _texts(column: pd.Index | pd.Series) -> list[str]:
-    """Different texts, blanks around them left out."""
-    return [str(text).strip() for text in pd.unique(column.dropna())]
-
-
-def _guess(texts: list[str], first: str, second: str) -> str:
-    """The format of strptime with which texts of two meanings would be read."""
-    match = AMBIGUOUS.fullmatch(texts[0])
-    assert match is not None
-    year = "%Y" if len(match[2]) == 4 else "%y"
-    clock = "" if match[3] is None else " %H:%M:%S" if match[4] else " %H:%M"
-    return f"{first}{match[1]}{second}{match[1]}{year}{clock}"

@@ -1,0 +1,93 @@
+"""Numbers written as text: marks of decimals and of thousands, signs and units."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+
+__all__ = ["Decimal", "NumberText", "parse_numbers"]
+
+Decimal = Literal[".", ","]
+
+# Texts among numbers that mean a missing value, in upper case.
+_MISSING_WORDS = {"NA", "N/A", "N.A.", "NAN", "NULL", "NONE", "NIL", "#N/A", "#DIV/0!", "#VALUE!"}
+_MISSING_SIGNS = {"", "-", "--", "---", "\u2013", "\u2014", ".", "..", "...", ":", "?"}
+MISSING_MARKS = _MISSING_WORDS | _MISSING_SIGNS
+# Blanks that do not break, the minus sign of typesetters and the apostrophe of the Swiss.
+_PLAIN = dict.fromkeys(map(ord, "\u00a0\u2007\u2009\u202f"), " ") | {0x2212: "-", 0x2019: "'"}
+_CURRENCIES = (
+    "US[$]|R[$]|[$€£¥₹₩₽₺]|kr|zł|EUR|USD|GBP|JPY|CHF|CNY|RMB|INR|KRW|BRL|CAD|AUD|NZD|SEK|NOK|DKK|"
+    "PLN|CZK|HUF|RUB|TRY|MXN|ZAR|SGD|HKD"
+)
+# Letters behind a number are its unit only behind a blank: 10Y and 5G are labels.
+_NUMBER = re.compile(
+    rf"(?P<sign>[-+]?) ?(?:(?P<before>{_CURRENCIES}) ?)?(?P<inner>[-+]?)"
+    r"(?P<body>[.,]?\d(?:[\d.,' ]*[\d.,])?(?:[eE][-+]?\d{1,3})?)"
+    rf"(?P<last>-?)(?: ?(?P<behind>[%‰]|{_CURRENCIES})| (?P<unit>[^\W\d_]{{1,6}}[²³]?))?"
+)
+# Short for a factor, which the values would have to be multiplied by.
+_FACTORS = frozenset(["k", "m", "b", "t", "mn", "bn", "mio", "mrd", "tsd"])
+# Digits by the mark of decimals; groups of two digits are those of India.
+_EXPONENT = r"(?:[eE][-+]?\d{1,3})?"
+_GROUPS = r"(?!0)\d{{1,3}}(?P<mark>[{} '])\d{{3}}(?:(?P=mark)\d{{3}})*"
+_INDIAN = r"[1-9]\d?(?:,\d\d)+,\d{3}"
+_BODIES: dict[Decimal, re.Pattern[str]] = {
+    ".": re.compile(rf"(?:\d*|{_GROUPS.format(',')}|{_INDIAN})(?:\.\d*)?{_EXPONENT}"),
+    ",": re.compile(rf"(?:\d*|{_GROUPS.format('.')})(?:,\d*)?{_EXPONENT}"),
+}
+
+
+@dataclass(frozen=True)
+class NumberText:
+    """A text as a number: its value by the mark of decimals that it may have been written with.
+
+    `values` is empty if the text is no number, and holds NaN if it marks a missing value.
+    """
+
+    values: dict[Decimal, float]
+    unit: str = ""
+    missing: bool = False
+
+
+@lru_cache(maxsize=2**16)
+def _parse(text: str) -> NumberText:
+    plain = text.strip().translate(_PLAIN)
+    if plain.upper() in MISSING_MARKS:
+        return NumberText(dict.fromkeys(_BODIES, np.nan), missing=True)
+    bracket = plain.startswith("(") and plain.endswith(")")  # accountants' negative numbers
+    match = _NUMBER.fullmatch(plain[1:-1] if bracket else plain)
+    if match is None:
+        return NumberText({})
+    signs = [bracket, *(match[name] == "-" for name in ("sign", "inner", "last"))]
+    units = [match[name] for name in ("before", "behind", "unit") if match[name]]
+    body = match["body"]
+    code = len(body) > 1 and body[0] == "0" and body[1].isdecimal()  # such as 007
+    if sum(signs) > 1 or len(units) > 1 or code or (units and units[0].lower() in _FACTORS):
+        return NumberText({})
+    sign = -1.0 if any(signs) else 1.0
+    values = {
+        mark: sign * float(re.sub(f"[^0-9eE+{mark}-]", "", body).replace(mark, "."))
+        for mark, pattern in _BODIES.items()
+        if pattern.fullmatch(body)
+    }
+    return NumberText(values, units[0] if units else "")
+
+
+def parse_numbers(texts: Sequence[str], counts: np.ndarray) -> list[NumberText] | None:
+    """Parse the different texts of a column; None if it does not hold numbers.
+
+    It does if more than half of the rows that are not missing hold numbers, of one unit; `counts`
+    are the rows that have each text.
+    """
+    parsed = [_parse(text) for text in texts]
+    is_number = np.array([bool(each.values) and not each.missing for each in parsed])
+    is_missing = np.array([each.missing for each in parsed])
+    units = {each.unit for each, number in zip(parsed, is_number, strict=True) if number}
+    if 2 * counts[is_number].sum() <= counts[~is_missing].sum() or len(units) > 1:
+        return None
+    return parsed
