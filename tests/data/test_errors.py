@@ -210,7 +210,8 @@ class TestTimestamps:
     def test_unsorted(self):
         frame = long(ds=[*stamps(1, 2, 3), *stamps(3, 1, 2)])
         told(ValueError, frame, "go back in series 'b': 1 row at 2020-01-01", "Sort by")
-        told(ValueError, wide()[::-1], "must increase", "5 rows at 2020-01-05", "sort_index")
+        parts = "must increase", "5 rows at 2020-01-05", "sort_index"
+        told(ValueError, wide()[::-1], *parts, strict=True)
 
     def test_missing_ids(self):
         frame = long(unique_id=["a", "a", "a", None, "b", np.nan])

@@ -302,6 +302,23 @@ class TestLaterFrames:
                 Layout.from_dict(layout.to_dict() | {field: value})
 
 
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_rows_from_the_newest_to_the_oldest(interleaved):
+    frame = pd.DataFrame(
+        {"unique_id": ["b"] * 3 + ["a"] * 2 + ["c"], "ds": [1, 2, 3, 2, 3, 1], "y": np.arange(6.0)}
+    )
+    downloaded = frame[::-1]
+    if interleaved:
+        downloaded = frame.sort_values(["ds", "unique_id"], ascending=[False, True])
+    panel, expected = read_panel(downloaded), read_panel(frame)
+    assert "newest to the oldest" in panel.notes[0]
+    assert expected.notes == ()
+    for series in "abc":
+        ours, theirs = panel.select([series]), expected.select([series])
+        np.testing.assert_array_equal(ours.times, theirs.times)
+        np.testing.assert_array_equal(ours.values, theirs.values)
+
+
 def test_parquet_in_parts(tmp_path, monkeypatch):
     """What the first rows show holds for all."""
     from tsrnn.data import _files

@@ -38,6 +38,7 @@ __all__ = [
     "followed",
     "infer_grid",
     "is_regular",
+    "newest_first",
     "positions",
     "show_time",
 ]
@@ -190,6 +191,13 @@ def check_increasing(axis: Axis) -> None:
         f"timestamps must increase within a series; they go back in {axis.describe(rows)}. "
         f"Sort by {by} (sort_values or sort_index).{other}"
     )
+
+
+def newest_first(axis: Axis) -> bool:
+    """Return True if the timestamps of all series decrease."""
+    earlier = axis.times[1:] < axis.times[:-1]
+    earlier[axis.indptr[1:-1] - 1] = True  # the first row of a series comes after none
+    return bool(earlier.all()) and len(axis.inner) > 0
 
 
 def infer_grid(axis: Axis) -> Grid:

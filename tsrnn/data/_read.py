@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tsrnn.data._axis import Axis, check_increasing, followed, infer_grid
+from tsrnn.data._axis import Axis, check_increasing, followed, infer_grid, newest_first
 from tsrnn.data._categories import Categories, choose_categories, holds_labels, with_dummies
 from tsrnn.data._digits import EXAMPLES, UNITS, from_digits, to_digits
 from tsrnn.data._faults import tell_apart
@@ -68,7 +68,7 @@ def read_panel(
         (DatetimeIndex, PeriodIndex, integers, dates in digits), or in the one column that holds
         dates if all others hold numbers; a column is a variable. *Long*: a frame with a column
         `time_col`; with a column `id_col` it holds several series, which may be
-        interleaved. Within a series, time increases. A path (str or os.PathLike) names a
+        interleaved. Within a series, time increases, or decreases in all of them. A path (str or os.PathLike) names a
         parquet or CSV file, a folder of them read in the order of their names, or a pattern such
         as ``"sales/*.parquet"``; forecasts come as a pandas frame. Parquet files hold a long frame
         and are read some rows at a time. Of CSV files, which may be compressed (.gz, .bz2, .xz,
@@ -86,8 +86,8 @@ def read_panel(
         missing values NaN, wherever they are, even all of a series. "auto" does as "keep" and
         says so in the notes of the panel; it refuses series without a value.
     strict : bool, default False
-        Refuse arrays, lists, columns of labels, numbers as text and dates in other forms than those
-        of ISO 8601. The model of a `layout` is as strict as it was.
+        Refuse arrays, lists, columns of labels, numbers as text, dates in other forms than those
+        of ISO 8601, and rows from the newest to the oldest. The model of a `layout` is as strict as it was.
     exog : sequence of str or int, optional
         Exactly these columns must be there besides the targets.
     layout : Layout, optional
@@ -145,6 +145,7 @@ def read_panel(
     >>> panel.values.shape
     (3, 1)
     """
+    strict = strict if layout is None else layout.strict
     counted = is_array(df) and not strict
     if counted:
         df = array_frame(df)
@@ -325,10 +326,15 @@ def _panel(
     # a copy, since without a change of order the times are still the frame's own
     times = stamps.values.copy() if order is None else stamps.values[order]
     axis = Axis(times, indptr, ids, table.ids is not None, stamps.dtype, stamps.tz)
+    notes = [*table.notes, *(each.note for each in columns.categories)]
+    if not strict and newest_first(axis):
+        reverse = indptr[axis.codes] + indptr[axis.codes + 1] - 1 - np.arange(len(times))
+        order = reverse if order is None else order[reverse]
+        axis = replace(axis, times=times[reverse])
+        notes.append("Rows go from the newest to the oldest; they are read in the order of time.")
     check_increasing(axis)
     recognised = missing == "auto" and freq is None and layout is None
     grid = as_trading_days(axis, make_grid(stamps, axis, freq, layout), recognised)
-    notes = [*table.notes, *(each.note for each in columns.categories)]
     if recognised and isinstance(grid, TradingDays):
         notes.append(trading_note(grid))
     (data, names), n = columns.values(table), len(columns.targets)
