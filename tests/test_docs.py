@@ -40,6 +40,7 @@ PAGES = [
     "docs/hierarchies.md",
     "docs/howto/calendar.md",
     "docs/howto/convergence.md",
+    "docs/howto/data.md",
     "docs/howto/export.md",
     "docs/howto/frames.md",
     "docs/howto/gpu.md",

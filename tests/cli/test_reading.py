@@ -137,7 +137,7 @@ class TestSeveralFiles:
             assert frame["y"].tolist() == [1, 2, 4]
 
     def test_a_field_is_named_by_its_file(self, folder):
-        with pytest.raises(ValueError, match=r"line 2 of .*b\.csv has 'x'"):
+        with pytest.raises(ValueError, match=r"'x' in line 2 of .*b\.csv"):
             Source().read(str(folder))
 
     def test_none_is_written_over(self, folder, refused):
@@ -197,10 +197,8 @@ class TestOtherCountries:
     def test_a_total_is_named_by_its_line(self, european, tmp_path, suffix):
         pack = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
         for line, part in (
-            ("Summe;Total;3,75\n", "line 6 has 'Total'. Correct it, or take the line out"),
-            ("München;2024-03-31;1.234,5\n", "line 6 has '1.234,5'"),
-            ("München;2024-03-31;1.234\n", "line 6 has '1.234'"),  # a thousand and more, or one?
-            ("München;2024-03-31;k. A.\n", "line 6 has 'k. A.'"),
+            ("Summe;Total;3,75\nMünchen;2024-03-31;1,5\n", "'Total' in line 6. Drop these"),
+            ("München;2024-03-31;unklar\n", "'unklar' in line 6"),
         ):
             content = pack[suffix]((self.LINES + line).encode("cp1252"))
             (tmp_path / f"data.csv{suffix}").write_bytes(content)
@@ -208,14 +206,14 @@ class TestOtherCountries:
                 european.read(str(tmp_path / f"data.csv{suffix}"))
 
     def test_of_a_wide_file_too(self, read):
-        text = 'month,a\n2024-01-01,1\n"2024-02-01",2\n2024-03-01,3\n\nTotal,6\n'
-        with pytest.raises(ValueError, match="line 6 has 'Total'"):
+        text = 'month,a\n2024-01-01,1\n"2024-02-01",2\n2024-03-01,3\n\nTotal,6\n2024-04-01,4\n'
+        with pytest.raises(ValueError, match="'Total' in line 6"):
             read(text)
 
     def test_another_encoding_is_asked_for(self, read, tmp_path):
         (tmp_path / "latin.csv").write_bytes(self.LINES.encode("cp1252"))
         with pytest.raises(ValueError, match="Name its encoding by --encoding, such as cp1252"):
-            Source(sep=";").read(str(tmp_path / "latin.csv"))
+            Source(sep=";", strict=True).read(str(tmp_path / "latin.csv"))
         with pytest.raises(ValueError, match="--encoding must name an encoding"):
             Source(encoding="klingon").read(str(tmp_path / "latin.csv"))
 
@@ -253,7 +251,7 @@ def test_batches_read_them(answer, tmp_path):
 @pytest.mark.parametrize(
     ("options", "part"),
     [
-        ("--decimal ,", "cannot separate fields and decimals both"),
+        ("--sep , --decimal ,", "cannot separate fields and decimals both"),
         ("--sep ;;", "';;' must be one character"),
         ("--set missing=keep", "missing has an option of its own: --missing"),
     ],

@@ -215,7 +215,8 @@ class TestCsv:
     def test_errors(self, tmp_path):
         long().to_csv(tmp_path / "a.csv", index=False)
         long().to_csv(tmp_path / "b.csv", index=False, sep=";")
-        told(ValueError, tmp_path / "b.csv", "parted by ';'", "pd.read_csv(..., sep=';')")
+        parts = "parted by ';'", "pd.read_csv(..., sep=';')"
+        told(ValueError, tmp_path / "b.csv", *parts, strict=True)
         long().rename(columns={"y": "z"}).to_csv(tmp_path / "b.csv", index=False)
         told(ValueError, tmp_path, "b.csv must have the columns of", "a.csv")
         write(tmp_path, long())

@@ -25,6 +25,7 @@ from tsrnn.batch._source import (
     Partition,
     Source,
     common_freq,
+    csv_marks,
     find_files,
     open_future,
     open_source,
@@ -54,8 +55,8 @@ def forecast_batches(
     n_jobs: int | None = None,
     rows_per_batch: int = 2**20,
     overwrite: bool = False,
-    sep: str = ",",
-    decimal: str = ".",
+    sep: str | None = None,
+    decimal: str | None = None,
     verbose: int = 0,
 ) -> BatchRun:
     """Forecast many series, partition by partition, into a folder of parquet files.
@@ -94,8 +95,9 @@ def forecast_batches(
     overwrite : bool
         Whether to replace a run of something else that is in `out`. One of the same thing goes
         on, unless the source is an iterator.
-    sep, decimal : str
-        Separator of fields and decimal mark of CSV files, a character each.
+    sep, decimal : str, optional
+        Separator of fields and decimal mark of CSV files, a character each. By default they are
+        seen in the first file; where its numbers could have either mark, it is refused.
     verbose : int
         1 shows a progress bar.
 
@@ -150,7 +152,8 @@ def forecast_batches(
     verbosity(verbose)
     n_jobs, overwrite = job_count(n_jobs), flag("overwrite", overwrite)
     _check_workers(n_jobs)
-    request = make_request(model, h, level, X_future, (sep, decimal))
+    marks = csv_marks([source, X_future], sep, decimal)
+    request = make_request(model, h, level, X_future, marks)
     rows_per_batch = positive_integer("rows_per_batch", rows_per_batch)
     opened = open_source(source, request, rows_per_batch)
     future, opened = open_future(X_future, opened, request)

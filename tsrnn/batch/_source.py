@@ -19,7 +19,15 @@ from tsrnn.batch._request import Request, with_numbers
 from tsrnn.batch._rows import FileRows, FrameRows, Given
 from tsrnn.data import CsvFormat, DataFiles, array_advice, quote, read_panel
 
-__all__ = ["Partition", "Source", "common_freq", "find_files", "open_future", "open_source"]
+__all__ = [
+    "Partition",
+    "Source",
+    "common_freq",
+    "csv_marks",
+    "find_files",
+    "open_future",
+    "open_source",
+]
 
 SERIES = 50  # from which the frequency is taken: a reading each, here and not on the workers
 
@@ -113,6 +121,15 @@ def find_files(source: Any, request: Request) -> DataFiles:
     """Return the files of a path, with absolute paths: workers may be in another folder."""
     files = DataFiles.find(source, CsvFormat(request.sep, request.decimal))
     return replace(files, paths=[path.absolute() for path in files.paths])
+
+
+def csv_marks(sources: Iterable[Any], sep: str | None, decimal: str | None) -> tuple[str, str]:
+    """Return separator and decimal mark of CSV files: as given, or seen in the first file."""
+    for source in sources:
+        if isinstance(source, str | os.PathLike):
+            seen = DataFiles.find(source, CsvFormat(sep, decimal)).plain_format()
+            return str(seen.sep), str(seen.decimal)
+    return "," if sep is None else sep, "." if decimal is None else decimal
 
 
 def _file_rows(

@@ -50,8 +50,8 @@ def batch(
     target: o.Target = None,
     known_ahead: o.KnownAhead = None,
     future: o.Future = None,
-    sep: o.Sep = ",",
-    decimal: o.Decimal = ".",
+    sep: o.Sep = None,
+    decimal: o.Decimal = None,
     missing: o.Missing = None,
 ) -> str:
     """Forecast many series from files; see `BATCH`."""

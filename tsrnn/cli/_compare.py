@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tsrnn.cli import _options as o
-from tsrnn.cli._console import say, verbosity
+from tsrnn.cli._console import note, say, verbosity
 from tsrnn.cli._models import make_models, settings_of
 
 if TYPE_CHECKING:
@@ -71,29 +71,36 @@ def compare(
     known_ahead: o.KnownAhead = None,
     wide: o.Wide = False,
     drop: o.Drop = None,
-    sep: o.Sep = ",",
-    decimal: o.Decimal = ".",
-    encoding: o.Encoding = "utf-8",
+    sep: o.Sep = None,
+    decimal: o.Decimal = None,
+    encoding: o.Encoding = None,
     missing: o.Missing = None,
     time_format: o.TimeFormat = None,
+    strict: o.Strict = False,
 ) -> str:
     """Backtest models, compare and report; see `COMPARE`."""
     from tsrnn.cli._output import check_out, write_table
     from tsrnn.cli._source import Source
+    from tsrnn.data import read_panel
 
     levels = o.levels(level)
     check_out(report, "--report", (".html",), {"DATA": data})
     check_out(out, "--out", others={"DATA": data})
     source = Source(
         id_col, time_col, o.names(target), wide, o.names(drop), *o.csv_format(sep, decimal),
-        encoding, time_format,
+        encoding, time_format, strict,
     )  # fmt: skip
-    arguments = {"horizon": h} | o.reading(freq, target, known_ahead, random_state, missing)
+    arguments = {"horizon": h, "strict": strict} | o.reading(
+        freq, target, known_ahead, random_state, missing
+    )
     models = make_models(o.names(model), arguments, settings_of(settings))
     chosen = _chosen(models, benchmark, loss)
     frame, shape = source.read(data)
     for forecaster in models.values():
         forecaster.set_params(**shape.arguments())
+    given = {name: arguments[name] for name in ("target", "freq")} | shape.arguments()
+    for sentence in read_panel(frame, missing=missing or "auto", strict=strict, **given).notes:
+        note(sentence)
     from tsrnn.evaluation import backtest
 
     tested = backtest(
@@ -127,8 +134,8 @@ def _answer(tested: Any, chosen: dict[str, Any], report: str | None, json: bool)
         say(f"wrote {report}")
     if json:
         return _document(result)
-    for note in result.notes:
-        say(f"note: {note}")
+    for sentence in result.notes:
+        note(sentence)
     words = "\n".join(result.words())
     return f"{result.accuracy.to_string()}\n\n{words}\n"
 

@@ -12,14 +12,18 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextvars import ContextVar
 from typing import Any
 
 import typer
 
+from tsrnn.cli._flags import in_flags
 from tsrnn.cli._options import Debug, Quiet
 
 FAILED, INTERRUPTED = 1, 130
 SPEAKING = ValueError, TypeError, OSError, ImportError, RuntimeError  # say all in their message
+# Notes and warnings of the command that runs.
+_SENTENCES: ContextVar[set[str]] = ContextVar("sentences", default=set())  # noqa: B039
 CLOSED = errno.EPIPE, errno.EINVAL  # the second on Windows
 
 
@@ -47,7 +51,7 @@ def command(work: Callable[..., str]) -> Callable[..., None]:
             message = str(error)
             if not (isinstance(error, SPEAKING) and message):
                 message = f"{type(error).__name__}: {error}. --debug shows where"
-            print(f"error: {message}", file=sys.stderr)
+            print(f"error: {in_flags(message)}", file=sys.stderr)
             raise typer.Exit(FAILED) from None
 
     signature = inspect.signature(work, eval_str=True)
@@ -64,7 +68,13 @@ def command(work: Callable[..., str]) -> Callable[..., None]:
 
 def say(message: str) -> None:
     """Print a message that is not the answer."""
-    print(message, file=sys.stderr)
+    print(in_flags(message), file=sys.stderr)
+
+
+def note(sentence: str) -> None:
+    """Print a sentence on how data are read, unless a note or a warning has said it."""
+    if _is_new(sentence):
+        say(f"note: {sentence}")
 
 
 def verbosity() -> int:
@@ -75,6 +85,7 @@ def verbosity() -> int:
 @contextmanager
 def _aside(quiet: bool) -> Iterator[None]:
     """Send what is printed, warnings and progress to stderr, or nowhere."""
+    _SENTENCES.set(set())
     with warnings.catch_warnings(), redirect_stderr(io.StringIO() if quiet else sys.stderr):
         warnings.showwarning = _show_warning
         with redirect_stdout(sys.stderr):
@@ -82,7 +93,17 @@ def _aside(quiet: bool) -> Iterator[None]:
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    print(f"warning: {message}", file=sys.stderr)
+    if _is_new(str(message)):
+        say(f"warning: {message}")
+
+
+def _is_new(sentence: str) -> bool:
+    """Return True the first time that a command comes to say a sentence, or its beginning."""
+    sentences, sentence = _SENTENCES.get(), sentence.rstrip(".")
+    if any(before.startswith(sentence) for before in sentences):
+        return False
+    sentences.add(sentence)
+    return True
 
 
 def _write(answer: str) -> None:

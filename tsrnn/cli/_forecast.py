@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from tsrnn.cli import _options as o
-from tsrnn.cli._console import say, verbosity
+from tsrnn.cli._console import note, say, verbosity
 from tsrnn.cli._models import (
     check_as_fitted,
     is_file,
@@ -63,11 +63,12 @@ def forecast(
     future: o.Future = None,
     wide: o.Wide = False,
     drop: o.Drop = None,
-    sep: o.Sep = ",",
-    decimal: o.Decimal = ".",
-    encoding: o.Encoding = "utf-8",
+    sep: o.Sep = None,
+    decimal: o.Decimal = None,
+    encoding: o.Encoding = None,
     missing: o.Missing = None,
     time_format: o.TimeFormat = None,
+    strict: o.Strict = False,
 ) -> str:
     """Fit or load a model and forecast; see `FORECAST`."""
     from tsrnn.cli._output import check_out
@@ -79,7 +80,7 @@ def forecast(
     check_out(save, "--save", (), files)
     source = Source(
         id_col, time_col, o.names(target), wide, o.names(drop), *o.csv_format(sep, decimal),
-        encoding, time_format,
+        encoding, time_format, strict,
     )  # fmt: skip
     given = settings_of(settings)
     arguments = o.reading(freq, target, known_ahead, random_state, missing)
@@ -88,7 +89,7 @@ def forecast(
         check_as_fitted(arguments, given, "--model" if load is None else "--load", save=save)
         fitted, frame = _apply(source, data, load_forecaster(path), ahead)
         return _answer(fitted, frame, ahead, out, json)
-    arguments |= {"horizon": h, "verbose": verbosity()}
+    arguments |= {"horizon": h, "strict": strict, "verbose": verbosity()}
     fitted, frame = _fit(source, str(data), (model or DEFAULT, arguments, given), ahead)
     if save is not None:
         fitted.save(save)
@@ -118,6 +119,8 @@ def _fit(
     frame, shape = source.read(data)
     forecaster.set_params(**shape.arguments())
     forecaster.fit(frame)
+    for sentence in forecaster.data_summary_.notes:
+        note(sentence)
     known = None if ahead.future is None else source.read_future(ahead.future, shape)
     return forecaster, forecaster.predict(h=ahead.h, level=ahead.level, X_future=known)
 

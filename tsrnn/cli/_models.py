@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from tsrnn.cli._flags import OPTIONS
 from tsrnn.models import MODELS, model_class
 
 __all__ = [
@@ -31,17 +32,6 @@ COMMANDS = {model.command: name for name, model in MODELS.items() if model.comma
 NAMES = textwrap.fill(
     ", ".join(COMMANDS), 80, initial_indent="", subsequent_indent="  ", break_on_hyphens=False
 )
-# Arguments that say how data are read, for which there are options.
-OPTIONS = {
-    "target": "--target",
-    "id_col": "--id-col",
-    "time_col": "--time-col",
-    "freq": "--freq",
-    "known_ahead": "--known-ahead",
-    "random_state": "--random-state",
-    "missing": "--missing",
-    "verbose": "--quiet",
-}
 WORDS = {"True": True, "False": False, "None": None}
 SUFFIX = ".tsrnn"
 

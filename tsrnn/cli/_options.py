@@ -60,12 +60,24 @@ Drop = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="Columns not to be read. A comma list, or repeat."),
 ]
-Sep = Annotated[str, typer.Option(metavar="TEXT", help="Between the fields of CSV; \\t is a tab.")]
+Sep = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="Between the fields of CSV; \\t is a tab. By default seen."),
+]
 Decimal = Annotated[
-    str, typer.Option(metavar="TEXT", help="Decimal mark of numbers in CSV; , in 1,5.")
+    str | None,
+    typer.Option(metavar="TEXT", help="Decimal mark of numbers in CSV; , in 1,5. By default seen."),
 ]
 Encoding = Annotated[
-    str, typer.Option(metavar="NAME", help="Encoding of CSV, such as cp1252 or latin-1.")
+    str | None,
+    typer.Option(metavar="NAME", help="Encoding of CSV, such as cp1252. By default seen."),
+]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Infer nothing about files: CSV is in UTF-8, with commas, dates in ISO 8601.",
+    ),
 ]
 Missing = Annotated[
     str | None,
@@ -120,13 +132,13 @@ def reading(
     } | ({} if missing is None else {"missing": missing})
 
 
-def csv_format(sep: str, decimal: str) -> tuple[str, str]:
+def csv_format(sep: str | None, decimal: str | None) -> tuple[str | None, str | None]:
     """Return separator and decimal mark of CSV, checked."""
-    sep = sep.replace("\\t", "\t")
+    sep = None if sep is None else sep.replace("\\t", "\t")
     for option, text in (("--sep", sep), ("--decimal", decimal)):
-        if len(text) != 1:
+        if text is not None and len(text) != 1:
             raise typer.BadParameter(f"{text!r} must be one character.", param_hint=f"'{option}'")
-    if sep == decimal:
+    if decimal is not None and sep == decimal:
         raise typer.BadParameter(
             f"{decimal!r} cannot separate fields and decimals both; name the other by --sep, "
             "such as --sep ';'.",

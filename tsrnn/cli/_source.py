@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
-from tsrnn.cli._console import say
+from tsrnn.cli._console import note, say
 from tsrnn.data import (
     CsvFormat,
     DataFiles,
     Layout,
-    are_dates,
-    holds_labels,
+    Written,
+    dates_or_years,
+    looks_like_dates,
     quote,
-    whole_numbers,
 )
 
 __all__ = ["Shape", "Source", "in_layout", "shape_of"]
@@ -28,10 +27,6 @@ __all__ = ["Shape", "Source", "in_layout", "shape_of"]
 STDIN = "-"
 ID, TIME, VALUE = "unique_id", "ds", "y"
 INTEGER, INT64 = re.compile(r"-?[0-9]{1,19}"), range(-(2**63), 2**63)
-Place = Callable[[int], str]  # from the number of a row to where it stands in the file
-GROUPED = re.compile(r"[-+]?\d[\d.,' ]*")  # a number with marks of another country
-# Quarters and months as statistical offices write them; `read_panel` reads them.
-PERIOD = r"\d{4}(-?Q[1-4]|M\d{2})"
 
 
 @dataclass(frozen=True)
@@ -43,10 +38,11 @@ class Source:
     target: Sequence[str] = ()
     wide: bool = False
     drop: Sequence[str] = ()
-    sep: str = ","
-    decimal: str = "."
-    encoding: str = "utf-8"
+    sep: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
     time_format: str | None = None
+    strict: bool = False
 
     def read(self, path: str, shape: Shape | None = None) -> tuple[pd.DataFrame, Shape]:
         """Return a long frame, or a wide one with time in its index; and its shape.
@@ -71,10 +67,13 @@ class Source:
         if layout.kind != "long":
             return replace(self, wide=True), None
         time, ids = self.time_col or str(layout.time_col), self.id_col or layout.id_col
-        return self, Shape(time, ids, False)
+        written = Written(layout.date_order, layout.decimal)
+        return self, Shape(time, ids, False, written=written)
 
     def _open(self, path: str) -> tuple[str, DataFiles]:
-        csv = CsvFormat(self.sep, self.decimal, self.encoding, options=True)
+        csv = CsvFormat(
+            self.sep, self.decimal, self.encoding, self.time_format, self.strict, options=True
+        )
         if path != STDIN:
             return path, DataFiles.find(path, csv)
         content = sys.stdin.buffer.read()
@@ -87,19 +86,17 @@ class Source:
         shape = known_shape
         if shape is None:
             shape = shape_of(name, columns, self.id_col, self.time_col, self.target, self.wide)
-        check_there(name, columns, [shape.time, *([shape.ids] if shape.ids else [])], "--time-col")
-        frame = files.read(shape.time, shape.ids)[columns]
-        times = frame[shape.time]
-        if shape.guessed and not mostly_dates(times, self.time_format):
-            raise ValueError(
-                f"which column of {name} holds time is not known: none is called ds, and the "
-                f"first, {quote(times.name)}, holds no dates (such as {quote(times.iloc[0])}). "
-                "Name it by --time-col, or say --wide if time is in the first column; if these "
-                "are dates, say how they are written by --time-format, such as %d.%m.%Y"
-            )
-        frame[shape.time] = parse_times(times, name, self.time_format, files.place)
-        check_numbers(frame, name, {shape.time, shape.ids}, files.place, self.decimal)
-        if not shape.wide:
+        keys = [key for key in (shape.time, shape.ids) if key is not None]
+        check_there(name, columns, keys, "--time-col")
+        time = None if shape.guessed and self.time_format is None else shape.time
+        read = files.recognised(time, shape.ids, columns, written=shape.written)
+        frame = read.frame
+        if shape.guessed:
+            shape = self._with_time(name, frame)
+        shape = shape._replace(written=read.written)
+        for sentence in read.notes:
+            note(sentence)
+        if not shape.wide or shape.time is None:
             return frame, shape
         if known_shape is None and not self.wide:
             others = [repr(column) for column in columns if column != shape.time]
@@ -107,22 +104,38 @@ class Source:
             say(f"{name} is read as wide: time in {shape.time!r}, variables {shown}")
         return frame.set_index(shape.time), shape
 
+    def _with_time(self, name: str, frame: pd.DataFrame) -> Shape:
+        """Return the shape of a wide file whose column of times is to be seen in its values."""
+        columns = list(frame.columns)
+        time = next((column for column in columns if holds_times(frame[column])), None)
+        if time is None and len(columns) > 1:
+            first = frame[columns[0]]
+            raise ValueError(
+                f"which column of {name} holds time is not known: none is called ds, and the "
+                f"first, {quote(first.name)}, holds no dates (such as {quote(first.iloc[0])}). "
+                "Name it by --time-col, or say --wide if time is in the first column; if these "
+                "are dates, say how they are written by --time-format, such as %d.%m.%Y"
+            )
+        return Shape(time, None, True)
+
 
 class Shape(NamedTuple):
     """Columns of time and ids, and whether a file is wide.
 
-    `guessed` says that the first column was taken for time because nothing says which is.
+    `guessed` says that the first column was taken for time because nothing says which is. Without
+    time rows are counted. `written` decides what further files leave open.
     """
 
-    time: str
+    time: str | None
     ids: str | None
     wide: bool
     guessed: bool = False
+    written: Written = Written()
 
     def arguments(self) -> dict[str, str]:
         """Return the arguments of forecasters for this shape."""
         named = {} if self.ids is None else {"id_col": self.ids}
-        return named if self.wide else {"time_col": self.time} | named
+        return named if self.wide or self.time is None else {"time_col": self.time} | named
 
 
 def shape_of(
@@ -161,97 +174,10 @@ def check_there(path: str, columns: Sequence[str], names: Sequence[str], option:
         )
 
 
-def mostly_dates(column: pd.Series, time_format: str | None) -> bool:
-    """Whether a column holds dates, if some of its fields, as of a total, may be other text."""
-    if not _is_text(column):
-        return column.dtype.kind == "M"
-    known = column.dropna().astype(str).str.strip()
-    numbers = whole_numbers(known) if time_format is None else None
-    if numbers is not None:
-        return are_dates(numbers)
-    if time_format is None and known.str.fullmatch(PERIOD).all():
-        return True
-    try:
-        times = _datetimes(known, "", time_format)
-    except ValueError:
-        return False
-    return bool(times.notna().mean() > 0.5)  # totals and notes are fewer than dates
-
-
-def parse_times(column: pd.Series, path: str, time_format: str | None, place: Place) -> pd.Series:
-    """Return text as datetimes, or as integers if all of it is; other columns as they are."""
-    if not _is_text(column):
-        return column
-    known = column.dropna().astype(str).str.strip()
-    numbers = whole_numbers(known) if time_format is None and len(known) == len(column) else None
-    if numbers is not None:
-        return numbers
-    if time_format is None and len(known) == len(column) and known.str.fullmatch(PERIOD).all():
-        return known
-    times = _datetimes(known, path, time_format)
-    wrong = np.flatnonzero(times.isna())
-    if len(wrong):
-        dates = f"dates like {time_format!r}"
-        if time_format is None:
-            dates = (
-                "dates as in ISO 8601, such as 2024-01-31 or 2024-01-31T12:00, quarters such as "
-                "2024Q1, or whole numbers"
-            )
-        advice = "Say how dates are written by --time-format, such as %d.%m.%Y, or name another "
-        advice += "column by --time-col"
-        if len(wrong) < len(known) / 2:
-            advice = "Correct it, or take the line out of the file, if it is a total or a note"
-        raise ValueError(
-            f"the column {column.name!r} of {path} must hold {dates}; "
-            f"{place(known.index[wrong[0]])} has {known.iloc[wrong[0]]!r}. {advice}"
-        )
-    return times.reindex(column.index)
-
-
-def _datetimes(known: pd.Series, path: str, time_format: str | None) -> pd.Series:
-    """Return datetimes, NaT where a text is none."""
-    try:
-        times = pd.to_datetime(known, format=time_format or "ISO8601", errors="coerce")
-    except ValueError as error:
-        if time_format is not None and "timezone" not in str(error).lower():
-            raise ValueError(f"--time-format {time_format!r} is not understood: {error}") from error
-        times = known
-    if not isinstance(times.dtype, np.dtype | pd.DatetimeTZDtype) or times.dtype.kind != "M":
-        raise ValueError(
-            f"the column {known.name!r} of {path} must hold timestamps of one offset from UTC; it "
-            "has several. Write them all in UTC, or give parquet, which knows time zones"
-        )
-    return times
-
-
-def check_numbers(
-    table: pd.DataFrame, path: str, others: Collection[Any], place: Place, decimal: str
-) -> None:
-    """Refuse text among the numbers of all columns but some; columns of labels are left."""
-    for name in table.columns.difference(list(others), sort=False):
-        column = table[name]
-        if not _is_text(column) or holds_labels(column):
-            continue
-        plain = column.astype("str")
-        if decimal != ".":  # 1.234 is a thousand and more there: no number, sooner than a wrong one
-            plain = plain.str.replace(".", "'", regex=False).str.replace(decimal, ".", regex=False)
-        wrong = np.flatnonzero(pd.to_numeric(plain, errors="coerce").isna() & column.notna())
-        if len(wrong):
-            text = str(column.iloc[wrong[0]])
-            advice = (
-                f"leave the column out by --drop {name}, or name it by --id-col if it holds ids"
-            )
-            if GROUPED.fullmatch(text):
-                written = "say by --decimal and --sep how numbers are written, without a mark "
-                advice = f"{written}between thousands; {advice}"
-            raise ValueError(
-                f"the column {name!r} of {path} must hold numbers; {place(int(wrong[0]))} has "
-                f"{text!r}. Correct it, {advice}"
-            )
-
-
-def _is_text(column: pd.Series) -> bool:
-    return column.dtype == object or isinstance(column.dtype, pd.StringDtype)
+def holds_times(column: pd.Series) -> bool:
+    """Return True of dates and periods, text that can be read as such, and years one by one."""
+    dated = column.dtype.kind == "M" or isinstance(column.dtype, pd.PeriodDtype)
+    return dated or dates_or_years(column) or looks_like_dates(column, years=False)
 
 
 def in_layout(frame: pd.DataFrame, layout: Layout, ids: pd.Index) -> Any:

@@ -25,7 +25,7 @@ from tsrnn.data._faults import (
     type_advice,
     warn_user,
 )
-from tsrnn.data._files import DataFiles, check_zones, load_polars
+from tsrnn.data._files import DataFiles, check_zones, dates_or_years, load_polars
 from tsrnn.data._frames import (
     array_frame,
     by_row,
@@ -58,6 +58,7 @@ from tsrnn.data._scaling import Scaler, log_ratios
 from tsrnn.data._table import check_numeric
 from tsrnn.data._timestamps import are_dates
 from tsrnn.data._trading import with_closed_days
+from tsrnn.data._written_dates import looks_like_dates
 
 __all__ = [
     "TRADING",
@@ -82,6 +83,7 @@ __all__ = [
     "check_numeric",
     "check_zones",
     "cycle_steps",
+    "dates_or_years",
     "future_times",
     "holds_labels",
     "in_library",
@@ -89,6 +91,7 @@ __all__ = [
     "load_holidays",
     "load_polars",
     "log_ratios",
+    "looks_like_dates",
     "month_number",
     "panel_frame",
     "past_times",

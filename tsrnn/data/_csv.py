@@ -6,19 +6,34 @@ import bz2
 import csv
 import gzip
 import io
-import itertools
 import lzma
+import re
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
 
+from tsrnn.data._month_columns import find_spread
 from tsrnn.data._table import DEFAULT_TIME
+from tsrnn.data._text_table import (
+    MARKERS,
+    SEPARATORS,
+    Record,
+    decode,
+    find_table,
+    footnotes,
+    is_number,
+    is_time,
+    shorten,
+    shown_lines,
+)
+from tsrnn.data._written_dates import is_text
 
 __all__ = [
     "COMPRESSIONS",
@@ -26,23 +41,34 @@ __all__ = [
     "CsvText",
     "compression_of",
     "decompressed",
+    "plain_format",
     "whole_numbers",
 ]
 
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zip": "zip"}
 INTEGERS, FLOATS = r"[+-]?\d{1,18}", r"\d{1,15}\.0*"  # what 64 bits hold exactly in any case
-SEPARATORS = ";\t|,"  # of CSV files, the least likely in a name first
+FIRST_ROWS = 50  # that show where the times are
+MOSTLY = 0.5  # share of numbers in a column in which "-" is a missing one
+CODE = re.compile(r"0\d+")
+MONTH = re.compile(r"(0?[1-9]|1[0-2])\.(1[89]|20)\d{2}")  # 01.2020 would be a number
+PLAIN = r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?"
+GROUPED = r"[+-]?\d{1,3}(\.\d{3})+"
 
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """Format of CSV files.
+    """Format of CSV files; what is None follows from each file.
 
     Parameters
     ----------
-    sep, decimal : str
+    sep, decimal : str, optional
         Separator of fields and decimal mark, a character each.
-    encoding : str
+    encoding : str, optional
+    time_format : str, optional
+        Format of dates as `strftime` has it, such as "%d.%m.%Y".
+    strict : bool
+        Refuse files that are more than a header and rows of the format, by default with commas, in
+        UTF-8.
     options : bool
         Whether messages name these as options of a command, such as --sep.
 
@@ -54,80 +80,224 @@ class CsvFormat:
     Examples
     --------
     >>> from tsrnn.data import CsvFormat
-    >>> CsvFormat(sep=";", decimal=",").encoding
-    'utf-8'
+    >>> CsvFormat(sep=";", decimal=",").encoding is None
+    True
     """
 
-    sep: str = ","
-    decimal: str = "."
-    encoding: str = "utf-8"
+    sep: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    time_format: str | None = None
+    strict: bool = False
     options: bool = False
 
-    MISSING: ClassVar[tuple[str, ...]] = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
+    MISSING: ClassVar[tuple[str, ...]] = (
+        *("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"),
+        *("n/a", "#N/A", "<NA>"),
+    )
 
     def setting(self, name: str, value: str) -> str:
         """Return a setting as the caller writes it."""
         return f"--{name} {value!r}" if self.options else f"pd.read_csv(..., {name}={value!r})"
 
+    def plain(self) -> CsvFormat:
+        """Return the format that is read where nothing is inferred."""
+        sep, decimal, encoding = self.sep or ",", self.decimal or ".", self.encoding or "utf-8"
+        return replace(self, sep=sep, decimal=decimal, encoding=encoding)
+
 
 class CsvText:
-    """CSV: ids and time are text, whatever they look like; the rest is what it looks like."""
+    """CSV: ids and time are text, whatever they look like; the rest is what it looks like.
+
+    `columns` are the names, `notes` say what was inferred, those on rows after `read`.
+    """
 
     def __init__(
         self, name: str, content: bytes, compression: str | None, csv_format: CsvFormat
     ) -> None:
         self.name, self.n_rows = name, 0
-        self._content, self._compression, self._format = content, compression, csv_format
+        self._rows: np.ndarray | None = None  # of the file, where they are not those of the frame
+        self._format = csv_format.plain() if csv_format.strict else csv_format
+        content = self._unpack(content, compression)
         if not content.strip():
             raise ValueError(f"{name} must hold a table; it is empty")
-        header = self._parse(header=None, nrows=1, dtype=str, keep_default_na=False)
-        names = self.columns = [field.strip() for field in header.iloc[0].tolist()]
-        if not names[0] and DEFAULT_TIME not in names:
-            names[0] = DEFAULT_TIME  # without a name as that of an index, which is time
-        unnamed = [place + 1 for place, field in enumerate(names) if not field]
-        if unnamed:
-            raise ValueError(f"{name} must name its columns; number {unnamed[0]} has no name")
-        twice = [field for field, count in Counter(names).items() if count > 1]
-        if twice:
-            raise ValueError(f"{name} must name its columns apart; {twice[0]!r} comes twice")
-        other = next((mark for mark in SEPARATORS if mark in names[0]), None)
-        if len(names) == 1 and other is not None:
-            argument = "--sep" if csv_format.options else "sep"
+        self._content, encoding_notes = self._decode(content)
+        try:
+            self._table = find_table(self._content, self._format.sep)
+        except ValueError as error:
+            raise self._bad_header(error) from error
+        if self._format.decimal == self._table.sep and self._table.separated:
             raise ValueError(
-                f"{name} must have several columns; read with {argument} {csv_format.sep!r} its "
-                f"header is one, {names[0]!r}. If fields are parted by {other!r}, say so by "
-                f"{csv_format.setting('sep', other)}"
+                f"{name} cannot have {self._table.sep!r} between fields and as decimal mark both. "
+                f"Name the other by {self._format.setting('sep', ';')}, or leave decimal out"
             )
+        self.notes = [*encoding_notes, *self._table.notes]
+        self._names = self._column_names()
+        first = [row.fields[0] for row in self._table.sample if row.text][:FIRST_ROWS]
+        self._spread = find_spread(self._names, first)
+        if self._spread is not None:
+            self.notes += self._spread.notes
+        self.columns = [name for name in self._names if name]
+        if self._spread is not None:
+            self.columns = self._spread.columns
 
     def read(self, time: str | None, ids: str | None) -> pd.DataFrame:
         """Read the rows; an empty field is the one missing id."""
-        text = {name: str for name in (time, ids) if name is not None}
-        missing: Mapping[str, list[str]] = {
-            name: [""] if name == ids else list(CsvFormat.MISSING) for name in self.columns
-        }
-        table = self._parse(
-            header=0, names=self.columns, dtype=text, na_values=missing, keep_default_na=False
-        )
-        self.n_rows = len(table)
+        table = self._rows_of(time, ids)
         if not len(table):
             raise ValueError(f"{self.name} must have rows below its header; it has none")
+        if self._spread is not None:
+            try:
+                table, rows = self._spread.as_long(table)
+            except ValueError as error:
+                raise ValueError(f"{self.name} {error}") from error
+            self._rows = rows if self._rows is None else self._rows[rows]
+            table["y"] = self._plain_numbers(table["y"])
+        self.n_rows = len(table)
+        if self._format.strict and self.notes:
+            argument = "--strict" if self._format.options else "strict=True"
+            raise ValueError(
+                f"{self.name} must hold a header and rows alone with {argument}, in UTF-8 with "
+                f"fields separated by {self._format.sep!r}. {self.notes[0]} Correct the file, or "
+                f"leave {argument} out"
+            )
         return table
 
     def place(self, row: int) -> str:
         """Name the line: quoted fields may go over several, and empty lines are passed over."""
-        text = decompressed(self._content, self._compression).decode(self._format.encoding)
-        lines = csv.reader(io.StringIO(text, newline=""), delimiter=self._format.sep)
-        ends = (lines.line_num for fields in lines if fields)
-        return f"line {next(itertools.islice(ends, row + 1, None))}"
+        if self._rows is not None:
+            row = int(self._rows[row])
+        for number, (line, _) in enumerate(self._lines()):
+            if number == row:
+                return f"line {line}"
+        raise IndexError(row)
 
-    def _parse(self, **how: Any) -> pd.DataFrame:
-        encoding, options = self._format.encoding, self._format.options
-        argument = "--encoding" if options else "encoding"
-        how |= {
-            "sep": self._format.sep,
-            "decimal": self._format.decimal,
-            "encoding": encoding,
-            "compression": self._compression,
+    def _bad_header(self, error: ValueError) -> ValueError:
+        """Error that names the separator with which a header fits its rows, if there is one."""
+        given = self._format.sep
+        try:
+            seen = find_table(self._content, None).sep
+        except ValueError:
+            seen = given or ""
+        if given is None or seen == given:
+            return ValueError(f"{self.name} {error}")
+        return ValueError(
+            f"{self.name} {error}. If fields are parted by {seen!r}, say so by "
+            f"{self._format.setting('sep', seen)}"
+        )
+
+    def _unpack(self, content: bytes, compression: str | None) -> bytes:
+        try:
+            return decompressed(content, compression)
+        except (ValueError, OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{self.name} cannot be read as CSV: {error}") from error
+
+    def _decode(self, content: bytes) -> tuple[bytes, list[str]]:
+        argument = "--encoding" if self._format.options else "encoding"
+        try:
+            return decode(content, self._format.encoding)
+        except LookupError as error:
+            raise ValueError(
+                f"{argument} must name an encoding, such as utf-8, cp1252 or latin-1: {error}"
+            ) from error
+        except UnicodeError as error:
+            encoding = self._format.encoding or "utf-8"
+            if not self._format.options:
+                argument = "pd.read_csv(..., encoding=...)"
+            raise ValueError(
+                f"{self.name} cannot be read as {encoding}: {error}. Name its encoding by "
+                f"{argument}, such as cp1252 or latin-1"
+            ) from error
+
+    def _column_names(self) -> list[str]:
+        """Check the header; a column without a name that holds nothing stays without."""
+        names, table = list(self._table.names), self._table
+        if not names[0] and DEFAULT_TIME not in names:
+            names[0] = DEFAULT_TIME  # without a name as that of an index, which is time
+        holding = [any(len(r.fields) > j and r.fields[j].strip() for r in table.sample)
+                   for j in range(len(names))]  # fmt: skip
+        unnamed = [j + 1 for j, name in enumerate(names) if not name and holding[j]]
+        if unnamed:
+            raise ValueError(f"{self.name} must name its columns; number {unnamed[0]} has no name")
+        twice = [field for field, count in Counter(filter(None, names)).items() if count > 1]
+        if twice:
+            raise ValueError(f"{self.name} must name its columns apart; {twice[0]!r} comes twice")
+        other = next((mark for mark in SEPARATORS if mark in names[0]), None)
+        if len(names) == 1 and other is not None and self._format.sep is not None:
+            argument = "--sep" if self._format.options else "sep"
+            raise ValueError(
+                f"{self.name} must have several columns; read with {argument} {table.sep!r} its "
+                f"header is one, {names[0]!r}. If fields are parted by {other!r}, say so by "
+                f"{self._format.setting('sep', other)}"
+            )
+        return names
+
+    def _rows_of(self, time: str | None, ids: str | None) -> pd.DataFrame:
+        """Read the rows between the lines above and below the table."""
+        names, table = self._names, self._table
+        end, below, n_empty = footnotes(self._content, table, self._time_place(time))
+        if below:
+            lines = "1 line is" if len(below) == 1 else f"{len(below)} lines are"
+            self.notes.append(f"{lines} left out below the table: {shown_lines(below)}.")
+        self._body = self._content[table.start : end]
+        if not self._body.strip():
+            return pd.DataFrame(columns=self.columns)
+        # a name that cannot be in the file, for columns that are left out
+        keys = [name or f"\n{place}" for place, name in enumerate(names)]
+        text: dict[str, type] = {name: str for name in (time, ids, *self._texts()) if name in keys}
+        if self._spread is not None:
+            text = dict.fromkeys(keys, str)
+        frame = self._parse(keys, text, ids)
+        frame = self._without_empty(frame, names, n_empty)
+        self._check_widths(frame)
+        if self._spread is not None:
+            return frame
+        for name in frame.columns.difference([name for name in (time, ids) if name], sort=False):
+            frame[name] = self._plain_numbers(frame[name])
+        return self._with_thousands(frame, ids)
+
+    def _time_place(self, time: str | None) -> int | None:
+        """Number of the column of times: by its name, or the first with fields like times."""
+        names = self._names
+        if self._spread is not None and self._spread.kind == "series":
+            return None
+        if time in names:
+            return names.index(str(time))
+        if DEFAULT_TIME in names:
+            return names.index(DEFAULT_TIME)
+        rows = self._table.sample[:FIRST_ROWS]
+        for place in range(len(names)):
+            fields = [row.fields[place] for row in rows if place < len(row.fields)]
+            if fields and 2 * sum(map(is_time, fields)) > len(fields):
+                return place
+        return None
+
+    def _texts(self) -> list[str]:
+        """Columns that are text, though they hold digits: codes such as 007, months as 01.2020."""
+        rows = self._table.sample
+        chosen = []
+        for place, name in enumerate(self._names):
+            fields = [row.fields[place].strip() for row in rows if place < len(row.fields)]
+            fields = [field for field in fields if field]
+            codes = any(CODE.fullmatch(field) for field in fields)
+            codes = codes and all(map(str.isdecimal, fields))
+            months = place == 0 and all(MONTH.fullmatch(field) for field in fields)
+            if name and fields and (codes or months):
+                chosen.append(name)
+        return chosen
+
+    def _parse(self, keys: list[str], text: Mapping[str, type], ids: str | None) -> pd.DataFrame:
+        missing: Mapping[str, list[str]] = {
+            name: [""] if name == ids else list(CsvFormat.MISSING) for name in keys
+        }
+        how: dict[str, Any] = {
+            "sep": self._table.sep,
+            "decimal": self._format.decimal or ".",
+            "header": None,
+            "names": keys,
+            "dtype": text,
+            "na_values": missing,
+            "keep_default_na": False,
             "index_col": False,
             "low_memory": False,
         }
@@ -136,19 +306,171 @@ class CsvText:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", pd.errors.ParserWarning)  # that fields were lost
-                return pd.read_csv(io.BytesIO(self._content), **how)
-        except LookupError as error:
-            raise ValueError(
-                f"{argument} must name an encoding, such as utf-8, cp1252 or latin-1: {error}"
-            ) from error
-        except UnicodeError as error:
-            raise ValueError(
-                f"{self.name} cannot be read as {encoding}: {error}. Name its encoding by "
-                f"{argument if options else 'pd.read_csv(..., encoding=...)'}, such as cp1252 or "
-                "latin-1"
-            ) from error
-        except (ValueError, OSError, EOFError, pd.errors.ParserWarning) as error:
+                return pd.read_csv(io.BytesIO(self._body), **how)
+        except (ValueError, pd.errors.ParserWarning) as error:
+            for line, fields in self._lines():
+                if len(fields) > len(keys):
+                    raise self._wrong_width(line, fields) from error
             raise ValueError(f"{self.name} cannot be read as CSV: {str(error).strip()}") from error
+
+    def _without_empty(self, frame: pd.DataFrame, names: list[str], n_below: int) -> pd.DataFrame:
+        """Leave out columns without a name and rows that hold nothing at all."""
+        unnamed = [key for key, name in zip(frame.columns, names, strict=True) if not name]
+        for key in unnamed:
+            if frame[key].notna().any():
+                number = frame.columns.get_loc(key) + 1  # type: ignore[operator]
+                raise ValueError(f"{self.name} must name its columns; number {number} has no name")
+        if unnamed:
+            columns = "1 column" if len(unnamed) == 1 else f"{len(unnamed)} columns"
+            verb = "is" if len(unnamed) == 1 else "are"
+            self.notes.append(f"{columns} without a name and without values {verb} left out.")
+            frame = frame.drop(columns=unnamed)
+        empty = np.zeros(len(frame), bool)
+        if frame.iloc[:, 0].isna().any() and len(frame.columns) > 1:
+            empty = frame.isna().all(axis=1).to_numpy()
+        n_empty = int(empty.sum()) + n_below
+        if n_empty:
+            rows = "1 row" if n_empty == 1 else f"{n_empty} rows"
+            verb = "is" if n_empty == 1 else "are"
+            self.notes.append(f"{rows} without any value {verb} left out.")
+        if empty.any():
+            self._rows = np.flatnonzero(~empty)
+            frame = frame[~empty].reset_index(drop=True)
+        return frame
+
+    def _check_widths(self, frame: pd.DataFrame) -> None:
+        """Refuse rows with fewer fields than there are names: parsers fill them up silently."""
+        least = max(place for place, name in enumerate(self._names) if name) + 1
+        n_marks = self._body.count(self._table.sep.encode())
+        if n_marks >= len(frame) * (self._table.width - 1) and b'"' not in self._body:
+            return
+        if not frame.iloc[:, -1].isna().any():
+            return
+        for line, fields in self._lines():
+            if len(fields) < least:
+                raise self._wrong_width(line, fields)
+
+    def _wrong_width(self, line: int, fields: list[str]) -> ValueError:
+        least = sum(map(bool, self._names))
+        text = self._table.sep.join(fields)
+        return ValueError(
+            f"{self.name} cannot be read as CSV: rows must have {least} fields, as the header; "
+            f"line {line} has {len(fields)}, {shorten(text)}. Correct it, quote fields that hold "
+            f"{self._table.sep!r}, or take the line out if it is a total or a note"
+        )
+
+    def _lines(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the fields of each row and the line that it ends in."""
+        text = io.StringIO(self._body.decode(), newline="")
+        reader = csv.reader(text, delimiter=self._table.sep)
+        for fields in reader:
+            if len(fields) > 1 or "".join(fields).strip():
+                yield self._table.line + reader.line_num, fields
+
+    def _plain_numbers(self, column: pd.Series) -> pd.Series:
+        """Return text as numbers if all of it is, but for markers of missing values."""
+        if not is_text(column):
+            return column
+        known = column.dropna().str.strip()
+        marked = known.isin(MARKERS)
+        if marked.all():
+            return column
+        numbers = known[~marked]
+        if self._spread is None and not marked.any():
+            return column  # pandas has tried
+        if not numbers.map(is_number).mean() > MOSTLY:
+            return column
+        if marked.any():
+            shown = ", ".join(map(repr, sorted(set(known[marked]))))
+            fields = "1 field" if marked.sum() == 1 else f"{marked.sum()} fields"
+            note = f"{fields} of the column {column.name!r} with {shown}"
+            verb = "is a missing value" if marked.sum() == 1 else "are missing values"
+            self.notes.append(f"{note} {verb}.")
+            column = column.mask(marked.reindex(column.index, fill_value=False))
+        plain = numbers.str.fullmatch(PLAIN)
+        if not plain.all() or (self._format.decimal or ".") != "." or self._grouped(numbers):
+            return column
+        return pd.to_numeric(numbers).reindex(column.index)
+
+    def _with_thousands(self, frame: pd.DataFrame, ids: str | None) -> pd.DataFrame:
+        """Return numbers such as 1.234 as text where all with a point could be thousands."""
+        if self._table.sep not in ";\t" or self._format.decimal is not None:
+            return frame
+        floats = [name for name in frame.columns if frame[name].dtype.kind == "f"]
+        thousandths = {name: frame[name].dropna().to_numpy() * 1000 for name in floats}
+        # a number that has other digits than thousandths ends the question for the whole file
+        if any((np.abs(x - np.round(x)) > 1e-6).any() for x in thousandths.values()) or not floats:
+            return frame
+        keys = [name or f"\n{place}" for place, name in enumerate(self._names)]
+        text = self._parse(keys, dict.fromkeys(keys, str), ids)[floats]
+        if self._rows is not None:
+            text = text.iloc[self._rows].reset_index(drop=True)
+        columns = {name: text[name].dropna().str.strip() for name in floats}
+        if not self._grouped(pd.concat(list(columns.values()))):
+            return frame
+        pointed = [name for name in floats if columns[name].str.contains(".", regex=False).any()]
+        return frame.assign(**{name: text[name] for name in pointed})
+
+    def _grouped(self, numbers: pd.Series) -> bool:
+        """Return True if some numbers have points, and each of them could part thousands."""
+        if self._table.sep not in ";\t":
+            return False
+        pointed = numbers[numbers.str.contains(".", regex=False)]
+        return len(pointed) > 0 and bool(pointed.str.fullmatch(GROUPED).all())
+
+
+def plain_format(name: str, head: bytes, csv_format: CsvFormat) -> CsvFormat:
+    """Return the format of a file that is a header and rows, seen in its first lines.
+
+    Parameters
+    ----------
+    name : str
+    head : bytes
+        First lines.
+    csv_format : CsvFormat
+        What it says is taken as it is.
+
+    Raises
+    ------
+    ValueError
+        If the file is more than a header and rows in UTF-8, or numbers could have either decimal
+        mark.
+    """
+    end = max(head.rfind(b"\n"), head.rfind(b"\r")) + 1 or len(head)
+    try:
+        content, notes = decode(head[:end], None)
+        table = find_table(content, csv_format.sep)
+    except (UnicodeError, ValueError) as error:
+        raise ValueError(f"{name} cannot be read as CSV: {error}") from error
+    notes += [note for note in table.notes if "separated" not in note]
+    first = [row.fields[0] for row in table.sample if row.text][:FIRST_ROWS]
+    spread = find_spread(table.names, first) if table.names[0] else None
+    if notes or spread is not None:
+        notes += [] if spread is None else spread.notes
+        raise ValueError(
+            f"{name} must be a header and rows in UTF-8, to be read part by part. {notes[0]} Write "
+            "it anew, or forecast it as a whole, by Forecaster().fit(path) or tsrnn forecast"
+        )
+    decimal = csv_format.decimal or _decimal_mark(name, table.sep, table.sample)
+    return replace(csv_format, sep=table.sep, decimal=decimal)
+
+
+def _decimal_mark(name: str, sep: str, rows: list[Record]) -> str:
+    """Decimal mark of the numbers in some rows."""
+    if sep == ",":
+        return "."
+    fields = [field.strip() for row in rows for field in row.fields]
+    marks = [mark for mark in ".," if any(re.fullmatch(rf"[+-]?\d*[{mark}]\d+", f) for f in fields)]
+    if not marks:
+        return "."
+    marked = [field for field in fields if re.fullmatch(rf"[+-]?\d*[{marks[0]}]\d+", field)]
+    if len(marks) > 1 or all(re.fullmatch(r"[+-]?\d{1,3}[.,]\d{3}", field) for field in marked):
+        raise ValueError(
+            f"numbers of {name} must have a decimal mark that can be seen; {marked[0]!r} could be "
+            f"{re.sub('[.,]', '.', marked[0])} or {re.sub('[.,]', '', marked[0])}. Give decimal="
+            f"{marks[0]!r} for the first, and write numbers without a mark between thousands"
+        )
+    return marks[0]
 
 
 def whole_numbers(times: pd.Series) -> pd.Series | None:

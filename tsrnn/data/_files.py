@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import io
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,22 +16,34 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from tsrnn.data._categories import holds_labels
 from tsrnn.data._csv import (
     COMPRESSIONS,
     CsvFormat,
     CsvText,
     compression_of,
     decompressed,
+    plain_format,
     whole_numbers,
 )
+from tsrnn.data._faults import quote
 from tsrnn.data._forked import check_threads
 from tsrnn.data._frames import to_pandas
 from tsrnn.data._panel import Layout
-from tsrnn.data._recognise import UNKNOWN
+from tsrnn.data._recognise import UNKNOWN, Recognised, Written, recognise
 from tsrnn.data._table import Table, read_table
-from tsrnn.data._timestamps import Stamps
+from tsrnn.data._text_table import SAMPLE, is_number, is_time
+from tsrnn.data._timestamps import Stamps, are_dates
+from tsrnn.data._written_dates import is_text, looks_like_dates, read_dates
 
-__all__ = ["DataFiles", "check_zones", "is_path", "load_polars", "read_files"]
+__all__ = [
+    "DataFiles",
+    "check_zones",
+    "dates_or_years",
+    "is_path",
+    "load_polars",
+    "read_files",
+]
 
 ROWS_AT_ONCE = 2**19  # of parquet files, which are never held as a frame
 ROWS_FOR_TYPES = 10_000  # of a CSV file, from which polars tells the types of its columns
@@ -146,6 +159,13 @@ class DataFiles:
             )
         return cls(paths, kinds[0], hive=True, csv=csv)  # type: ignore[arg-type]
 
+    @property
+    def name(self) -> str:
+        """Name of the files for messages."""
+        more = len(self.paths) - 1
+        files = "file" if more == 1 else "files"
+        return str(self.paths[0]) + (f" and {more} {files} more" if more else "")
+
     @cached_property
     def columns(self) -> list[str]:
         """Names of the columns."""
@@ -175,13 +195,166 @@ class DataFiles:
                         f"{self.columns}; it has {text.columns}. Write them anew with one schema"
                     )
             frames = [text.read(time, ids) for text in self._texts]
-            return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+            return frames[0] if len(frames) == 1 else pd.concat(_alike(frames), ignore_index=True)
         self.check_zones(time)
         with self.errors(time):
             rows = self.scan().collect()
         if not len(rows):
-            raise ValueError(f"{self._named()} must have rows; it has none")
+            raise ValueError(f"{self.name} must have rows; it has none")
         return to_pandas(rows)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on what was inferred about CSV files; those on rows after `read`."""
+        if self.kind == "parquet":
+            return ()
+        if len(self._texts) == 1:
+            return tuple(self._texts[0].notes)
+        counts = Counter(note for text in self._texts for note in text.notes)
+        # a note on all files, or on a few of them, once
+        return tuple(
+            note
+            if n == len(self._texts)
+            else f"{n} files, such as {_first(self._texts, note)}: {note}"
+            for note, n in counts.items()
+        )
+
+    def recognised(
+        self,
+        time: str | None = None,
+        ids: str | None = None,
+        columns: Sequence[str] | None = None,
+        layout: Layout | None = None,
+        written: Written = UNKNOWN,
+    ) -> Recognised:
+        """Read all rows, of CSV files with numbers and dates in place of their text.
+
+        Parameters
+        ----------
+        time, ids : str, optional
+            Names of the columns that hold them.
+        columns : sequence of str, optional
+            Columns to return; by default all.
+        layout : Layout, optional
+            Layout of the data fitted to.
+        written : Written
+            Decides what the files leave open.
+
+        Returns
+        -------
+        Recognised
+
+        Raises
+        ------
+        ValueError
+            If the files cannot be read, or a field is no number or no date among others that are.
+            The message names the line.
+        """
+        frame = self.read(time, ids)
+        if columns is not None:
+            frame = frame[list(columns)].copy()
+        if time is not None:
+            frame[time] = self._formatted_times(frame[time])
+        if self.kind == "parquet":
+            return Recognised(frame)
+        decimal: Any = self.csv.decimal or written.decimal
+        written = replace(written, decimal=decimal)
+        result = Recognised(frame, (), written)
+        if not self.csv.strict:
+            result = recognise(
+                frame, time=time, ids=ids, written=written, layout=layout, place=self.place
+            )
+        frame = result.frame
+        if time is None:  # the first column that holds dates
+            time = next((c for c in frame.columns if looks_like_dates(frame[c], years=False)), None)
+        if time is not None and is_text(frame[time]):
+            self._check_times(frame[time])
+            what = f"the column {time!r} of {self.name}"
+            dates = read_dates(pd.Index(frame[time]), what, strict=True, place=self.place)
+            frame[time] = dates.values
+        for name in frame.columns:
+            if name not in (time, ids):
+                self._check_numbers(frame[name])
+        return Recognised(frame, (*self.notes, *result.notes), result.written)
+
+    def _formatted_times(self, times: pd.Series) -> pd.Series:
+        """Read text as dates of the format that is given, or as whole numbers."""
+        time_format = self.csv.time_format
+        if not is_text(times):
+            return times
+        if time_format is None:
+            numbers = whole_numbers(times.str.strip()) if self.kind == "csv" else None
+            return times if numbers is None else numbers  # years, steps or dates in digits
+        known = times.dropna().astype(str).str.strip()
+        argument = "--time-format" if self.csv.options else "time_format"
+        try:
+            dates = pd.to_datetime(known, format=time_format, errors="coerce")
+        except ValueError as error:
+            if "timezone" in str(error).lower():
+                raise ValueError(
+                    f"the column {times.name!r} of {self.name} must hold timestamps of one offset "
+                    "from UTC; it has several. Write them all in UTC"
+                ) from error
+            raise ValueError(f"{argument} {time_format!r} is not understood: {error}") from error
+        wrong = np.flatnonzero(dates.isna())
+        if len(wrong):
+            raise ValueError(
+                f"the column {times.name!r} of {self.name} must hold dates like {time_format!r}; "
+                f"{self.place(known.index[wrong[0]])} has {known.iloc[wrong[0]]!r}. Correct it, or "
+                f"give another {argument}"
+            )
+        return dates.reindex(times.index)
+
+    def _check_times(self, times: pd.Series) -> None:
+        """Refuse text among times that could be none."""
+        texts = times.dropna().drop_duplicates()
+        wrong = texts[~texts.map(is_time)]
+        if not len(wrong):
+            return
+        advice = "Correct it, or take the line out of the file, if it is a total or a note"
+        if 2 * len(wrong) > len(texts):
+            name = "--time-col" if self.csv.options else "time_col"
+            advice = f"Name the column of dates by {name}"
+        raise ValueError(
+            f"the column {times.name!r} of {self.name} must hold dates, such as 2024-01-31, or "
+            f"whole numbers; {self.place(int(wrong.index[0]))} has {wrong.iloc[0]!r}. {advice}"
+        )
+
+    def _check_numbers(self, column: pd.Series) -> None:
+        """Refuse text among the numbers of a column; labels, dates and codes are left."""
+        if not is_text(column) or holds_labels(column) or looks_like_dates(column):
+            return
+        known = column.dropna()
+        wrong = known[~known.map(is_number)]
+        if len(wrong):
+            name = column.name
+            out = (
+                f"leave the column out by --drop {name}" if self.csv.options else "drop the column"
+            )
+            ids = "--id-col" if self.csv.options else "id_col"
+            raise ValueError(
+                f"the column {name!r} of {self.name} must hold numbers; "
+                f"{self.place(int(wrong.index[0]))} has {wrong.iloc[0]!r}. Correct it, {out}, or "
+                f"name it by {ids} if it holds ids"
+            )
+
+    def plain_format(self) -> CsvFormat:
+        """Return the format of CSV files of a header and rows each, seen in the first file.
+
+        Raises
+        ------
+        ValueError
+            If it is more than a header and rows, or numbers could have either decimal mark.
+        """
+        if self.kind == "parquet" or (self.csv.sep and self.csv.decimal):
+            return self.csv.plain()
+        path = self.paths[0]
+        if compression_of(path) is None:
+            with path.open("rb") as file:
+                head = file.read(SAMPLE)
+        else:
+            head = decompressed(path.read_bytes(), compression_of(path))[:SAMPLE]
+        return plain_format(str(path), head, self.csv)
 
     def place(self, row: int) -> str:
         """Describe where a row, counted from 0, stands: its line in a CSV file."""
@@ -219,7 +392,7 @@ class DataFiles:
         if self.kind == "parquet":
             return pl.scan_parquet(names, glob=False, hive_partitioning=self.hive, **options)
         reading = {
-            "separator": self.csv.sep,
+            "separator": self.csv.sep or ",",
             "decimal_comma": self.csv.decimal == ",",
             "try_parse_dates": True,
             "infer_schema_length": ROWS_FOR_TYPES,
@@ -244,7 +417,7 @@ class DataFiles:
         except pl.exceptions.PolarsError as error:
             self.check_zones(time)
             raise ValueError(
-                f"{self._named()} cannot be read as {'CSV' if self.kind == 'csv' else 'parquet'}: "
+                f"{self.name} cannot be read as {'CSV' if self.kind == 'csv' else 'parquet'}: "
                 f"{error}. Files that are read together must be files of one kind with the same "
                 "columns of the same types"
             ) from error
@@ -282,10 +455,21 @@ class DataFiles:
             for path in self.paths
         ]
 
-    def _named(self) -> str:
-        more = len(self.paths) - 1
-        files = "file" if more == 1 else "files"
-        return str(self.paths[0]) + (f" and {more} {files} more" if more else "")
+
+def _alike(frames: list[pd.DataFrame]) -> list[pd.DataFrame]:
+    """Make columns text in all frames where they are in one."""
+    texts = [
+        name for name in frames[0].columns if len({is_text(frame[name]) for frame in frames}) > 1
+    ]
+    return [
+        frame.assign(**{name: frame[name].map(str, na_action="ignore") for name in texts})
+        for frame in frames
+    ]
+
+
+def _first(texts: Sequence[CsvText], note: str) -> str:
+    """Name of the first file with a note."""
+    return next(text.name for text in texts if note in text.notes)
 
 
 def _kind_of(path: Path) -> Literal["parquet", "csv"] | None:
@@ -349,21 +533,22 @@ def read_files(
     part_columns: PartColumns,
     layout: Layout | None = None,
     strict: bool = False,
+    targets: bool = False,
 ) -> Table:
     """Read the files that a path, a folder or a pattern names as one table.
 
-    CSV is read as a frame. Parquet is read some rows at a time, in the order of the files: the
-    columns that `part_columns` gives of the table of some rows, floats or labels, and ids as
-    categories.
+    CSV is read as a frame. Parquet is read some rows at a time, in the order of the
+    files: the columns that `part_columns` gives of the table of some rows, floats or labels, and
+    ids as categories. `targets` says that columns to forecast are named.
     """
-    files = DataFiles.find(source)
+    files = DataFiles.find(source, CsvFormat(strict=strict))
     if files.kind == "csv":
         time, ids = (name if name in files.columns else None for name in (time_col, id_col))
-        frame = files.read(time, ids)
-        numbers = None if time is None else whole_numbers(frame[time])
-        if numbers is not None:  # steps, such as years, or dates in digits
-            frame[time] = numbers
-        return read_table(frame, id_col, time_col, layout, strict=strict)
+        text = files.recognised(time, ids, layout=layout)
+        if ids is None and not strict and (layout is None or layout.kind != "long"):
+            text = _with_index(text, time, targets, layout)
+        table = read_table(text.frame, id_col, time_col, layout, strict=strict)
+        return replace(table, notes=text.notes + table.notes, written=text.written)
     files.check_zones(time_col)
     pl = load_polars()
     with files.errors(time_col):
@@ -385,6 +570,52 @@ def read_files(
         rows.put(table, columns, start)
     assert rows is not None
     return rows.table()
+
+
+def dates_or_years(column: pd.Series) -> bool:
+    """Return True if a column of integers holds dates in digits, or counts years one by one.
+
+    Parameters
+    ----------
+    column : pandas.Series
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.data import dates_or_years
+    >>> dates_or_years(pd.Series([1998, 1999, 2000])), dates_or_years(pd.Series([1998, 2000]))
+    (True, False)
+    """
+    if column.dtype.kind != "i" or len(column) < 2:
+        return False
+    years = column.to_numpy()
+    if (np.diff(years) == 1).all() and years[0] >= 1500 and years[-1] < 2200:
+        return True
+    return are_dates(column)
+
+
+def _with_index(
+    read: Recognised, time: str | None, targets: bool, layout: Layout | None
+) -> Recognised:
+    """Put the times of a wide table into the index: those of "ds" without "y" beside it, or years.
+
+    Other dates are looked for where frames are read.
+    """
+    frame = read.frame
+    if frame.shape[1] < 2 or (layout is not None and layout.time_col is not None):
+        return read
+    if time is not None:
+        long = targets or "y" in frame.columns
+        return read if long and layout is None else replace(read, frame=frame.set_index(time))
+    first = frame.iloc[:, 0]
+    if not dates_or_years(first):
+        return read
+    note = f"Time is in the first column, {quote(first.name)}."
+    return replace(read, frame=frame.set_index(first.name), notes=(*read.notes, note))
 
 
 class _Labels:

@@ -68,11 +68,12 @@ def read_panel(
         (DatetimeIndex, PeriodIndex, integers, dates in digits), or in the one column that holds
         dates if all others hold numbers; a column is a variable. *Long*: a frame with a column
         `time_col`; with a column `id_col` it holds several series, which may be
-        interleaved. Within a series, time increases, or decreases in all of them. A path (str or os.PathLike) names a
-        parquet or CSV file, a folder of them read in the order of their names, or a pattern such
-        as ``"sales/*.parquet"``; forecasts come as a pandas frame. Parquet files hold a long frame
-        and are read some rows at a time. Of CSV files, which may be compressed (.gz, .bz2, .xz,
-        .zip), ids are text, and in other columns fields such as "NA" are missing values.
+        interleaved. Within a series, time increases, or decreases in all of them. A path (str or
+        os.PathLike) names a parquet or CSV file, a folder of them read in the order of their names,
+        or a pattern such as ``"sales/*.parquet"``; forecasts come as a pandas frame. Parquet files
+        hold a long frame and are read some rows at a time. Of CSV files, which may be compressed
+        (.gz, .bz2, .xz, .zip), ids are text, and in other columns fields such as "NA" are missing
+        values.
     target : str, int or sequence of them, optional
         Columns to forecast. By default all columns of a wide frame, and "y" of a long one. The
         other columns are exogenous: numbers, booleans, or labels, of which dummies are made.
@@ -87,7 +88,7 @@ def read_panel(
         says so in the notes of the panel; it refuses series without a value.
     strict : bool, default False
         Refuse arrays, lists, columns of labels, numbers as text, dates in other forms than those
-        of ISO 8601, and rows from the newest to the oldest. The model of a `layout` is as strict as it was.
+        of ISO 8601, and rows from the newest to the oldest. A layout decides in its place.
     exog : sequence of str or int, optional
         Exactly these columns must be there besides the targets.
     layout : Layout, optional
@@ -252,7 +253,7 @@ def _open(
         return _part_columns(part, *choose(part if layout is None else part.dated(freq, layout)))
 
     if is_path(df):
-        table = read_files(df, id_col, time_col, part_columns, layout, strict)
+        table = read_files(df, id_col, time_col, part_columns, layout, strict, target is not None)
     else:
         table = read_table(df, id_col, time_col, layout, strict=strict)
     table = table.dated(freq, layout)

@@ -98,8 +98,8 @@ def recognise(
     written : Written
         Decides what the columns leave open.
     layout : Layout, optional
-        Layout of the data fitted to, which decides in place of `written`, and in which zone times
-        with an offset from UTC are shown. Its columns of labels stay text.
+        Layout of the data fitted to, which decides what `written` leaves open, and the zone to show
+        times in that have an offset from UTC. Its columns of labels stay text.
     place : callable, optional
         Name of the row of a number in a text file, for messages. Without it, the frame comes from a
         program: text that Python reads as a number is this number, as in "1.234".
@@ -127,7 +127,9 @@ def recognise(
     """
     kept = {ids}
     if layout is not None:
-        written = Written(layout.date_order, layout.decimal)
+        written = Written(
+            written.date_order or layout.date_order, written.decimal or layout.decimal
+        )
         kept |= {*layout.ignored, *(each.column for each in layout.categories)}
     read: dict[Any, Dates | _NumberColumn] = {}
     order = written.date_order

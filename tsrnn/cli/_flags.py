@@ -1,0 +1,80 @@
+"""Messages of the package in the words of the command line: flags in place of arguments."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+__all__ = ["FLAGS", "OPTIONS", "in_flags"]
+
+# Arguments of models that say how data are read, for which there are options.
+OPTIONS = {
+    "target": "--target",
+    "id_col": "--id-col",
+    "time_col": "--time-col",
+    "freq": "--freq",
+    "known_ahead": "--known-ahead",
+    "random_state": "--random-state",
+    "missing": "--missing",
+    "strict": "--strict",
+    "verbose": "--quiet",
+}
+# Arguments that messages name; `verbose` has another sense than its option.
+FLAGS = {name: flag for name, flag in OPTIONS.items() if name != "verbose"} | {
+    "h": "--h",
+    "horizon": "--h",
+    "level": "--level",
+    "X_future": "--future",
+    "sep": "--sep",
+    "decimal": "--decimal",
+    "encoding": "--encoding",
+    "time_format": "--time-format",
+}
+# Names that are no words of a sentence, and mean the argument wherever they stand.
+NAMES = [name for name in FLAGS if "_" in name]
+_VALUE = r"""'[^']*'|"[^"]*"|\[[^\]]*\]|\.\.\.|[^\s,;.()\]]+(?:\.[^\s,;.()\]]+)*"""
+_BEFORE = r"(?<![\w'\"./-])"
+# Calls that say in Python how dates and numbers are written.
+CALLS = {
+    r"Convert it before: pd\.to_datetime\(\.\.\., format=(.*)\)": r"Say so by --time-format \1",
+    r"pd\.read_csv\(\.\.\., decimal=.*?, thousands=.*?\) or the other way round": (
+        "--decimal '.' or --decimal ','"
+    ),
+}
+GIVEN = re.compile(rf"{_BEFORE}({'|'.join(FLAGS)})=({_VALUE})")
+NAMED = re.compile(rf"{_BEFORE}({'|'.join(NAMES)})(?![\w'\"=/])")
+
+
+def in_flags(message: str) -> str:
+    """Return a message with flags in place of arguments.
+
+    Parameters
+    ----------
+    message : str
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from tsrnn.cli._flags import in_flags
+    >>> in_flags('Read with missing="interpolate", or name the times by time_col.')
+    'Read with --missing interpolate, or name the times by --time-col.'
+    """
+    for call, option in CALLS.items():
+        message = re.sub(call, option, message)
+    message = GIVEN.sub(lambda match: _flag(match[1], match[2]), message)
+    return NAMED.sub(lambda match: FLAGS[match[1]], message)
+
+
+def _flag(name: str, value: str) -> str:
+    """Flag and value as they are written in a shell."""
+    if name == "strict":
+        return "--strict" if value == "True" else "no --strict"
+    if value.startswith("["):
+        items = re.findall(r"""'([^']*)'|"([^"]*)"|([^\s,\[\]]+)""", value)
+        text = ",".join("".join(parts) for parts in items)
+    else:
+        text = value[1:-1] if value[0] in "'\"" else value
+    return f"{FLAGS[name]} {text if text == '...' else shlex.quote(text)}"

@@ -1,0 +1,145 @@
+"""Tables whose columns are months, quarters or dates, as long ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.data._faults import quote
+from tsrnn.data._month_names import month_number
+from tsrnn.data._text_table import TOTALS, is_time
+
+__all__ = ["Spread", "find_spread"]
+
+YEAR = re.compile(r"(1[5-9]|20|21)\d{2}")
+PERIODS = re.compile(  # names of columns that are a time, but not a day of any month
+    r"\d{4}([-/.]|M)(0?[1-9]|1[0-2])([-/.]\d{1,2})?|(0?[1-9]|1[0-2])([-/.])\d{4}|\d{4}-?Q[1-4]"
+    r"|Q[1-4][-/ ]?\d{4}|\d{1,2}([-/.])\d{1,2}\6\d{2,4}|(1[5-9]|20|21)\d{2}",
+    re.IGNORECASE,
+)
+YEARLY = re.compile(r"(the )?(year|annual|jahr|année|año|anno|ano|jaar)\b.*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Columns that hold the values of one variable at several times.
+
+    `times` are the columns and their time in a row: a month or quarter, or all of it.
+    """
+
+    kind: Literal["years", "series"]
+    index: str
+    times: dict[str, str]
+    ignored: list[str]
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns of the long table."""
+        return ["ds", "y"] if self.kind == "years" else ["unique_id", "ds", "y"]
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on how the table is read."""
+        names = list(self.times)
+        shown = f"{names[0]!r} to {names[-1]!r}"
+        rows = "years" if self.kind == "years" else "series"
+        notes = [
+            f"Rows are {rows} and the columns {shown} times; they are read as columns "
+            f"{', '.join(self.columns)}."
+        ]
+        if self.ignored:
+            notes.append(f"Left out: columns of totals, {', '.join(map(quote, self.ignored))}.")
+        return notes
+
+    def as_long(self, table: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
+        """Return the rows of a table of text in the order of time, and the row of each.
+
+        Empty cells before the first and after the last value of a series are left out.
+
+        Raises
+        ------
+        ValueError
+            If two rows are of one year or series, or years do not follow in order.
+        """
+        index = table[self.index].str.strip()
+        if index.isna().any() or index.duplicated().any():
+            wrong = index[index.isna() | index.duplicated()].iloc[0]
+            raise ValueError(
+                f"must name a {'year' if self.kind == 'years' else 'series'} in each row of the "
+                f"column {self.index!r}, and each once; got {quote(wrong)}. Correct the row"
+            )
+        n_rows, n_times = len(table), len(self.times)
+        rows, cells = np.repeat(np.arange(n_rows), n_times), np.tile(np.arange(n_times), n_rows)
+        values = table[list(self.times)].to_numpy(dtype=object).ravel()
+        parts = np.array(list(self.times.values()), dtype=object)[cells]
+        names = index.to_numpy(dtype=object)[rows]
+        long = pd.DataFrame({"unique_id": names, "ds": parts, "y": values})
+        if self.kind == "years":
+            order = np.lexsort([cells, index.astype(int).to_numpy()[rows]])
+            rows, long = rows[order], long.iloc[order]
+            long["ds"] = long.pop("unique_id") + long["ds"]
+            long.insert(0, "unique_id", "")
+        known = long["y"].notna().to_numpy()
+        inside = known.copy()
+        for places in pd.Series(np.arange(len(long))).groupby(long["unique_id"].to_numpy()):
+            numbers = places[1].to_numpy()
+            full = np.flatnonzero(known[numbers])
+            if len(full):
+                inside[numbers[full[0] : full[-1] + 1]] = True
+        long = long[inside].reset_index(drop=True)
+        return long[self.columns], rows[inside]
+
+
+def find_spread(names: Sequence[str], first: Sequence[str]) -> Spread | None:
+    """Return how values are spread over the columns of a table, None where they are not.
+
+    `first` are fields of the first column.
+    """
+    if len(names) < 4 or any(not name for name in names[1:]) or len(set(names)) < len(names):
+        return None
+    ignored = [name for name in names[1:] if TOTALS.fullmatch(name) or YEARLY.fullmatch(name)]
+    others = [name for name in names[1:] if name not in ignored]
+    fields = [field.strip() for field in first if field.strip()]
+    if fields and all(YEAR.fullmatch(field) for field in fields):
+        parts = [_part_of_year(name) for name in others]
+        if len(set(parts)) == len(parts) and {*parts} in (MONTHS, QUARTERS):
+            return Spread(
+                "years",
+                names[0],
+                dict(sorted(zip(others, parts, strict=True), key=itemgetter(1))),
+                ignored,
+            )
+    times = [_is_date(name) for name in others]
+    dated = [field for field in fields if is_time(field)]
+    if not all(YEAR.fullmatch(name) for name in others):  # ids may be numbers beside dates
+        dated = [field for field in dated if not field.isdecimal()]
+    if len(others) > 2 and all(times) and fields and not dated:
+        return Spread("series", names[0], {name: name for name in others}, ignored)
+    return None
+
+
+MONTHS = {f"-{month:02d}" for month in range(1, 13)}
+QUARTERS = {f"Q{quarter}" for quarter in range(1, 5)}
+
+
+def _part_of_year(name: str) -> str:
+    """Month "-01" or quarter "Q1" that a column is called after; the name itself of others."""
+    quarter = re.fullmatch(r"(?:Q(?:uarter|uartal)?\.? ?([1-4])|([1-4])\. ?Quartal|T([1-4]))", name)
+    if quarter is not None:
+        return "Q" + next(filter(None, quarter.groups()))
+    number = int(name) if name.isdecimal() else month_number(name)
+    return name if number is None else f"-{number:02d}"
+
+
+def _is_date(name: str) -> bool:
+    if PERIODS.fullmatch(name):
+        return True
+    words = re.findall(r"[^\W\d_]+", name)
+    month = len(words) == 1 and month_number(words[0]) is not None
+    return month and re.search(r"\d{2}", name) is not None
