@@ -22,9 +22,7 @@ from tsrnn.data import CsvFormat, DataFiles, read_panel
 
 FILES = Path(__file__).parent / "files"
 INDEX = json.loads((FILES / "index.json").read_text(encoding="utf-8"))
-# Whether text is read as dates and numbers; files that need it are passed over without.
-VALUES = True
-NAMES = [name for name, file in INDEX.items() if VALUES or not file.get("values")]
+NAMES = [*INDEX]
 ANSWERED = [name for name in NAMES if INDEX[name]["outcome"] == "answered"]
 REFUSED = [name for name in NAMES if INDEX[name]["outcome"] == "refused"]
 
@@ -72,7 +70,7 @@ def test_is_read(name):
     for word in expected.get("note", []):
         assert word in notes
     if expected.get("note") == []:
-        assert notes == "" or expected.get("values")
+        assert notes == ""
 
 
 @pytest.mark.parametrize("name", ANSWERED)
@@ -212,6 +210,63 @@ def test_several_files_say_a_note_once(tmp_path):
     (note,) = read_panel(tmp_path).notes
     assert note.startswith("2 files, such as ")
     assert "a.csv: Fields are separated by ';'." in note
+
+
+@pytest.mark.parametrize(
+    "titles",
+    [
+        "Report,2024-01-31\n",
+        "Sales, by month\nUnit,EUR\n\n",
+        "Sales of 2023\n",
+        '"Sales, by month, of\nall shops"\n',
+        "Unit,\n",
+    ],
+)
+def test_titles_that_look_like_rows(titles):
+    text = f"{titles}ds,y\n2024-01-01,5\n2024-01-02,6\n"
+    files = DataFiles([Path("stdin")], "csv", content=text.encode())
+    assert files.columns == ["ds", "y"]
+    assert files.read("ds")["y"].tolist() == [5, 6]
+    assert "above the header" in " ".join(files.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        (",0\n2024-01-01,1\n2024-01-02,2\n", ["ds", "0"]),
+        ("ds,1,2\n2024-01-01,1,5\n2024-01-02,2,6\n", ["ds", "1", "2"]),
+        ("ds,2021,2022\n2024-01-01,1,5\n2024-01-02,2,6\n", ["ds", "2021", "2022"]),
+        ("lag1,lag2\n0.1,0.2\n0.3,0.4\n", ["lag1", "lag2"]),
+        ("store,a,b\nX,1,2\nY,3,3.5\nZ,1.5,2\n", ["store", "a", "b"]),
+        ("ds,y\r2024-01-01,5\r2024-01-02,6\r", ["ds", "y"]),
+        ("ds,weather\n2024-01-01,sun\n2024-01-02,rain\n", ["ds", "weather"]),
+    ],
+)
+def test_headers_that_look_like_rows(text, columns):
+    files = DataFiles([Path("stdin")], "csv", content=text.encode())
+    assert files.columns == columns
+    assert len(files.read()) == len(text.split()) - 1
+    assert files.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "texts"),
+    [
+        (["1.234", "500", "12.500"], True),
+        (["1.234", "500", "12.5"], False),
+        (["1234", "500"], False),
+        (["0.5", "1.25"], False),
+    ],
+)
+@pytest.mark.parametrize("sep", [";", "\t", ","])
+def test_thousands_are_left_as_text(numbers, texts, sep):
+    """Where nothing in the file says whether a point stands before decimals."""
+    rows = "".join(f"2024-01-{day:02d}{sep}{text}\n" for day, text in enumerate(numbers, 1))
+    files = DataFiles([Path("stdin")], "csv", content=f"ds{sep}y\n{rows}".encode())
+    column = files.read("ds")["y"]
+    assert (column.dtype.kind in "if") is not (texts and sep != ",")
+    if texts and sep != ",":
+        assert column.tolist() == numbers
 
 
 def test_one_column_counts_its_rows(tmp_path):

@@ -39,8 +39,9 @@ a variable in each other. A file is taken as long if it has a column unique_id, 
 if --id-col or --target is given; else as wide if its column ds, or else its first column, holds
 dates. Dates are written as in ISO 8601, or in digits alone as in 20240131 or 202401; other whole
 numbers are steps. Where a message names an argument
-of the model, such as calendar=True, --set calendar=true gives it. CSV of other countries is read by
---sep, --decimal and --encoding.
+of the model, such as calendar=True, --set calendar=true gives it. Separator and encoding of CSV,
+titles, totals and months as columns are seen in the file and said on stderr; --sep, --decimal,
+--encoding and --time-format win where they are given, --strict refuses all else.
 
 With --load, or the file of a saved model as --model, forecasts after DATA without fitting; without
 DATA, after the data that the model has seen.

@@ -23,6 +23,7 @@ from tsrnn.data._month_columns import find_spread
 from tsrnn.data._table import DEFAULT_TIME
 from tsrnn.data._text_table import (
     MARKERS,
+    SAMPLE,
     SEPARATORS,
     Record,
     decode,
@@ -119,7 +120,7 @@ class CsvText:
         self._rows: np.ndarray | None = None  # of the file, where they are not those of the frame
         self._format = csv_format.plain() if csv_format.strict else csv_format
         content = self._unpack(content, compression)
-        if not content.strip():
+        if not content or content.isspace():
             raise ValueError(f"{name} must hold a table; it is empty")
         self._content, encoding_notes = self._decode(content)
         try:
@@ -239,8 +240,8 @@ class CsvText:
         if below:
             lines = "1 line is" if len(below) == 1 else f"{len(below)} lines are"
             self.notes.append(f"{lines} left out below the table: {shown_lines(below)}.")
-        self._body = self._content[table.start : end]
-        if not self._body.strip():
+        self._end = end
+        if table.start >= end or self._content[table.start : table.start + SAMPLE].isspace():
             return pd.DataFrame(columns=self.columns)
         # a name that cannot be in the file, for columns that are left out
         keys = [name or f"\n{place}" for place, name in enumerate(names)]
@@ -306,7 +307,11 @@ class CsvText:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", pd.errors.ParserWarning)  # that fields were lost
-                return pd.read_csv(io.BytesIO(self._body), **how)
+                # without a copy of a file that has nothing below its table
+                content = self._content
+                file = io.BytesIO(content if self._end == len(content) else content[: self._end])
+                file.seek(self._table.start)
+                return pd.read_csv(file, **how)
         except (ValueError, pd.errors.ParserWarning) as error:
             for line, fields in self._lines():
                 if len(fields) > len(keys):
@@ -326,7 +331,8 @@ class CsvText:
             self.notes.append(f"{columns} without a name and without values {verb} left out.")
             frame = frame.drop(columns=unnamed)
         empty = np.zeros(len(frame), bool)
-        if frame.iloc[:, 0].isna().any() and len(frame.columns) > 1:
+        # the last column first: of numbers it takes no time
+        if len(names) > 1 and all(frame[name].isna().any() for name in frame.columns[::-1]):
             empty = frame.isna().all(axis=1).to_numpy()
         n_empty = int(empty.sum()) + n_below
         if n_empty:
@@ -340,11 +346,13 @@ class CsvText:
 
     def _check_widths(self, frame: pd.DataFrame) -> None:
         """Refuse rows with fewer fields than there are names: parsers fill them up silently."""
-        least = max(place for place, name in enumerate(self._names) if name) + 1
-        n_marks = self._body.count(self._table.sep.encode())
-        if n_marks >= len(frame) * (self._table.width - 1) and b'"' not in self._body:
-            return
         if not frame.iloc[:, -1].isna().any():
+            return
+        least = max(place for place, name in enumerate(self._names) if name) + 1
+        part = self._table.start, self._end
+        n_marks = self._content.count(self._table.sep.encode(), *part)
+        whole = n_marks >= len(frame) * (self._table.width - 1)
+        if whole and self._content.find(b'"', *part) < 0:
             return
         for line, fields in self._lines():
             if len(fields) < least:
@@ -361,7 +369,8 @@ class CsvText:
 
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the fields of each row and the line that it ends in."""
-        text = io.StringIO(self._body.decode(), newline="")
+        body = self._content[self._table.start : self._end]
+        text = io.StringIO(body.decode(), newline="")
         reader = csv.reader(text, delimiter=self._table.sep)
         for fields in reader:
             if len(fields) > 1 or "".join(fields).strip():

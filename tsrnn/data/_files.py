@@ -26,6 +26,7 @@ from tsrnn.data._csv import (
     plain_format,
     whole_numbers,
 )
+from tsrnn.data._excel import EXCEL, sheet_text
 from tsrnn.data._faults import quote
 from tsrnn.data._forked import check_threads
 from tsrnn.data._frames import to_pandas
@@ -103,6 +104,8 @@ class DataFiles:
     csv : CsvFormat
     content : bytes, optional
         Of a CSV file that comes from elsewhere, such as stdin; `paths` then is its name.
+    source_notes : tuple of str
+        Sentences on where `content` comes from.
 
     Examples
     --------
@@ -120,6 +123,7 @@ class DataFiles:
     hive: bool = False
     csv: CsvFormat = PLAIN
     content: bytes | None = None
+    source_notes: tuple[str, ...] = ()
 
     @classmethod
     def find(cls, source: Any, csv: CsvFormat = PLAIN) -> DataFiles:
@@ -127,6 +131,7 @@ class DataFiles:
 
         A file by its own name is what its suffix or, without a known one, its content says. Of
         folders and patterns, files whose names begin with a point or an underscore are left aside.
+        Of an Excel file, by its own name, the first sheet with a table is read as CSV.
 
         Raises
         ------
@@ -137,6 +142,10 @@ class DataFiles:
         """
         place = Path(source).expanduser()
         # of a name that no file can have, os.path says False where Path raises
+        if os.path.isfile(place) and place.suffix.lower() in EXCEL:
+            content, notes = sheet_text(place)
+            plain = replace(csv, sep=",", encoding="utf-8")
+            return cls([place], "csv", csv=plain, content=content, source_notes=tuple(notes))
         if os.path.exists(place) and not os.path.isdir(place):
             return cls([place], _kind_of(place) or _kind_of_content(place), csv=csv)
         if os.path.isdir(place):
@@ -209,7 +218,7 @@ class DataFiles:
         if self.kind == "parquet":
             return ()
         if len(self._texts) == 1:
-            return tuple(self._texts[0].notes)
+            return (*self.source_notes, *self._texts[0].notes)
         counts = Counter(note for text in self._texts for note in text.notes)
         # a note on all files, or on a few of them, once
         return tuple(
@@ -268,10 +277,7 @@ class DataFiles:
         if time is None:  # the first column that holds dates
             time = next((c for c in frame.columns if looks_like_dates(frame[c], years=False)), None)
         if time is not None and is_text(frame[time]):
-            self._check_times(frame[time])
-            what = f"the column {time!r} of {self.name}"
-            dates = read_dates(pd.Index(frame[time]), what, strict=True, place=self.place)
-            frame[time] = dates.values
+            frame[time] = self._read_dates(frame[time])
         for name in frame.columns:
             if name not in (time, ids):
                 self._check_numbers(frame[name])
@@ -283,8 +289,11 @@ class DataFiles:
         if not is_text(times):
             return times
         if time_format is None:
-            numbers = whole_numbers(times.str.strip()) if self.kind == "csv" else None
-            return times if numbers is None else numbers  # years, steps or dates in digits
+            different = pd.Series(times.unique()).str.strip()
+            if self.kind == "parquet" or whole_numbers(different) is None:
+                return times
+            numbers = whole_numbers(times.str.strip())  # years, steps or dates in digits
+            return times if numbers is None else numbers
         known = times.dropna().astype(str).str.strip()
         argument = "--time-format" if self.csv.options else "time_format"
         try:
@@ -305,19 +314,21 @@ class DataFiles:
             )
         return dates.reindex(times.index)
 
-    def _check_times(self, times: pd.Series) -> None:
-        """Refuse text among times that could be none."""
-        texts = times.dropna().drop_duplicates()
-        wrong = texts[~texts.map(is_time)]
-        if not len(wrong):
-            return
+    def _read_dates(self, times: pd.Series) -> pd.Index:
+        """Read text as dates with the year first; text that could be none is refused."""
+        different = times.dropna().unique()  # dates of a panel are many rows of few texts
+        wrong = [text for text in different if not is_time(text)]
+        what = f"the column {times.name!r} of {self.name}"
+        if not wrong:
+            return read_dates(pd.Index(times), what, strict=True, place=self.place).values
         advice = "Correct it, or take the line out of the file, if it is a total or a note"
-        if 2 * len(wrong) > len(texts):
+        if 2 * len(wrong) > len(different):
             name = "--time-col" if self.csv.options else "time_col"
             advice = f"Name the column of dates by {name}"
+        place = self.place(int(np.flatnonzero(times == wrong[0])[0]))
         raise ValueError(
-            f"the column {times.name!r} of {self.name} must hold dates, such as 2024-01-31, or "
-            f"whole numbers; {self.place(int(wrong.index[0]))} has {wrong.iloc[0]!r}. {advice}"
+            f"{what} must hold dates, such as 2024-01-31, or whole numbers; {place} has "
+            f"{wrong[0]!r}. {advice}"
         )
 
     def _check_numbers(self, column: pd.Series) -> None:
@@ -346,6 +357,10 @@ class DataFiles:
         ValueError
             If it is more than a header and rows, or numbers could have either decimal mark.
         """
+        if self.content is not None:
+            raise ValueError(
+                f"{self.name} must be a file of text to be read part by part. Write it as CSV"
+            )
         if self.kind == "parquet" or (self.csv.sep and self.csv.decimal):
             return self.csv.plain()
         path = self.paths[0]
@@ -609,8 +624,10 @@ def _with_index(
     if frame.shape[1] < 2 or (layout is not None and layout.time_col is not None):
         return read
     if time is not None:
-        long = targets or "y" in frame.columns
-        return read if long and layout is None else replace(read, frame=frame.set_index(time))
+        if layout is None and (targets or "y" in frame.columns):
+            return read
+        note = f"The file is read as wide: time in {time!r}, a variable in each other column."
+        return replace(read, frame=frame.set_index(time), notes=(*read.notes, note))
     first = frame.iloc[:, 0]
     if not dates_or_years(first):
         return read

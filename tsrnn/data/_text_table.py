@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 SEPARATORS = ";\t|,"  # of fields, the least likely in a name first
-SAMPLE = 2**16  # bytes at both ends of a file from which the table is seen
+SAMPLE = 2**15  # bytes at both ends of a file from which the table is seen
 SHOWN = 60  # characters of a line in a note
 MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -248,22 +248,26 @@ def _is_title(fields: Sequence[str]) -> bool:
 def _choose_header(rows: list[Record], first: int, width: int) -> tuple[int | None, int]:
     """Return the number of the header, None if there is none, and the lines above to be noted."""
     # a title may hold a date or a number, two rows that follow each other are data
-    readable = [is_data(row.fields) for row in rows] + [True]
     full = (i for i in range(first, len(rows)) if len(rows[i].fields) == width)
-    data = next((i for i in full if readable[i] and readable[i + 1]), len(rows))
+    pairs = ((i, rows[i : i + 2]) for i in full)
+    data = next((i for i, pair in pairs if all(is_data(row.fields) for row in pair)), len(rows))
     if width == 1:
         return (data - 1, data - 1) if data else (None, 0)
     # titles may have the number of fields by chance; from the header on all rows have it
     narrow = [i for i in range(first, data) if len(rows[i].fields) != width]
     first = narrow[-1] + 1 if narrow and data < len(rows) else first
     filled = [any(_field(row, j) for row in rows[data : data + 100]) for j in range(width)]
-    for i in range(first, min(data, len(rows))):
-        fields = rows[i].fields
-        named = [bool(field.strip()) for field in fields] + [False] * (width - len(fields))
-        if len(fields) <= width and all(
-            name or not full for name, full in zip(named[1:], filled[1:], strict=True)
-        ):
-            return i, i
+    # names stand above all columns that hold values, but for the first one
+    named = [
+        i
+        for i in range(first, data)
+        if len(rows[i].fields) == width
+        and all(_field(rows[i], j) or not filled[j] for j in range(1, width))
+    ]
+    words = [i for i in named[1:] if data < len(rows) and _holds_words(rows[i].fields)]
+    if named:  # a title may have a field a column by chance, then names come last
+        header = words[-1] if words else named[0]
+        return header, header
     if data > first:
         return first, first  # the column without a name is refused where it is read
     if first == 0 and _is_start(rows[0].fields):
@@ -282,6 +286,13 @@ def _choose_header(rows: list[Record], first: int, width: int) -> tuple[int | No
         f"data, {shorten(rows[first].text)}. Name all columns, or quote fields that hold the "
         "separator"
     )
+
+
+def _holds_words(fields: Sequence[str]) -> bool:
+    """Return True of names alone, none of them a date or a number."""
+    texts = [field.strip() for field in fields]
+    readable = any(is_time(text) or is_number(text) for text in texts)
+    return bool(texts[0]) and not readable
 
 
 def _field(row: Record, place: int) -> str:
