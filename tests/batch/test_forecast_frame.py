@@ -44,6 +44,23 @@ def test_series_at_fault_are_named_with_the_reason_and_stop_no_other(broken, arm
     pd.testing.assert_frame_equal(answer.forecasts.reset_index(drop=True), expected, rtol=1e-12)
 
 
+def test_inserted_and_interpolated_rows_are_among_the_problems(broken):
+    """As warnings on the series together, which no process shows."""
+    model = ARMA(order=(1, 0), horizon=3, likelihood="conditional")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        answer = forecast_frame(broken[broken["unique_id"] != "s7"], model)
+        alone = forecast_frame(broken[broken["unique_id"] == "s11"], model)
+    told = [(problem.unique_id, problem.kind) for problem in answer.problems]
+    assert told == [(None, "warning"), (None, "warning")]
+    inserted, interpolated = (problem.message for problem in answer.problems)
+    assert inserted.startswith("1 row was missing at freq='D' and inserted without values")
+    assert "'s11'" in inserted
+    assert "2 missing values are interpolated linearly" in interpolated
+    assert answer.forecasts["unique_id"].nunique() == 23
+    assert [problem.unique_id for problem in alone.problems] == ["s11", "s11"]
+
+
 def test_where_none_can_be_forecast_there_are_problems_only(panel, arma):
     answer = forecast_frame(panel.assign(y=np.nan), arma)
     assert answer.forecasts is None

@@ -1,6 +1,7 @@
 """Columns of labels as regressors: the models of their dummies, in every way to them."""
 
 import io
+import warnings
 from decimal import Decimal
 from fractions import Fraction
 
@@ -24,7 +25,7 @@ from tsrnn import (
 )
 from tsrnn.baselines import SARIMAX, Naive, UnobservedComponents
 from tsrnn.batch import forecast_batches
-from tsrnn.data import read_panel
+from tsrnn.data import MissingValuesWarning, read_panel
 from tsrnn.evaluation import Combination
 
 N, H = 90, 4
@@ -290,6 +291,32 @@ class TestLevels:
         model = ARMA(known_ahead=["weather", "price"]).fit(long()[:N])
         with pytest.raises(ValueError, match="'weather' of X_future must have no missing"):
             model.predict(H, X_future=future)
+
+    @pytest.mark.parametrize("missing", ["auto", "interpolate"])
+    def test_missing_labels_are_not_interpolated(self, missing):
+        """Between rain and sun there is no label; a level of its own is the remedy."""
+        frame = long()
+        frame.loc[[5, 6], "weather"] = None
+        model = ARMA(
+            (1, 0), known_ahead=["weather"], missing=missing,
+            likelihood="conditional" if missing == "auto" else "exact",
+        )  # fmt: skip
+        match = "column 'weather' holds labels, which must be known .*2 rows at 2024-01-06"
+        with pytest.raises(ValueError, match=match):
+            model.fit(frame)
+        filled = frame.fillna({"weather": "missing"})
+        assert "weather[T.missing]" in model.fit(filled).params_.columns
+        inserted = long().drop(index=[5, 6])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MissingValuesWarning)
+            with pytest.raises(ValueError, match=match):
+                model.fit(inserted)
+
+    def test_missing_labels_are_skipped_where_missing_values_are(self):
+        frame = long()
+        frame.loc[[5, 6], "weather"] = None
+        model = ARMA((1, 0), known_ahead=["weather"]).fit(frame)
+        assert model.nobs_.iloc[0] == len(frame) - 2
 
     def test_too_many_levels(self):
         frame = long().assign(weather=lambda df: [f"note {i}" for i in range(len(df))])

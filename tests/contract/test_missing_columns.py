@@ -81,3 +81,32 @@ def test_a_column_without_values_has_no_effect_beside_the_prior_network():
     forecaster = ParaRNNForecaster(1, missing="keep", target="y", known_ahead=["x", "gone"])
     with pytest.warns(UserWarning, match=r"columns \['gone'\] are missing in too many rows"):
         forecaster.fit(data[["y", "x", "gone"]])
+
+
+@pytest.mark.parametrize(
+    ("maker", "message"),
+    [
+        (lambda: ARMA(target="y", known_ahead="x"), "the regressor 'x' does not vary"),
+        (
+            lambda: VARMA(target=["y", "z"], known_ahead="x"),
+            "the exogenous column 'x' does not vary",
+        ),
+    ],
+    ids=["ARMA", "VARMA"],
+)
+def test_a_column_that_is_constant_in_a_series_is_named_with_the_series(maker, message):
+    """The others are fitted; the warning names the series, the message the column."""
+    data = long({"a": frame(), "b": frame(1).assign(x=0.1)}).drop(columns="gone")
+    with pytest.warns(UserWarning, match=f"1 of 2 units could not be fitted, 'b'.*{message}"):
+        model = maker().fit(data)
+    assert model.messages_["b"][0].endswith(
+        "Leave it out, or fit this series by itself without it."
+    )
+    assert model.params_.loc["a"].notna().all()
+
+
+def test_a_target_that_is_constant_in_a_series_is_named_with_the_series():
+    data = long({"a": frame(), "b": frame(1).assign(z=0.1)})
+    with pytest.warns(UserWarning, match=r"'b'.*the target 'z' does not vary. Leave it out"):
+        model = VARMA(target=["y", "z"]).fit(data[["unique_id", "ds", "y", "z"]])
+    assert model.params_.loc["b"].isna().all()

@@ -248,7 +248,7 @@ def test_wide_frames_give_a_unit_a_column(returns):
         ({"initial_variance": "zero"}, "initial_variance must be one of"),
         ({"initial_variance": -1.0}, "initial_variance must be a number greater than 0"),
         ({"cov_type": "hac"}, "cov_type must be one of"),
-        ({"missing": "keep"}, "missing must be one of"),
+        ({"missing": "keep", "mean": "ar"}, "missing='keep' needs mean="),
     ],
 )
 def test_arguments_are_refused_with_what_is_legal(returns, kwargs, match):

@@ -242,11 +242,11 @@ def test_optimum_does_not_depend_on_where_lanes_stand():
 def test_the_first_autocorrelation_is_that_of_the_rows_there_are():
     rng, n = np.random.default_rng(0), np.array([50, 30, 41])
     y = 3 + rng.normal(size=(3, 50)).cumsum(1)  # rows from n on are of no series
-    found = Sample(y[:, :, None], n, np.zeros(3), np.ones(3)).first_autocorrelation()
+    found = Sample(y[:, :, None], n, n, np.zeros(3), np.ones(3)).first_autocorrelation()
     for i, rows in enumerate(n):
         centred = y[i, :rows] - y[i, :rows].mean()
         assert found[i] == pytest.approx(centred[1:] @ centred[:-1] / (centred @ centred))
-    single = Sample(y[:1, :, None], np.array([1]), np.zeros(1), np.ones(1))
+    single = Sample(y[:1, :, None], np.array([1]), np.array([1]), np.zeros(1), np.ones(1))
     assert single.first_autocorrelation() == 0.0
 
 

@@ -17,7 +17,7 @@ from tsrnn.batch._request import Request, check_zone, make_request
 from tsrnn.batch._rows import FrameRows
 from tsrnn.batch._source import Partition
 from tsrnn.contract import last_step, level_name, recorded
-from tsrnn.data import load_polars, tell_apart, to_polars
+from tsrnn.data import MissingValuesWarning, load_polars, tell_apart, to_polars
 
 __all__ = ["Answer", "forecast_frame", "one_thread", "work"]
 
@@ -48,7 +48,8 @@ def forecast_frame(
     -------
     Answer
         ``forecasts``, a frame, and ``problems``: for each series that has no forecast an error,
-        and a warning for each whose estimation has not converged.
+        and a warning for each whose estimation has not converged; and, of series together, what
+        was inserted or interpolated.
 
     Raises
     ------
@@ -113,7 +114,7 @@ class Problem(NamedTuple):
     Parameters
     ----------
     unique_id : str, int or None
-        None if it concerns the whole frame.
+        None if it concerns the whole frame, or series of it together.
     kind : {"error", "warning"}
         Whether there is no forecast, or one to be looked at.
     message : str
@@ -130,8 +131,12 @@ def answer_frame(rows: FrameRows, request: Request, future: FrameRows | None) ->
     def attempt(ids: list[Any]) -> tuple[list[Any], list[Problem]]:
         ahead = [] if future is None else [name for name in ids if name in future]
         known = future.part(ahead)() if future is not None and ahead else None
-        forecasts, model = request.ask(rows.part(ids)(), known)
-        return _checked(forecasts, model, request.id_col, ids)
+        with recorded(MissingValuesWarning) as texts:
+            forecasts, model = request.ask(rows.part(ids)(), known)
+        frames, problems = _checked(forecasts, model, request.id_col, ids)
+        # They count the rows of all series together, and name the first.
+        name = ids[0] if len(ids) == 1 else None
+        return frames, [*problems, *(Problem(name, "warning", text) for text in texts)]
 
     with recorded():  # warnings on series are among the problems
         answers, faults = tell_apart(rows.ids, attempt)

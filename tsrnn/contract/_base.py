@@ -42,6 +42,7 @@ from tsrnn.data import (
     TRADING,
     Holidays,
     Layout,
+    MissingValuesWarning,
     Panel,
     array_frame,
     calendar_features,
@@ -591,7 +592,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         if not done:
             return panel
         sentence = f"{type(self).__name__} has no place for missing values: {done}"
-        warn_user(f'{sentence}. With missing="error" they are refused')
+        warn_user(f'{sentence}. With missing="error" they are refused', MissingValuesWarning)
         return replace(panel, notes=(*panel.notes, f"{sentence}."))
 
     def _skips_missing(self, arguments: Arguments) -> bool:

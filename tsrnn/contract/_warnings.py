@@ -39,13 +39,19 @@ class IntervalWarning(UserWarning):
 # Filters of warnings belong to the process: while a thread collects, they let everything pass, and
 # what other threads warn of is shown.
 _TURN = threading.RLock()
-_COLLECTED: dict[int, list[list[str]]] = {}  # by thread, the innermost last
+# By thread, the innermost last: what is collected, and the texts.
+_COLLECTED: dict[int, list[tuple[type[Warning], list[str]]]] = {}
 _BEFORE: list[Any] = []  # what to go back to when no thread collects
 
 
 @contextmanager
-def recorded() -> Iterator[list[str]]:
+def recorded(category: type[Warning] = Warning) -> Iterator[list[str]]:
     """Collect what this thread warns of in a list, each text once.
+
+    Parameters
+    ----------
+    category : type of Warning
+        Warnings to collect; others are left to whoever collects around it, or shown.
 
     Yields
     ------
@@ -71,7 +77,7 @@ def recorded() -> Iterator[list[str]]:
     with _TURN:
         if not _COLLECTED:
             _begin()
-        _COLLECTED.setdefault(me, []).append(texts)
+        _COLLECTED.setdefault(me, []).append((category, texts))
     try:
         yield texts
     finally:
@@ -91,12 +97,13 @@ def _begin() -> None:
     shown = warnings.showwarning
 
     def keep(message: Warning | str, *where: Any, **other: Any) -> None:
-        collections = _COLLECTED.get(threading.get_ident())
         text = " ".join(str(message).split())
-        if not collections:
-            shown(message, *where, **other)
-        elif text not in collections[-1]:
-            collections[-1].append(text)
+        for category, texts in reversed(_COLLECTED.get(threading.get_ident(), [])):
+            if isinstance(message, category):
+                if text not in texts:
+                    texts.append(text)
+                return
+        shown(message, *where, **other)
 
     warnings.showwarning = keep  # type: ignore[assignment]
     warnings.simplefilter("always")

@@ -16,6 +16,7 @@ from tsrnn.data._calendar import (
 from tsrnn.data._categories import Categories, holds_labels
 from tsrnn.data._csv import CsvFormat, whole_numbers
 from tsrnn.data._faults import (
+    MissingValuesWarning,
     array_advice,
     quote,
     quote_series,
@@ -67,6 +68,7 @@ __all__ = [
     "DataFiles",
     "Holidays",
     "Layout",
+    "MissingValuesWarning",
     "Panel",
     "Recognised",
     "Scaler",

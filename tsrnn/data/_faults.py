@@ -261,6 +261,32 @@ def quote_series(labels: Iterable[object], limit: int = 3) -> str:
     return shown if all(isinstance(label, str | tuple) for label in first) else f"series {shown}"
 
 
+class MissingValuesWarning(UserWarning):
+    """Warning of rows that were inserted, or of missing values that were interpolated.
+
+    Parameters
+    ----------
+    message : str
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import pandas as pd
+    >>> from tsrnn.baselines import Naive
+    >>> from tsrnn.data import MissingValuesWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", MissingValuesWarning)
+    ...     try:
+    ...         Naive().fit(pd.Series([3.0, None, 5.0]))
+    ...     except MissingValuesWarning as warning:
+    ...         print(str(warning)[:57])
+    Naive has no place for missing values: 1 missing value is
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
 def warn_user(message: str, category: type[UserWarning] = UserWarning) -> None:
     """Warn at the first line outside the package.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from tsrnn.data._axis import Axis, check_few_missing, check_gaps, is_regular, positions
-from tsrnn.data._faults import quoted, warn_user
+from tsrnn.data._faults import MissingValuesWarning, quoted, warn_user
 from tsrnn.data._frequency import Grid
 from tsrnn.data._panel import Name, Panel
 
@@ -24,19 +24,23 @@ def complete(
     names: Sequence[Name],
     missing: str,
     fixed: bool = False,
+    labels: Collection[Name] = (),
 ) -> tuple[Axis, np.ndarray, list[str]]:
     """Check that rows and values are complete, or complete them.
 
     `data` (N, n) are targets and exogenous columns; `fixed` says that the frequency is that of
-    data fitted to. Unless missing rows are refused, the axis that comes back has them. The last
-    are sentences about what "auto" inserted and left missing.
+    data fitted to. Columns named in `labels` are dummies, which are not interpolated. Unless
+    missing rows are refused, the axis that comes back has them. The last are sentences about what
+    "auto" inserted and left missing.
     """
     offsets = None if is_regular(axis, grid) else positions(axis, grid, fixed)
     keeps = missing in ("auto", "keep")
     sound = ~np.isinf(data) if missing == "keep" else np.isfinite(data)
     if not sound.all():  # of all values first: column by column takes longer
         for j in np.flatnonzero(~sound.all(axis=0)).tolist():
-            _check_column(data[:, j], names[j], axis, missing)
+            # Rows that follow others may have no value at all: a model that skips them goes on.
+            later = fixed and missing == "auto"
+            _check_column(data[:, j], names[j], axis, "keep" if later else missing)
     elif offsets is None and missing != "keep":
         return axis, data, []
     notes = [] if missing != "auto" else _missing_values(axis, data, names)
@@ -49,7 +53,7 @@ def complete(
         if missing == "auto" and n_missing:
             inserted = _missing_rows(axis, grid, offsets, n_missing)
             notes.insert(0, inserted)
-            warn_user(inserted.removesuffix("."))
+            warn_user(inserted.removesuffix("."), MissingValuesWarning)
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         steps = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
         firsts = np.repeat(axis.times[axis.indptr[:-1]], lengths)
@@ -59,6 +63,7 @@ def complete(
         whole[rows] = data
         data = whole
     if not keeps:
+        _check_labels(data, names, labels, axis)
         # One line through all series: the first and the last row of each have values (see
         # `_check_column`), so that it fills nothing from one series to another.
         fill(data)
@@ -71,6 +76,20 @@ def fill(data: np.ndarray) -> None:
         unknown = np.isnan(data[:, j])
         known = np.flatnonzero(~unknown)
         data[unknown, j] = np.interp(np.flatnonzero(unknown), known, data[known, j])
+
+
+def _check_labels(
+    data: np.ndarray, names: Sequence[Name], labels: Collection[Name], axis: Axis
+) -> None:
+    """Refuse to interpolate dummies of labels: between two labels there is none."""
+    for j in np.flatnonzero(np.isnan(data).any(axis=0)).tolist():
+        if names[j] in labels:
+            rows = np.flatnonzero(np.isnan(data[:, j]))
+            raise ValueError(
+                f"the column {names[j]!r} holds labels, which must be known where missing values "
+                f"are interpolated: between two labels there is none; missing are "
+                f"{axis.describe(rows)}. Fill in a level such as 'missing'"
+            )
 
 
 def _missing_rows(axis: Axis, grid: Grid, offsets: np.ndarray, n_missing: int) -> str:
@@ -113,7 +132,8 @@ def without_gaps(panel: Panel, cut: bool) -> tuple[Panel, str]:
     Raises
     ------
     ValueError
-        If a column of a series has no value, or rows without values cannot be left out.
+        If a column of a series has no value, rows without values cannot be left out, or a label is
+        missing between others.
 
     Examples
     --------
@@ -149,6 +169,10 @@ def without_gaps(panel: Panel, cut: bool) -> tuple[Panel, str]:
     n_cut = int((lengths - (ends - starts)).sum())
     panel = panel.between(starts, ends)
     data = np.concatenate([panel.values, panel.exog], 1)
+    coded: dict[Name, Name] = {
+        name: each.column for each in panel.layout.categories for name in each.names
+    }
+    _check_labels(data, [coded.get(name, name) for name in names], {*coded.values()}, panel.axis)
     n_filled = int(np.isnan(data).sum())
     fill(data)
     n = len(panel.target_names)

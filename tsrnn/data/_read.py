@@ -340,7 +340,10 @@ def _panel(
         notes.append(trading_note(grid))
     (data, names), n = columns.values(table), len(columns.targets)
     data = data if order is None else data[order]
-    axis, data, of_gaps = complete(axis, grid, data, names, missing, fixed=layout is not None)
+    labels = {each.column for each in columns.categories}
+    axis, data, of_gaps = complete(
+        axis, grid, data, names, missing, fixed=layout is not None, labels=labels
+    )
     kept = Layout(
         kind=table.kind,
         backend=table.backend,

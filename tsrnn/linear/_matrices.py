@@ -119,8 +119,12 @@ class MatrixFamily(Family):
         for i, path in self.paths(panel, units).items():
             rows = _row_slice(panel, i, path)
             fitted[rows] = panel.values[rows] - path.errors
-            root = np.linalg.cholesky(path.covariances)
-            scaled[rows] = np.linalg.solve(root, path.errors[..., None])[..., 0]
+            # Of a row with missing values the others are standardised together.
+            seen = ~np.isnan(path.errors)
+            inside = seen[:, :, None] & seen[:, None, :]
+            root = np.linalg.cholesky(np.where(inside, path.covariances, np.eye(self.n)))
+            whole = np.linalg.solve(root, np.where(seen, path.errors, 0.0)[..., None])[..., 0]
+            scaled[rows] = np.where(seen, whole, np.nan)
         return fitted, scaled
 
 

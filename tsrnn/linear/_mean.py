@@ -164,6 +164,10 @@ def regression(mean: Mean, values: np.ndarray, beta: np.ndarray | None = None) -
     elif beta is None:
         beta = johansen(values, mean.order, mean.rank)
     response, regressors = _design(mean, values, beta)
+    if mean.n_lags == 0 and np.isnan(values).any():
+        seen = np.isfinite(values)
+        means = np.where(seen, values, 0.0).sum(0) / np.maximum(seen.sum(0), 1)
+        return Regression(response, regressors, means[:, None][:, : regressors.shape[1]], beta)
     scale = np.sqrt((regressors**2).mean(0))
     if np.linalg.matrix_rank(regressors / np.where(scale > 0, scale, 1.0)) < regressors.shape[1]:
         raise ValueError(

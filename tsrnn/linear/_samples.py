@@ -18,7 +18,7 @@ from tsrnn.linear._regressors import (
     independent_columns,
     known_part,
 )
-from tsrnn.linear.arma._prepare import batches, unit_data
+from tsrnn.linear.arma._prepare import batches, first_rows, from_row, unit_data
 
 _ROUNDING = 1e-12  # range, relative to the size, of a series that rounding alone lets vary
 
@@ -130,6 +130,12 @@ def scaled_samples(
     """
     for units in batches(panel):
         values, exog = unit_data(panel, units)
+        # States run from the first value on: rows before it change nothing.
+        first = first_rows(values)
+        values = from_row(values, first)
+        if exog is not None and first.any():
+            moved = [from_row(column, first) for column in np.moveaxis(exog, 2, 0)]
+            exog = np.nan_to_num(np.stack(moved, 2))  # 0 after the end, as `unit_data` has it
         seen = np.isfinite(values)
         count = seen.sum(1)
         for kept, group in _groups(exog, seen, trend, season, known):

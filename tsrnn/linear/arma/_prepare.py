@@ -56,6 +56,21 @@ def unit_data(panel: Panel, units: np.ndarray) -> tuple[np.ndarray, np.ndarray |
     return y, np.where(within[..., None], panel.exog[rows], 0)
 
 
+def first_rows(values: np.ndarray) -> np.ndarray:
+    """Row (N,) of the first value of each series (N, T); 0 without any."""
+    return np.isfinite(values).argmax(1)
+
+
+def from_row(values: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Series (N, T) from rows `first` (N,) on, NaN after their ends."""
+    if not first.any():
+        return values
+    rows = np.arange(values.shape[1]) + first[:, None]
+    inside = (rows >= 0) & (rows < values.shape[1])
+    shifted = np.take_along_axis(values, np.where(inside, rows, 0), 1)
+    return np.where(inside, shifted, np.nan)
+
+
 def rows_of(panel: Panel, values: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """Values (rows, C) of a panel from those of its batches, pairs of units and their (n, T)."""
     n_targets = panel.values.shape[1]
@@ -385,10 +400,11 @@ def _degenerate(
     reasons = {}
     for i in np.flatnonzero(collinear).tolist():
         dependent = [names[j] for j in _dependent(X[i, seen[i]], constant)]
-        fault = f"the regressors {dependent} are collinear"
+        fault, remedy = f"the regressors {dependent} are collinear", "Drop one"
         if len(dependent) == 1:
             fault = f"the regressor {dependent[0]!r} does not vary"
-        reasons[i] = f"{fault} over the observations of the series. Drop one."
+            remedy = "Leave it out, or fit this series by itself without it"
+        reasons[i] = f"{fault} over the observations of the series. {remedy}."
     return reasons
 
 

@@ -21,7 +21,7 @@ from tsrnn.linear._regressors import (
     without_columns,
 )
 from tsrnn.linear._samples import Sample
-from tsrnn.linear.arma._prepare import rows_of
+from tsrnn.linear.arma._prepare import first_rows, from_row, rows_of
 from tsrnn.linear.ces._filter import (
     expected,
     simulated,
@@ -138,7 +138,8 @@ class CESFamily(Family):
     def filter(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
         memory = np.full((len(units.params), self.n_states), np.nan)
         for group in self._groups(units):
-            values, lengths, first, _ = self._values_and_states(group, panel, units, steps)
+            values, lead, first, _ = self._values_and_states(group, panel, units, steps)
+            lengths = panel.lengths[group.numbers // self.n_targets] - lead
             after = states_after(group.model, group.params, first, values, lengths)
             memory[group.numbers] = _padded(after, self.n_states)
         return {"memory": memory.reshape(panel.n_series, *self.state_shapes["memory"])}
@@ -192,8 +193,9 @@ class CESFamily(Family):
     ) -> tuple[np.ndarray, np.ndarray]:
         fitted, scaled = [], []
         for group in self._groups(units):
-            values, _, first, effects = self._values_and_states(group, panel, units, steps)
-            means = expected(group.model, group.params, first, values)
+            values, lead, first, effects = self._values_and_states(group, panel, units, steps)
+            means = from_row(expected(group.model, group.params, first, values), -lead)
+            values = from_row(values, -lead)
             fitted.append((group.numbers, means + effects))
             # Of a series that is fitted exactly the residuals have no scale.
             spread = np.sqrt(np.where(group.sigma2 > 0, group.sigma2, np.nan))
@@ -269,19 +271,22 @@ class CESFamily(Family):
     def _values_and_states(
         self, group: Group, panel: Panel, units: Units, steps: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Values (n, T) less the effects of columns, rows (n,), first states, and the effects.
+        """Values (n, T) less the effects of columns, rows before them (n,), first states, effects.
 
-        States before the first row are those fitted, or backcast.
+        Values are from the first one of a series on. States before it are those fitted, or
+        backcast.
         """
         series = group.numbers // self.n_targets
         values, effects = without_columns(panel, units, group.numbers, self._places)
+        lead = first_rows(values)
+        values = from_row(values, lead)
         elsewhere, first = np.flatnonzero(steps[series] != 0), group.start
         if len(elsewhere):
             first = first.copy()
             first[elsewhere] = states_before(
                 group.model, group.params[elsewhere], values[elsewhere]
             )
-        return values, panel.lengths[series], first, effects
+        return values, lead, first, effects
 
 
 def _padded(array: np.ndarray, width: int) -> np.ndarray:

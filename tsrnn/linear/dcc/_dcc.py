@@ -23,6 +23,7 @@ from tsrnn.linear._matrices import MatrixForecaster
 from tsrnn.linear._summary import LinearSummary
 from tsrnn.linear.dcc._family import CCCFamily, CorrelationFamily, DCCFamily
 from tsrnn.linear.dcc._specification import COVARIANCES, Order, correlation_specification
+from tsrnn.linear.garch._family import SKIPPING_MEANS
 from tsrnn.linear.garch._inference import transition
 
 
@@ -39,6 +40,8 @@ class ConditionalCorrelation(MatrixForecaster):
     **shared
         All other arguments are those of `CommonArguments`.
     """
+
+    legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate", "keep")
 
     def __init__(
         self,
@@ -128,11 +131,16 @@ class ConditionalCorrelation(MatrixForecaster):
         paths = self._family_of_matrices.paths(panel, self.fitted_.units_of(panel.ids))
         statistics = np.full(panel.n_series, np.nan)
         for i, path in paths.items():
-            if len(path.errors) > 2 * lags:
-                scale = np.sqrt(np.diagonal(path.covariances, axis1=1, axis2=2))
-                statistics[i] = constancy_statistic(path.errors / scale, lags)
+            scale = np.sqrt(np.diagonal(path.covariances, axis1=1, axis2=2))
+            z = path.errors / scale
+            z = z[~np.isnan(z).any(1)]  # whole rows, taken to follow each other
+            if len(z) > 2 * lags:
+                statistics[i] = constancy_statistic(z, lags)
         columns = {"statistic": statistics, "df": lags, "p_value": chi2.sf(statistics, lags)}
         return pd.DataFrame(columns, index=self.units_)
+
+    def _skips_missing(self, arguments: Arguments) -> bool:
+        return arguments.mean in SKIPPING_MEANS
 
     def _check(self, arguments: Arguments, panel: Panel) -> None:
         # Before the base class, which knows kinds of standard errors that are none of these models.
@@ -176,9 +184,11 @@ class DCC(ConditionalCorrelation):
         As in all forecasters.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
-        As in all linear models. DCC takes no exogenous columns.
-    missing, strict
+    missing : {"auto", "error", "interpolate", "keep"}
+        "keep", and "auto" with a mean that is a constant or zero: variances skip missing values as
+        those of `GARCH`, a row has the likelihood of the values that are there, and one with a
+        missing value leaves :math:`u u'` at Q.
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, strict
         As in all linear models. DCC takes no exogenous columns.
 
     Notes
@@ -266,9 +276,9 @@ class CCC(ConditionalCorrelation):
         As in all forecasters.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
-        As in all linear models. CCC takes no exogenous columns.
-    missing, strict
+    missing : {"auto", "error", "interpolate", "keep"}
+        As of `DCC`: variances skip missing values, a row has the likelihood of the others.
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, strict
         As in all linear models. CCC takes no exogenous columns.
 
     Notes

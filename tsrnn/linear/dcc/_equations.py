@@ -15,6 +15,7 @@ from tsrnn.linear._multivariate import collinear, scaled_to_unit_diagonal, serie
 from tsrnn.linear.dcc._specification import FirstStep, Specification, check_admissible
 from tsrnn.linear.garch._filter import Past, filter_garch
 from tsrnn.linear.garch._fit import Fit, fit_garch, garch_at
+from tsrnn.linear.garch._prepare import behind_leading, from_first_value
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,7 @@ def sample_of(
         return Sample(units, design, equations), {}
     units, design, refused = design_of(spec.step.mean, series)
     reasons = {i: f"{reason}." for i, reason in refused.items()}
-    short = [too_few(rows, spec.n, len(spec.names)) for rows in design.lengths]
+    short = [too_few(rows, spec.n, len(spec.names)) for rows in design.n_obs.tolist()]
     reasons |= {int(i): f"{why}." for i, why in zip(units, short, strict=True) if why}
     enough = np.flatnonzero([not why for why in short])
     units, design = units[enough], design.select(enough)
@@ -73,6 +74,16 @@ class Design(SeriesArrays):
     def observed(self) -> np.ndarray:
         """Mask (S, T) of the rows of each series."""
         return np.arange(self.response.shape[1]) < self.lengths[:, None]
+
+    @property
+    def gaps(self) -> bool:
+        """Flag of values that are missing."""
+        return bool(np.isnan(self.response).any())
+
+    @property
+    def n_obs(self) -> np.ndarray:
+        """Rows (S,) with a value."""
+        return (~np.isnan(self.response).all(2) & self.observed).sum(1)
 
     @property
     def ragged(self) -> bool:
@@ -127,7 +138,7 @@ class Equations(SeriesArrays):
     coefficients: np.ndarray  # (S, n, r), of the mean
     variance: np.ndarray  # (S, n, k), parameters of the variance
     presample: np.ndarray  # (S, n), variance before the first observation
-    e: np.ndarray  # (S, T, n) residuals, zero after the end of a series
+    e: np.ndarray  # (S, T, n) residuals, NaN where missing, zero after the end of a series
     h: np.ndarray  # (S, T, n) variances, one there
     estimates: Estimates  # of S n univariate models
 
@@ -148,8 +159,9 @@ def fit_equations(
 ) -> Equations:
     """Estimate all variances, and constant means, in one batch."""
     coefficients = np.zeros_like(design.coefficients) if step.joint else design.coefficients
-    model = step.model(design.ragged, with_mean=True)
-    fitted = fit_garch(model, *design.residuals(coefficients), initial_variance, stationary)
+    model = step.model(design.ragged, gaps=design.gaps, with_mean=True)
+    y, lengths = from_first_value(*design.residuals(coefficients))
+    fitted = fit_garch(model, y, lengths, initial_variance, stationary)
     return _equations_of(step, design, fitted)
 
 
@@ -159,9 +171,9 @@ def equations_at(
     """Equations at parameters (S, n, r + k) in the place of a fit."""
     r = design.coefficients.shape[2]
     coefficients = np.zeros_like(design.coefficients) if step.joint else params[:, :, :r]
-    y, lengths = design.residuals(coefficients)
+    y, lengths = from_first_value(*design.residuals(coefficients))
     univariate = (params if step.joint else params[:, :, r:]).reshape(len(y), -1)
-    model = step.model(design.ragged, with_mean=True)
+    model = step.model(design.ragged, gaps=design.gaps, with_mean=True)
     fitted = garch_at(model, y, lengths, univariate, initial_variance)
     return _equations_of(step, replace(design, coefficients=params[:, :, :r]), fitted)
 
@@ -175,8 +187,12 @@ def _equations_of(step: FirstStep, design: Design, fitted: Fit) -> Equations:
     presample = fitted.presample.reshape(s, n)
     y, lengths = design.residuals(coefficients)
     rows = variance.reshape(len(y), -1), Past(presample.reshape(-1))
-    e, h = filter_garch(step.model(design.ragged), *rows, y, lengths)
+    model = step.model(design.ragged, gaps=design.gaps)
+    parts = filter_garch(model, *rows, *from_first_value(y, lengths))
+    e, h = (behind_leading(part, y, lengths) for part in parts)
     e, h = design.by_series(e, fill=0.0), design.by_series(h, fill=1.0)
+    # Before its first value a variable has the variance of the presample.
+    h = np.where(np.isnan(h), presample[:, None], h)
     return Equations(coefficients, variance, presample, e, h, fitted.estimates)
 
 
@@ -189,10 +205,12 @@ def _refusals(spec: Specification, design: Design, equations: Equations) -> dict
         if len(bad):
             why = (*units.messages[bad[0]], "no admissible parameters were found")[0]
             lost[i] = f"column {quote(spec.targets[bad[0]])}: {why}."
-        elif rows <= n:
-            lost[i] = f"{n} variables need more than {n} rows after lags; got {rows}."
+            continue
+        z = equations.z[i, :rows]
+        z = z[~np.isnan(z).any(1)]
+        if len(z) <= n:
+            lost[i] = f"{n} variables need more than {n} whole rows after lags; got {len(z)}."
         else:
-            z = equations.z[i, :rows]
             if names := collinear(scaled_to_unit_diagonal(z.T @ z), spec.targets):
                 lost[i] = (
                     f"the columns {names} are collinear: after scaling by their volatility, one is "

@@ -24,6 +24,7 @@ from tsrnn.linear.garch._filter import (
 )
 from tsrnn.linear.garch._forecast import expected_variance, simulate_garch
 from tsrnn.linear.garch._inference import resting_variance
+from tsrnn.linear.garch._prepare import behind_leading, from_first_value
 
 
 class CorrelationState(NamedTuple):
@@ -62,14 +63,16 @@ def filter_dcc(
         row[: len(values)] = values
     units = e[:, :-1].swapaxes(1, 2).reshape(len(e) * n, longest)
     unit_lengths = np.repeat(lengths, n)
-    model = spec.step.model(padded=len(np.unique(lengths)) > 1)
+    model = spec.step.model(padded=len(np.unique(lengths)) > 1, gaps=bool(np.isnan(e).any()))
     rows = parts.variance_rows, Past(presample.reshape(-1))
     h = np.ones_like(e)
     if longest:
-        variance = filter_garch(model, *rows, units, unit_lengths)[1]
+        variance = filter_garch(model, *rows, *from_first_value(units, unit_lengths))[1]
+        variance = behind_leading(variance, units, unit_lengths)
         variance = np.where(np.isnan(variance), 1.0, variance)
         h[:, :-1] = variance.reshape(len(e), n, -1).swapaxes(1, 2)
-    variance_state = begin_garch(model, *rows, units, unit_lengths).memory.reshape(len(e), n, -1)
+    begun = begin_garch(model, *rows, *from_first_value(units, unit_lengths))
+    variance_state = begun.memory.reshape(len(e), n, -1)
     observed = np.arange(longest + 1) < lengths[:, None]
     path = correlations_at(parts, spec.order, e / np.sqrt(h), observed)
     q, driver = path.q.value.numpy(), path.driver.value[:, :, 0].numpy()
@@ -82,7 +85,9 @@ def filter_dcc(
     last = np.repeat(parts.target[:, None], max(spec.order.q, 1), 1)
     for i, end in enumerate(lengths):
         for lag in range(min(outer.shape[1], end)):
-            outer[i, lag] = np.outer(driver[i, end - 1 - lag], driver[i, end - 1 - lag])
+            row = end - 1 - lag
+            missing = np.isnan(e[i, row]).any()
+            outer[i, lag] = q[i, row] if missing else np.outer(driver[i, row], driver[i, row])
         for lag in range(min(last.shape[1], end + 1)):
             last[i, lag] = q[i, end - lag]
     history = np.array([y[len(y) - m :] for y in series]).reshape(len(e), m, n)
@@ -103,7 +108,8 @@ def advance_dcc(
     intercepts, lags = spec.level_forms(parts)
     whole = np.concatenate([state.history, values], 1)
     errors = np.array([residuals(y, c, a) for y, c, a in zip(whole, intercepts, lags, strict=True)])
-    model, walk = spec.step.model(), walk_of(spec, parts, state)
+    model = spec.step.model(gaps=bool(np.isnan(errors).any()))
+    walk = walk_of(spec, parts, state)
     rows, variances = parts.variance_rows, state.variances
     lengths = np.ones(len(rows), dtype=np.int64)
     for t in range(values.shape[1]):
@@ -216,11 +222,13 @@ class Walk:
         return scaled_to_unit_diagonal(self.q[:, 0])
 
     def step(self, z: np.ndarray) -> None:
-        """Take in the standardised residuals (U, n) of that step."""
+        """Take in the standardised residuals (U, n) of that step; NaN in them is no news."""
         u = z
         if self._corrected:
             u = np.sqrt(np.diagonal(self.q[:, 0], axis1=1, axis2=2)) * z
-        self._advance(u[:, :, None] * u[:, None, :])
+        outer = u[:, :, None] * u[:, None, :]
+        missing = np.isnan(z).any(1)[:, None, None]
+        self._advance(np.where(missing, self.q[:, 0], outer))
 
     def draw(self, shocks: np.ndarray) -> np.ndarray:
         r"""Go on by standardised residuals :math:`z_t = R_t^{1/2} \epsilon_t`, (U, T, n).

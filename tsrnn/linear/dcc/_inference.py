@@ -32,6 +32,7 @@ from tsrnn.linear.dcc._likelihood import (
     linear_filter,
     run_correlations,
     variables,
+    with_shares,
 )
 from tsrnn.linear.dcc._specification import FirstStep, Order, Specification
 
@@ -68,7 +69,7 @@ def estimates_of(spec: Specification, sample: Sample, optima: CorrelationOptima)
         names=spec.own_names,
         params=params,
         loglik=univariate.loglik.reshape(s, n).sum(1) + optima.value,
-        n_obs=design.lengths,
+        n_obs=design.n_obs,
         gradient=gradient,
         hessian=hessian,
         opg=hessian @ covariance @ hessian,  # of which the sandwich is that covariance
@@ -95,7 +96,7 @@ def estimates_at(spec: Specification, sample: Sample, params: np.ndarray) -> Est
         raise ValueError(f"params must give positive, finite variances; those of unit {bad} do not")
     zero, square = np.zeros(s, np.int64), np.zeros((s, k, k))
     return Estimates(
-        names=spec.names, params=params, loglik=loglik, n_obs=sample.design.lengths,
+        names=spec.names, params=params, loglik=loglik, n_obs=sample.design.n_obs,
         gradient=np.zeros((s, k)), hessian=square, opg=square, information=None, iterations=zero,
         converged=zero == 0, fixed=np.ones((s, k), dtype=bool), messages=((),) * s,
     )  # fmt: skip
@@ -173,6 +174,7 @@ class _SecondStep(NamedTuple):
     q: np.ndarray  # (T, n, n)
     moment: np.ndarray  # (n, n), mean of outer products of the driver
     moment_slope: np.ndarray  # (k, n, n), of that by the k parameters
+    complete: np.ndarray  # (T,), rows without a missing value; the driver of others is zero
 
 
 def _two_step(
@@ -200,7 +202,7 @@ def _two_step(
     second = _second_step(order, z, params)
     second = _on_face(second) if optima.integrated[i] else second
     a, b = params[: order.p], params[order.p :]
-    moment = _moment_influences(second.driver, second.q, second.moment, a, b)
+    moment = _moment_influences(second, a, b)
     # Scores of a and b move with the equations, through z, and with the moment that S estimates.
     by_z = np.einsum("ktn,nmt->nkm", second.by_z, sens.z)
     inherited = sum(psi @ c.T for psi, c in zip(first, by_z, strict=True))
@@ -208,7 +210,8 @@ def _two_step(
     dynamic = _influences(second.hessian, second.scores + inherited, ~fixed)
     rho = _rho_influences(order, second, sens, first, moment, dynamic, (a, b), z.T)
     psi = np.hstack([*first, rho, dynamic])
-    blocks += [_rho_hessian(second.moment, len(z), _recolouring(a, b)), second.hessian]
+    n_complete = int(second.complete.sum())
+    blocks += [_rho_hessian(second.moment, n_complete, _recolouring(a, b)), second.hessian]
     return scipy.linalg.block_diag(*blocks), psi.T @ psi
 
 
@@ -264,16 +267,18 @@ def _second_step(order: Order, z: np.ndarray, params: np.ndarray) -> _SecondStep
         for i in range(k):
             parts = torch.autograd.grad(terms.first[i].sum(), (leaf, shift), retain_graph=True)
             by_z[i], by_moment[i] = parts[0][0].numpy(), parts[1][0, 0].numpy()
-    driver = result.driver.value[0, :, 0].detach().numpy()
+    complete = ~np.isnan(z).any(1)
+    n_complete, inside = complete.sum(), torch.from_numpy(complete)[:, None]
+    driver = result.driver.value[0, :, 0].detach().numpy() * complete[:, None]
     q = result.q.value[0].detach().numpy()
     scale = np.sqrt(np.diagonal(q, axis1=1, axis2=2)) if order.corrected else np.ones_like(z)
-    moment = driver.T @ driver / len(z)
+    moment = driver.T @ driver / n_complete
     slope = np.zeros((k, n, n))
     if result.driver.first is not None:
         u, du = result.driver.value[0, :, 0].detach(), result.driver.first[:, 0, :, 0].detach()
-        half = torch.einsum("ktn,tm->knm", du, u).numpy() / len(z)
+        half = torch.einsum("ktn,tm->knm", du, u * inside).numpy() / n_complete
         slope = half + half.swapaxes(1, 2)
-    return _SecondStep(scores, hessian, by_z, by_moment, driver, scale, q, moment, slope)
+    return _SecondStep(scores, hessian, by_z, by_moment, driver, scale, q, moment, slope, complete)
 
 
 def _on_face(second: _SecondStep) -> _SecondStep:
@@ -307,26 +312,39 @@ def _rho_influences(
     inherited = np.zeros_like(by_moment)
     for i, psi in enumerate(first):
         # Row i of the moment: the mean of u_i u_j moves with u_i; its diagonal twice.
-        row = psi @ (du[i] @ second.driver / len(second.driver))
+        row = psi @ (du[i] @ second.driver / second.complete.sum())
         inherited[:, i, :] += row
         inherited[:, :, i] += row
     inherited += np.einsum("tk,kij->tij", dynamic, second.moment_slope)
     return _on_correlations(by_moment + inherited, second.moment)
 
 
-def _moment_influences(
-    driver: np.ndarray, q: np.ndarray, moment: np.ndarray, a: np.ndarray, b: np.ndarray
-) -> np.ndarray:
+def _moment_influences(second: _SecondStep, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     r"""Influences (T, n, n) of observations on the mean of :math:`u u'`, which S estimates.
 
     Summed over time the recursion says, up to its ends, that
     :math:`\sum (u u' - S) = \kappa \sum (u u' - Q)` with the `_recolouring` kappa. The terms
-    on the right are uncorrelated over time.
+    on the right are uncorrelated over time. What a row adds to later Q counts only where these
+    rows are complete, so that the kappa of a row is less before missing values.
     """
+    driver, complete = second.driver, second.complete
     outer = driver[:, :, None] * driver[:, None, :]
     kappa = _recolouring(a, b)
-    centre = moment if kappa == 1.0 else q
-    return (outer - centre) * (kappa / len(outer))
+    centre = second.moment if kappa == 1.0 else second.q
+    weight = np.full(len(outer), kappa)
+    if kappa != 1.0 and not complete.all():
+        # Backward in time the response of Q to news meets the rows that do not count.
+        # Those after the last complete row are as those after the data.
+        backward = complete[::-1]
+        gaps = np.where(np.maximum.accumulate(backward), ~backward, False)
+        lacking = torch.from_numpy(gaps.astype(float))[None, :, None, None]
+        jets = [constants(part[None]) for part in (a, b)]
+        source = torch.zeros_like(lacking)
+        for lag, share in enumerate(jets[0], 1):
+            source = source + share.value * lagged(lacking, lag)
+        decays = [c.value for c in with_shares(torch.ones_like(lacking), *jets)]
+        weight = weight - linear_filter(source, decays)[0, :, 0, 0].numpy()[::-1]
+    return (outer - centre) * (weight * complete / complete.sum())[:, None, None]
 
 
 def _recolouring(a: np.ndarray, b: np.ndarray) -> float:
@@ -382,22 +400,50 @@ def sensitivities(
     Of regressors (T, r), residuals and variances (n, T), parameters (n, k), and presample
     variances (n,), which do not move with the parameters.
     """
-    (n, steps), r = e.shape, regressors.shape[1]
+    (n, steps), r, seen = e.shape, regressors.shape[1], ~np.isnan(e)
+    e = np.where(seen, e, 0.0)
     x = torch.from_numpy(regressors.T)[:, None].expand(r, n, steps)
-    dh_by = _pushes(step, x, *map(torch.from_numpy, (e, h, variance, presample)))
+    dh_by = _pushes(step, x, *map(torch.from_numpy, (e, h, variance, presample, seen)))
     betas = torch.from_numpy(variance[:, variance.shape[1] - step.q :])
     decays = [b[:, None, None, None] for b in betas.unbind(1)]
+    if not seen.all():
+        # Nothing moves before the first value; later the expected shocks of a missing one move.
+        dh_by = dh_by * torch.from_numpy(np.maximum.accumulate(seen, 1))
+        decays = _with_missing(step, decays, torch.from_numpy(variance), torch.from_numpy(~seen))
     dh = linear_filter(dh_by[..., None, None], decays)[..., 0, 0].transpose(0, 1).numpy()
     de = np.zeros_like(dh)
     de[:, :r] = -regressors.T
     e, h = e[:, None], h[:, None]
-    dz = de / np.sqrt(h) - 0.5 * e / np.sqrt(h) * dh / h
-    scores = -0.5 * (1 / h - (e / h) ** 2) * dh - e / h * de
+    there = seen[:, None]
+    dz = (de / np.sqrt(h) - 0.5 * e / np.sqrt(h) * dh / h) * there
+    scores = (-0.5 * (1 / h - (e / h) ** 2) * dh - e / h * de) * there
     return Sensitivities(de, dh, dz, scores)
 
 
+def _with_missing(
+    step: FirstStep, decays: list[Tensor], variance: Tensor, missing: Tensor
+) -> list[Tensor]:
+    """Coefficients (n, T, 1, 1) of the lags of h, with those of the shocks that are expected."""
+    result = []
+    for lag in range(1, max(step.p, step.q) + 1):
+        decay = decays[lag - 1] if lag <= step.q else torch.zeros_like(decays[0])
+        if lag <= step.p:
+            pairs = enumerate(step.model().vol.expected)
+            share = sum(w * variance[:, s * step.p + lag - 1] for s, w in pairs)
+            before = lagged(missing.to(variance.dtype)[..., None, None], lag)
+            decay = decay + share[:, None, None, None] * before  # type: ignore[index]
+        result.append(decay)
+    return result
+
+
 def _pushes(
-    step: FirstStep, x: Tensor, e: Tensor, h: Tensor, variance: Tensor, presample: Tensor
+    step: FirstStep,
+    x: Tensor,
+    e: Tensor,
+    h: Tensor,
+    variance: Tensor,
+    presample: Tensor,
+    seen: Tensor,
 ) -> Tensor:
     """Immediate effect of each parameter on the variance, (r + k, n, T)."""
     vol = step.model().vol
@@ -406,6 +452,7 @@ def _pushes(
     pushes = [torch.ones_like(e)]
     for s, (shock, expected) in enumerate(zip(shocks, vol.expected, strict=True)):
         slope = torch.where(e == 0, 0.0, 2 * shock / e)  # shocks are squares, or parts of them
+        shock = torch.where(seen, shock, expected * h)
         for i in range(1, step.p + 1):
             weight = variance[:, s * step.p + i, None]
             by_mean = by_mean - weight * _delayed(slope * x, i, torch.zeros(()))
@@ -427,8 +474,11 @@ def driver_sensitivities(
 
     From those of z (n, T); `scale` (n, T) are roots of the diagonal of Q.
     """
-    square, q = torch.from_numpy(z**2), torch.from_numpy(scale**2)
-    moved = torch.from_numpy(2 * z[:, None] * dz) * q[:, None]
+    # A row with a missing value has squares of one, which do not move.
+    missing = np.isnan(z).any(0)
+    square, q = torch.from_numpy(np.where(missing, 1.0, z**2)), torch.from_numpy(scale**2)
+    z = np.nan_to_num(z)
+    moved = torch.from_numpy(2 * z[:, None] * dz * ~missing) * q[:, None]
     zero = torch.zeros(())
     push = sum(w * _delayed(moved, i, zero) for i, w in enumerate(a, 1))
     coefficients = []

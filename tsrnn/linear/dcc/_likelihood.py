@@ -86,17 +86,29 @@ def run_correlations(
     with u = z, or :math:`u_t = \operatorname{diag}(Q_t)^{1/2} z_t` if corrected; before the
     first observation both :math:`u u'` and Q are S. S is the mean of :math:`u u'` rescaled to a
     unit diagonal, or the `target` (U, 1, n, n). Residuals z (U, T, n) are zero after the end of a
-    series; a and b are of shape (U, 1, 1, 1). A `shift` (U, 1, n, n) of the mean of
-    :math:`u u'` is there to differentiate by the moment that it estimates.
+    series, NaN where missing; a and b are of shape (U, 1, 1, 1). A `shift` (U, 1, n, n) of the mean
+    of :math:`u u'` is there to differentiate by the moment that it estimates.
+
+    A row in which any is missing brings no news: :math:`u u'` is Q, in the corrected model its
+    expectation given the past, and S is the mean over the other rows. Unlike the expectation given
+    the rest of the row this is linear in Q, and Q stays positive definite.
     """
-    row = z[:, :, None, :]
-    driver = TensorJet(row) * _scale(row, a, b) if corrected else TensorJet(row)
+    row, missing = z[:, :, None, :], torch.isnan(z).any(-1)
+    gaps = bool(missing.any())
+    if gaps:
+        row, observed = torch.nan_to_num(row), observed & ~missing
+    square = torch.where(missing[:, :, None, None], 1.0, row**2) if gaps else row**2
+    driver = TensorJet(row) * _scale(square, a, b) if corrected else TensorJet(row)
     outer = driver.map(lambda x: x.transpose(-1, -2)) * driver
     s = _target(outer, observed, shift) if target is None else TensorJet(target)
     if not a:
         return CorrelationPath(s, s.map(lambda x: x.expand(-1, z.shape[1], -1, -1)), driver)
-    q = s + filtered(_weighted(a, outer - s), b)
-    return CorrelationPath(s, q, driver)
+    if not gaps:
+        return CorrelationPath(s, s + filtered(_weighted(a, outer - s), b), driver)
+    # Without news Q takes the place of the outer product: its lags have the coefficients of both.
+    known = (~missing).to(z.dtype)[:, :, None, None]
+    source = _weighted(a, (outer - s) * TensorJet(known))
+    return CorrelationPath(s, s + filtered(source, with_shares(1 - known, a, b)), driver)
 
 
 def correlations_at(
@@ -117,20 +129,25 @@ def _target(outer: TensorJet, observed: Tensor, shift: Tensor | None) -> TensorJ
     return normalised(moment if shift is None else moment + TensorJet(shift))
 
 
-def _scale(row: Tensor, a: list[TensorJet], b: list[TensorJet]) -> TensorJet:
+def _scale(square: Tensor, a: list[TensorJet], b: list[TensorJet]) -> TensorJet:
     r"""Roots of the diagonal of Q in the corrected model, (U, T, 1, n).
 
-    It follows :math:`q_t = 1 - \sum a_i - \sum b_j + \sum_i a_i z_{t-i}^2 q_{t-i} +
-    \sum_j b_j q_{t-j}` by itself, here as the deviation from 1.
+    Of squares of residuals (U, T, 1, n). It follows
+    :math:`q_t = 1 - \sum a_i - \sum b_j + \sum_i a_i z_{t-i}^2 q_{t-i} + \sum_j b_j q_{t-j}` by
+    itself, here as the deviation from 1.
     """
-    square = row**2
+    deviation = filtered(_weighted(a, TensorJet(square - 1)), with_shares(square, a, b))
+    return TensorJet(1 + deviation.value, deviation.first, deviation.second).power(0.5)
+
+
+def with_shares(share: Tensor, a: list[TensorJet], b: list[TensorJet]) -> list[TensorJet]:
+    """Coefficients of the lags of Q, :math:`a_i s_{t-i} + b_i` with shares s (U, T, 1, 1 or n)."""
     none = TensorJet(torch.zeros(()))
     coefficients = []
     for lag in range(1, max(len(a), len(b)) + 1):
-        c = a[lag - 1] * TensorJet(lagged(square, lag)) if lag <= len(a) else none
+        c = a[lag - 1] * TensorJet(lagged(share, lag)) if lag <= len(a) else none
         coefficients.append(c + b[lag - 1] if lag <= len(b) else c)
-    deviation = filtered(_weighted(a, TensorJet(square - 1)), coefficients)
-    return TensorJet(1 + deviation.value, deviation.first, deviation.second).power(0.5)
+    return coefficients
 
 
 def _weighted(a: list[TensorJet], x: TensorJet) -> TensorJet:
@@ -155,11 +172,18 @@ def correlation_density(result: CorrelationPath, z: Tensor, observed: Tensor) ->
         -\tfrac12 (\log |Q_t| - \sum_i \log q_{ii,t} + u_t' Q_t^{-1} u_t - z_t' z_t)
 
     with :math:`u_t = \operatorname{diag}(Q_t)^{1/2} z_t`. NaN where Q is not positive definite.
+    Of a row with missing values it is that of the others.
     """
-    diagonal = diagonal_of(result.q)
+    q, seen = result.q, ~torch.isnan(z)
+    if not seen.all():
+        # A missing value is independent of the others, with variance one and at zero: no term.
+        here = seen.to(z.dtype)
+        q = q * TensorJet(here[..., :, None] * here[..., None, :])
+        q, z = q + TensorJet(torch.diag_embed(1 - here)), torch.nan_to_num(z)
+    diagonal = diagonal_of(q)
     u = diagonal.power(0.5) * TensorJet(z[:, :, None, :])
     scale = diagonal.log().map(lambda x: 0.5 * x.sum((-1, -2)))
-    terms = _gaussian(result.q, u.map(lambda x: x[..., 0, :])) + scale
+    terms = _gaussian(q, u.map(lambda x: x[..., 0, :])) + scale
     terms = terms + TensorJet(0.5 * (z**2).sum(-1))
     return terms.map(lambda x: torch.where(observed, x, 0.0))
 

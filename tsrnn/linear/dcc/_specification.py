@@ -99,6 +99,11 @@ def correlation_specification(
             f"{arguments.class_name} needs at least two targets to correlate; got "
             f"{list(targets)}. Name them by target=[...], or take GARCH for one"
         )
+    if arguments.missing == "keep" and arguments.mean not in ("constant", "zero"):
+        raise ValueError(
+            "missing='keep' needs mean='constant' or 'zero', as lags of a missing value are not "
+            f"known; got mean={arguments.mean!r}. Take one of these, or missing='interpolate'"
+        )
     what = "p lags of squared residuals and q of the variance"
     p, q = order_of(garch_order, getattr(arguments, garch_order), what)
     mean = Mean(arguments.mean, arguments.mean_order, arguments.coint_rank)
@@ -138,9 +143,10 @@ class FirstStep:
         """Flag of a mean that is estimated together with the variance of its variable."""
         return self.mean.kind == "constant"
 
-    def model(self, padded: bool = False, *, with_mean: bool = False) -> Model:
+    def model(self, padded: bool = False, *, gaps: bool = False, with_mean: bool = False) -> Model:
         """The univariate model of the residuals, or of the data."""
-        return univariate_model(self.vol, self.p, self.q, with_mean and self.joint, padded)
+        constant = with_mean and self.joint
+        return univariate_model(self.vol, self.p, self.q, constant, padded or gaps, gaps)
 
     def names(self, targets: Sequence[object]) -> tuple[str, ...]:
         """Names of the parameters, equation by equation."""

@@ -43,7 +43,7 @@ from tsrnn.linear._regressors import (
     without_columns,
 )
 from tsrnn.linear._samples import Sample
-from tsrnn.linear.arma._prepare import rows_of, unit_data
+from tsrnn.linear.arma._prepare import first_rows, from_row, rows_of, unit_data
 from tsrnn.linear.ets._exact import exact_fits
 from tsrnn.linear.ets._fit import given, inferred, parts, samples
 from tsrnn.linear.ets._forecast import (
@@ -212,8 +212,10 @@ class ETSFamily(Family):
         state = np.full((len(units.params), self.state_shapes["memory"][1]), np.nan)
         for model, numbers, params, _ in self.groups(units):
             values, _ = self._values(panel, units, model, numbers)
+            lead = first_rows(values)
+            values = from_row(values, lead)
             first = self._first_states(model, params, values, steps[numbers // self.n_targets])
-            lengths = panel.lengths[numbers // self.n_targets]
+            lengths = panel.lengths[numbers // self.n_targets] - lead
             after = after_rows(model.recursion, params[:, :4], first, values, lengths)
             state[numbers, : after.shape[1]] = after
             state[numbers, after.shape[1] :] = 0.0
@@ -308,7 +310,9 @@ class ETSFamily(Family):
     ) -> tuple[np.ndarray, np.ndarray]:
         fitted, scaled = [], []
         for model, numbers, params, sigma2 in self.groups(units):
-            values, effects = self._values(panel, units, model, numbers)
+            given, effects = self._values(panel, units, model, numbers)
+            lead = first_rows(given)
+            values = from_row(given, lead)
             first = self._first_states(model, params, values, steps[numbers // self.n_targets])
             recursion = model.recursion._replace(columns=())
             likelihood = Likelihood(
@@ -316,8 +320,8 @@ class ETSFamily(Family):
             )
             at = params[:, : len(recursion.names)].copy()
             at[:, 4:] = first[:, : at.shape[1] - 4]
-            means = likelihood.means(at)[:, : values.shape[1]]
-            means, values = means + effects, values + effects
+            means = from_row(likelihood.means(at)[:, : values.shape[1]], -lead)
+            means, values = means + effects, given + effects
             relative = np.abs(means) if model.error == "mul" else 1.0
             fitted.append((numbers, means))
             # Of a series that is fitted exactly the residuals have no scale.
@@ -336,11 +340,14 @@ class ETSFamily(Family):
             parts["regression"] = []
         for model, numbers, params, _ in self.groups(units):
             values, effects = self._values(panel, units, model, numbers)
+            lead = first_rows(values)
+            values = from_row(values, lead)
             first = self._first_states(model, params, values, steps[numbers // self.n_targets])
             if self.regressors:
                 parts["regression"].append((numbers, effects))
             rows = states_by_row(model.recursion, params[:, :4], first, values)
             states = np.stack([np.stack([row[0], row[1], row[-1]]) for row in rows], 2)
+            states = np.stack([from_row(part, -lead) for part in states])
             parts["level"].append((numbers, states[0]))
             if model.trend != "none":
                 parts["trend"].append((numbers, states[1]))

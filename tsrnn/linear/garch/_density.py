@@ -14,6 +14,9 @@ from torch import Tensor
 
 Fields = tuple[Tensor, ...]
 
+_EULER = (1, 5, 61, 1385, 50521, 2702765)
+_SHIFT = 8  # steps of x after which six terms are exact to rounding
+
 
 class ByShape(NamedTuple):
     """Quantity that the shape alone decides, with its derivatives; each of shape (N,)."""
@@ -62,6 +65,10 @@ class Density(ABC):
         """Expectation of the absolute value."""
 
     @abstractmethod
+    def mean_size_at(self, shape: Fields) -> Tensor | float:
+        """Expectation of the absolute value, by operations of a kernel."""
+
+    @abstractmethod
     def quantile(self, probability: float, shape: np.ndarray) -> np.ndarray:
         """Quantile of shape (N,)."""
 
@@ -96,6 +103,9 @@ class Normal(Density):
     def mean_size(self, shape: np.ndarray) -> ByShape:
         zero = np.zeros(len(shape))
         return ByShape(zero + math.sqrt(2 / math.pi), zero, zero)
+
+    def mean_size_at(self, shape: Fields) -> float:
+        return math.sqrt(2 / math.pi)
 
     def quantile(self, probability: float, shape: np.ndarray) -> np.ndarray:
         return np.full(len(shape), special.ndtri(probability))
@@ -159,6 +169,22 @@ class Student(Density):
         slope = 0.5 * (1 / c + special.psi(a) - special.psi(b))
         bend = 0.25 * (special.polygamma(1, a) - special.polygamma(1, b)) - 0.5 / c**2
         return ByShape(value, value * slope, value * (bend + slope**2))
+
+    def mean_size_at(self, shape: Fields) -> Tensor:
+        r"""Expectation of the absolute value, with :math:`\Gamma(x) / \Gamma(x + 1/2)` by a series.
+
+        With :math:`u = 4x - 1` and Euler's numbers 1, 5, 61, ... its logarithm is
+        :math:`\log(2 / \sqrt u) + \sum_k (-1)^k E_k / (4 k u^{2k})`.
+        """
+        (nu,) = shape
+        ratio, below = 1.0 + 0 * nu, 1.0 + 0 * nu
+        for k in range(_SHIFT):  # the series is exact to rounding for a large x alone
+            ratio, below = ratio * (nu + 2 * k), below * (nu + 2 * k - 1)
+        u = 2 * nu - 3 + 4 * _SHIFT
+        total = 0 * nu
+        for k, number in reversed([*enumerate(_EULER, 1)]):
+            total = (total + (-1) ** k * number / (4 * k)) / (u * u)
+        return torch.sqrt((nu - 2) * 4 / (math.pi * u)) * torch.exp(total) * ratio / below
 
     def quantile(self, probability: float, shape: np.ndarray) -> np.ndarray:
         nu = shape[:, 0]

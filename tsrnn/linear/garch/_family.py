@@ -41,7 +41,7 @@ from tsrnn.linear.garch._forecast import (
     simulated_variance,
 )
 from tsrnn.linear.garch._inference import half_life, unconditional_variance
-from tsrnn.linear.garch._prepare import rows_of, units_of
+from tsrnn.linear.garch._prepare import from_first_value, rows_from_first, units_of
 from tsrnn.linear.garch._specification import (
     NU,
     Model,
@@ -50,6 +50,7 @@ from tsrnn.linear.garch._specification import (
     persistence,
 )
 
+SKIPPING_MEANS = ("constant", "zero")  # that have a place for missing values
 INTERVALS = ("simulated", "analytic", "conformal")
 LARGEST_NU = NU[1] * (1 - 1e-9)  # at the bound, which stands for the normal distribution
 _DISTRIBUTIONS = {"normal": "normal", "t": "Student's t"}
@@ -104,11 +105,12 @@ class GARCHFamily(Family):
         self, panel: Panel, given: np.ndarray | None
     ) -> Iterator[tuple[Problem | None, dict[int, str]]]:
         model, initial = self._model_of(panel), self.initial_variance
+        y, lengths = from_first_value(*units_of(panel))
         if given is None:
-            yield from problems(model, *units_of(panel), initial, self.stationary, self.n_starts)
+            yield from problems(model, y, lengths, initial, self.stationary, self.n_starts)
             return
         check_long_enough(panel, np.arange(panel.n_series), model.mean.n_dropped + 1)
-        yield problem_at(model, *units_of(panel), initial), {}
+        yield problem_at(model, y, lengths, initial), {}
 
     def search(self, sample: Problem, verbose: int) -> Optima:
         return highest_maxima(sample, sample.model)
@@ -128,7 +130,8 @@ class GARCHFamily(Family):
         check_long_enough(panel, known, model.mean.n_dropped)
         before = past_of(units)
         return _by_series(
-            panel.n_series, begin_garch(model, units.params, before, *units_of(panel))
+            panel.n_series,
+            begin_garch(model, units.params, before, *from_first_value(*units_of(panel))),
         )
 
     def advance(self, state: Arrays, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
@@ -189,13 +192,19 @@ class GARCHFamily(Family):
         self, panel: Panel, units: Units, steps: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         e, h = self.residuals_and_variances(panel, units)
-        return panel.values - e, e / np.sqrt(h)
+        fitted = panel.values - e
+        if self.model.mean.n_dropped == 0:  # the mean of a missing value is the constant
+            means = units.params[:, self.model.mean_part].sum(1).reshape(panel.n_series, -1)
+            constant = np.repeat(means, panel.lengths, axis=0)
+            fitted = np.where(np.isnan(panel.values) & ~np.isnan(h), constant, fitted)
+        return fitted, e / np.sqrt(h)
 
     def residuals_and_variances(self, panel: Panel, units: Units) -> tuple[np.ndarray, np.ndarray]:
         """Residuals and conditional variances, each (rows, C)."""
         model, before = self._model_of(panel), past_of(units)
-        e, h = filter_garch(model, units.params, before, *units_of(panel))
-        return rows_of(panel, e), rows_of(panel, h)
+        y, lengths = from_first_value(*units_of(panel))
+        e, h = filter_garch(model, units.params, before, y, lengths)
+        return rows_from_first(panel, e), rows_from_first(panel, h)
 
     def facts(self, params: np.ndarray, constants: Arrays) -> dict[str, object]:
         model, row = self.model, params[None]
@@ -267,10 +276,13 @@ class GARCHFamily(Family):
         }
 
     def _model_of(self, panel: Panel) -> Model:
-        """Model with a mark of the ends of series where these differ."""
-        lengths = panel.lengths
-        padded = bool((lengths != lengths[0]).any())
-        return self.model if padded == self.model.padded else replace(self.model, padded=padded)
+        """Model with a mark of the ends of series where these differ, and one of missing values."""
+        lengths, gaps = panel.lengths, bool(np.isnan(panel.values).any())
+        # A series that begins later than others ends earlier, from its first value on.
+        padded = gaps or bool((lengths != lengths[0]).any())
+        if (padded, gaps) == (self.model.padded, self.model.gaps):
+            return self.model
+        return replace(self.model, padded=padded, gaps=gaps)
 
     def _no_closed_form(self, instead: str) -> ValueError:
         return ValueError(
@@ -291,6 +303,11 @@ def garch_family(arguments: Arguments, n_targets: int = 1) -> GARCHFamily:
         arguments.order, arguments.mean, arguments.mean_order, arguments.distribution,
         arguments.vol,
     )  # fmt: skip
+    if arguments.missing == "keep" and model.mean.kind not in SKIPPING_MEANS:
+        raise ValueError(
+            "missing='keep' needs mean='constant' or 'zero', as lags of a missing value are not "
+            f"known; got mean={model.mean.kind!r}. Take one of these, or missing='interpolate'"
+        )
     intervals = choice("intervals", arguments.intervals, INTERVALS)
     if intervals == "conformal":  # of errors over the widths of simulated ones
         intervals = INTERVALS[0]

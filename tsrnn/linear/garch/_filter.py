@@ -31,13 +31,16 @@ class Past(NamedTuple):
 def filter_garch(
     model: Model, params: np.ndarray, past: Past, y: np.ndarray, lengths: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Residuals and variances, each (N, T), of series (N, T); NaN where there are none."""
+    """Residuals and variances, each (N, T), of series (N, T); NaN where there are none.
+
+    A value that is missing has a variance.
+    """
     first, (n, steps) = model.mean.n_dropped, y.shape
     e, h = np.full((n, steps), np.nan), np.full((n, steps), np.nan)
     chunk = max(1, _CELLS // (steps * model.cell.n))
     for start in range(0, n if steps > first else 0, chunk):
         part = slice(start, start + chunk)
-        inputs = design(model, np.nan_to_num(y[part]), lengths[part])
+        inputs = design(model, _finite(model, y[part]), lengths[part])
         initial = np.zeros((1, model.cell.n, len(inputs)))
         before = Past(past.variance[part], None if past.z is None else past.z[part])
         initial[0, : model.n_state] = initial_state(model, params[part], before).T
@@ -51,7 +54,14 @@ def filter_garch(
         e[part, first:], h[part, first:] = (fields[AUXILIARY.index(name)] for name in "eh")
     outside = np.arange(steps) >= lengths[:, None]
     e[outside] = h[outside] = np.nan
+    if model.gaps:
+        e[np.isnan(y)] = np.nan
     return e, h
+
+
+def _finite(model: Model, y: np.ndarray) -> np.ndarray:
+    """Values of units, of which one without parameters may be anything; NaN in gaps stays."""
+    return y if model.gaps else np.where(np.isfinite(y), y, 0.0)
 
 
 def initial_state(model: Model, params: np.ndarray, past: Past) -> np.ndarray:
@@ -84,7 +94,7 @@ def advance_garch(
         return state
     n_recent = state.recent.shape[1]
     whole = np.concatenate([state.recent, y], 1) if n_recent else y
-    inputs = design(model, np.where(np.isfinite(whole), whole, 0.0), lengths + n_recent)
+    inputs = design(model, _finite(model, whole), lengths + n_recent)
     end = sums(model.cell, Lanes(inputs), params, state.memory, terms=("l",), order=0)
     last = lengths[:, None] + np.arange(n_recent)
     return VarianceState(end.memory.T, np.take_along_axis(whole, last, 1))

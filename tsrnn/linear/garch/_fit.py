@@ -22,6 +22,7 @@ from tsrnn.linear.garch._prepare import (
     presample_of,
     refusals,
     sample_of,
+    sample_of_inputs,
     spread_of,
 )
 from tsrnn.linear.garch._specification import (
@@ -153,8 +154,10 @@ def problems(
     n_starts: int | None = None,
 ) -> Iterator[tuple[Problem | None, dict[int, str]]]:
     """Problems of series (N, T), and reasons why other series cannot be fitted."""
-    spread = spread_of(y, lengths)
-    reasons = refusals(model, lengths, spread)
+    spread, n_values = spread_of(y, lengths, model.gaps), lengths
+    if model.gaps:
+        n_values = (~np.isnan(y) & (np.arange(y.shape[1]) < lengths[:, None])).sum(1)
+    reasons = refusals(model, n_values, spread)
     yield None, {i: reason for i, reason in enumerate(reasons) if reason}
     usable = np.flatnonzero([not reason for reason in reasons])
     # Series are independent: as many at a time as memory allows, each in a lane for every start.
@@ -174,8 +177,8 @@ def problem_at(
     model: Model, y: np.ndarray, lengths: np.ndarray, initial_variance: str | float
 ) -> Problem:
     """Problem of all series (N, T) as they are, to be evaluated at parameters that are given."""
-    n, n_obs = len(y), lengths - model.mean.n_dropped
-    sample = Sample(design(model, y, lengths), n_obs, np.zeros(n), np.ones(n))
+    n, inputs = len(y), design(model, y, lengths)
+    sample = sample_of_inputs(model, inputs, lengths, np.zeros(n), np.ones(n))
     mean = mean_start(model, sample)
     presample = presample_of(model, sample, initial_variance, mean.first, mean.variance)
     return Problem(model, np.arange(n), sample, mean, presample, False, None)
@@ -207,7 +210,7 @@ def fit_garch(
     stationary: bool,
     n_starts: int | None = None,
 ) -> Fit:
-    """Fit to series (N, T), of which the first `lengths` (N,) values count."""
+    """Fit to series (N, T), of which the first `lengths` (N,) rows count."""
     reasons: dict[int, str] = {}
     nothing = Fit(Estimates.empty(model.names), np.empty(0), np.empty(0))
     parts, units = [nothing], [np.empty(0, np.int64)]

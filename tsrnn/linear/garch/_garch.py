@@ -25,6 +25,7 @@ from tsrnn.linear._family import Family
 from tsrnn.linear._frames import given_params, in_shape_of_data
 from tsrnn.linear.garch._family import (
     INTERVALS,
+    SKIPPING_MEANS,
     GARCHFamily,
     check_variances,
     draw_innovations,
@@ -112,7 +113,11 @@ class GARCH(LinearForecaster):
     cov_type : str, default "robust"
         Kind of standard errors: that of quasi maximum likelihood, "hessian", "opg",
         "information", "bollerslev-wooldridge" or "arch-robust".
-    horizon, id_col, time_col, freq, missing, strict, verbose
+    missing : {"auto", "error", "interpolate", "keep"}
+        "keep", and "auto" with a mean that is a constant or zero: a missing value has no part in
+        the likelihood, and its shocks are at their expectation given the past: :math:`h_t` for
+        :math:`e_t^2`, half of it where e is negative, :math:`\sigma_t E|z|` for :math:`|e_t|`.
+    horizon, id_col, time_col, freq, strict, verbose
         As in all linear models.
     target, known_ahead, static, calendar, holidays
         As in all linear models. GARCH takes no exogenous columns.
@@ -132,6 +137,12 @@ class GARCH(LinearForecaster):
     leave it out: of 4000 simulated "egarch" and 1000 "tgarch" of 1000 rows, the median one of mu is
     1.00 and 0.99 times the standard deviation of mu, and intervals of 95 percent cover it in 95.0
     percent of those that converged (benchmarks/known_processes.py).
+
+    With missing values the variance of "garch" and "gjr" is the conditional one up to the first
+    row after a gap, and forecasts after missing rows at the end are those of more steps. An
+    observation after a gap also tells of the variance within it, which the recursion does not look
+    back at, and those of "egarch" and "tgarch" are not linear in it: estimates are of quasi maximum
+    likelihood, and nearly unbiased (see :doc:`/howto/missing`). arch takes no missing values.
 
     Intervals take the parameters as known; their coverage is the nominal one if the model is
     right, up to that and to the error of simulation. Forecasts of variances of "egarch" beyond
@@ -171,6 +182,7 @@ class GARCH(LinearForecaster):
     offers: ClassVar[frozenset[str]] = frozenset({"sample_paths", "predict_variance"})
     family_class: ClassVar[type[Family]] = GARCHFamily
     legal_intervals: ClassVar[tuple[str, ...]] = INTERVALS
+    legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate", "keep")
 
     def __init__(
         self,
@@ -199,6 +211,9 @@ class GARCH(LinearForecaster):
         self.intervals = intervals
         self.n_simulations = n_simulations
         self.n_starts = n_starts
+
+    def _skips_missing(self, arguments: Arguments) -> bool:
+        return arguments.mean in SKIPPING_MEANS
 
     def _family(self, arguments: Arguments, data: FittedData) -> GARCHFamily:
         return garch_family(arguments, data.n_targets)

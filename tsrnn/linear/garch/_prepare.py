@@ -30,7 +30,7 @@ def units_of(
     """Units (S C, T), series by series and target by target, and their lengths (S C,).
 
     They hold the values of the panel, or others (rows, C) in their places, and `fill` beyond
-    their lengths.
+    their lengths. Values that are missing are NaN.
     """
     values = panel.values if rows is None else rows
     lengths, n_targets = panel.lengths, values.shape[1]
@@ -43,6 +43,36 @@ def units_of(
     return whole.swapaxes(1, 2).reshape(-1, longest), np.repeat(lengths, n_targets)
 
 
+def from_first_value(y: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Units (N, T) from their first value on, and the lengths (N,) that they have then."""
+    if not len(y) or not np.isnan(y[:, :1]).any():
+        return y, lengths
+    first = leading(y, lengths)
+    place = np.arange(y.shape[1]) + first[:, None]
+    moved = np.take_along_axis(y, np.minimum(place, y.shape[1] - 1), 1)
+    return moved, lengths - first
+
+
+def leading(y: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Rows (N,) of each unit before its first value, all of them where it has none."""
+    seen = ~np.isnan(y) & (np.arange(y.shape[1]) < lengths[:, None])
+    return np.where(seen.any(1), seen.argmax(1), lengths)
+
+
+def rows_from_first(panel: Panel, units: np.ndarray) -> np.ndarray:
+    """Values (rows, C) of a panel from those of units from their first value on; NaN before."""
+    return rows_of(panel, behind_leading(units, *units_of(panel)))
+
+
+def behind_leading(units: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Values (N, T) at the rows of y, of those from its first values on; NaN before."""
+    if not len(y) or not np.isnan(y[:, :1]).any():
+        return units
+    first, steps = leading(y, lengths)[:, None], np.arange(units.shape[1])
+    back = np.take_along_axis(units, np.maximum(steps - first, 0), 1)
+    return np.where(steps >= first, back, np.nan)
+
+
 def rows_of(panel: Panel, units: np.ndarray) -> np.ndarray:
     """Values (rows, C) of a panel from those of its units (S C, T)."""
     longest = units.shape[1]
@@ -51,24 +81,33 @@ def rows_of(panel: Panel, units: np.ndarray) -> np.ndarray:
 
 
 class Spread(NamedTuple):
-    """Mean and standard deviation of each series, and whether all of it is finite, (N,)."""
+    """Mean and deviation of the values of each series, and whether all are finite, (N,)."""
 
     mean: np.ndarray
     deviation: np.ndarray
     finite: np.ndarray
 
 
-def spread_of(y: np.ndarray, lengths: np.ndarray) -> Spread:
-    """Mean and deviation of series (N, T) up to their lengths; NaN for one that is not finite."""
+def spread_of(y: np.ndarray, lengths: np.ndarray, gaps: bool = False) -> Spread:
+    """Mean and deviation of series (N, T) up to their lengths; NaN for one that is not finite.
+
+    With `gaps` NaN is a missing value.
+    """
     n, steps = y.shape
     spread = Spread(np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, dtype=bool))
     for part in _blocks(n, steps):
         outside = np.arange(steps) >= lengths[part, None] if (lengths[part] < steps).any() else None
+        if gaps:
+            missing = np.isnan(y[part])
+            outside = missing if outside is None else outside | missing
         kept = y[part] if outside is None else np.where(outside, 0.0, y[part])
         largest = np.maximum(kept.max(1), -kept.min(1))  # not finite where a value is not
         finite = spread.finite[part] = np.isfinite(largest)
         unit = np.where(finite & (largest > 0), largest, 1.0)  # squares of huge or tiny numbers
-        count = np.maximum(lengths[part], 1)
+        n_values = lengths[part]
+        if gaps and outside is not None:
+            n_values = (~outside).sum(1)
+        count = np.maximum(n_values, 1)
         with np.errstate(invalid="ignore"):
             kept = kept / unit[:, None]  # are neither
             mean = kept.sum(1) / count
@@ -88,7 +127,7 @@ def _blocks(n: int, steps: int) -> list[slice]:
 
 
 def refusals(model: Model, lengths: np.ndarray, spread: Spread) -> list[str]:
-    """Reason why each series cannot be fitted; empty where it can."""
+    """Reason why each series of so many values cannot be fitted; empty where it can."""
     k, dropped = len(model.names), model.mean.n_dropped
     constant = spread.deviation <= _ROUNDING * np.abs(spread.mean)
     reasons = [""] * len(lengths)
@@ -108,7 +147,8 @@ def refusals(model: Model, lengths: np.ndarray, spread: Spread) -> list[str]:
 class Sample(SeriesArrays):
     """N series less their means (none for a model without a constant), of unit deviation."""
 
-    inputs: np.ndarray  # (N, T, m): y, its lags and, for a padded model, where it is observed
+    inputs: np.ndarray  # (N, T, m): y, its lags, and marks of rows and values
+    n_rows: np.ndarray  # (N,) rows, of which values may be missing
     n_obs: np.ndarray  # (N,) observations in the likelihood
     centre: np.ndarray  # (N,)
     scale: np.ndarray  # (N,)
@@ -116,10 +156,19 @@ class Sample(SeriesArrays):
     @property
     def observed(self) -> np.ndarray:
         """Mask (N, T) of the observations."""
-        return np.arange(self.inputs.shape[1]) < self.n_obs[:, None]
+        if self.gaps:  # zero beyond the rows, too
+            return self.inputs[:, :, -1] > 0.5
+        return np.arange(self.inputs.shape[1]) < self.n_rows[:, None]
+
+    @property
+    def gaps(self) -> bool:
+        """Flag of values that are missing."""
+        return bool((self.n_obs < self.n_rows).any())
 
     def first_autocorrelation(self) -> np.ndarray:
         """Autocorrelation of each series at lag one, (N,); 0 for one that does not vary."""
+        if self.gaps:
+            return self._autocorrelation_of_pairs()
         y, n = self.inputs[:, :, 0], self.n_obs
         if (n < y.shape[1]).any():
             y = np.where(self.observed, y, 0.0)
@@ -129,6 +178,16 @@ class Sample(SeriesArrays):
         products = np.einsum("nt,nt->n", y[:, 1:], y[:, :-1])
         covariance = products - mean * (2 * n * mean - ends) + (n - 1) * mean**2
         variance = np.einsum("nt,nt->n", y, y) - n * mean**2
+        return np.divide(covariance, variance, out=np.zeros(len(y)), where=variance > 0)
+
+    def _autocorrelation_of_pairs(self) -> np.ndarray:
+        """Autocorrelation (N,) at lag one, by the pairs of neighbours that are both observed."""
+        seen = self.observed
+        y = np.where(seen, self.inputs[:, :, 0], 0.0)
+        away = np.where(seen, y - (y.sum(1) / self.n_obs)[:, None], 0.0)
+        pairs = np.maximum((seen[:, 1:] & seen[:, :-1]).sum(1), 1)
+        covariance = np.einsum("nt,nt->n", away[:, 1:], away[:, :-1]) / pairs
+        variance = np.einsum("nt,nt->n", away, away) / self.n_obs
         return np.divide(covariance, variance, out=np.zeros(len(y)), where=variance > 0)
 
 
@@ -142,15 +201,29 @@ def sample_of(model: Model, y: np.ndarray, lengths: np.ndarray, spread: Spread) 
         kept[part] /= scale[part, None]
         if (lengths[part] < steps).any():
             kept[part][np.arange(steps) >= lengths[part, None]] = 0.0
-    return Sample(design(model, kept, lengths), lengths - model.mean.n_dropped, centre, scale)
+    return sample_of_inputs(model, design(model, kept, lengths), lengths, centre, scale)
+
+
+def sample_of_inputs(
+    model: Model, inputs: np.ndarray, lengths: np.ndarray, centre: np.ndarray, scale: np.ndarray
+) -> Sample:
+    """Sample of the inputs that `design` has given."""
+    n_rows = lengths - model.mean.n_dropped
+    n_obs = inputs[:, :, -1].sum(1).astype(n_rows.dtype) if model.gaps else n_rows
+    return Sample(inputs, n_rows, n_obs, centre, scale)
 
 
 def design(model: Model, y: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Inputs of the cell, (N, T - dropped, m), of series (N, T)."""
+    """Inputs of the cell, (N, T - dropped, m), of series (N, T), with NaN where one is missing."""
     first, steps = model.mean.n_dropped, y.shape[1]
+    if model.gaps:
+        seen = ~np.isnan(y) & (np.arange(steps) < lengths[:, None])
+        y = np.where(seen, y, 0.0)
     columns = [y[:, first - lag : steps - lag] for lag in (0, *model.mean.lags)]
     if model.padded:
         columns.append((np.arange(first, steps) < lengths[:, None]).astype(float))
+    if model.gaps:
+        columns.append(seen[:, first:].astype(float))
     return np.stack(columns, -1) if len(columns) > 1 else columns[0][..., None]
 
 
@@ -385,7 +458,10 @@ def presample_of(
         kind, fixed = "fixed", float(kind) / sample.scale**2
     elif kind == "backcast":
         sizes, row = np.abs(first) if model.vol.root else first**2, np.arange(first.shape[1])
-        weights = np.where(row < sample.n_obs[:, None], _DECAY**row, 0.0)
+        inside = row < sample.n_rows[:, None]
+        if sample.gaps:
+            inside = sample.observed[:, : first.shape[1]]
+        weights = np.where(inside, _DECAY**row, 0.0)
         fixed = (weights * sizes).sum(1) / weights.sum(1)
         fixed = fixed**2 if model.vol.root else fixed
     return Presample(model, kind, fixed, sample.n_obs)
@@ -395,10 +471,11 @@ def mean_moments(model: Model, sample: Sample) -> np.ndarray:
     """Means of products of y, the constant and the lags of y, as they stand in the equation."""
     # Without padding the constant is one number, which takes no memory.
     ones = np.broadcast_to(1.0, sample.inputs.shape[:2])
-    observed = sample.observed.astype(float) if model.padded else ones
+    marked = model.padded or model.gaps
+    observed = sample.observed.astype(float) if marked else ones
     columns = [sample.inputs[..., 0], *[observed] * model.mean.constant]
     columns += [sample.inputs[..., 1 + i] for i in range(len(model.mean.lags))]
-    columns = [column * observed for column in columns] if model.padded else columns
+    columns = [column * observed for column in columns] if marked else columns
     return products_of(columns) / sample.n_obs[:, None, None]
 
 

@@ -34,7 +34,9 @@ class Model:
     """Mean, variance recursion with p lags of shocks and q of itself, and density.
 
     Parameters are in the order of `names`: mean, variance, shape. A `padded` model has a last
-    input that is 1 where there is an observation and 0 where a series has ended.
+    input that is 1 where there is a row and 0 where a series has ended: the state stays as it is.
+    One with `gaps` has a further input that is 1 where there is a value and 0 where it is missing:
+    shocks are at their expectation, and the row has no part in the likelihood.
     """
 
     mean: UnivariateMean
@@ -43,6 +45,7 @@ class Model:
     p: int
     q: int
     padded: bool = False
+    gaps: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
         """Fields alone: a cell that is made of them would be pickled with them in a circle."""
@@ -105,7 +108,7 @@ class Model:
             *(f"m{i + 1}" for i in range(self.mean.n_ma)),
             *(f"s{i + 1}" for i in range(self.n_vol)),
         )
-        inputs = ("y", *(f"y_{lag}" for lag in self.mean.lags), *(("observed",) * self.padded))
+        inputs = ("y", *(f"y_{lag}" for lag in self.mean.lags), *self._marks)
         params = tuple(name.translate(str.maketrans(".[", "__", "]")) for name in self.names)
         step = Step(self)
         return Cell(
@@ -117,11 +120,16 @@ class Model:
             names=((*state, *AUXILIARY), inputs, tuple(f"p_{name}" for name in params)),
         )
 
+    @property
+    def _marks(self) -> tuple[str, ...]:
+        """Names of the inputs that mark rows and values."""
+        return ("inside",) * self.padded + ("observed",) * self.gaps
+
     @cached_property
     def residual_cell(self) -> Cell:
         """The recurrence of the mean alone, followed by its residual e and its square e2."""
         mean = self.mean
-        inputs = ("y", *(f"y_{lag}" for lag in mean.lags), *(("observed",) * self.padded))
+        inputs = ("y", *(f"y_{lag}" for lag in mean.lags), *self._marks)
         return Cell(
             f"residual-{mean.kind}",
             n=mean.n_ma + 2,
@@ -145,24 +153,42 @@ class Step:
     def __call__(self, fields: Fields, inputs: Fields, params: Fields) -> Fields:
         """Return the new state and the auxiliary fields."""
         if not self.model.padded:
-            return self._observed(fields, inputs, params)
-        *inputs_, observed = inputs
-        new = self._observed(fields, tuple(inputs_), params)
-        n, there = self.model.n_state, observed > 0.5
+            return self._row(fields, inputs, params)
+        # Whether there is a row is the last input but one where values may be missing in it.
+        place = len(inputs) - 1 - self.model.gaps
+        new = self._row(fields, (*inputs[:place], *inputs[place + 1 :]), params)
+        n, there = self.model.n_state, inputs[place] > 0.5
         kept = (torch.where(there, a, b) for a, b in zip(new[:n], fields, strict=False))
         return (*kept, *(torch.where(there, field, 0.0) for field in new[n:]))
 
-    def _observed(self, fields: Fields, inputs: Fields, params: Fields) -> Fields:
+    def _row(self, fields: Fields, inputs: Fields, params: Fields) -> Fields:
         model = self.model
         state = fields[: model.n_state]
         h, log_h = model.vol.variance(state[model.mean.n_ma :])
-        predicted = model.mean.predicted(
-            state[: model.mean.n_ma], inputs[1:], params[model.mean_part]
-        )
+        lagged = inputs[1 : 1 + len(model.mean.lags)]
+        predicted = model.mean.predicted(state[: model.mean.n_ma], lagged, params[model.mean_part])
         e = inputs[0] - predicted
         w = 1 / h
         loglik = model.density.log_kernel(e * e * w, log_h, params[model.shape_part])
-        return (*self.advance(state, e, h, params), loglik, log_h, e, h, w)
+        after = self.advance(state, e, h, params)
+        if not model.gaps:
+            return (*after, loglik, log_h, e, h, w)
+        seen = inputs[-1] > 0.5
+        without = self.without_news(state, params)
+        kept = (torch.where(seen, a, b) for a, b in zip(after, without, strict=True))
+        # Sums over time are of observed rows; h is the variance of a missing value too.
+        terms = (torch.where(seen, field, 0.0) for field in (loglik, log_h, e))
+        return (*kept, *terms, h, w)
+
+    def without_news(self, state: Fields, params: Fields) -> Fields:
+        """State after a missing value: a residual of zero, and shocks at their expectation."""
+        model, n_ma = self.model, self.model.mean.n_ma
+        size = model.density.mean_size_at(params[model.shape_part])
+        shocks = model.vol.expected_shocks(state[n_ma], size)
+        return (
+            *model.mean.advance(state[:n_ma], 0 * state[n_ma], params[model.mean_part]),
+            *model.vol.advance(state[n_ma:], shocks, params[model.vol_part], (model.p, model.q)),
+        )
 
     def advance(self, state: Fields, e: Tensor, h: Tensor, params: Fields) -> Fields:
         """State after a residual whose variance is h."""
@@ -187,8 +213,11 @@ class ResidualStep:
         state, lagged = fields[: mean.n_ma], inputs[1 : 1 + len(mean.lags)]
         e = inputs[0] - mean.predicted(state, lagged, params)
         new = mean.advance(state, e, params)
+        if self.model.gaps:
+            e = torch.where(inputs[-1] > 0.5, e, 0.0)
+            new = mean.advance(state, e, params)
         if self.model.padded:
-            there = inputs[-1] > 0.5
+            there = inputs[-1 - self.model.gaps] > 0.5
             e = torch.where(there, e, 0.0)
             new = tuple(torch.where(there, a, b) for a, b in zip(new, state, strict=True))
         return (*new, e, e * e)
@@ -309,9 +338,12 @@ def _mean_size(model: Model, params: np.ndarray) -> ByShape:
 
 
 @lru_cache(maxsize=64)
-def univariate_model(vol: str, p: int, q: int, constant: bool, padded: bool) -> Model:
+def univariate_model(
+    vol: str, p: int, q: int, constant: bool, padded: bool, gaps: bool = False
+) -> Model:
     """Normal model of one variable of several, the same object each time: its cell is made once."""
-    return Model(UnivariateMean(constant), VOLATILITIES[vol], DENSITIES["normal"], p, q, padded)
+    mean, density = UnivariateMean(constant), DENSITIES["normal"]
+    return Model(mean, VOLATILITIES[vol], density, p, q, padded, gaps)
 
 
 def model_of(order: Any, mean: Any, mean_order: Any, distribution: Any, vol: Any) -> Model:

@@ -128,6 +128,13 @@ class Volatility:
             return torch.exp(g)
         return g if self.power == 1 else g * g
 
+    def expected_shocks(self, g: Tensor, mean_size: Tensor | float) -> Fields:
+        r"""Expected shocks given the past, at a transformed variance g, with :math:`E|z|`."""
+        if self.log:
+            return (0 * g + (mean_size - MEAN_SIZE), 0 * g)
+        size = mean_size * g if self.root else g
+        return tuple(weight * size for weight in self.expected)
+
     def advance(
         self, state: Fields, shocks: Fields, params: Fields, order: tuple[int, int]
     ) -> Fields:

@@ -24,7 +24,7 @@ from tsrnn.linear._regressors import (
     known_part,
 )
 from tsrnn.linear._samples import without_rounding
-from tsrnn.linear.arma._prepare import batches, unit_data
+from tsrnn.linear.arma._prepare import batches, first_rows, from_row, unit_data
 from tsrnn.linear.theta._cells import GIVEN
 from tsrnn.linear.theta._likelihood import (
     ALPHA,
@@ -238,21 +238,6 @@ def _adjusted(
         units, adjusted / scale[:, None], scale, first, season.kind, season.statistic,
         np.take_along_axis(season.indices, places, 1), columns,
     )  # fmt: skip
-
-
-def first_rows(values: np.ndarray) -> np.ndarray:
-    """Row (N,) of the first value of each series (N, T); 0 without any."""
-    return np.isfinite(values).argmax(1)
-
-
-def from_row(values: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Series (N, T) from rows `first` (N,) on, NaN after their ends."""
-    if not first.any():
-        return values
-    rows = np.arange(values.shape[1]) + first[:, None]
-    inside = (rows >= 0) & (rows < values.shape[1])
-    shifted = np.take_along_axis(values, np.where(inside, rows, 0), 1)
-    return np.where(inside, shifted, np.nan)
 
 
 def _refusals(choices: Choices, values: np.ndarray, n_columns: int) -> dict[int, str]:

@@ -34,14 +34,12 @@ from tsrnn.linear._regressors import (
     with_regressors,
     without_columns,
 )
-from tsrnn.linear.arma._prepare import rows_of
+from tsrnn.linear.arma._prepare import first_rows, from_row, rows_of
 from tsrnn.linear.theta._cells import GIVEN, STATE
 from tsrnn.linear.theta._fit import (
     Choices,
     Sample,
     Search,
-    first_rows,
-    from_row,
     given,
     inferred,
     samples,

@@ -71,9 +71,11 @@ class Standardised(NamedTuple):
     start: np.ndarray = np.empty(0)
 
 
-def standardised(sample: Sample, targets: list[str]) -> tuple[Standardised | None, dict[int, str]]:
+def standardised(
+    sample: Sample, targets: list[str], exog: list[str]
+) -> tuple[Standardised | None, dict[int, str]]:
     """Units that can be fitted, with starting values, and the reason for each that cannot."""
-    reasons = unusable(sample, targets)
+    reasons = unusable(sample, targets, exog)
     units = np.array([i for i in range(len(sample.y)) if i not in reasons], int)
     if not len(units):
         return None, reasons

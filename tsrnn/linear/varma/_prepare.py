@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from tsrnn.contract import SeriesArrays
-from tsrnn.data import Panel, quote
+from tsrnn.data import Panel, quote, quoted
 from tsrnn.linear.varma._specification import Coefficients, Shape
 
 # Eigenvalue of a correlation matrix, or of one of regressors, that counts as zero.
@@ -170,18 +170,21 @@ def offsets(shape: Shape, design: np.ndarray, coefficients: np.ndarray) -> np.nd
     return effect
 
 
-def unusable(sample: Sample, targets: list[str]) -> dict[int, str]:
+def unusable(sample: Sample, targets: list[str], exog: list[str]) -> dict[int, str]:
     """Reasons, by number, not to fit units that their data rule out."""
     reasons = {}
     for unit in range(len(sample.y)):
         rows = int(sample.rows[unit])
-        reason = _refusal(sample.shape, sample.y[unit, :rows], sample.design[unit, :rows], targets)
+        y, design = sample.y[unit, :rows], sample.design[unit, :rows]
+        reason = _refusal(sample.shape, y, design, targets, exog)
         if reason:
             reasons[unit] = reason
     return reasons
 
 
-def _refusal(shape: Shape, y: np.ndarray, design: np.ndarray, targets: list[str]) -> str:
+def _refusal(
+    shape: Shape, y: np.ndarray, design: np.ndarray, targets: list[str], exog: list[str]
+) -> str:
     """Reason not to fit a unit; empty if there is none."""
     seen = np.isfinite(y)
     observed = int(seen.any(1).sum())
@@ -204,10 +207,10 @@ def _refusal(shape: Shape, y: np.ndarray, design: np.ndarray, targets: list[str]
             f"the conditional likelihood needs every value; {int((~seen).sum())} are missing. "
             "Take likelihood='exact', or fill them."
         )
-    return _collinear_design(shape, design)
+    return _collinear_design(shape, design, exog)
 
 
-def _collinear_design(shape: Shape, design: np.ndarray) -> str:
+def _collinear_design(shape: Shape, design: np.ndarray, exog: list[str]) -> str:
     """Reason not to fit a unit whose regressors are collinear; empty if they are not."""
     centred = design[:, min(1, shape.n_trend) :]
     if shape.n_trend:
@@ -218,9 +221,16 @@ def _collinear_design(shape: Shape, design: np.ndarray) -> str:
     scaled = centred / np.where(size > 0, size, 1.0)
     if np.linalg.eigvalsh(scaled.T @ scaled / len(scaled))[0] > _ZERO:
         return ""
+    columns = design.T[design.shape[1] - len(exog) :]
+    still = [name for name, column in zip(exog, columns, strict=True) if np.ptp(column) == 0]
+    if still:
+        return (
+            f"the exogenous column {quote(still[0])} does not vary over the rows of the series. "
+            "Leave it out, or fit this series by itself without it."
+        )
     return (
-        "the exogenous columns are perfectly collinear, with each other or with the trend. "
-        "Leave one out."
+        f"the exogenous columns {quoted(exog)} are perfectly collinear, with each other or with "
+        "the trend. Leave one out."
     )
 
 

@@ -86,7 +86,7 @@ class VARMAFamily(Family):
     ) -> Iterator[tuple[Standardised | None, dict[int, str]]]:
         sample = sample_of(self.shape, panel)
         if given is None:
-            yield standardised(sample, list(self.targets))
+            yield standardised(sample, list(self.targets), list(self.exog))
             return
         gaps = np.flatnonzero(sample.n_missing)
         if len(gaps) and not self.shape.exact:
@@ -344,6 +344,9 @@ class VARMA(VARMAResults):
         self.trend = trend
         self.likelihood = likelihood
         self.n_starts = n_starts
+
+    def _skips_missing(self, arguments: Arguments) -> bool:
+        return bool(arguments.likelihood == "exact")
 
     def _family(self, arguments: Arguments, data: FittedData) -> VARMAFamily:
         targets, exog = (
