@@ -61,6 +61,7 @@ DOORS = {
     "scoringrules": {"evaluation"},
     "polars": {"tsrnn/data/_files.py"},
     "holidays": {"tsrnn/data/_holidays.py"},
+    "exchange_calendars": {"tsrnn/data/_trading.py"},
     "matplotlib": {"plotting"},
     "pooch": {"datasets"},
     "typer": {"cli"},

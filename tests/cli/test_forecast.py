@@ -318,3 +318,13 @@ def test_holidays_are_set_as_an_argument(table):
     forecasts = table("forecast days.csv --h 7 --model arma --set order=[1,0] --set holidays=US")
     closed = forecasts.set_index("ds").iloc[:, -1].astype(float) < 18
     assert closed[closed].index.tolist() == ["2022-12-26"]
+
+
+def test_series_that_end_at_different_times(table, panel, tmp_path):
+    uneven = panel[(panel["unique_id"] != "b") | (panel["ds"] < panel["ds"].max())]
+    uneven.to_csv(tmp_path / "uneven.csv", index=False)
+    expected = Naive().fit(uneven).predict(2, align=True)
+    assert expected["ds"].nunique() == 2
+    agree(table("forecast uneven.csv --h 2 --align --model naive"), expected)
+    table("forecast uneven.csv --h 2 --model naive --save naive.tsrnn")
+    agree(table("forecast --load naive.tsrnn --h 2 --align"), expected)

@@ -1,6 +1,8 @@
 """Trading days: rows as they are observed, against rows that are counted."""
 
 import io
+import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,7 @@ from pandas.tseries.offsets import CustomBusinessDay
 
 import tsrnn
 from tsrnn import ARMA, DCC, GARCH, ParaRNNForecaster, backtest
-from tsrnn.baselines import Naive
+from tsrnn.baselines import Mean, Naive, SeasonalNaive
 from tsrnn.data import panel_frame, past_times, read_panel, steps_between
 
 OPEN = CustomBusinessDay(calendar=USFederalHolidayCalendar())
@@ -131,3 +133,181 @@ def test_numbers_of_days_and_days_of_numbers(closed, h):
     np.testing.assert_array_equal(
         ahead[len(times) :], pd.bdate_range(times[-1], periods=h + 1)[1:].to_numpy()
     )
+
+
+SUNDAY_TO_THURSDAY = CustomBusinessDay(
+    weekmask="Sun Mon Tue Wed Thu", holidays=["2024-04-09", "2024-04-10", "2024-06-16"]
+)
+MASKS = {
+    "Sunday to Thursday": "Sun Mon Tue Wed Thu",
+    "Saturday to Wednesday": "Sat Sun Mon Tue Wed",
+    "Monday to Saturday": "Mon Tue Wed Thu Fri Sat",
+    "three days": "Mon Wed Fri",
+    "two days": "Tue Fri",
+}
+
+
+def numbers(days):
+    """Return a series of numbers on days, without the frequency of the index."""
+    return pd.Series(np.random.default_rng(1).normal(size=len(days)), days.to_numpy(), name="y")
+
+
+@pytest.mark.parametrize("name", MASKS)
+@pytest.mark.parametrize("closed", [(), (20, 41)], ids=["no day closed", "two days closed"])
+def test_weekmasks_are_recognised(name, closed):
+    offset = CustomBusinessDay(weekmask=MASKS[name])
+    days = pd.date_range("2024-01-01", periods=120, freq=offset)
+    model = Naive().fit(numbers(days.delete(closed)))
+    assert model.data_summary_.n_series == 1
+    note = model.data_summary_.notes[0]
+    mask = "".join("01"[int(day)] for day in offset.calendar.weekmask)
+    assert f"weekmask '{mask}'" in note
+    assert model.fitted_.data.layout.weekmask == mask
+    ahead = model.predict(20).index
+    assert ahead.equals(pd.date_range(days[-1], periods=21, freq=offset)[1:])
+    model.update(numbers(pd.DatetimeIndex(ahead[3:8])))
+    assert model.predict(1).index[0] == ahead[8]
+    week = pd.date_range(ahead[8], periods=7)
+    off = week[[not offset.is_on_offset(day) for day in week]]
+    with pytest.raises(ValueError, match="trading days"):
+        model.update(numbers(off[:1]))
+
+
+def test_a_season_of_days_is_a_week():
+    days = pd.date_range(
+        "2024-01-01", periods=120, freq=CustomBusinessDay(weekmask=MASKS["two days"])
+    )
+    series = pd.Series(np.arange(120.0) % 2, days.to_numpy())
+    assert SeasonalNaive().fit(series).predict(4).tolist() == [0, 1, 0, 1]
+
+
+def test_few_weeks_do_not_show_a_weekmask():
+    days = pd.date_range("2024-01-07", periods=12, freq=SUNDAY_TO_THURSDAY)
+    with pytest.warns(UserWarning, match="missing at freq='D' and inserted"):
+        assert read_panel(numbers(days), missing="auto").freq == "D"
+    assert read_panel(numbers(days), freq="C").layout.weekmask == "1111001"
+
+
+CUSTOM = {
+    "holidays of a calendar": OPEN,
+    "Sunday to Thursday": SUNDAY_TO_THURSDAY,
+    "two days": CustomBusinessDay(weekmask="Tue Fri", holidays=["2024-05-03"]),
+}
+
+
+@pytest.mark.parametrize("name", CUSTOM)
+@pytest.mark.parametrize("given", ["argument", "index"])
+def test_custom_business_days_as_in_pandas(name, given):
+    offset = CUSTOM[name]
+    days = pd.date_range("2024-01-01", periods=60, freq=offset)
+    series = numbers(days)
+    if given == "index":
+        series.index = days
+    model = ARMA((1, 0), freq=offset if given == "argument" else None).fit(series)
+    ahead = model.predict(60)
+    assert ahead.index.equals(pd.date_range(days[-1], periods=61, freq=offset)[1:])
+    assert ahead.index.freq is not None
+    assert model.data_summary_.notes == ()
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    again = tsrnn.load(file)
+    pd.testing.assert_series_equal(again.predict(60), ahead)
+    if given == "argument":
+        assert again.freq == CustomBusinessDay(
+            weekmask="".join("01"[int(day)] for day in offset.calendar.weekmask),
+            holidays=offset.calendar.holidays.tolist(),
+        )
+
+
+def test_days_that_a_calendar_has_are_missing_where_they_have_no_row():
+    days = pd.date_range("2024-01-01", periods=60, freq=SUNDAY_TO_THURSDAY)
+    with pytest.warns(UserWarning, match="2 rows were missing at freq='C' and inserted"):
+        panel = read_panel(numbers(days.delete([5, 30])), freq=SUNDAY_TO_THURSDAY, missing="auto")
+    np.testing.assert_array_equal(panel.times, days.as_unit("ns").to_numpy())
+    with pytest.raises(ValueError, match="without gaps at freq='C'; 1 missing after 1 row"):
+        read_panel(numbers(days.delete(5)), freq=SUNDAY_TO_THURSDAY)
+    model = Naive(freq=SUNDAY_TO_THURSDAY).fit(numbers(days))
+    ahead = pd.date_range(days[-1], periods=3, freq=SUNDAY_TO_THURSDAY)[1:]
+    with pytest.raises(ValueError, match="new rows must begin at"):
+        model.update(numbers(ahead[1:]))
+
+
+def test_rows_on_closed_days_are_named():
+    days = pd.DatetimeIndex(["2024-04-08", "2024-04-09", "2024-04-11"])
+    with pytest.raises(ValueError, match=r"on closed days lie 1 row at 2024-04-09"):
+        read_panel(numbers(days), freq=SUNDAY_TO_THURSDAY)
+
+
+def test_offsets_that_are_no_days():
+    with pytest.raises(ValueError, match="n=1 without an offset; got n=2"):
+        Naive(freq=CustomBusinessDay(2)).fit(PAST)
+
+
+def test_a_backtest_keeps_a_calendar():
+    days = pd.date_range("2024-01-01", periods=80, freq=SUNDAY_TO_THURSDAY)
+    models = {"naive": Naive(freq=SUNDAY_TO_THURSDAY), "mean": Mean(freq=SUNDAY_TO_THURSDAY)}
+    frame = backtest(models, numbers(days), h=5, n_windows=4)
+    assert frame["ds"].tolist() == [*days[-20:]]
+
+
+def test_columns_ahead_skip_a_day_between():
+    frame = RETURNS.to_frame().assign(x=1.0)
+    frame.iloc[::3, 1] = 0.0
+    end = frame.index.get_loc(pd.Timestamp("2023-05-24")) + 1
+    model = ARMA((1, 0), target="return", known_ahead="x").fit(frame[:end])
+    ahead = model.predict(4, X_future=frame[["x"]][end:])
+    assert ahead.index.equals(DAYS[end : end + 4])
+
+
+exchange = pytest.mark.skipif(
+    find_spec("exchange_calendars") is None, reason="exchange_calendars is not installed"
+)
+
+
+@exchange
+@pytest.mark.parametrize("code", ["XNYS", "XLON", "XTKS", "XSAU"])
+def test_sessions_of_an_exchange(code):
+    import exchange_calendars
+
+    calendar = exchange_calendars.get_calendar(code, start="2022-01-03", end="2027-12-31")
+    sessions = pd.DatetimeIndex(calendar.sessions.to_numpy())
+    past, ahead = sessions[:500], sessions[500:900]
+    model = Naive(freq=f"C-{code}").fit(numbers(past))
+    assert model.freq_ == f"C-{code}"
+    assert model.predict(400).index.equals(ahead)
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    again = tsrnn.load(file)
+    pd.testing.assert_series_equal(again.predict(10), model.predict(10))
+    assert again.update(numbers(ahead[:30])).predict(10).index.equals(ahead[30:40])
+    closed = pd.date_range(past[0], past[-1]).difference(past)
+    with pytest.raises(ValueError, match=f"on closed days lie 1 row at {closed[5].date()}"):
+        Naive(freq=f"C-{code}").fit(numbers(past.append(closed[5:6]).sort_values()))
+    with pytest.warns(UserWarning, match=f"1 row was missing at freq='C-{code}' and inserted"):
+        read_panel(numbers(past.delete(7)), freq=f"C-{code}", missing="auto")
+
+
+@exchange
+def test_names_of_exchanges():
+    assert Naive(freq="C-NYSE").fit(PAST[-5:-3]).freq_ == "C-XNYS"
+    with pytest.raises(ValueError, match="must name an exchange that exchange_calendars knows"):
+        Naive(freq="C-XXXX").fit(PAST)
+    with pytest.raises(ValueError, match="Sessions of the exchange XNYS are freq='C-XNYS'"):
+        Naive(freq="XNYS").fit(PAST)
+
+
+@exchange
+def test_sessions_have_an_end():
+    model = Naive(freq="C-XNYS").fit(PAST[-5:-3])
+    with pytest.raises(ValueError, match=r"known until 20\d\d-\d\d-\d\d; the horizon goes beyond"):
+        model.predict(3000)
+    with pytest.raises(ValueError, match="are known from"):
+        model.predict(PAST[-8:-6], 2)
+
+
+def test_without_the_package_of_calendars(monkeypatch):
+    monkeypatch.setitem(sys.modules, "exchange_calendars", None)
+    with pytest.raises(ImportError, match=r"tsrnn\[calendars\]"):
+        Naive(freq="C-XNYS").fit(PAST)

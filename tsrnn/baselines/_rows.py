@@ -173,7 +173,7 @@ class FittedRows(ClassicalModel[RowsState]):
 def season_steps(season_length: Any, data: FittedData) -> int:
     """Steps of the season: those of the frequency where `season_length` is None."""
     if season_length is None:
-        return habits(data.freq).season
+        return habits(data.layout).season
     return positive_integer("season_length", season_length)
 
 

@@ -37,11 +37,12 @@ DEFAULT = "pararnn"
 
 
 class Ahead(NamedTuple):
-    """Horizon, levels of intervals, and the file of the columns known ahead."""
+    """Horizon, levels of intervals, the file of the columns known ahead, and the steps' start."""
 
     h: int | None
     level: list[float] | None
     future: str | None
+    align: bool = False
 
 
 def forecast(
@@ -49,6 +50,7 @@ def forecast(
     model: Model = None,
     h: o.Horizon = None,
     level: o.Level = None,
+    align: o.Align = False,
     out: o.Out = None,
     json: o.Json = False,
     save: Save = None,
@@ -74,7 +76,7 @@ def forecast(
     from tsrnn.cli._output import check_out
     from tsrnn.cli._source import Source
 
-    ahead = Ahead(h, o.levels(level), future)
+    ahead = Ahead(h, o.levels(level), future, align)
     files = {"DATA": data, "--future": future, "--load": load, "--model": model}
     check_out(out, "--out", others=files | {"--save": save})
     check_out(save, "--save", (), files)
@@ -122,7 +124,9 @@ def _fit(
     for sentence in forecaster.data_summary_.notes:
         note(sentence)
     known = None if ahead.future is None else source.read_future(ahead.future, shape)
-    return forecaster, forecaster.predict(h=ahead.h, level=ahead.level, X_future=known)
+    return forecaster, forecaster.predict(
+        h=ahead.h, level=ahead.level, X_future=known, align=ahead.align
+    )
 
 
 def _apply(source: Source, data: str | None, model: Any, ahead: Ahead) -> Any:
@@ -137,7 +141,9 @@ def _apply(source: Source, data: str | None, model: Any, ahead: Ahead) -> Any:
         frame = in_layout(frame, layout, ids)
     if ahead.future is not None:
         known = in_layout(source.read_future(ahead.future, shape), layout, ids)
-    return model, model.predict(frame, h=ahead.h, level=ahead.level, X_future=known)
+    return model, model.predict(
+        frame, h=ahead.h, level=ahead.level, X_future=known, align=ahead.align
+    )
 
 
 def _answer(model: Any, frame: Any, ahead: Ahead, out: str | None, json: bool) -> str:

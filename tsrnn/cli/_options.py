@@ -25,6 +25,12 @@ Level = Annotated[
     list[str] | None,
     typer.Option(metavar="PERCENT", help="Coverage of intervals: 80,95. May be repeated."),
 ]
+Align = Annotated[
+    bool,
+    typer.Option(
+        "--align", help="Steps after the last time of all series, not after the end of each."
+    ),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(

@@ -39,7 +39,6 @@ from tsrnn.contract._plot import History, draw_forecasts
 from tsrnn.contract._rolling import Origins, r_squared
 from tsrnn.contract._saved import SavedForecaster
 from tsrnn.data import (
-    TRADING,
     Holidays,
     Layout,
     MissingValuesWarning,
@@ -52,7 +51,7 @@ from tsrnn.data import (
     read_panel,
     times_of_future,
     warn_user,
-    with_closed_days,
+    with_later_rows,
     without_gaps,
     write_frame,
 )
@@ -158,6 +157,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         X_future: Any = None,
         *,
         ids: Any = None,
+        align: bool = False,
     ) -> Any:
         """Forecast.
 
@@ -176,6 +176,11 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         ids : id or list of ids, optional
             Series of a long frame to forecast, in this order; all by default. Their forecasts are
             those that they have among all, at the cost of these series alone.
+        align : bool, default False
+            Forecast the h steps after the last time of all series, also of those that end before:
+            these are forecast by as many steps more as they end earlier, the rows of which before
+            the common time are left out. `X_future` then begins after the end of each series. By
+            default every series goes on from its own end.
 
         Returns
         -------
@@ -206,13 +211,21 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
           unique_id         ds  Naive
         0         b 2024-01-04    5.0
         1         b 2024-01-05    5.0
+
+        The series "a" ends a day before "b":
+
+        >>> Naive().fit(df.drop(index=2)).predict(1, align=True)
+          unique_id         ds  Naive
+        0         a 2024-01-04    1.0
+        1         b 2024-01-04    5.0
         """
         fitted = self._fitted_model()
         X, h = self._horizon_first(X, h)
         h = fitted.horizon if h is None else positive_integer("h", h)
-        levels = check_levels(level)
-        state, zeros = self._state_and_zeros(X, ids)
-        return self._forecast_frame(state, h, levels, X_future, zeros, fitted.data.layout)
+        levels, aligned = check_levels(level), flag("align", align)
+        state, zeros, end = self._state_and_zeros(X, ids)
+        lags = fitted.data.steps_before(end, state.last_times) if aligned else None
+        return self._forecast_frame(state, h, levels, X_future, zeros, fitted.data.layout, lags)
 
     def predict_rolling(
         self, df: Any, h: int | None = None, step_size: int = 1, level: Any = None
@@ -258,12 +271,11 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         >>> model.predict_rolling(flow[-4:], h=2).shape
         (6, 2)
         """
-        fitted = self._fitted_model()
-        h = fitted.steps("predict_rolling", h)
+        h = self._fitted_model().steps("predict_rolling", h)
         step = positive_integer("step_size", step_size)
         levels = check_levels(level)
         panel = self._read_following(df)
-        continued = self._check_follows(panel)
+        continued, fitted = self._check_follows(panel), self._fitted_with(panel)
         state = self.state_.select(continued)
         origins = Origins.of(panel, h, step)
         return self._written(
@@ -296,19 +308,16 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         ValueError
             If a series is unknown or its rows do not begin one step after its last.
         """
-        fitted, panel = self._fitted_model(), self._read_following(df)
-        continued = self._check_follows(panel)
+        panel = self._read_following(df)
+        continued, fitted = self._check_follows(panel), self._fitted_with(panel)
         if np.array_equal(continued, np.arange(len(self.state_.ids))):  # all, as they are ordered
             state = fitted.advance(self.state_, panel)
         else:
             advanced = fitted.advance(self.state_.select(continued), panel)
             state = self.state_.replaced(continued, advanced)
         history = self._history.followed_by(continued, panel)
-        if fitted.data.layout.freq == TRADING:
-            layout = with_closed_days(fitted.data.layout, self.state_.last_times, panel)
-            self.fitted_ = replace(fitted, data=replace(fitted.data, layout=layout))  # type: ignore[type-var]
-        # both or none: rows that cannot be taken in leave the forecaster as it was
-        self.state_, self._history = state, history
+        # all or none: rows that cannot be taken in leave the forecaster as it was
+        self.fitted_, self.state_, self._history = fitted, state, history
         return self
 
     def score(self, df: Any, y: None = None) -> float:
@@ -327,8 +336,8 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         y : None
             There for scikit-learn.
         """
-        fitted, panel = self._fitted_model(), self._read_following(df)
-        continued = self._check_follows(panel)
+        panel = self._read_following(df)
+        continued, fitted = self._check_follows(panel), self._fitted_with(panel)
         state, known = self.state_.select(continued), fitted.data.known_ahead
         h = int(panel.lengths.max())
         future = known_values(panel, known, h) if known else None
@@ -508,14 +517,34 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         X_future: Any,
         zeros: np.ndarray,
         layout: Layout,
+        lags: np.ndarray | None = None,
     ) -> Any:
-        """Forecasts after a state as a frame; `zeros` and `layout` as in `_written`."""
+        """Forecasts after a state as a frame; `zeros` and `layout` as in `_written`.
+
+        `lags` (S,) are steps that are forecast before the h steps of a series, and left out.
+        """
+        if lags is None or not lags.any():
+            times, forecasts = self._steps_ahead(state, h, levels, X_future)
+            return self._written(state.ids, times, forecasts, levels, zeros, layout)
+        times, forecasts = np.empty((len(lags), h), state.last_times.dtype), {}
+        for lag in np.unique(lags).tolist():  # no series is forecast, or has columns, for longer
+            at = np.flatnonzero(lags == lag)
+            ahead, part = self._steps_ahead(state.select(at), h + lag, levels, X_future)
+            times[at] = ahead[:, lag:]
+            for name, values in part.items():
+                shape = len(lags), h, values.shape[2]
+                forecasts.setdefault(name, np.empty(shape))[at] = values[:, lag:]
+        return self._written(state.ids, times, forecasts, levels, zeros, layout)
+
+    def _steps_ahead(
+        self, state: S, h: int, levels: list[float], X_future: Any
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Times (S, h) of the steps after a state, and the forecasts (S, h, C) by suffix."""
         data = self.fitted_.data
         check_steps_fit(h, len(state.ids), data.n_targets * (1 + 2 * len(levels)))
         future = data.read_future(X_future, state.ids, state.last_times, h)
         forecasts = self.fitted_.forecast(state, h, levels, future)
-        times = times_of_future(X_future, state.ids, state.last_times, h, data.layout)
-        return self._written(state.ids, times, forecasts, levels, zeros, layout)
+        return times_of_future(X_future, state.ids, state.last_times, h, data.layout), forecasts
 
     def _written(
         self,
@@ -603,8 +632,11 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         """State after a frame, by default after the rows seen so far, of some or all series."""
         return self._state_and_zeros(X, ids)[0]
 
-    def _state_and_zeros(self, X: Any, ids: Any) -> tuple[S, np.ndarray]:
-        """State as in `_state_after`, and the share of zeros (S, C) in the history of targets."""
+    def _state_and_zeros(self, X: Any, ids: Any) -> tuple[S, np.ndarray, Any]:
+        """State as in `_state_after`, and the share of zeros (S, C) in the history of targets.
+
+        The last is the last time of all series, those too that `ids` leaves out.
+        """
         data = self.fitted_.data
         if ids is not None and data.layout.id_col is None:
             raise ValueError(
@@ -614,13 +646,15 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
             )
         if X is not None:
             panel = self._read(X)
+            end = panel.last_times.max()
             if ids is not None:
                 panel = panel.select(panel.ids[series_numbers(panel.ids, ids, "ids")])
-            return self._filter(panel), zero_shares(panel)
+            return self._filter(panel), zero_shares(panel), end
+        end = self.state_.last_times.max()
         if ids is None:
-            return self.state_, data.zero_shares
+            return self.state_, data.zero_shares, end
         series = series_numbers(self.state_.ids, ids, "ids")
-        return self.state_.select(series), data.zero_shares[series]
+        return self.state_.select(series), data.zero_shares[series], end
 
     def _filter(self, panel: Panel) -> S:
         """State after the rows of a panel; a class may know its series by those seen so far."""
@@ -631,6 +665,14 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         other = copy.copy(self)
         other.state_, other._history = state, History.empty() if history is None else history
         return other
+
+    def _fitted_with(self, panel: Panel) -> FittedModel[S]:
+        """Fitted model that counts the rows of a panel which follows, where steps are rows."""
+        fitted = self._fitted_model()
+        if not fitted.data.layout.observed:
+            return fitted
+        layout = with_later_rows(fitted.data.layout, self.state_.last_times, panel)
+        return fitted.with_layout(layout)
 
     def _check_follows(self, panel: Panel) -> np.ndarray:
         """Numbers of the series that the rows of a panel continue."""

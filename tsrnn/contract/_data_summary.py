@@ -8,7 +8,7 @@ import numpy as np
 
 from tsrnn.contract._fitted_data import FittedData
 from tsrnn.contract._summary import Summary
-from tsrnn.data import show_label, write_stamps
+from tsrnn.data import quote, show_label, write_stamps
 
 
 @dataclass(frozen=True, repr=False)
@@ -25,7 +25,8 @@ class DataSummary(Summary):
     last_time : str
         Of the series that ends last.
     notes : tuple of str
-        What was inserted, encoded or left out when the data were read.
+        What was inserted, encoded or left out when the data were read, and which series end before
+        others.
 
     Examples
     --------
@@ -45,10 +46,19 @@ class DataSummary(Summary):
     @classmethod
     def of(cls, data: FittedData, last_times: np.ndarray) -> DataSummary:
         """Summary of what was fitted to, of series with these last timestamps."""
-        layout = data.layout
-        last = show_label(write_stamps(last_times.max(keepdims=True), layout)[0])
-        columns = tuple(data.given_columns)
-        return cls(len(data.ids), layout.target_names, columns, data.freq, last, data.notes)
+        layout, end = data.layout, last_times.max()
+        last = show_label(write_stamps(np.array([end]), layout)[0])
+        columns, notes = tuple(data.given_columns), data.notes
+        lags = data.steps_before(end, last_times)
+        if lags.any():
+            steps = f"{lags.max():,} {'step' if lags.max() == 1 else 'steps'}"
+            most = quote(data.ids[int(lags.argmax())])
+            notes += (
+                f"{np.sum(lags > 0):,} of {len(lags):,} series end before {last}, {most} by "
+                f"{steps}: forecasts go on from the end of each; predict(align=True) has the steps "
+                "after the last.",
+            )
+        return cls(len(data.ids), layout.target_names, columns, data.freq, last, notes)
 
     def as_text(self) -> str:
         """Lines as they are printed: a sentence on the data, then a note a line."""

@@ -13,7 +13,7 @@ from tsrnn.contract._checks import positive_integer
 from tsrnn.contract._estimator import Arguments
 from tsrnn.contract._fitted_data import FittedData
 from tsrnn.contract._rolling import Origins
-from tsrnn.data import Panel
+from tsrnn.data import Layout, Panel
 
 
 class SeriesState(Protocol):
@@ -177,6 +177,10 @@ class FittedModel(Protocol[S]):
 
         `future` are the columns known ahead (S, h, n), those of `data.known_ahead`.
         """
+
+    def with_layout(self, layout: Layout) -> Self:
+        """Same model of data with another layout, which knows the times of further rows."""
+        return replace(self, data=replace(self.data, layout=layout))  # type: ignore[type-var]
 
     def to_file(self, state: S) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """JSON values and arrays of a file; `Forecaster._from_file` is the inverse."""

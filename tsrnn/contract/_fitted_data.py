@@ -29,6 +29,7 @@ from tsrnn.data import (
     quote,
     quoted,
     read_future,
+    steps_between,
     type_advice,
     warn_user,
 )
@@ -327,6 +328,11 @@ class FittedData:
             if self.holidays:
                 parts.append(self.holidays.values(times, layout))
         return np.concatenate(parts, 2) if parts else None
+
+    def steps_before(self, end: Any, last_times: np.ndarray) -> np.ndarray:
+        """Steps (S,) from the last times of series to a common end."""
+        ends = np.full_like(last_times, end)
+        return steps_between(last_times, ends, self.layout.grid, self.layout.tz)
 
     def times_ahead(self, state: Any, h: int) -> np.ndarray:
         """Times (S, h) of the steps after a state of the series."""

@@ -3,6 +3,8 @@
 import re
 from typing import NamedTuple
 
+from tsrnn.data import Layout
+
 
 class Habits(NamedTuple):
     """Defaults for data of one frequency, in steps.
@@ -59,13 +61,14 @@ _SHORTEST_WINDOW = 8
 _LONGEST_SEASON = 288
 
 
-def habits(freq: str | int) -> Habits:
+def habits(freq: str | int | Layout) -> Habits:
     """Horizon, season and input size for a frequency.
 
     Parameters
     ----------
-    freq : str or int
-        A pandas alias such as "MS" or "15min", or the step of an integer index.
+    freq : str, int or Layout
+        A pandas alias such as "MS" or "15min", the step of an integer index, or the layout of data,
+        which knows the working days of a week.
 
     Returns
     -------
@@ -85,6 +88,9 @@ def habits(freq: str | int) -> Habits:
     >>> quarters_of_an_hour.season
     96
     """
+    if isinstance(freq, Layout):
+        habit, week = habits(freq.freq), freq.weekmask.count("1")
+        return habit if week == 5 else habit._replace(season=week)
     if isinstance(freq, int):
         return _OTHER
     match = re.fullmatch(r"(\d*)([A-Za-z]+)(-.*)?", freq)

@@ -13,7 +13,7 @@ from tsrnn.contract._checks import positive_integer
 from tsrnn.contract._fitted_data import listed_labels, series_numbers, zero_shares
 from tsrnn.contract._intervals import check_levels
 from tsrnn.contract._schema import refuse
-from tsrnn.data import Layout, Panel, panel_frame
+from tsrnn.data import Layout, Panel, panel_frame, steps_ahead
 
 if TYPE_CHECKING:
     from tsrnn.contract._base import Forecaster
@@ -61,7 +61,10 @@ def draw_forecasts(
     else:
         panel = panel.select(every[shown])
         state, zeros = forecaster._filter(panel), zero_shares(panel)
-        past = panel_frame(replace(panel, layout=layout))
+        times = panel.times
+        if layout.irregular:  # an axis of steps, as forecasts have no dates
+            times = _steps_back(panel.lengths)
+        past = panel_frame(replace(panel, times=times, layout=layout))
     frame = forecaster._forecast_frame(state, h, levels, X_future, zeros, layout)
     if isinstance(frame, pd.Series) and frame.name is None:
         frame = frame.rename(points[0])
@@ -156,6 +159,8 @@ class History:
         values = np.concatenate([self.values[i] for i in series])
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         times = np.concatenate([self.times[i] for i in series])
+        if layout.irregular:
+            times = _steps_back(np.array(lengths))
         return panel_frame(Panel(values, indptr, ids, times, values[:, :0], (), layout))
 
     def arrays(self, n_targets: int) -> dict[str, np.ndarray]:
@@ -200,6 +205,11 @@ class History:
         ends = np.concatenate([[0], np.cumsum(lengths)])
         times = arrays["history.times"].astype(times_dtype)
         return cls(most, _pieces(arrays["history.values"], ends), _pieces(times, ends))
+
+
+def _steps_back(lengths: np.ndarray) -> np.ndarray:
+    """Steps to the last row of each series, 0 at the last, in the place of times."""
+    return np.concatenate([steps_ahead(np.arange(1 - length, 1)) for length in lengths])
 
 
 def _pieces(rows: np.ndarray, indptr: np.ndarray) -> list[np.ndarray]:

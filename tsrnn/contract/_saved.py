@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import IO, Any, ClassVar, Generic, Self
 
 import numpy as np
+import pandas as pd
 
 from tsrnn.contract._checks import MOST_JOBS, verbosity
 from tsrnn.contract._estimator import Arguments, CommonArguments
@@ -174,7 +175,8 @@ class SavedForecaster(CommonArguments, ABC, Generic[S]):
         """Bring the header of a file of an earlier format to the present one, in place."""
         header["params"].setdefault("holidays", None)
         header["params"].setdefault("strict", False)
-        added: dict[str, Any] = {"closed": [], "categories": [], "ignored": []}
+        added: dict[str, Any] = {"closed": [], "weekmask": "1111100", "calendar_span": []}
+        added |= {"row_times": [], "categories": [], "ignored": []}
         added |= {"date_order": None, "decimal": None, "strict": False}
         header["layout"] = added | header["layout"]
 
@@ -265,7 +267,7 @@ SHARED: dict[str, Kind] = {
     "static": _names,
     "id_col": text,
     "time_col": text,
-    "freq": optional(_name),
+    "freq": lambda value, place: _frequency(value, place),
     "strict": one_of(False, True),
     "random_state": optional(integer(0)),
 }
@@ -297,7 +299,25 @@ def saved_arguments(header: dict[str, Any]) -> dict[str, Any]:
     (1, 0, 1)
     """
     tuples = {name: tuple(header["params"][name]) for name in header.get("tuples", ())}
-    return header["params"] | tuples
+    freq = header["params"].get("freq")
+    custom = {"freq": pd.offsets.CustomBusinessDay(**freq)} if isinstance(freq, dict) else {}
+    return header["params"] | tuples | custom
+
+
+def _frequency_as_json(value: Any) -> Any:
+    """Offset of pandas as JSON values; other arguments as they are."""
+    if isinstance(value, pd.offsets.CustomBusinessDay):
+        weekmask = "".join("01"[int(is_open)] for is_open in value.calendar.weekmask)
+        return {"weekmask": weekmask, "holidays": value.calendar.holidays.astype(str).tolist()}
+    return value.freqstr if isinstance(value, pd.offsets.BaseOffset) else value
+
+
+def _frequency(value: Any, place: str) -> None:
+    if not isinstance(value, dict):
+        return optional(_name)(value, place)
+    record({"weekmask": text, "holidays": listed(text)})(value, place)
+    with as_saved(place):
+        pd.offsets.CustomBusinessDay(**value)
 
 
 def arguments_of(estimator: Any) -> dict[str, Any]:
@@ -333,7 +353,7 @@ def arguments_of(estimator: Any) -> dict[str, Any]:
     params |= {"verbose": 0} if "verbose" in params else {}  # of the terminal, not of the model
     generators = np.random.Generator | np.random.RandomState
     values = {
-        name: None if isinstance(value, generators) else plain(value, name)
+        name: None if isinstance(value, generators) else plain(_frequency_as_json(value), name)
         for name, value in params.items()
     }
     return {"params": values, "tuples": [k for k, v in params.items() if isinstance(v, tuple)]}

@@ -40,7 +40,7 @@ from tsrnn.data._frames import (
     write_paths,
     write_stamps,
 )
-from tsrnn.data._frequency import TRADING
+from tsrnn.data._frequency import steps_ahead
 from tsrnn.data._future import (
     check_continues,
     future_times,
@@ -58,11 +58,10 @@ from tsrnn.data._recognise import Recognised, Written, recognise
 from tsrnn.data._scaling import Scaler, log_ratios
 from tsrnn.data._table import check_numeric
 from tsrnn.data._timestamps import are_dates
-from tsrnn.data._trading import with_closed_days
+from tsrnn.data._trading import load_exchange_calendars, with_later_rows
 from tsrnn.data._written_dates import looks_like_dates
 
 __all__ = [
-    "TRADING",
     "Categories",
     "CsvFormat",
     "DataFiles",
@@ -90,6 +89,7 @@ __all__ = [
     "holds_labels",
     "in_library",
     "is_array",
+    "load_exchange_calendars",
     "load_holidays",
     "load_polars",
     "log_ratios",
@@ -107,6 +107,7 @@ __all__ = [
     "row_keys",
     "show_label",
     "step_days",
+    "steps_ahead",
     "steps_between",
     "tell_apart",
     "times_of_future",
@@ -116,7 +117,7 @@ __all__ = [
     "warn_user",
     "whole_numbers",
     "windows",
-    "with_closed_days",
+    "with_later_rows",
     "without_gaps",
     "write_frame",
     "write_paths",

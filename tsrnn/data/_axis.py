@@ -24,6 +24,7 @@ from tsrnn.data._frequency import (
     month_grid,
     parse_freq,
     split_days,
+    steps_of,
     tick_grid,
     week_grid,
     weekday,
@@ -48,6 +49,7 @@ ROWS_AT_ONCE = 2**20  # whose positions on a grid are found together
 MOST_ROWS, MOST_MISSING = 1_000_000, 100  # rows with missing ones inserted; these a row that came
 FEW = 1000  # rows that show most frequencies not to be monthly
 RESAMPLE = "Resample, or number the rows by an integer index"
+AS_THEY_COME = "freq='irregular', which takes rows as they come, a step each"
 ONE_MODEL_EACH = "Fit one model per frequency, or resample"
 MONTHLY = "YYYY", "YYYYQ", "YYYYMM"  # dates in digits that are months and not days
 
@@ -162,6 +164,8 @@ def show_time(time: object, dtype: str, tz: str | None) -> str:
     form, period = digit_form(dtype), period_freq(dtype)
     if form is not None:
         return str(to_digits(np.array([time], "datetime64[ns]"), form)[0])
+    if isinstance(time, np.datetime64) and (step := steps_of(np.array([time]))) is not None:
+        return f"step {step[0]}"
     if isinstance(time, np.datetime64):
         stamp = pd.Timestamp(time)
         text = str(stamp.tz_localize("UTC").tz_convert(tz) if tz else stamp)
@@ -347,7 +351,8 @@ def _no_single_frequency(axis: Axis) -> ValueError:
     shown = [str(pd.Timedelta(int(s), "ns")) if _is_datetime(axis) else str(s) for s in steps[:3]]
     return ValueError(
         f"the frequency cannot be inferred: {where}the steps between timestamps follow no "
-        f"regular frequency ({listed([*shown, *steps[3:]], 3)}). {_periods(axis) or RESAMPLE}."
+        f"regular frequency ({listed([*shown, *steps[3:]], 3)}). {_periods(axis) or RESAMPLE}"
+        f"{', or give ' * _is_datetime(axis)}{AS_THEY_COME * _is_datetime(axis)}."
     )
 
 

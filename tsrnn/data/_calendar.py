@@ -10,7 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from tsrnn.data._frequency import NS_PER_DAY, Business, Days, Months, Tick, parse_freq, to_local
+from tsrnn.data._frequency import (
+    NS_PER_DAY,
+    Business,
+    Days,
+    Grid,
+    Months,
+    Tick,
+    parse_freq,
+    to_local,
+)
 from tsrnn.data._panel import Layout
 from tsrnn.data._timestamps import period_freq, period_step, periods
 
@@ -267,6 +276,11 @@ def step_days(layout: Layout) -> float:
     -------
     float
 
+    Raises
+    ------
+    ValueError
+        Of irregular rows, which have no such length.
+
     Examples
     --------
     >>> from tsrnn.data import read_panel, step_days
@@ -274,15 +288,20 @@ def step_days(layout: Layout) -> float:
     >>> step_days(read_panel(load_macrodata()).layout)
     91.3125
     """
+    if layout.irregular:
+        raise ValueError(
+            "calendar needs steps of one length; rows are irregular (freq='irregular'). Leave "
+            "calendar out, or resample"
+        )
     if layout.time_kind == "period":
         freq = period_freq(layout.time_dtype)
         assert freq is not None
         first, last = periods(np.array([0, 240]), freq).to_timestamp()
         return (last - first) / pd.Timedelta(days=1) / 240 * period_step(freq)
-    grid = parse_freq(layout.freq)
+    grid = layout.grid if isinstance(layout.grid, Grid) else parse_freq(layout.freq)
     if isinstance(grid, Tick):
         return grid.step / NS_PER_DAY
     if isinstance(grid, Months):
         return grid.step * YEAR / 12
     assert isinstance(grid, Business | Days)
-    return grid.step * (1.4 if isinstance(grid, Business) else 1.0)  # five of seven days
+    return grid.step * (7 / len(grid.weekdays) if isinstance(grid, Business) else 1.0)

@@ -14,7 +14,7 @@ import pandas as pd
 
 from tsrnn.data._digits import to_digits
 from tsrnn.data._faults import quoted
-from tsrnn.data._frequency import Tick, parse_freq, stretch
+from tsrnn.data._frequency import Tick, TradingDays, parse_freq, steps_of, stretch
 from tsrnn.data._panel import Layout, Name, Panel
 from tsrnn.data._timestamps import digit_form, period_freq, periods
 
@@ -194,6 +194,8 @@ def _index(times: np.ndarray, layout: Layout) -> pd.Index:
 
     pandas has no daily index over a midnight that a change of clocks leaves out.
     """
+    if layout.irregular:
+        return write_stamps(times, layout)
     written = digit_form(layout.time_dtype) is not None
     if layout.time_kind == "datetime" and layout.tz is None and not written:
         index = stretch(str(layout.freq)).index(times)
@@ -202,6 +204,9 @@ def _index(times: np.ndarray, layout: Layout) -> pd.Index:
     stamps = write_stamps(times, layout)
     if not isinstance(stamps, pd.DatetimeIndex):
         return stamps
+    if isinstance(layout.grid, TradingDays):
+        follow = (np.diff(layout.grid.numbers(times, layout.tz)) == 1).all()
+        return pd.DatetimeIndex(stamps, freq=layout.grid.offset) if follow else stamps
     wall = stamps.tz_localize(None)
     fixed = isinstance(parse_freq(layout.freq), Tick)
     if fixed or len(set(wall.time)) == 1:
@@ -436,6 +441,7 @@ def write_stamps(times: np.ndarray, layout: Layout) -> pd.Index:
     Returns
     -------
     pandas.DatetimeIndex, pandas.PeriodIndex or pandas.Index of numbers
+        Steps after the last row, 1 and more, for rows to come of irregular data.
 
     Examples
     --------
@@ -447,6 +453,9 @@ def write_stamps(times: np.ndarray, layout: Layout) -> pd.Index:
     """
     if layout.time_kind == "period":
         return periods(times, period_freq(layout.time_dtype))
+    steps = steps_of(times) if layout.irregular else None
+    if steps is not None:
+        return pd.Index(steps)
     form, dtype = digit_form(layout.time_dtype), layout.time_dtype
     if form is not None:
         times, dtype = to_digits(times, form), dtype[len(form) + 1 : -1]
@@ -493,7 +502,8 @@ def in_library(frame: pd.DataFrame, layout: Layout) -> Any:
     table = to_polars(frame)
     if layout.time_dtype != "date":
         return table
-    dates = [name for name in (str(layout.time_col), "cutoff") if name in frame.columns]
+    names = [name for name in (str(layout.time_col), "cutoff") if name in frame.columns]
+    dates = [name for name in names if frame[name].dtype.kind == "M"]  # and not steps
     return nw.from_native(table).with_columns(nw.col(*dates).cast(nw.Date)).to_native()
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import ClassVar, TypeAlias
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -19,14 +19,17 @@ __all__ = [
     "Days",
     "Freq",
     "Grid",
+    "Irregular",
     "Months",
     "Stretch",
     "Tick",
     "day_grid",
     "first_day",
+    "is_trading",
     "month_grid",
     "parse_freq",
     "split_days",
+    "steps_ahead",
     "stretch",
     "tick_grid",
     "to_local",
@@ -50,6 +53,14 @@ _MONDAY = 4  # 1970-01-05, the first Monday after the epoch, in days
 _FARTHEST = 2.0**62  # from an integer timestamp, so that the sum fits 64 bits
 _LAST_DAY = np.iinfo(np.int64).max // NS_PER_DAY - 1  # a day is left for the time of day
 
+TRADING = "C"  # pandas' alias of custom business days
+IRREGULAR = "irregular"  # rows as they come, with any time between them
+# Datetimes of the last quarter of an hour of 64 bits count steps after the last row, as a row to
+# come has no time. None of the data lies there: their last day is that of `_LAST_DAY`.
+_STEPS, _MOST_STEPS = np.iinfo(np.int64).max - 2**41, 2**39
+MONDAY_TO_FRIDAY = "1111100"  # weekmask as numpy has it, Monday first
+_CALENDAR_DAYS = -106_650, 106_650  # 1678-01-01 to 2261-12-30: days of nanoseconds in 64 bits
+
 WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _RULES = {"S": "start", "E": "end", "BS": "business start", "BE": "business end"}
@@ -68,20 +79,23 @@ _OLD = {
     "N": "'ns'",
     "d": "'D'",
 }
-_ALIAS = re.compile(r"(?P<n>\d{0,9})(?P<base>[A-Za-z]+)(?:-(?P<anchor>[A-Z]{3}))?")
+_ALIAS = re.compile(r"(?P<n>\d{0,9})(?P<base>[A-Za-z]+)(?:-(?P<anchor>[A-Z0-9]{3,4}))?")
+_EXCHANGE = re.compile(r"[A-Z0-9]{4}")  # market identifier codes of ISO 10383
 _MONTHLY = re.compile(r"(?P<business>B?)(?P<unit>[MQY])(?P<side>[SE])")
-
-
-TRADING = "C"  # pandas' alias of custom business days
 
 
 def parse_freq(freq: object) -> Grid:
     """Return the grid that a frequency names: an alias, an offset, or the step of integers.
 
-    Aliases: D, W-SUN, B, C (trading days), h, min, s, ms, us, ns, MS, ME, QS-JAN, QE-DEC, YS-JAN,
-    YE-DEC and the business variants BMS, BME, BQS-JAN, ..., each with a multiple in front. Anchors
-    that mean the same grid (QS-JAN, QS-APR) get the same name (QS-JAN).
+    Aliases: D, W-SUN, B, C (trading days), C-XNYS (sessions of an exchange), h, min, s, ms, us, ns,
+    MS, ME, QS-JAN, QE-DEC, YS-JAN, YE-DEC and the business variants BMS, BME, BQS-JAN, ..., each
+    but the trading days with a multiple in front. Anchors that mean the same grid (QS-JAN, QS-APR)
+    get the same name (QS-JAN). A `CustomBusinessDay` of pandas keeps its holidays and weekmask.
     """
+    if isinstance(freq, pd.offsets.CustomBusinessDay):
+        return _custom_days(freq)
+    if isinstance(freq, str) and freq == IRREGULAR:
+        return Irregular(1, IRREGULAR)
     if isinstance(freq, int | np.integer) and not isinstance(freq, bool):
         if not 1 <= freq <= LONGEST:
             raise ValueError(
@@ -95,9 +109,12 @@ def parse_freq(freq: object) -> Grid:
         match = _ALIAS.fullmatch(text) if isinstance(text, str) else None
         base = match["base"] if match else ""
         hint = f" Instead of {base!r} use {_OLD[base]}." if base in _OLD else ""
+        if isinstance(text, str) and _EXCHANGE.fullmatch(text):
+            hint = f" Sessions of the exchange {text} are freq='{TRADING}-{text}'."
         raise ValueError(
             f"freq={freq!r} is not understood.{hint} Give a pandas alias such as 'MS', 'ME', 'QS', "
-            "'YS', 'W-SUN', 'D', 'B', 'h' or '15min', or the integer step of an integer index."
+            "'YS', 'W-SUN', 'D', 'B', 'h' or '15min', the integer step of an integer index, or "
+            "'irregular' for rows with any time between them."
         )
     return grid
 
@@ -120,15 +137,34 @@ def _named_grid(n: int, base: str, anchor: str | None) -> Grid | None:
         month = MONTHS.index(anchor) if anchor else (0 if monthly["side"] == "S" else 11)
         alias = str(month_grid(modulus, rule, month).alias)
         return Months(n * modulus, _multiple(n, alias), rule, modulus, month % modulus)
+    if base == TRADING and n == 1 and (anchor is None or _EXCHANGE.fullmatch(anchor)):
+        return TradingDays(1, TRADING if anchor is None else f"{TRADING}-{anchor}")
     if anchor is not None:
         return None
     if base == "D":
         return day_grid(n)
     if base == "B":
         return Business(n, _multiple(n, "B"))
-    if base == TRADING:
-        return TradingDays(1, TRADING) if n == 1 else None
     return tick_grid(n * TICKS[base]) if base in TICKS and n * TICKS[base] <= LONGEST else None
+
+
+def _custom_days(offset: pd.offsets.CustomBusinessDay) -> TradingDays:
+    """Return the days of an offset of pandas, which knows its holidays at any time."""
+    shift = offset.offset  # type: ignore[attr-defined]
+    if offset.n != 1 or shift:
+        raise ValueError(
+            f"freq must be a CustomBusinessDay of n=1 without an offset; got n={offset.n} and "
+            f"offset={shift}. Make one with weekmask and holidays alone"
+        )
+    weekmask = "".join("01"[int(is_open)] for is_open in offset.calendar.weekmask)
+    holidays = offset.calendar.holidays.astype(np.int64)
+    closed = holidays[(holidays >= _CALENDAR_DAYS[0]) & (holidays <= _CALENDAR_DAYS[1])]
+    return TradingDays(1, TRADING, weekmask, tuple(np.unique(closed).tolist()), _CALENDAR_DAYS)
+
+
+def is_trading(freq: Freq) -> bool:
+    """Return True of the aliases of trading days, those of an exchange too."""
+    return isinstance(freq, str) and freq.partition("-")[0] == TRADING
 
 
 def tick_grid(nanoseconds: int) -> Grid:
@@ -286,32 +322,45 @@ class Days(_Calendar):
 
 @dataclass(frozen=True)
 class Business(_Calendar):
-    """Every `step`-th day from Monday to Friday, holidays not known."""
+    """Every `step`-th day that the weekmask holds, by default Monday to Friday; no holidays."""
 
     step: int
     alias: Freq
+    weekmask: str = MONDAY_TO_FRIDAY
 
     def number(self, days: np.ndarray) -> np.ndarray:
-        """Return 5 * week + weekday."""
+        """Return the number of each day; a day off has the number of the next working day."""
         weeks, rest = np.divmod(days - _MONDAY, 7)
-        return 5 * weeks + np.minimum(rest, 5)
+        earlier = np.cumsum(self._working) - self._working  # working days of the week before each
+        return len(self.weekdays) * weeks + earlier[rest]
 
     def day(self, numbers: np.ndarray) -> np.ndarray:
-        weeks, rest = np.divmod(numbers, 5)
-        return 7 * weeks + rest + _MONDAY
+        weeks, rest = np.divmod(numbers, len(self.weekdays))
+        return 7 * weeks + self.weekdays[rest] + _MONDAY
 
     def holds(self, days: np.ndarray) -> np.ndarray:
-        return weekday(days) < 5
+        return self._working[weekday(days)] > 0
+
+    @property
+    def weekdays(self) -> np.ndarray:
+        """Working days of a week, 0 for Monday."""
+        return np.flatnonzero(self._working)
+
+    @property
+    def _working(self) -> np.ndarray:
+        return np.array([int(digit) for digit in self.weekmask])
 
 
 @dataclass(frozen=True)
 class TradingDays(Business):
-    """Days from Monday to Friday but those closed, which are rising days since 1970.
+    """Days of the weekmask but those closed, which are rising days since 1970.
 
-    Which later days are closed is not known.
+    `span` has the first and the last day between which a calendar says which days are closed. It
+    is None where rows say so: which later days are closed is not known.
     """
 
     closed: tuple[int, ...] = ()
+    span: tuple[int, int] | None = None
 
     def number(self, days: np.ndarray) -> np.ndarray:
         """Return the number of each trading day; a closed day has the number of the next one."""
@@ -322,7 +371,14 @@ class TradingDays(Business):
         # Before a closed day there are as many days of trading as its number less those closed.
         closed = self._closed_numbers
         before = np.searchsorted(closed - np.arange(len(closed)), numbers, side="right")
-        return super().day(numbers + before)
+        days = super().day(numbers + before)
+        if self.span is not None and np.any(days > self.span[1]):
+            raise ValueError(
+                f"sessions of freq={self.alias!r} are known until "
+                f"{np.datetime64(self.span[1], 'D')}; the horizon goes beyond. Take a smaller h, "
+                "or freq='C', whose forecasts are dated as if no later day were closed"
+            )
+        return days
 
     def holds(self, days: np.ndarray) -> np.ndarray:
         return super().holds(days) & ~np.isin(days, np.array(self.closed, np.int64))
@@ -331,14 +387,25 @@ class TradingDays(Business):
     def _closed_numbers(self) -> np.ndarray:
         return super().number(np.array(self.closed, np.int64))
 
+    @cached_property
+    def offset(self) -> pd.offsets.CustomBusinessDay:
+        """Offset of pandas with the same days."""
+        closed: Any = np.array(self.closed, "datetime64[D]")
+        return pd.offsets.CustomBusinessDay(weekmask=self.weekmask, holidays=closed)
+
+    @property
+    def exchange(self) -> str:
+        """Code of the exchange; empty of other trading days."""
+        return str(self.alias).partition("-")[2]
+
     @classmethod
-    def of(cls, days: np.ndarray) -> TradingDays:
-        """Return the days of trading that have rows on `days` (n,) from Monday to Friday."""
+    def of(cls, days: np.ndarray, weekmask: str = MONDAY_TO_FRIDAY) -> TradingDays:
+        """Return the days of trading that have rows on `days` (n,), all of them in the weekmask."""
         days = np.unique(days)
-        business = Business(1, "B")
+        business = Business(1, TRADING, weekmask)
         numbers = business.number(days[[0, -1]])
         every = business.day(np.arange(numbers[0], numbers[1] + 1))
-        return cls(1, TRADING, tuple(np.setdiff1d(every, days).tolist()))
+        return cls(1, TRADING, weekmask, tuple(np.setdiff1d(every, days).tolist()))
 
 
 @dataclass(frozen=True)
@@ -371,6 +438,78 @@ class Months(_Calendar):
     def holds(self, days: np.ndarray) -> np.ndarray:
         months = self.number(days)
         return (days == self.day(months)) & (months % self.modulus == self.residue)
+
+
+@dataclass(frozen=True)
+class Irregular(Grid):
+    """Rows as they come: a row is a step, whatever the time since the row before.
+
+    `row_times` are the rising timestamps of all rows in nanoseconds. Later rows have no time yet.
+    """
+
+    step: int
+    alias: Freq
+    row_times: tuple[int, ...] = ()
+
+    def numbers(self, times: np.ndarray, tz: str | None) -> np.ndarray:
+        """Return the number of the row of each timestamp."""
+        stamps, known = times.astype(np.int64), self._times
+        places = np.minimum(np.searchsorted(known, stamps), len(known) - 1)
+        unknown = stamps[known[places] != stamps]
+        if len(unknown):
+            raise ValueError(
+                "irregular rows (freq='irregular') are counted among those known; unknown is the "
+                f"row at {pd.Timestamp(unknown[0])}. Take later rows in by update, or fit to them"
+            )
+        return places
+
+    def advance(self, times: np.ndarray, steps: np.ndarray, tz: str | None) -> np.ndarray:
+        """Return the timestamps of later rows; behind the last row those that count steps."""
+        places = self.numbers(times, tz) + steps
+        last = len(self.row_times) - 1
+        known = self._times[np.clip(places, 0, last)]
+        return np.where(places > last, steps_ahead(places - last).astype(np.int64), known).astype(
+            "datetime64[ns]"
+        )
+
+    def contains(self, times: np.ndarray, tz: str | None) -> np.ndarray:
+        """Return where a timestamp is that of a row."""
+        return np.isin(times.astype(np.int64), self._times)
+
+    @cached_property
+    def _times(self) -> np.ndarray:
+        return np.array(self.row_times, np.int64)
+
+
+def steps_ahead(steps: np.ndarray) -> np.ndarray:
+    """Return datetimes that count steps after the last row, where later rows have no times.
+
+    Parameters
+    ----------
+    steps : integer ndarray
+        Steps up to the last row are negative or zero.
+
+    Returns
+    -------
+    ndarray of datetime64[ns]
+        Later than any time of data; `write_stamps` gives the steps back.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from tsrnn.data import read_panel, steps_ahead, write_stamps
+    >>> times = pd.to_datetime(["2024-01-01 10:00", "2024-01-01 10:07", "2024-01-03 09:00"])
+    >>> panel = read_panel(pd.Series([1.0, 2.0, 3.0], times), freq="irregular")
+    >>> write_stamps(steps_ahead(np.array([1, 2])), panel.layout).tolist()
+    [1, 2]
+    """
+    return (steps + _STEPS).astype("datetime64[ns]")
+
+
+def steps_of(times: np.ndarray) -> np.ndarray | None:
+    """Return the steps that datetimes count; None if they are times."""
+    steps = times.astype(np.int64) - _STEPS
+    return steps if len(steps) and np.all(steps > -_MOST_STEPS) else None
 
 
 class Stretch:

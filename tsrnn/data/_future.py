@@ -11,7 +11,16 @@ import pandas as pd
 from tsrnn.data._axis import show_time
 from tsrnn.data._categories import with_dummies
 from tsrnn.data._faults import listed, quote, quoted, type_advice
-from tsrnn.data._frequency import TRADING, Count, Freq, Grid, TradingDays, parse_freq, stretch
+from tsrnn.data._frequency import (
+    Count,
+    Freq,
+    Grid,
+    Irregular,
+    TradingDays,
+    parse_freq,
+    steps_ahead,
+    stretch,
+)
 from tsrnn.data._panel import Layout, Name, Panel
 from tsrnn.data._read import check_same_kind
 from tsrnn.data._table import (
@@ -151,6 +160,8 @@ def _ahead(times: np.ndarray, h: int, freq: Freq | Grid, tz: str | None) -> np.n
     """Return the h timestamps (S, h) after each of some."""
     if len(times) == 1 and times.dtype.kind == "M" and tz is None and isinstance(freq, str):
         return stretch(freq).after(times.astype("datetime64[ns]"), h)[None]
+    if isinstance(freq, Irregular):  # after any row of the data, as after the last
+        return np.repeat(steps_ahead(np.arange(1, h + 1))[None], len(times), 0)
     return _advance(times[:, None], np.arange(1, h + 1)[None, :], freq, tz)
 
 
@@ -211,9 +222,11 @@ def check_continues(new: Panel, ids: Any, last_times: np.ndarray, freq: Freq | G
     first = new.times[new.indptr[:-1]]
     expected = _ahead(np.asarray(last_times)[known], 1, freq, new.layout.tz)[:, 0]
     wrong = np.flatnonzero(first != expected)
-    if isinstance(freq, TradingDays):  # which later days are closed is not known
+    if isinstance(freq, TradingDays) and freq.span is None:  # later closed days are not known
         wrong = np.flatnonzero(first < expected)
-    if len(wrong):
+    if isinstance(freq, Irregular):
+        _check_later(new, first, np.asarray(last_times)[known])
+    elif len(wrong):
         i, axis = wrong[0], new.axis
         expects, came = (show_time(t[i], axis.dtype, axis.tz) for t in (expected, first))
         more = f" So it is for {len(wrong) - 1} more series." if len(wrong) > 1 else ""
@@ -222,6 +235,18 @@ def check_continues(new: Panel, ids: Any, last_times: np.ndarray, freq: Freq | G
             f"last known row; they begin at {came}. Pass the rows from {expects} on.{more}"
         )
     return known
+
+
+def _check_later(new: Panel, first: np.ndarray, last: np.ndarray) -> None:
+    """Refuse new rows of irregular series that do not come after the last one known."""
+    wrong, axis = np.flatnonzero(first <= last), new.axis
+    if len(wrong):
+        i = wrong[0]
+        ends, begins = (show_time(times[i], axis.dtype, axis.tz) for times in (last, first))
+        raise ValueError(
+            f"{axis.where(i)}new rows must come after the last known row, {ends}; they begin at "
+            f"{begins}. Pass the later rows"
+        )
 
 
 def read_future(
@@ -317,7 +342,7 @@ def times_of_future(
 ) -> np.ndarray:
     """Timestamps (S, h) of the steps after the data, where columns known ahead are given.
 
-    Of trading days they are those of `X_future`, which knows the days that will be closed.
+    Where steps are the rows, as on trading days without a calendar, they are those of `X_future`.
 
     Parameters
     ----------
@@ -342,7 +367,7 @@ def times_of_future(
     >>> times_of_future(df[["x"]][2:], *last).astype("datetime64[D]").astype(str).tolist()
     [['2024-07-05', '2024-07-08']]
     """
-    if layout.freq != TRADING or not hasattr(X_future, "columns"):
+    if not layout.observed or not hasattr(X_future, "columns"):
         return future_times((last_times, layout.grid), h, tz=layout.tz)
     time_col = "" if layout.time_col is None else layout.time_col
     table = read_table(X_future, layout.id_col or "", time_col, layout, "X_future")
@@ -352,9 +377,9 @@ def times_of_future(
 def _wanted(
     table: Table, ids: pd.Index, last_times: np.ndarray, h: int, layout: Layout
 ) -> np.ndarray:
-    """Timestamps (S, h) that X_future must have; of trading days those that it has, if enough."""
+    """Timestamps (S, h) that X_future must have; where steps are the rows those that it has."""
     wanted = future_times((last_times, layout.grid), h, tz=layout.tz)
-    if layout.freq != TRADING:
+    if not layout.observed:
         return wanted
     codes, came = table.groups()
     series = ids.get_indexer(came)[codes]

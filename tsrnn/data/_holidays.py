@@ -121,6 +121,11 @@ class Holidays:
         """
         if holidays is None or (isinstance(holidays, Sequence) and not len(holidays)):
             return None
+        if panel.layout.irregular:
+            raise ValueError(
+                "holidays need steps of one length; rows are irregular (freq='irregular'). Leave "
+                "holidays out, or resample"
+            )
         if panel.layout.time_kind == "integer":
             raise ValueError(
                 "holidays need dates; the timestamps are integers. Give dates, such as "
@@ -313,7 +318,8 @@ def days_of(times: np.ndarray, layout: Layout) -> tuple[np.ndarray, np.ndarray]:
         month = grid.number(day) + (0 if grid.rule.endswith("start") else 1 - grid.step)
         return first_day(month), first_day(month + grid.step)
     if isinstance(grid, Business):
-        return day, grid.day(grid.number(day) + grid.step)
+        working = Business(grid.step, grid.alias, layout.weekmask)  # a day that is closed counts
+        return day, working.day(working.number(day) + grid.step)
     assert isinstance(grid, Tick | Days)
     days = max(grid.step // NS_PER_DAY, 1) if isinstance(grid, Tick) else grid.step
     late = np.where((weekday(day) > 0) & (days % 7 == 0), days - 1, 0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -14,11 +16,20 @@ from numpy.lib.stride_tricks import sliding_window_view
 from tsrnn.data._axis import Axis
 from tsrnn.data._categories import Categories
 from tsrnn.data._faults import quoted
-from tsrnn.data._frequency import TRADING, Freq, Grid, TradingDays
+from tsrnn.data._frequency import (
+    IRREGULAR,
+    MONDAY_TO_FRIDAY,
+    Freq,
+    Grid,
+    Irregular,
+    TradingDays,
+    is_trading,
+)
 
 __all__ = ["Layout", "Name", "Panel", "windows"]
 
-LISTS = "target_names", "closed", "ignored"  # fields of a layout that are lists in JSON
+# Fields of a layout that are lists in JSON.
+LISTS = "target_names", "closed", "calendar_span", "row_times", "ignored"
 
 Name: TypeAlias = str | int
 
@@ -333,7 +344,15 @@ class Layout:
     series_name : str, int or None
         Name of a Series.
     closed : tuple of str
-        Of trading days (freq "C") the days from Monday to Friday without rows, as "2024-01-01".
+        Of trading days (freq "C", or "C-XNYS" of an exchange) the days of the weekmask that are
+        closed, as "2024-01-01".
+    weekmask : str
+        Of trading days the weekdays that can be open, a digit each from Monday on, as numpy has it.
+    calendar_span : tuple of str
+        First and last day between which a calendar says what is closed; empty where the closed
+        days are those without rows.
+    row_times : tuple of int
+        Of irregular rows (freq "irregular") the timestamps of all rows, as integers.
     categories : tuple of Categories
         Levels of the columns of labels.
     ignored : tuple of str or int
@@ -368,6 +387,9 @@ class Layout:
     index_name: Name | None = None
     series_name: Name | None = None
     closed: tuple[str, ...] = ()
+    weekmask: str = MONDAY_TO_FRIDAY
+    calendar_span: tuple[str, ...] = ()
+    row_times: tuple[int, ...] = ()
     categories: tuple[Categories, ...] = ()
     ignored: tuple[Name, ...] = ()
     date_order: Literal["DMY", "MDY"] | None = None
@@ -376,10 +398,32 @@ class Layout:
 
     @property
     def grid(self) -> Freq | Grid:
-        """Frequency with what its alias does not say: days that are closed."""
-        if self.freq != TRADING:
+        """Frequency with what its alias does not say: closed days, times of irregular rows."""
+        if self.freq == IRREGULAR:
+            return _irregular(self.row_times)
+        if not is_trading(self.freq):
             return self.freq
-        return TradingDays(1, TRADING, tuple(np.array(self.closed, "M8[D]").astype(int).tolist()))
+        return _trading_days(self.freq, self.weekmask, self.closed, self.calendar_span)
+
+    @property
+    def offset(self) -> Freq | pd.offsets.CustomBusinessDay:
+        """Frequency as the argument `freq` of a fit to some of the rows."""
+        grid = self.grid
+        known = isinstance(grid, TradingDays) and grid.span is not None
+        return grid.offset if known else self.freq  # type: ignore[union-attr]
+
+    @property
+    def observed(self) -> bool:
+        """Return True where the steps are the rows: the times of later ones are not known.
+
+        So it is with irregular rows, and with trading days without a calendar.
+        """
+        return self.irregular or (is_trading(self.freq) and not self.calendar_span)
+
+    @property
+    def irregular(self) -> bool:
+        """Return True of rows with any time between them."""
+        return self.freq == IRREGULAR
 
     def dummy_names(self, names: Iterable[Name]) -> list[Name]:
         """Replace columns of labels by the names of their dummies."""
@@ -439,7 +483,15 @@ class Layout:
             and len(set(self.target_names)) == len(self.target_names) > 0,
             "time_kind": stamps is not None,
             "freq": isinstance(self.freq, int if self.time_kind == "integer" else str),
-            "closed": all(map(_is_day, self.closed)) and (not self.closed or self.freq == TRADING),
+            "closed": all(map(_is_day, self.closed)) and (not self.closed or is_trading(self.freq)),
+            "weekmask": isinstance(self.weekmask, str)
+            and bool(re.fullmatch(r"(?=.*1)[01]{7}", self.weekmask)),
+            "calendar_span": all(map(_is_day, self.calendar_span))
+            and len(self.calendar_span) in ((0, 2) if is_trading(self.freq) else (0,)),
+            "row_times": all(type(time) is int for time in self.row_times)
+            and all(a < b for a, b in pairwise(self.row_times))
+            and bool(self.row_times) == self.irregular
+            and (self.time_kind == "datetime" or not self.irregular),
             "time_dtype": bool(stamps and re.fullmatch(stamps, str(self.time_dtype))),
             "tz": self.tz is None
             or (
@@ -466,6 +518,20 @@ class Layout:
                     f"another type; got {getattr(self, name)!r}. Pass what Layout.to_dict() "
                     "returned."
                 )
+
+
+@lru_cache(maxsize=64)
+def _irregular(row_times: tuple[int, ...]) -> Irregular:
+    return Irregular(1, IRREGULAR, row_times)
+
+
+@lru_cache(maxsize=64)
+def _trading_days(
+    freq: Freq, weekmask: str, closed: tuple[str, ...], span: tuple[str, ...]
+) -> TradingDays:
+    """Grid of the fields of a layout; kept, as every forecast asks for it several times."""
+    days, ends = (tuple(np.array(dates, "M8[D]").astype(int).tolist()) for dates in (closed, span))
+    return TradingDays(1, freq, weekmask, days, ends or None)
 
 
 def _is_day(value: Any) -> bool:

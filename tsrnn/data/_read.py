@@ -22,6 +22,7 @@ from tsrnn.data._frequency import (
     Count,
     Freq,
     Grid,
+    Irregular,
     Tick,
     TradingDays,
     parse_freq,
@@ -39,7 +40,7 @@ from tsrnn.data._table import (
     read_table,
 )
 from tsrnn.data._timestamps import Stamps, digit_form, period_step
-from tsrnn.data._trading import as_trading_days, closed_days, trading_note
+from tsrnn.data._trading import as_trading_days, calendar_fields, observed_days, trading_note
 
 __all__ = ["check_same_kind", "read_panel", "read_series"]
 
@@ -80,7 +81,10 @@ def read_panel(
     id_col, time_col : str
         Names of the columns with ids and timestamps in a long frame.
     freq : str, int or pandas offset, optional
-        Frequency of all series; inferred by default. Integers are for integer timestamps.
+        Frequency of all series; inferred by default. Integers are for integer timestamps. "C" takes
+        the days that have rows as trading days; "C-XNYS" has the sessions of an exchange, by its
+        code of ISO 10383, and a `pandas.offsets.CustomBusinessDay` its holidays and weekmask.
+        "irregular" takes the rows as they come, a step each, with any time between them.
     missing : {"error", "interpolate", "keep", "auto"}
         Refuse missing values and missing rows; or insert the rows and fill every numeric column
         linearly in the row number, between known values only; or insert the rows and leave
@@ -335,8 +339,8 @@ def _panel(
         notes.append("Rows go from the newest to the oldest; they are read in the order of time.")
     check_increasing(axis)
     recognised = missing == "auto" and freq is None and layout is None
-    grid = as_trading_days(axis, make_grid(stamps, axis, freq, layout), recognised)
-    if recognised and isinstance(grid, TradingDays):
+    grid = _grid(stamps, axis, freq, layout, recognised)
+    if recognised and isinstance(grid, TradingDays) and grid.span is None:
         notes.append(trading_note(grid))
     (data, names), n = columns.values(table), len(columns.targets)
     data = data if order is None else data[order]
@@ -356,12 +360,12 @@ def _panel(
         time_col=table.time_col,
         index_name=table.index_name,
         series_name=table.series_name,
-        closed=closed_days(grid),
         categories=columns.categories,
         ignored=columns.ignored,
         date_order=table.written.date_order,
         decimal=table.written.decimal,
         strict=strict,
+        **calendar_fields(grid),
     )
     return Panel(
         values=np.ascontiguousarray(data[:, :n]),
@@ -402,6 +406,19 @@ def _float_columns(
     return float_array(columns, [*targets, *exog_names])
 
 
+def _grid(stamps: Stamps, axis: Axis, freq: Any, layout: Layout | None, recognised: bool) -> Grid:
+    """Grid of the timestamps, with the closed days of trading days."""
+    try:
+        grid = make_grid(stamps, axis, freq, layout)
+    except ValueError:
+        # rows on Tuesday and Friday follow no frequency but that of these weekdays
+        trading = observed_days(axis) if recognised and stamps.freq is None else None
+        if trading is None:
+            raise
+        return trading
+    return as_trading_days(axis, grid, recognised, fixed=layout is not None)
+
+
 def make_grid(stamps: Stamps, axis: Axis, freq: Any, layout: Layout | None) -> Grid:
     """Return the grid of the timestamps: given, carried by them, or inferred."""
     if freq is None and layout is not None:
@@ -431,7 +448,8 @@ def make_grid(stamps: Stamps, axis: Axis, freq: Any, layout: Layout | None) -> G
         raise ValueError(
             f"freq must be that of the data fitted to, {layout.freq!r}; got {freq!r}. Leave it out."
         )
-    return grid
+    known = grid if layout is None else layout.grid
+    return known if isinstance(known, Grid) else grid  # with the closed days fitted to
 
 
 def _check_grid(grid: Grid, freq: Any, stamps: Stamps) -> None:
@@ -441,7 +459,7 @@ def _check_grid(grid: Grid, freq: Any, stamps: Stamps) -> None:
         digits = f", as do dates in digits such as {EXAMPLES}" if stamps.kind == "integer" else ""
         raise ValueError(f"freq={freq!r} does not fit {stamps.kind} timestamps: {steps}{digits}.")
     form = digit_form(stamps.dtype)
-    if form is not None:
+    if form is not None and not isinstance(grid, Irregular):
         year = grid.advance(np.array(["2000-01-01"], "datetime64[ns]"), np.arange(1, 13), None)
         if (from_digits(to_digits(year, form), form) != year).any():
             raise ValueError(

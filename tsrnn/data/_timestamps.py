@@ -39,7 +39,7 @@ class Stamps:
     kind: Literal["datetime", "period", "integer"]
     dtype: str
     tz: str | None = None
-    freq: str | int | None = None
+    freq: str | int | pd.offsets.BaseOffset | None = None
 
 
 def read_stamps(times: pd.Index, what: str, *, is_date: bool = False) -> Stamps:
@@ -113,8 +113,10 @@ def _read_datetimes(times: pd.DatetimeIndex, what: str, is_date: bool) -> Stamps
             f"{times.max()}. Use periods (to_period) or an integer index."
         ) from error
     dtype = "date" if is_date else f"datetime64[{times.unit}]"
+    custom = isinstance(times.freq, pd.offsets.CustomBusinessDay)  # whose alias lacks its holidays
+    freq = times.freq if custom else times.freqstr
     if times.tz is None:
-        return Stamps(values, "datetime", dtype, None, times.freqstr)
+        return Stamps(values, "datetime", dtype, None, freq)
     tz = str(times.tz)
     try:
         pd.Timestamp(0, tz=tz)
@@ -123,7 +125,7 @@ def _read_datetimes(times: pd.DatetimeIndex, what: str, is_date: bool) -> Stamps
             f"{what} must be in a time zone with a name, such as 'Europe/Berlin'; got "
             f"{times.tz!r}. Use tz_convert with the name"
         ) from error
-    return Stamps(values, "datetime", dtype, tz, times.freqstr)
+    return Stamps(values, "datetime", dtype, tz, freq)
 
 
 def calendar_or_steps(stamps: Stamps, what: str, freq: Any = None, dtype: str = "") -> Stamps:

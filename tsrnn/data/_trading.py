@@ -1,81 +1,284 @@
-"""Trading days: the days from Monday to Friday that have rows."""
+"""Steps that are rows: trading days, sessions of an exchange, irregular rows."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from tsrnn.data._axis import Axis
-from tsrnn.data._frequency import Business, Grid, TradingDays, split_days, weekday
+from tsrnn.data._frequency import (
+    IRREGULAR,
+    MONDAY_TO_FRIDAY,
+    WEEKDAYS,
+    Business,
+    Days,
+    Grid,
+    Irregular,
+    TradingDays,
+    split_days,
+    weekday,
+)
 from tsrnn.data._panel import Layout, Panel
 
-__all__ = ["as_trading_days", "closed_days", "with_closed_days"]
+__all__ = ["as_trading_days", "load_exchange_calendars", "observed_days", "with_later_rows"]
 
-# Share of the days from Monday to Friday that may be closed, and the longest row of closed days.
+# Share of the days of the weekmask that may be closed, and the longest row of closed days.
 # Chinese exchanges are closed on 7 percent of these days, and for up to 8 in a row.
 MOST_CLOSED, LONGEST_CLOSED = 0.08, 10
+# Weeks without a row on a weekday before it is taken as a day off: four missing rows in a month on
+# the same weekday, and on no other, are no accident.
+WEEKS_OFF = 4
+LEAST_COMMON = 0.75  # share of the times of a panel's irregular rows at which a series has rows
+YEARS_AHEAD = 10  # of sessions kept with a model, which needs no package of calendars then
 
 
-def as_trading_days(axis: Axis, grid: Grid, recognised: bool) -> Grid:
-    """Grid of trading days, where rows have it: by its alias, or if it may be recognised.
+def load_exchange_calendars() -> Any:
+    """Import exchange_calendars, which knows the sessions of exchanges.
 
-    Business days with a few gaps, as holidays leave them, are recognised.
+    Returns
+    -------
+    module
+
+    Raises
+    ------
+    ImportError
+        If it is not installed.
+
+    Examples
+    --------
+    >>> from tsrnn.data import load_exchange_calendars
+    >>> try:
+    ...     load_exchange_calendars().resolve_alias("NYSE") == "XNYS"
+    ... except ImportError as error:
+    ...     "tsrnn[calendars]" in str(error)
+    True
     """
-    if not isinstance(grid, Business) or grid.step > 1:
-        return grid
-    if not isinstance(grid, TradingDays) and not recognised:
-        return grid
-    days = split_days(axis.distinct[0], axis.tz)[0]
-    weekend = np.flatnonzero(weekday(days) >= 5)
-    if len(weekend):
-        if isinstance(grid, TradingDays):
-            rows = np.flatnonzero(weekday(split_days(axis.times, axis.tz)[0]) >= 5)
-            raise ValueError(
-                f"trading days (freq='C') lie from Monday to Friday; not so do "
-                f"{axis.describe(rows)}. Leave these rows out, or number the rows by an integer "
-                "index"
-            )
-        return grid
-    trading = TradingDays.of(days)
+    try:
+        import exchange_calendars
+    except ImportError as error:
+        raise ImportError(
+            "sessions of exchanges are those of the package exchange_calendars, which is not "
+            "installed. Run pip install 'tsrnn[calendars]', or give the days as a "
+            "pandas.offsets.CustomBusinessDay"
+        ) from error
+    return exchange_calendars
+
+
+def as_trading_days(axis: Axis, grid: Grid, recognised: bool, fixed: bool = False) -> Grid:
+    """Grid of trading days or irregular rows, where rows have it: by its name, or recognised.
+
+    Business days with a few gaps, as holidays leave them, are recognised, of any weekmask. `fixed`
+    says that weekmask and calendar are those of data fitted to.
+    """
+    if isinstance(grid, Irregular):
+        return _irregular_rows(axis)
     if isinstance(grid, TradingDays):
-        return trading
-    closed = np.array(trading.closed)
+        if grid.exchange and grid.span is None:
+            grid = exchange_days(grid.exchange, axis)
+        if grid.span is not None:
+            _check_sessions(axis, grid)
+            return grid
+        return _with_rows(axis, grid, fixed)
+    by_day = isinstance(grid, Business | Days) and grid.step == 1
+    return (observed_days(axis) or grid) if recognised and by_day else grid
+
+
+def observed_days(axis: Axis) -> TradingDays | None:
+    """Trading days that rows have with a few gaps; None if they have no such days."""
+    if axis.times.dtype.kind != "M":
+        return None
+    days, phases = split_days(axis.distinct[0], axis.tz)
+    if not axis.rises(phases, 0):
+        return None
+    days = np.unique(days)
+    weekmask = _weekmask(days, WEEKS_OFF)
+    if weekmask is None:
+        return None
+    trading = TradingDays.of(days, weekmask)
+    regular = weekmask == MONDAY_TO_FRIDAY and not trading.closed  # business days
+    return trading if not regular and _few_closed(trading, len(days)) else None
+
+
+def _weekmask(days: np.ndarray, weeks_off: int) -> str | None:
+    """Weekmask of rows on rising days; None if they have every weekday, or a day off is unsure.
+
+    Rows from Monday to Friday have this mask, unless one of its days is off `WEEKS_OFF` times.
+    """
+    working = np.bincount(weekday(days), minlength=7) > 0
+    passed = np.bincount(weekday(np.arange(days[0], days[-1] + 1)), minlength=7)
+    at_weekends = bool(working[5:].any())
+    sure = (passed[~working] >= (weeks_off if at_weekends else WEEKS_OFF)).all()
+    if sure and 1 < working.sum() < 7:
+        weekmask = "".join("01"[int(works)] for works in working)
+        if at_weekends or _few_closed(TradingDays.of(days, weekmask), len(days)):
+            return weekmask
+    return None if at_weekends else MONDAY_TO_FRIDAY
+
+
+def _few_closed(trading: TradingDays, n_days: int) -> bool:
+    """Return True if no more days are closed than on exchanges, and no more of them in a row."""
+    closed = np.array(trading.closed, np.int64)
     if not len(closed):
-        return grid
-    numbers = grid.number(closed)
+        return True
+    numbers = Business.number(trading, closed)
     starts = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 2) > 1)
     longest = np.diff(np.append(starts, len(numbers))).max()
-    few = len(closed) <= MOST_CLOSED * (len(closed) + len(np.unique(days)))
-    return trading if few and longest <= LONGEST_CLOSED else grid
+    return bool(len(closed) <= MOST_CLOSED * (len(closed) + n_days) and longest <= LONGEST_CLOSED)
+
+
+def _with_rows(axis: Axis, grid: TradingDays, fixed: bool) -> TradingDays:
+    """Trading days whose closed days are those without rows, as freq="C" has them."""
+    days = np.unique(split_days(axis.distinct[0], axis.tz)[0])
+    weekmask = grid.weekmask
+    if not fixed:  # a week without a row on a weekday is enough where rows are said to be these
+        mask = _weekmask(days, 1)
+        if mask is not None and _few_closed(TradingDays.of(days, mask), len(days)):
+            weekmask = mask
+    working = Business(1, grid.alias, weekmask)
+    off = ~working.holds(split_days(axis.times, axis.tz)[0])
+    if off.any():
+        raise ValueError(
+            f"trading days (freq='C') lie {in_words(weekmask)}; not so do "
+            f"{axis.describe(np.flatnonzero(off))}. Leave these rows out, give other weekdays by "
+            "freq=pd.offsets.CustomBusinessDay(weekmask=...), or number the rows by an integer "
+            "index"
+        )
+    return TradingDays.of(days, weekmask)
+
+
+def _irregular_rows(axis: Axis) -> Irregular:
+    """Rows of any timestamps, which the series of a panel must share for the most part."""
+    times = np.unique(axis.times)
+    places = np.searchsorted(times, axis.times)
+    firsts, lasts = axis.indptr[:-1], axis.indptr[1:] - 1
+    span = places[lasts] - places[firsts] + 1
+    apart = np.flatnonzero(axis.lengths < LEAST_COMMON * span)
+    if len(apart):
+        i = apart[0]
+        raise ValueError(
+            f"{axis.where(i)}irregular rows (freq='irregular') of a panel must be at common times; "
+            f"it has {axis.lengths[i]} rows at the {span[i]} times of all series between its first "
+            "and its last. Fit one model each, or number the rows of each series by an integer "
+            "column"
+        )
+    return Irregular(1, IRREGULAR, tuple(times.astype(np.int64).tolist()))
+
+
+def _check_sessions(axis: Axis, grid: TradingDays) -> None:
+    """Refuse rows on days that a calendar has closed or does not know."""
+    assert grid.span is not None
+    days = split_days(axis.times, axis.tz)[0]
+    name = f"sessions of freq={grid.alias!r}"
+    unknown = (days < grid.span[0]) | (days > grid.span[1])
+    if unknown.any():
+        first, last = np.array(grid.span, "datetime64[D]")
+        raise ValueError(
+            f"{name} are known from {first} to {last}; other days have "
+            f"{axis.describe(np.flatnonzero(unknown))}. Fit to data that begin there, or leave "
+            "these rows out"
+        )
+    closed = ~grid.holds(days)
+    if closed.any():
+        raise ValueError(
+            f"rows must lie on {name}; on closed days lie "
+            f"{axis.describe(np.flatnonzero(closed))}. Leave these rows out, or give freq='C', "
+            "which takes the days that have rows"
+        )
+
+
+def exchange_days(code: str, axis: Axis) -> TradingDays:
+    """Sessions of an exchange from the first row on until years after the last.
+
+    Raises
+    ------
+    ImportError
+        If exchange_calendars is not installed.
+    ValueError
+        If it does not know the exchange, or not from the first row on.
+    """
+    library = load_exchange_calendars()
+    days = split_days(axis.distinct[0], axis.tz)[0]
+    first, last = (pd.Timestamp(np.datetime64(int(day), "D")) for day in (days.min(), days.max()))
+    alias = f"C-{code}"
+    try:
+        alias = f"C-{library.resolve_alias(code)}"
+        known = library.get_calendar(code, start=first, end=max(last, first + pd.Timedelta(days=7)))
+        limit = known.bound_max()
+        end = last + pd.DateOffset(years=YEARS_AHEAD)
+        end = end if limit is None else min(end, limit)
+        sessions = library.get_calendar(code, start=first, end=end).sessions
+    except library.errors.InvalidCalendarName as error:
+        raise ValueError(
+            f"freq={alias!r} must name an exchange that exchange_calendars knows by its code, such "
+            "as 'C-XNYS'; exchange_calendars.get_calendar_names() lists them"
+        ) from error
+    except ValueError as error:
+        reason = str(error)
+        raise ValueError(
+            f"exchange_calendars has no sessions of freq={alias!r} from {first.date()} to "
+            f"{last.date()}: {reason[:160]}{'...' * (len(reason) > 160)} Give the days as a "
+            "pandas.offsets.CustomBusinessDay, or freq='C', which takes the days that have rows"
+        ) from error
+    opened = sessions.to_numpy().astype("datetime64[D]").astype(np.int64)
+    working = np.bincount(weekday(opened), minlength=7) > 0
+    weekmask = "".join("01"[int(works)] for works in working)
+    span = int(days.min()), int(end.to_datetime64().astype("datetime64[D]").astype(np.int64))
+    every = np.arange(span[0], span[1] + 1)
+    every = every[working[weekday(every)]]
+    return TradingDays(1, alias, weekmask, tuple(np.setdiff1d(every, opened).tolist()), span)
 
 
 def closed_days(grid: Grid) -> tuple[str, ...]:
     """Closed days of a grid as `Layout.closed` has them."""
+    return _dates(grid.closed) if isinstance(grid, TradingDays) else ()
+
+
+def calendar_fields(grid: Grid) -> dict[str, Any]:
+    """Fields of a layout about trading days."""
+    if isinstance(grid, Irregular):
+        return {"row_times": grid.row_times}
     if not isinstance(grid, TradingDays):
-        return ()
-    return tuple(np.array(grid.closed, "datetime64[D]").astype(str).tolist())
+        return {}
+    span = () if grid.span is None else _dates(grid.span)
+    return {"closed": closed_days(grid), "weekmask": grid.weekmask, "calendar_span": span}
 
 
-def trading_note(grid: Grid) -> str:
+def _dates(days: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(np.array(days, "datetime64[D]").astype(str).tolist())
+
+
+def in_words(weekmask: str) -> str:
+    """Weekdays of a mask, as a message has them."""
+    if weekmask == MONDAY_TO_FRIDAY:
+        return "from Monday to Friday"
+    first = 6 if weekmask.endswith("01") else 0  # weeks from Sunday on, or from Monday
+    order = [k % 7 for k in range(first, first + 7)]
+    return f"on {', '.join(WEEKDAYS[k].capitalize() for k in order if weekmask[k] == '1')}"
+
+
+def trading_note(grid: TradingDays) -> str:
     """Sentence on trading days that were recognised."""
     closed = closed_days(grid)
-    days = (
-        f"{closed[0]} is" if len(closed) == 1 else f"{len(closed)} days, such as {closed[0]}, are"
-    )
+    many = f"{len(closed)} days, such as {closed[0]}, are" if len(closed) > 1 else ""
+    taken = f"{many or f'{closed[0]} is'} taken as closed" if closed else "no day is closed"
+    words, usual = in_words(grid.weekmask), grid.weekmask == MONDAY_TO_FRIDAY
+    mask = "" if usual else f" {words} (weekmask {grid.weekmask!r})"
     return (
-        f"Rows are trading days (freq='C'): {days} taken as closed. Forecasts are of the next days "
-        "from Monday to Friday; freq='B' inserts missing rows."
+        f"Rows are trading days (freq='C'){mask}: {taken}. Forecasts are of the next days "
+        f"{words}; freq={'B' if usual else 'D'!r} inserts missing rows."
     )
 
 
-def with_closed_days(layout: Layout, last_times: np.ndarray, panel: Panel) -> Layout:
-    """Layout that knows the closed days between the last rows and new ones that follow them.
+def with_later_rows(layout: Layout, last_times: np.ndarray, panel: Panel) -> Layout:
+    """Layout that knows which days were closed, or which rows came, after the last rows.
 
     Parameters
     ----------
     layout : Layout
-        Of trading days.
+        Whose steps are the rows (`Layout.observed`).
     last_times : ndarray of shape (S,)
     panel : Panel
         Rows after these.
@@ -87,13 +290,17 @@ def with_closed_days(layout: Layout, last_times: np.ndarray, panel: Panel) -> La
     Examples
     --------
     >>> import numpy as np, pandas as pd
-    >>> from tsrnn.data import read_panel, with_closed_days
+    >>> from tsrnn.data import read_panel, with_later_rows
     >>> days = pd.date_range("2024-07-01", periods=5, freq="B")
     >>> old = read_panel(pd.Series([1.0, 2.0, 3.0], days[:3]), freq="C")
     >>> new = read_panel(pd.Series([4.0], days[4:]), freq="C")
-    >>> with_closed_days(old.layout, old.last_times, new).closed
+    >>> with_later_rows(old.layout, old.last_times, new).closed
     ('2024-07-04',)
     """
+    if layout.irregular:
+        rows = {*layout.row_times, *panel.times.astype(np.int64).tolist()}
+        return replace(layout, row_times=tuple(sorted(rows)))
     times = np.concatenate([[last_times.max()], panel.times])
-    later = TradingDays.of(split_days(times[times >= last_times.max()], layout.tz)[0])
+    days = split_days(times[times >= last_times.max()], layout.tz)[0]
+    later = TradingDays.of(days, layout.weekmask)
     return replace(layout, closed=tuple(sorted({*layout.closed, *closed_days(later)})))

@@ -238,7 +238,8 @@ class _Runner:
         self._model = clone(model)
         forecaster = last_step(self._model)
         if isinstance(forecaster, Forecaster) and forecaster.freq is None:
-            forecaster.set_params(freq=plan.panel.freq)  # few rows may not show that of all
+            # few rows may not show the frequency of all, nor a calendar of trading days
+            forecaster.set_params(freq=plan.panel.layout.offset)
         self._plan = plan._replace(panel=panel_shown(model, plan.panel))
         self._anchors = sorted({w - w % plan.refit_every for w in windows})  # windows of fits
         self._alone = False  # whether every fit is by itself
@@ -427,7 +428,7 @@ def _tidy(plan: Plan, outcomes: Mapping[str, list[Outcome]]) -> pd.DataFrame:
 
 def _scale(plan: Plan) -> dict[str, Any]:
     """Mean absolute and squared seasonal naive differences before the first cutoff, by series."""
-    past, season = plan.first_past(), habits(plan.panel.freq).season
+    past, season = plan.first_past(), habits(plan.panel.layout).season
     change = np.full_like(past.values, np.nan)
     change[season:] = past.values[season:] - past.values[:-season]
     places = np.arange(len(past.values)) - np.repeat(past.indptr[:-1], past.lengths)

@@ -271,9 +271,10 @@ def _one_step(model: Forecaster, df: Any) -> pd.DataFrame:
     arguments = model.arguments_
     panel = read_panel(
         df, target=arguments.target, id_col=arguments.id_col, time_col=arguments.time_col,
-        freq=model.freq_, missing=arguments.missing,
+        freq=model.fitted_.data.layout.offset, missing=arguments.missing,
     )  # fmt: skip
-    check_continues(panel, model.state_.ids, model.state_.last_times, model.freq_)
+    grid = model.fitted_.data.layout.grid
+    check_continues(panel, model.state_.ids, model.state_.last_times, grid)
     n = int(panel.lengths[0])
     if np.any(panel.lengths != n):
         raise ValueError(

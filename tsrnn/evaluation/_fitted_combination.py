@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from tsrnn.contract import (
     forecast_suffixes,
     unit_index,
 )
-from tsrnn.data import Panel, quote_series, quoted, warn_user
+from tsrnn.data import Layout, Panel, quote_series, quoted, warn_user
 from tsrnn.evaluation._models import named_models, panel_shown
 from tsrnn.evaluation._recurrent import (
     GUARANTEE,
@@ -99,6 +100,17 @@ class FittedCombination(ClassicalModel[CombinedState]):
         return CombinedState(
             tuple(m.fitted_.advance(past, panel_shown(m, panel)) for m, past in pairs)
         )
+
+    def with_layout(self, layout: Layout) -> Self:
+        members = {}
+        for name, member in self.members.items():
+            members[name] = copy.copy(member)
+            # a member that takes no columns has a layout without their labels
+            theirs = replace(
+                member.fitted_.data.layout, closed=layout.closed, row_times=layout.row_times
+            )
+            members[name].fitted_ = member.fitted_.with_layout(theirs)
+        return replace(super().with_layout(layout), members=members)
 
     def model_forecast(
         self, state: CombinedState, h: int, levels: list[float], future: np.ndarray | None

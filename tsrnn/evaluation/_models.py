@@ -12,7 +12,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from tsrnn.contract import Arguments, Forecaster, fit_panels_together, last_step
-from tsrnn.data import TRADING, Layout, Panel, write_stamps
+from tsrnn.data import Layout, Panel, write_stamps
 from tsrnn.evaluation._forecasts import KEYS
 
 HOPELESS = 5  # series that a member fails at, alone, before it is taken to fail at all
@@ -113,7 +113,7 @@ def read_forecasts(
             f"{type(forecasts).__name__} of shape {getattr(forecasts, 'shape', None)}"
         )
     stamps = frame.index if layout.time_col is None else frame[layout.time_col]
-    if layout.freq != TRADING:  # of which models do not know what later days will be closed
+    if not layout.observed:  # else models do not know the times of later rows
         _check_equal(stamps, write_stamps(times.ravel(), layout), "timestamps")
     if layout.id_col is not None:
         _check_equal(frame[layout.id_col], ids.repeat(h), "series")

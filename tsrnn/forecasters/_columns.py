@@ -641,7 +641,8 @@ def mean_changes(panel: Panel) -> np.ndarray:
 
 def steps_per_day(data: FittedData) -> float:
     """Rows in a day; 0 where rows have no dates."""
-    return 0.0 if data.layout.time_kind == "integer" else 1 / step_days(data.layout)
+    timeless = data.layout.time_kind == "integer" or data.layout.irregular
+    return 0.0 if timeless else 1 / step_days(data.layout)
 
 
 def phases_of(times: np.ndarray, data: FittedData) -> np.ndarray:

@@ -245,7 +245,7 @@ def are_equal(value: Any, default: Any) -> bool:
 
 def season_of(arguments: Arguments, panel: Panel) -> int:
     """Rows of a season that the prior network forecasts with, 1 for none."""
-    season = arguments.season_length or habits(panel.freq).season
+    season = arguments.season_length or habits(panel.layout).season
     return season if season <= LONGEST_SEASON else 1
 
 
@@ -427,7 +427,7 @@ class FittedPrior(FittedModel[PriorState]):
             If a series has fewer than three rows.
         """
         seed_of(arguments.random_state)  # which is legal, though a fit draws by seeds of its own
-        habit = habits(panel.freq)
+        habit = habits(panel.layout)
         check_observed(panel, FEWEST_ROWS, "Give more rows, or drop this series")
         season = season_of(arguments, panel)
         horizon = arguments.horizon or habit.horizon

@@ -255,7 +255,7 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
     UserWarning
         If some are too short to validate, so that they only train.
     """
-    habit = habits(panel.freq)
+    habit = habits(panel.layout)
     lengths = panel.lengths
     horizon = filled["horizon"] or usual_horizon(panel)
     _check_lengths(panel, horizon)
@@ -315,7 +315,7 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
 
 def usual_horizon(panel: Panel) -> int:
     """Horizon by frequency, at most a third of the shortest series."""
-    return max(1, min(habits(panel.freq).horizon, int(panel.lengths.min()) // 3))
+    return max(1, min(habits(panel.layout).horizon, int(panel.lengths.min()) // 3))
 
 
 def _validation_size(lengths: np.ndarray, horizon: int) -> int:

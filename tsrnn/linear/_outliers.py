@@ -29,7 +29,7 @@ def season_of(arguments: Arguments, panel: Panel) -> int:
     values = arguments.as_dict()
     seasonal = values.get("seasonal_order")
     season = values.get("season_length") if seasonal is None else seasonal[3]
-    season = season or habits(panel.freq).season
+    season = season or habits(panel.layout).season
     return season if season <= LONGEST_SEASON else 1
 
 

@@ -39,7 +39,9 @@ class Series(NamedTuple):
     def period(self, period: int | None) -> int:
         """Rows of a season, by frequency if None."""
         return (
-            habits(self.panel.freq).season if period is None else positive_integer("period", period)
+            habits(self.panel.layout).season
+            if period is None
+            else positive_integer("period", period)
         )
 
     def season(self, period: int | None) -> int:

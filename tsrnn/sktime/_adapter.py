@@ -153,7 +153,8 @@ class Adapter(BaseForecaster):
         last = self.forecaster_.state_.last_times
         zone = getattr(self._cur_y.index.get_level_values(-1), "tz", None)
         ends = np.array([last.min()]), np.array([last.max()])
-        return int(steps_between(*ends, self.forecaster_.freq_, zone and str(zone))[0])
+        grid = self.forecaster_.fitted_.data.layout.grid
+        return int(steps_between(*ends, grid, zone and str(zone))[0])
 
 
 def check_no_dates(times: pd.Index, freq: Any) -> None:

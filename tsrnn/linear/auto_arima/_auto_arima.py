@@ -435,7 +435,7 @@ class AutoARIMA(MeanForecaster):
         )
         length = arguments.season_length
         if length is None:
-            period = habits(data.freq).season
+            period = habits(data.layout).season
             period = period if period <= LONGEST_SEASON else 1
         else:
             period = positive_integer("season_length", length)

@@ -596,7 +596,7 @@ class ETS(ETSResults):
         damped = None if arguments.damped is None else flag("damped", arguments.damped)
         length, left_out = arguments.season_length, 0
         if length is None:
-            period = habits(data.freq).season
+            period = habits(data.layout).season
             if period > LONGEST_SEASON:
                 period, left_out = 1, period
         else:

@@ -443,7 +443,7 @@ class Theta(MeanForecaster):
         if theta is not None:
             theta = number("theta", theta, lowest=1, open_=False)
         if length is None:
-            period = habits(data.freq).season
+            period = habits(data.layout).season
         else:
             period = positive_integer("season_length", length)
             if period > MOST_LAGS:
