@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 import tsrnn
 from tsrnn.contract import IntervalWarning
+from tsrnn.data import MissingValuesWarning
 
 SECONDS, BYTES = 20, 2**30
 PACKAGE = Path(tsrnn.__file__).parent
@@ -80,7 +81,7 @@ def ask(call, *args, **kwargs):
             raise RefusalError(f"{type(error).__name__}: {error}") from error
     assert most_memory() < before + BYTES, "took more than a gigabyte"
     for warning in told:
-        if warning.category not in (UserWarning, IntervalWarning):
+        if warning.category not in (UserWarning, IntervalWarning, MissingValuesWarning):
             where = f"{warning.filename}:{warning.lineno}"
             pytest.fail(f"{warning.category.__name__} at {where}: {warning.message}")
     texts = [str(warning.message) for warning in told]

@@ -227,8 +227,14 @@ class FittedUnits(FittedRows):
             return f"The unit {fitted.reason}"
         rows, n = unit_rows(self.model, state)[i], fitted.n_rows
         rows = Rows(rows.y[:n], None if rows.exog is None else rows.exog[:n])
-        with recorded():
-            page = self.model.estimated(fitted).page(fitted, rows)
+        try:
+            with recorded():
+                page = self.model.estimated(fitted).page(fitted, rows)
+        except np.linalg.LinAlgError as error:  # rows of a file that were not those fitted to
+            raise ValueError(
+                f"the rows kept of {self.names(self.units[[i]])} must determine the estimates, "
+                f"which they did when they were fitted; now: {error}. Fit the model again"
+            ) from error
         # Without the time at which the library wrote it.
         page = _WHEN.sub(lambda match: match[1] + " " * len(match[2]), page)
         return "\n".join([page, *fitted.messages])
