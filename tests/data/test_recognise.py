@@ -98,6 +98,7 @@ def test_a_reading_is_that_of_pandas_or_none(first, form, n):
     [
         (["01/02/2020", "02/02/2020"], ("2020-02-01 (day, month, year) or 2020-01-02",)),
         (["13/01/2020", "01/14/2020"], ("'01/14/2020' in row 1",)),
+        (["13.01.2020", "01.14.2020"], ("'01.14.2020' in row 1",)),
         (["31.02.2020", "01.03.2020"], ("'31.02.2020' in row 0",)),
         (["20/01/15", "20/01/16"], ("(year, month, day)", "'%d/%m/%y' or '%y/%m/%d'")),
         (["Jan 2020", "total", "Mar 2020"], ("'total' in row 1",)),
@@ -109,6 +110,14 @@ def test_dates_of_no_or_two_meanings(texts, parts):
         read_panel(pd.DataFrame({"ds": texts, "y": np.arange(float(len(texts)))}))
     for part in parts:
         assert part in str(caught.value)
+
+
+def test_points_are_behind_the_day_unless_a_row_contradicts():
+    for texts, order in (
+        (["01.02.2020", "02.02.2020"], "DMY"),
+        (["12.30.2020", "12.31.2020"], "MDY"),
+    ):
+        assert recognise(pd.DataFrame({"ds": texts})).written.date_order == order
 
 
 class TestZones:
@@ -317,6 +326,14 @@ def test_rows_from_the_newest_to_the_oldest(interleaved):
         ours, theirs = panel.select([series]), expected.select([series])
         np.testing.assert_array_equal(ours.times, theirs.times)
         np.testing.assert_array_equal(ours.values, theirs.values)
+
+
+@pytest.mark.parametrize("freq", ["D", "MS", "W-SUN", "2h", "B", pd.offsets.CustomBusinessDay()])
+def test_the_frequency_that_they_carry(freq):
+    series = pd.Series(np.arange(9.0), pd.date_range("2024-01-01", periods=9, freq=freq))
+    panel, expected = read_panel(series[::-1]), read_panel(series)
+    assert panel.layout == expected.layout
+    np.testing.assert_array_equal(panel.values, expected.values)
 
 
 def test_parquet_in_parts(tmp_path, monkeypatch):

@@ -335,7 +335,7 @@ def _panel(
     if not strict and newest_first(axis):
         reverse = indptr[axis.codes] + indptr[axis.codes + 1] - 1 - np.arange(len(times))
         order = reverse if order is None else order[reverse]
-        axis = replace(axis, times=times[reverse])
+        axis, stamps = replace(axis, times=times[reverse]), replace(stamps, freq=_forwards(stamps))
         notes.append("Rows go from the newest to the oldest; they are read in the order of time.")
     check_increasing(axis)
     recognised = missing == "auto" and freq is None and layout is None
@@ -404,6 +404,13 @@ def _float_columns(
     check_numeric(columns, targets, "the target", booleans=False)
     check_numeric(columns, exog_names, "the column")
     return float_array(columns, [*targets, *exog_names])
+
+
+def _forwards(stamps: Stamps) -> Any:
+    """Frequency that timestamps carry, without the sign of those that go back."""
+    if isinstance(stamps.freq, str):
+        return stamps.freq.removeprefix("-")
+    return -stamps.freq if isinstance(stamps.freq, pd.offsets.CustomBusinessDay) else stamps.freq
 
 
 def _grid(stamps: Stamps, axis: Axis, freq: Any, layout: Layout | None, recognised: bool) -> Grid:

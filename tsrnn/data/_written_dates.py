@@ -132,7 +132,22 @@ def is_text(column: pd.Index | pd.Series) -> bool:
 def looks_like_dates(column: pd.Index | pd.Series, *, years: bool = True) -> bool:
     """Return True if the column is text and more than half of it is written like dates.
 
-    Without `years` four digits are a number like any other.
+    Parameters
+    ----------
+    column : pandas.Index or pandas.Series
+    years : bool
+        If four digits are a date; otherwise they are a number like any other.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.data import looks_like_dates
+    >>> looks_like_dates(pd.Series(["Jan 2024", "Feb 2024", "Total"]))
+    True
     """
     texts = [str(text).strip() for text in pd.unique(column.dropna())] if is_text(column) else []
     marked = sum(_form(text) is not None for text in texts)
@@ -361,8 +376,6 @@ def _ordered(
     short = any(len(match["year"]) < 4 for match in matches)
     orders = ["DMY", "MDY", *(["YMD"] if short else [])]
     readings = {each: _datetimes([_iso(match, each) for match in matches]) for each in orders}
-    # 31.12.2020: points are written with the day first.
-    order = "DMY" if all(match["mark"] == "." for match in matches) else order
     if order is not None:
         readings = {order: readings[order]}
     possible = {each: times for each, times in readings.items() if not times.isna().any()}
@@ -374,6 +387,9 @@ def _ordered(
         if len(possible) > 1:
             kept = {each: times for each, times in possible.items() if holds(times)}
             possible = kept or possible
+    # Points are written between day, month and year in this order.
+    if "DMY" in possible and all(match["mark"] == "." for match in matches):
+        possible = {"DMY": possible["DMY"]}
     distinct = {tuple(times.asi8) for times in possible.values()}
     if len(distinct) > 1:
         row = next(i for i in range(len(texts)) if len({t[i] for t in possible.values()}) > 1)
