@@ -46,8 +46,9 @@ class CommonArguments:
         Treatment of missing values and rows, one of `legal_missing`. "auto" skips them where the
         model has a place for them, as with "keep", and interpolates with a warning elsewhere.
     strict : bool, default False
-        Refuse arrays, lists and columns of labels. By default they are read, and `data_summary_`
-        says how labels are.
+        Refuse what has to be recognised: arrays, columns of labels, numbers as text, dates in other
+        forms than those of ISO 8601, rows from the newest to the oldest, files that are more than a
+        header and rows.
     random_state : int, numpy random generator or None
         What is drawn from.
     verbose : int
