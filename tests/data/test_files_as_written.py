@@ -269,6 +269,52 @@ def test_thousands_are_left_as_text(numbers, texts, sep):
         assert column.tolist() == numbers
 
 
+PARTS = {
+    12: ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"],
+    4: ["Q1", "Q2", "Q3", "Q4"],
+}
+
+
+@pytest.mark.parametrize("n_parts", PARTS)
+@pytest.mark.parametrize("years", [[2019, 2020, 2021], [2021, 2020, 2019]])
+@pytest.mark.parametrize("below", [False, True])
+def test_months_in_rows_and_years_in_columns(n_parts, years, below):
+    y = np.arange(3.0 * n_parts).reshape(3, n_parts)
+    table = pd.DataFrame(y, [2019, 2020, 2021], PARTS[n_parts]).T[years].rename_axis("part")
+    if below:
+        table.loc["Total"] = table.sum()
+    text = table.to_csv() + ("Source: the office\n" if below else "")
+    files = DataFiles([Path("stdin")], "csv", content=text.encode())
+    frame = files.read()
+    assert files.columns == ["ds", "y"]
+    assert frame["y"].tolist() == y.ravel().tolist()
+    expected = pd.period_range("2019", "2021-12", freq="M" if n_parts == 12 else "Q")
+    assert pd.PeriodIndex(frame["ds"], freq=expected.freq).equals(expected)
+    assert ("rows of totals, 'Total'" in " ".join(files.notes)) == below
+
+
+@pytest.mark.parametrize("row", ["whole,2,3,4", "Subtotal,5,6,7"])
+def test_rows_of_other_names_are_series(row):
+    rows = [f"{month},1,2,3" for month in PARTS[12]]
+    text = "\n".join(["month,2019,2020,2021", *rows[:9], row, *rows[9:]])
+    files = DataFiles([Path("stdin")], "csv", content=text.encode())
+    assert files.columns == ["unique_id", "ds", "y"]
+    assert files.read()["unique_id"].nunique() == 13
+
+
+@pytest.mark.parametrize("first", range(1, 13))
+def test_years_that_begin_within_one_are_refused(first):
+    """The months behind December could be of the year in the row, or of the year after."""
+    months = PARTS[12][first - 1 :] + PARTS[12][: first - 1]
+    text = "Year," + ",".join(months) + "".join(f"\n{year}" + ",1" * 12 for year in (2019, 2020))
+    files = DataFiles([Path("stdin")], "csv", content=text.encode())
+    if first == 1:
+        assert len(files.read()) == 24
+    else:
+        with pytest.raises(ValueError, match=f"from '{months[0]}' to '{months[-1]}'"):
+            files.read()
+
+
 def test_one_column_counts_its_rows(tmp_path):
     (tmp_path / "a.csv").write_text("Some title\ny\n3\n1\n4\n1\n")
     panel = read_panel(tmp_path / "a.csv")

@@ -93,6 +93,22 @@ def test_a_reading_is_that_of_pandas_or_none(first, form, n):
     np.testing.assert_array_equal(read, days)
 
 
+@pytest.mark.parametrize("form", ["{}/{:02}", "{}-{:02}"])
+@pytest.mark.parametrize("first", [1985, 1996, 2001, 2008])
+def test_pairs_of_years_are_no_months(form, first):
+    """Seasons such as 2001/02 are a year each; as months they would be thirteen apart."""
+    pairs = [form.format(year, (year + 1) % 100) for year in range(first, first + 4)]
+    with pytest.raises(ValueError, match=f"'{pairs[0]}' could be a month or a year"):
+        read_panel(pd.DataFrame({"ds": pairs, "y": np.arange(4.0)}))
+
+
+@pytest.mark.parametrize("months", [["2001-02"], ["2001-02", "2001-03", "2002-03"]])
+def test_months_that_are_no_pairs_of_years(months):
+    frame = pd.DataFrame({"ds": months, "y": 1.0})
+    read = recognise(frame, time="ds").frame["ds"]
+    assert read.tolist() == pd.to_datetime(months).tolist()
+
+
 @pytest.mark.parametrize(
     ("texts", "parts"),
     [

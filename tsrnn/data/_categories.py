@@ -59,7 +59,8 @@ class Categories:
         text = f"The column {self.column!r} holds labels, of which {reference} is the reference"
         if len(self.levels) == 1:
             return f"The column {self.column!r} holds one label, {reference}."
-        text += f"; {others} enter as {quoted(self.names, LEVELS_SHOWN)}, zero or one."
+        verb = "enters" if len(self.names) == 1 else "enter"
+        text += f"; {others} {verb} as {quoted(self.names, LEVELS_SHOWN)}, zero or one."
         if self.without_rows:
             without = quoted(self.without_rows, LEVELS_SHOWN)
             text += f" No row has {without}: the effect is that of the reference."

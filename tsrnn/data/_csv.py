@@ -260,7 +260,7 @@ class CsvText:
     def _time_place(self, time: str | None) -> int | None:
         """Number of the column of times: by its name, or the first with fields like times."""
         names = self._names
-        if self._spread is not None and self._spread.kind == "series":
+        if self._spread is not None and self._spread.kind != "years":
             return None
         if time in names:
             return names.index(str(time))

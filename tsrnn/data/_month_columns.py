@@ -30,10 +30,12 @@ YEARLY = re.compile(r"(the )?(year|annual|jahr|année|año|anno|ano|jaar)\b.*", 
 class Spread:
     """Columns that hold the values of one variable at several times.
 
-    `times` are the columns and their time in a row: a month or quarter, or all of it.
+    `times` are the columns and their time: a month or quarter in a table with a year in each row
+    ("years"), a year where months or quarters are in the rows ("months"), or all of it ("series").
+    `ignored` are columns of totals, of "months" rows of totals.
     """
 
-    kind: Literal["years", "series"]
+    kind: Literal["years", "months", "series"]
     index: str
     times: dict[str, str]
     ignored: list[str]
@@ -41,20 +43,21 @@ class Spread:
     @property
     def columns(self) -> list[str]:
         """Columns of the long table."""
-        return ["ds", "y"] if self.kind == "years" else ["unique_id", "ds", "y"]
+        return ["unique_id", "ds", "y"] if self.kind == "series" else ["ds", "y"]
 
     @property
     def notes(self) -> list[str]:
         """Sentences on how the table is read."""
         names = list(self.times)
         shown = f"{names[0]!r} to {names[-1]!r}"
-        rows = "years" if self.kind == "years" else "series"
-        notes = [
-            f"Rows are {rows} and the columns {shown} times; they are read as columns "
-            f"{', '.join(self.columns)}."
-        ]
+        if self.kind == "months":
+            of_columns = f"months or quarters and the columns {shown} years"
+        else:
+            of_columns = f"{self.kind} and the columns {shown} times"
+        notes = [f"Rows are {of_columns}; they are read as columns {', '.join(self.columns)}."]
         if self.ignored:
-            notes.append(f"Left out: columns of totals, {', '.join(map(quote, self.ignored))}.")
+            where = "rows" if self.kind == "months" else "columns"
+            notes.append(f"Left out: {where} of totals, {', '.join(map(quote, self.ignored))}.")
         return notes
 
     def as_long(self, table: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
@@ -65,13 +68,15 @@ class Spread:
         Raises
         ------
         ValueError
-            If two rows are of one year or series, or years do not follow in order.
+            If two rows are of one year or series, or months begin within a year.
         """
         index = table[self.index].str.strip()
+        if self.kind == "years":
+            self._check_order([self.times[name] for name in table.columns if name in self.times])
         if index.isna().any() or index.duplicated().any():
             wrong = index[index.isna() | index.duplicated()].iloc[0]
             raise ValueError(
-                f"must name a {'year' if self.kind == 'years' else 'series'} in each row of the "
+                f"must name a {NOUNS[self.kind]} in each row of the "
                 f"column {self.index!r}, and each once; got {quote(wrong)}. Correct the row"
             )
         n_rows, n_times = len(table), len(self.times)
@@ -85,6 +90,11 @@ class Spread:
             rows, long = rows[order], long.iloc[order]
             long["ds"] = long.pop("unique_id") + long["ds"]
             long.insert(0, "unique_id", "")
+        elif self.kind == "months":
+            long["ds"] += long["unique_id"].map(_part_of_year)
+            long["unique_id"] = ""
+            long = long[~np.isin(names, self.ignored)].sort_values("ds")
+            rows = rows[long.index]
         known = long["y"].notna().to_numpy()
         inside = known.copy()
         for places in pd.Series(np.arange(len(long))).groupby(long["unique_id"].to_numpy()):
@@ -94,6 +104,17 @@ class Spread:
                 inside[numbers[full[0] : full[-1] + 1]] = True
         long = long[inside].reset_index(drop=True)
         return long[self.columns], rows[inside]
+
+    def _check_order(self, parts: list[str]) -> None:
+        """Refuse columns from April to March: the last ones may be of the next year."""
+        if parts in (sorted(parts), sorted(parts, reverse=True)):
+            return
+        names = {part: name for name, part in self.times.items()}
+        raise ValueError(
+            f"must have the months or quarters of a year in the order of the calendar; from "
+            f"{quote(names[parts[0]])} to {quote(names[parts[-1]])} the last ones could be of the "
+            "year after. Put the columns in order, or write a row for each time"
+        )
 
 
 def find_spread(names: Sequence[str], first: Sequence[str]) -> Spread | None:
@@ -115,6 +136,12 @@ def find_spread(names: Sequence[str], first: Sequence[str]) -> Spread | None:
                 dict(sorted(zip(others, parts, strict=True), key=itemgetter(1))),
                 ignored,
             )
+    if len(others) > 1 and all(YEAR.fullmatch(name) for name in others):
+        parts = [_part_of_year(field) for field in fields]
+        n = next((n for n in (12, 4) if {*parts[:n]} in (MONTHS, QUARTERS)), 0)
+        totals = [field for field in fields[n:] if TOTALS.fullmatch(field)]
+        if n and not {*parts[n:]} & (MONTHS | QUARTERS):  # what is below else are footnotes
+            return Spread("months", names[0], {name: name for name in others}, totals)
     times = [_is_date(name) for name in others]
     dated = [field for field in fields if is_time(field)]
     if not all(YEAR.fullmatch(name) for name in others):  # ids may be numbers beside dates
@@ -124,6 +151,7 @@ def find_spread(names: Sequence[str], first: Sequence[str]) -> Spread | None:
     return None
 
 
+NOUNS = {"years": "year", "months": "month or quarter", "series": "series"}
 MONTHS = {f"-{month:02d}" for month in range(1, 13)}
 QUARTERS = {f"Q{quarter}" for quarter in range(1, 5)}
 

@@ -78,6 +78,7 @@ TIME_NAME = re.compile(
     r"\ba[nñ]o\b|\banno\b|^time$|^t$|^ds$",
     re.IGNORECASE,
 )
+PAIR_OF_YEARS = re.compile(r"(\d{4}) ?[-/] ?(\d{2})")
 CENTURY = 69  # years of two digits from this one on are of the 20th century, as in POSIX
 # Parts of a date of three numbers, as (year, month, day), by their order.
 PLACES = {
@@ -203,6 +204,7 @@ def read_dates(
                 f"is {shown}. Drop these rows, or correct them."
             )
 
+    _refuse_pairs_of_years(texts, what)
     # The form of most texts is that of all.
     forms, in_digits = _forms(texts)
     form = Counter(filter(None, forms)).most_common(1)[0][0]
@@ -239,6 +241,17 @@ def read_dates(
         note = f"{note} {of_zone}".strip()
     values: Any = times  # its stub knows no NaT
     return Dates(values.take(rows, fill_value=pd.NaT), note, order)
+
+
+def _refuse_pairs_of_years(texts: Sequence[str], what: str) -> None:
+    """Refuse 2001/02, 2002/03, ...: years that begin within one, and months 13 apart."""
+    pairs = [PAIR_OF_YEARS.fullmatch(text) for text in texts]
+    if len(pairs) > 1 and all(m and (int(m[1]) + 1) % 100 == int(m[2]) for m in pairs):
+        raise ValueError(
+            f"{what} must hold dates of one meaning; {quote(texts[0])} could be a month or a year "
+            f"that ends in the next one, as all rows have two years that follow each other. Write "
+            f"the first year alone, such as {texts[0][:4]}."
+        )
 
 
 def names_time(name: object) -> bool:
