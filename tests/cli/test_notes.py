@@ -32,7 +32,7 @@ def test_every_argument_with_an_option_is_translated():
     """But for switches that are arguments in Python only, and files of the command itself."""
     others = {"--out", "--json", "--save", "--load", "--set", "--wide", "--drop", "--model"}
     lower = {flag for flag in flags_of("forecast") if flag.startswith("--")}
-    named = lower - others - {"--settings", "--data", "--quiet", "--debug"}
+    named = lower - others - {"--align", "--settings", "--data", "--quiet", "--debug"}
     assert named == {*FLAGS.values()}
 
 
@@ -107,6 +107,32 @@ def test_what_a_warning_said_is_no_note(capsys):
 
     command(work)(quiet=False, debug=False)
     assert capsys.readouterr().err == "warning: A row was inserted\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        (
+            "ds,y\n2024-01-01,x\n2024-01-02,z\n2024-01-03,z\n",
+            ["leave fields without one empty"],
+        ),
+        ("ds,y\n2024-01-01,1\n2024-01-02,2\n2024-01-03,1O\n", ["'1O' in line 4", "drop them."]),
+        ("ds,y\n2024-01-01,007\n2024-01-02,008\n2024-01-03,008\n", ["'007'", "give --decimal ,"]),
+        ("day,a,b\n2024-01-01,1,x\n2024-01-02,2,z\n", ["by --target,", "by --drop"]),
+    ],
+)
+def test_advice_is_not_in_python(refused, content, parts):
+    message = refused("forecast - --model naive --h 1", content)
+    for part in parts:
+        assert part in message
+    for word in ("astype", "pd.", "df."):
+        assert word not in message
+
+
+def test_series_that_end_before_are_named_with_the_option(tsrnn):
+    rows = [f"{s},2024-01-{day:02d},{day}" for s in "ab" for day in range(1, 9 - (s == "b"))]
+    done = tsrnn("forecast - --model naive --h 1", "unique_id,ds,y\n" + "\n".join(rows))
+    assert "; --align has the steps after the last." in done.stderr
 
 
 def test_advice_is_in_flags(refused):

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tsrnn import ParaRNNForecaster
 from tsrnn.cli._options import csv_format
 from tsrnn.cli._source import Shape, Source, shape_of
 from tsrnn.data import read_panel
@@ -28,12 +29,23 @@ from tsrnn.data import read_panel
         (["a", "date"], {"time_col": "date"}, Shape("date", None, True)),
         (["date", "y"], {"time_col": "date"}, Shape("date", None, False)),
         (["ds", "a"], {"target": ["a"]}, Shape("ds", None, False)),
+        (["date", "a"], {"target": ["a"]}, Shape("date", None, True, guessed=True)),
         (["ds", "y", "shop"], {"id_col": "shop"}, Shape("ds", "shop", False)),
         (["ds", "y"], {"wide": True}, Shape("ds", None, True)),
     ],
 )
 def test_the_shape_follows_from_columns_and_options(columns, options, shape):
     assert shape_of("file", columns, **options) == shape
+
+
+def test_a_target_of_a_wide_file_has_the_other_columns_beside_it(answer, tmp_path):
+    """As in Python, where target= needs no time_col= either."""
+    rows = [f"2024-01-{day:02d},{day},{day % 5}\n" for day in range(1, 31)]
+    (tmp_path / "sales.csv").write_text("date,sales,price\n" + "".join(rows))
+    answer("forecast sales.csv --target sales --h 2 --out wide.csv")
+    forecast = ParaRNNForecaster(target="sales").fit(tmp_path / "sales.csv").predict(2)
+    wide = pd.read_csv(tmp_path / "wide.csv", parse_dates=["date"])
+    pd.testing.assert_frame_equal(wide, forecast, check_dtype=False)
 
 
 @pytest.fixture

@@ -341,3 +341,17 @@ class TestFuture:
     def test_needs_a_panel_or_its_parts(self):
         with pytest.raises(ValueError, match="needs panel, or all of"):
             read_future(self.future(), h=2, columns=("x",), ids=["a"])
+
+
+@pytest.mark.parametrize("names", [("Year", "Month"), ("Jahr", "Monat"), ("YEAR", "month")])
+def test_years_and_months_in_two_columns(names):
+    year, month = names
+    frame = pd.DataFrame({year: [2001] * 12, month: range(1, 13), "y": np.arange(12.0)})
+    with pytest.raises(ValueError, match=f"it is in '{year}' and '{month}'. Join them") as caught:
+        read_panel(frame)
+    call = str(caught.value).partition("Join them: ")[2].removesuffix(".")
+    panel = read_panel(eval(call, {"df": frame}))
+    assert panel.freq == "MS"
+    np.testing.assert_array_equal(panel.values.ravel(), frame["y"])
+    dated = frame.set_axis(pd.date_range("2001-01-01", periods=12, freq="MS"))
+    assert read_panel(dated).layout.target_names == (year, month, "y")

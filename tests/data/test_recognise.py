@@ -191,13 +191,32 @@ class TestNumbers:
             ["007", "012"],
             ["A1", "A2"],
             ["10Y", "5Y"],
-            ["1.2M", "3M"],
+            ["12M", "3M"],  # maturities
+            ["1.2M", "3"],
             ["12 kg", "3 t"],
             ["low", "1"],
         ],
     )
     def test_labels_stay(self, texts):
         assert recognise(pd.DataFrame({"y": texts})).frame["y"].tolist() == texts
+
+    @pytest.mark.parametrize(
+        ("texts", "expected"),
+        [
+            (["12.5M", "900.00K", "1.2B", "-"], [12.5e6, 9e5, 1.2e9, np.nan]),
+            (["6.7M", "0.3M", "10M"], [6_700_000, 300_000, 10_000_000]),
+            (["12,5M", "1.250,5K"], [12.5e6, 1_250_500]),
+            (["($1.5M)", "$2.5K"], [-1.5e6, 2500]),
+        ],
+    )
+    def test_thousands_millions_and_billions(self, texts, expected):
+        result = recognise(pd.DataFrame({"volume": texts}))
+        np.testing.assert_array_equal(result.frame["volume"], expected)
+        assert "of the column 'volume' is read as" in result.notes[0]
+
+    def test_millions_of_two_meanings(self):
+        with pytest.raises(ValueError, match="12500000 with a decimal point and 12500000000"):
+            recognise(pd.DataFrame({"volume": ["12.500M", "1.250M"]}))
 
     def test_whole_numbers_are_integers(self):
         assert recognise(pd.DataFrame({"y": ["1", "-2"]})).frame["y"].dtype == "int64"
@@ -219,7 +238,9 @@ class TestNumbers:
             recognise(frame, place="line {}".format)
 
     def test_marks_that_contradict(self):
-        with pytest.raises(ValueError, match=r"'1,234.5' in row 1 has a point, '1.234,5' in row 0"):
+        with pytest.raises(
+            ValueError, match=r"a point in '1,234.5' in row 1, a comma in '1.234,5' in row 0"
+        ):
             recognise(pd.DataFrame({"y": ["1.234,5", "1,234.5"]}))
 
     def test_a_row_without_a_number(self):

@@ -34,11 +34,25 @@ FLAGS = {name: flag for name, flag in OPTIONS.items() if name != "verbose"} | {
 NAMES = [name for name in FLAGS if "_" in name]
 _VALUE = r"""'[^']*'|"[^"]*"|\[[^\]]*\]|\.\.\.|[^\s,;.()\]]+(?:\.[^\s,;.()\]]+)*"""
 _BEFORE = r"(?<![\w'\"./-])"
-# Calls that say in Python how dates and numbers are written.
+# Calls of Python that have an option or another way in a file.
 CALLS = {
     r"Convert it before: pd\.to_datetime\(\.\.\., format=(.*)\)": r"Say so by --time-format \1",
     r"pd\.read_csv\(\.\.\., decimal=.*?, thousands=.*?\) or the other way round": (
         "--decimal '.' or --decimal ','"
+    ),
+    r"Construct with (.*), fit again and give them as X_future": (
+        r"Give \1, and their values by --future"
+    ),
+    r"predict\(align=True\)": "--align",
+    r"(Correct these rows or drop them|such as totals); codes .* astype\(\"category\"\)": r"\1",
+    r"Convert it: put .*, then astype\('float64'\)": (
+        "Write numbers, and leave fields without one empty"
+    ),
+    r"Convert it: pd\.read_csv\(\.\.\., decimal=.*\) where .*, or pd\.to_numeric; drop": (
+        "Correct them, or give --decimal , where they have decimal commas; drop"
+    ),
+    "forecast by target, or drop the others": (
+        "forecast by --target, or leave the others out by --drop"
     ),
 }
 GIVEN = re.compile(rf"{_BEFORE}({'|'.join(FLAGS)})=({_VALUE})")

@@ -148,15 +148,15 @@ def shape_of(
 ) -> Shape:
     """Return the shape of a file with these columns, under options.
 
-    A file is long if it has a column of ids, or one of time and one called y, or if `id_col` or
-    `target` is given; else it is wide, time in `time_col`, or in ds, or in the first column.
+    A file is long if it has a column of ids, or one of time and one called y, or if `target` is
+    given beside them; else it is wide, time in `time_col`, or in ds, or in the first column.
     """
     check_there(path, columns, [id_col] if id_col else [], "--id-col")
     check_there(path, columns, [time_col] if time_col else [], "--time-col")
     check_there(path, columns, target, "--target")
     ids = id_col or (ID if ID in columns else None)
     time = time_col or (TIME if TIME in columns else None)
-    long = ids is not None or bool(target) or (time is not None and VALUE in columns)
+    long = ids is not None or (time is not None and (bool(target) or VALUE in columns))
     if wide or not long:
         return Shape(time or columns[0], None, True, guessed=time is None and not wide)
     check_there(path, columns, [time or TIME], "--time-col")

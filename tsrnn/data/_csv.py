@@ -29,6 +29,7 @@ from tsrnn.data._text_table import (
     decode,
     find_table,
     footnotes,
+    is_binary,
     is_number,
     is_time,
     shorten,
@@ -122,6 +123,12 @@ class CsvText:
         content = self._unpack(content, compression)
         if not content or content.isspace():
             raise ValueError(f"{name} must hold a table; it is empty")
+        if csv_format.encoding is None and is_binary(content):
+            raise ValueError(
+                f"{name} cannot be read as CSV: it is no text. Give a compressed file its "
+                f"suffix, such as .gz, and a workbook .xlsx; of text, name the encoding by "
+                f"{self._encoding_argument}, such as utf-16-le"
+            )
         self._content, encoding_notes = self._decode(content)
         try:
             self._table = find_table(self._content, self._format.sep)
@@ -203,12 +210,15 @@ class CsvText:
             ) from error
         except UnicodeError as error:
             encoding = self._format.encoding or "utf-8"
-            if not self._format.options:
-                argument = "pd.read_csv(..., encoding=...)"
             raise ValueError(
                 f"{self.name} cannot be read as {encoding}: {error}. Name its encoding by "
-                f"{argument}, such as cp1252 or latin-1"
+                f"{self._encoding_argument}, such as cp1252 or latin-1"
             ) from error
+
+    @property
+    def _encoding_argument(self) -> str:
+        """Encoding as the caller gives it."""
+        return "--encoding" if self._format.options else "pd.read_csv(..., encoding=...)"
 
     def _column_names(self) -> list[str]:
         """Check the header; a column without a name that holds nothing stays without."""
@@ -230,6 +240,14 @@ class CsvText:
                 f"{self.name} must have several columns; read with {argument} {table.sep!r} its "
                 f"header is one, {names[0]!r}. If fields are parted by {other!r}, say so by "
                 f"{self._format.setting('sep', other)}"
+            )
+        n_words = len(names[0].split())
+        words = [len(row.fields[0].split()) for row in table.sample] if len(names) == 1 else []
+        if n_words > 1 and words and {*words} == {n_words}:
+            raise ValueError(
+                f"{self.name} must have a separator between fields; its header is {names[0]!r}, "
+                f"and rows have {n_words} words, too. If a blank separates fields, say so by "
+                f"{self._format.setting('sep', ' ')}; if several do, write it anew with commas"
             )
         return names
 
@@ -316,6 +334,12 @@ class CsvText:
             for line, fields in self._lines():
                 if len(fields) > len(keys):
                     raise self._wrong_width(line, fields) from error
+            if "EOF inside string" in str(error):
+                ends = [self._table.line, *(line for line, _ in self._lines())]
+                raise ValueError(
+                    f"{self.name} cannot be read as CSV: quotes must come in pairs; that of line "
+                    f"{ends[-2] + 1} is not closed. Close it, or take it out"
+                ) from error
             raise ValueError(f"{self.name} cannot be read as CSV: {str(error).strip()}") from error
 
     def _without_empty(self, frame: pd.DataFrame, names: list[str], n_below: int) -> pd.DataFrame:

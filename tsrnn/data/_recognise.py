@@ -235,8 +235,8 @@ class _NumberColumn:
             next(i for i, each in enumerate(parsed) if [*each.values] == [mark]) for mark in ".,"
         )
         raise ValueError(
-            f"{what} must hold numbers with one mark of decimals; {shown([point])} has a point, "
-            f"{shown([comma])} a comma. Write them alike."
+            f"{what} must hold numbers with one mark of decimals; it is a point in "
+            f"{shown([point])}, a comma in {shown([comma])}. Write them alike."
         )
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -39,6 +40,8 @@ CONVERT = (
     'Convert it: pd.read_csv(..., decimal=",", thousands=".") where numbers are written so, or '
     "pd.to_numeric; drop rows that hold none, such as totals"
 )
+YEAR_NAME = "years?|yr|jahr|année|annee|año|anno|ano|jaar"
+MONTH_NAME = "months?|monat|mois|mes|mese|mês|maand"
 SAMPLE = 1000  # rows that show whether those of a series follow each other
 VALUES_AT_ONCE = 2**20  # copied out of a frame together
 FEW_ROWS = 16  # whose types are seen by a look at their values
@@ -242,6 +245,7 @@ def _wide_table(
             f"{quoted(frame.columns)}. Name the one with the timestamps by time_col."
         )
     if layout is None:
+        _refuse_parts_of_dates(frame)
         counts = _counting_column(frame, strict)
         if counts is not None:
             note = f"The column {quote(counts)} counts time."
@@ -421,6 +425,24 @@ def _no_numbers(
         f"id_col={name!r}, time_col={day!r}, target={target}; if it is a regressor, give "
         f"target={target}; {drop}."
     )
+
+
+def _refuse_parts_of_dates(frame: pd.DataFrame) -> None:
+    """Refuse a frame that counts its rows and has years and months, which would be forecast."""
+    if frame.index.name is not None or not frame.index.equals(pd.RangeIndex(len(frame))):
+        return
+    parts = []
+    for pattern, bounds in ((YEAR_NAME, (1500, 2200)), (MONTH_NAME, (1, 12))):
+        names = [name for name in frame.columns if re.fullmatch(pattern, str(name).lower())]
+        numbers = [name for name in names if frame[name].dtype.kind in "iu"]
+        parts += [name for name in numbers[:1] if frame[name].between(*bounds).all()]
+    if len(parts) == 2:
+        year, month = parts
+        raise ValueError(
+            f"time must be in one column or in the index; it is in {year!r} and {month!r}. Join "
+            f"them: df.assign(ds=df[{year!r}].astype(str) + '-' + df[{month!r}].astype(str))"
+            f".drop(columns={parts!r})."
+        )
 
 
 def _counting_column(frame: pd.DataFrame, strict: bool) -> Name | None:

@@ -24,6 +24,7 @@ __all__ = [
     "decode",
     "find_table",
     "footnotes",
+    "is_binary",
     "is_data",
     "is_number",
     "is_time",
@@ -121,6 +122,11 @@ class TextTable:
     def width(self) -> int:
         """Fields of a row."""
         return len(self.names)
+
+
+def is_binary(content: bytes) -> bool:
+    """Return True if bytes hold zeros, as compressed files and workbooks do, without a mark."""
+    return b"\0" in content[:SAMPLE] and not any(map(content.startswith, MARKS))
 
 
 def decode(content: bytes, encoding: str | None) -> tuple[bytes, list[str]]:

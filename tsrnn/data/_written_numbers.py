@@ -24,13 +24,16 @@ _CURRENCIES = (
     "US[$]|R[$]|[$€£¥₹₩₽₺]|kr|zł|EUR|USD|GBP|JPY|CHF|CNY|RMB|INR|KRW|BRL|CAD|AUD|NZD|SEK|NOK|DKK|"
     "PLN|CZK|HUF|RUB|TRY|MXN|ZAR|SGD|HKD"
 )
-# Letters behind a number are its unit only behind a blank: 10Y and 5G are labels.
+# Letters behind a number are its unit only behind a blank: 10Y and 5G are labels. A capital K, M or
+# B is a thousand, a million or a billion where the column shows it.
 _NUMBER = re.compile(
     rf"(?P<sign>[-+]?) ?(?:(?P<before>{_CURRENCIES}) ?)?(?P<inner>[-+]?)"
     r"(?P<body>[.,]?\d(?:[\d.,' ]*[\d.,])?(?:[eE][-+]?\d{1,3})?)"
-    rf"(?P<last>-?)(?: ?(?P<behind>[%‰]|{_CURRENCIES})| (?P<unit>[^\W\d_]{{1,6}}[²³]?))?"
+    r"(?P<power>[KMB]?)(?P<last>-?)"
+    rf"(?: ?(?P<behind>[%‰]|{_CURRENCIES})| (?P<unit>[^\W\d_]{{1,6}}[²³]?))?"
 )
 # Short for a factor, which the values would have to be multiplied by.
+_POWERS = {"": 0, "K": 3, "M": 6, "B": 9}
 _FACTORS = frozenset(["k", "m", "b", "t", "mn", "bn", "mio", "mrd", "tsd"])
 # Digits by the mark of decimals; groups of two digits are those of India.
 _EXPONENT = r"(?:[eE][-+]?\d{1,3})?"
@@ -46,12 +49,14 @@ _BODIES: dict[Decimal, re.Pattern[str]] = {
 class NumberText:
     """A text as a number: its value by the mark of decimals that it may have been written with.
 
-    `values` is empty if the text is no number, and holds NaN if it marks a missing value.
+    `values` is empty if the text is no number, and holds NaN if it marks a missing value. `power`
+    is that of ten which a letter behind the digits stands for.
     """
 
     values: dict[Decimal, float]
     unit: str = ""
     missing: bool = False
+    power: int = 0
 
 
 @lru_cache(maxsize=2**16)
@@ -70,24 +75,36 @@ def _parse(text: str) -> NumberText:
     if sum(signs) > 1 or len(units) > 1 or code or (units and units[0].lower() in _FACTORS):
         return NumberText({})
     sign = -1.0 if any(signs) else 1.0
+    power = _POWERS[match["power"]]
+    if power and "e" in body.lower():
+        return NumberText({})
+    end = f"e{power}" if power else ""
     values = {
-        mark: sign * float(re.sub(f"[^0-9eE+{mark}-]", "", body).replace(mark, "."))
+        mark: sign * float(re.sub(f"[^0-9eE+{mark}-]", "", body).replace(mark, ".") + end)
         for mark, pattern in _BODIES.items()
         if pattern.fullmatch(body)
     }
-    return NumberText(values, units[0] if units else "")
+    return NumberText(values, units[0] if units else "", power=power)
 
 
 def parse_numbers(texts: Sequence[str], counts: np.ndarray) -> list[NumberText] | None:
     """Parse the different texts of a column; None if it does not hold numbers.
 
     It does if more than half of the rows that are not missing hold numbers, of one unit; `counts`
-    are the rows that have each text.
+    are the rows that have each text. Numbers with K, M or B are labels, such as the maturities 3M
+    and 12M, unless all have such a letter, and some of them decimals.
     """
     parsed = [_parse(text) for text in texts]
+    powers = {each.power for each in parsed if each.values and not each.missing}
+    if powers - {0} and (0 in powers or not any(map(_with_decimals, texts, parsed))):
+        return None
     is_number = np.array([bool(each.values) and not each.missing for each in parsed])
     is_missing = np.array([each.missing for each in parsed])
     units = {each.unit for each, number in zip(parsed, is_number, strict=True) if number}
     if 2 * counts[is_number].sum() <= counts[~is_missing].sum() or len(units) > 1:
         return None
     return parsed
+
+
+def _with_decimals(text: str, number: NumberText) -> bool:
+    return number.power > 0 and ("." in text or "," in text)
