@@ -129,6 +129,12 @@ def test_advice_is_not_in_python(refused, content, parts):
         assert word not in message
 
 
+def test_columns_of_labels_are_named_as_in_the_file(refused):
+    rows = [f"2024-01-{day:02d},{day * day % 7},{'ab'[day % 3 == 0]}\n" for day in range(1, 29)]
+    message = refused("forecast - --model arma --h 1", "ds,y,promo day\n" + "".join(rows))
+    assert "not known ahead are ['promo day']. Give --known-ahead 'promo day', and their" in message
+
+
 def test_series_that_end_before_are_named_with_the_option(tsrnn):
     rows = [f"{s},2024-01-{day:02d},{day}" for s in "ab" for day in range(1, 9 - (s == "b"))]
     done = tsrnn("forecast - --model naive --h 1", "unique_id,ds,y\n" + "\n".join(rows))

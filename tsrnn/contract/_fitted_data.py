@@ -250,8 +250,9 @@ class FittedData:
         absent = [name for name in self.exog_names if name not in places]
         if absent:
             raise ValueError(
-                f"forecasts need the future of all regressors; not known ahead are {absent}. "
-                f"Construct with known_ahead={list(self.exog_names)}, fit again and give them as "
+                f"forecasts need the future of all regressors; not known ahead are "
+                f"{list(self.layout.frame_names(absent))}. "
+                f"Construct with known_ahead={self.given_columns}, fit again and give them as "
                 "X_future"
             )
         if not self.exog_names:
