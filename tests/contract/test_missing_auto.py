@@ -164,3 +164,12 @@ def test_a_trained_network_interpolates_later_gaps():
     with pytest.warns(UserWarning, match="no place for missing values"):
         forecasts = model.predict(gap, 2)
     assert forecasts.notna().all()
+
+
+def test_known_values_that_are_left_out_are_named():
+    days = pd.date_range("2024-01-01", periods=8)
+    ragged = pd.DataFrame(
+        {"a": np.arange(8.0), "b": [1.0, 2, 3, 4, 5, np.nan, np.nan, np.nan]}, days
+    )
+    with pytest.warns(UserWarning, match="known values of the column 'a', which a long frame"):
+        Naive().fit(ragged)

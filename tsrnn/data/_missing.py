@@ -169,6 +169,7 @@ def without_gaps(panel: Panel, cut: bool) -> tuple[Panel, str]:
     n_cut = int((lengths - (ends - starts)).sum())
     panel = panel.between(starts, ends)
     data = np.concatenate([panel.values, panel.exog], 1)
+    lost = np.flatnonzero((~unknown).sum(0) > (~np.isnan(data)).sum(0))
     coded: dict[Name, Name] = {
         name: each.column for each in panel.layout.categories for name in each.names
     }
@@ -183,6 +184,12 @@ def without_gaps(panel: Panel, cut: bool) -> tuple[Panel, str]:
         place = " at the ends of series"
         onwards = ", and forecasts go on from there" if (ends < lengths).any() else ""
         parts.append(f"{_counted(n_cut, 'row', place)} left out{onwards}")
+    if len(lost):
+        columns = f"column{'s' * (len(lost) > 1)} {quoted(names[j] for j in lost)}"
+        parts.append(
+            f"with them go known values of the {columns}, which a long frame of series, each with "
+            "an end of its own, would keep"
+        )
     panel = replace(
         panel, values=np.ascontiguousarray(data[:, :n]), exog=np.ascontiguousarray(data[:, n:])
     )
