@@ -189,3 +189,12 @@ class TestYears:
         if moved == 0:
             frame = frame.set_index("year")
         assert read_panel(frame).values.shape == (10, 1 if moved == 0 else 2)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("dates", [[31012024, 29022024, 31032024], [452, 459, 470]])
+def test_numbers_in_a_column_of_dates_are_no_variable(dates, strict):
+    """As dates with the day first, whose zero is lost when they are read as numbers."""
+    frame = pd.DataFrame({"Date": dates, "y": range(3)})
+    with pytest.raises(ValueError, match=f"'Date' must hold dates; {dates[0]} is none"):
+        read_panel(frame, strict=strict)

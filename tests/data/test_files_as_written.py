@@ -258,7 +258,7 @@ def test_headers_that_look_like_rows(text, columns):
         (["0.5", "1.25"], False),
     ],
 )
-@pytest.mark.parametrize("sep", [";", "\t", ","])
+@pytest.mark.parametrize("sep", [";", "\t", "|", ","])
 def test_thousands_are_left_as_text(numbers, texts, sep):
     """Where nothing in the file says whether a point stands before decimals."""
     rows = "".join(f"2024-01-{day:02d}{sep}{text}\n" for day, text in enumerate(numbers, 1))

@@ -151,3 +151,11 @@ def test_any_gaps(gaps, h):
     ahead = model.predict(h)
     assert ahead.tolist() == [len(gaps) - 1.0] * h
     assert ahead.index.tolist() == list(range(1, h + 1))
+
+
+def test_times_before_1970_are_no_steps():
+    times = pd.to_datetime(["1950-01-01", "1950-01-03", "1950-01-04"])
+    panel = read_panel(pd.Series([1.0, 2.0, 3.0], times), freq="irregular")
+    assert panel_frame(panel).index.tolist() == times.tolist()
+    with pytest.raises(ValueError, match="go back in 1 row at 1950-01-02"):
+        read_panel(pd.Series(range(4), times.append(pd.to_datetime(["1950-01-02"]))))

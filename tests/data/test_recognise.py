@@ -136,6 +136,11 @@ def test_points_are_behind_the_day_unless_a_row_contradicts():
         assert recognise(pd.DataFrame({"ds": texts})).written.date_order == order
 
 
+def test_seasons_over_two_years_in_a_regressor_are_labels():
+    labels = pd.DataFrame({"ds": DAYS[:4], "y": range(4), "x": ["2019/20", "2020/21"] * 2})
+    assert read_panel(labels).exog_names == ("x[T.2020/21]",)
+
+
 class TestZones:
     @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Australia/Sydney"])
     def test_offsets_of_daylight_saving(self, zone):
@@ -236,6 +241,17 @@ class TestNumbers:
         assert recognise(frame).frame["y"].tolist() == [1.234, 2.345]
         with pytest.raises(ValueError, match="no row says which"):
             recognise(frame, place="line {}".format)
+        # beside 1.234 a program writes 950.000, and 950 alone where points part thousands
+        with pytest.raises(ValueError, match="'1.234' is 1.234 with a decimal point and 1234"):
+            recognise(pd.DataFrame({"y": ["1.234", "950"]}))
+
+    def test_more_digits_than_an_integer_has(self):
+        digits = ["12345678901234567890", "3", "4"]
+        assert recognise(pd.DataFrame({"y": digits})).frame["y"].tolist() == [*map(float, digits)]
+
+    @pytest.mark.parametrize("texts", [["١", "٢", "٣"], ["１", "２", "３"]])
+    def test_digits_of_other_scripts_are_text(self, texts):
+        assert recognise(pd.DataFrame({"y": texts})).frame["y"].tolist() == texts
 
     def test_marks_that_contradict(self):
         with pytest.raises(
@@ -292,6 +308,10 @@ class TestSerialDays:
     def test_other_numbers_stay(self, numbers, name):
         frame = pd.DataFrame({name: numbers, "y": 1.0})
         assert recognise(frame, time=name).notes == ()
+
+    def test_beside_a_column_of_times_are_numbers(self):
+        frame = pd.DataFrame({"ds": DAYS[:3], "y": range(3), "days open": [30000, 30001, 30002]})
+        np.testing.assert_array_equal(read_panel(frame).exog[:, 0], [30000, 30001, 30002])
 
 
 class TestLaterFrames:

@@ -25,6 +25,7 @@ FLAGS = {name: flag for name, flag in OPTIONS.items() if name != "verbose"} | {
     "horizon": "--h",
     "level": "--level",
     "X_future": "--future",
+    "align": "--align",
     "sep": "--sep",
     "decimal": "--decimal",
     "encoding": "--encoding",
@@ -84,8 +85,8 @@ def in_flags(message: str) -> str:
 
 def _flag(name: str, value: str) -> str:
     """Flag and value as they are written in a shell."""
-    if name == "strict":
-        return "--strict" if value == "True" else "no --strict"
+    if value in ("True", "False"):
+        return FLAGS[name] if value == "True" else f"no {FLAGS[name]}"
     if value.startswith("["):
         items = re.findall(r"""'([^']*)'|"([^"]*)"|([^\s,\[\]]+)""", value)
         text = ",".join("".join(parts) for parts in items)

@@ -427,7 +427,7 @@ class CsvText:
 
     def _with_thousands(self, frame: pd.DataFrame, ids: str | None) -> pd.DataFrame:
         """Return numbers such as 1.234 as text where all with a point could be thousands."""
-        if self._table.sep not in ";\t" or self._format.decimal is not None:
+        if self._table.sep == "," or self._format.decimal is not None:
             return frame
         floats = [name for name in frame.columns if frame[name].dtype.kind == "f"]
         thousandths = {name: frame[name].dropna().to_numpy() * 1000 for name in floats}
@@ -446,7 +446,7 @@ class CsvText:
 
     def _grouped(self, numbers: pd.Series) -> bool:
         """Return True if some numbers have points, and each of them could part thousands."""
-        if self._table.sep not in ";\t":
+        if self._table.sep == ",":
             return False
         pointed = numbers[numbers.str.contains(".", regex=False)]
         return len(pointed) > 0 and bool(pointed.str.fullmatch(GROUPED).all())

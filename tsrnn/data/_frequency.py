@@ -508,8 +508,8 @@ def steps_ahead(steps: np.ndarray) -> np.ndarray:
 
 def steps_of(times: np.ndarray) -> np.ndarray | None:
     """Return the steps that datetimes count; None if they are times."""
-    steps = times.astype(np.int64) - _STEPS
-    return steps if len(steps) and np.all(steps > -_MOST_STEPS) else None
+    stamps = times.astype(np.int64)  # those before 1970 are negative: a difference would overflow
+    return stamps - _STEPS if len(stamps) and stamps.min() > _STEPS - _MOST_STEPS else None
 
 
 class Stretch:

@@ -49,6 +49,7 @@ class Written:
 
 
 UNKNOWN = Written()
+EXACT = 2**53  # whole numbers below it are floats without loss
 Place = Callable[[int], str]
 
 
@@ -133,13 +134,19 @@ def recognise(
         kept |= {*layout.ignored, *(each.column for each in layout.categories)}
     read: dict[Any, Dates | _NumberColumn] = {}
     order = written.date_order
+    has_time = time in frame.columns
+
+    def may_be_days(name: Any, dtype: Any) -> bool:
+        """Return True if a column may hold times as serial days of spreadsheets."""
+        return dtype.kind in "iuf" and (name == time or (not has_time and names_time(name)))
+
     for name, dtype in zip(frame.columns.tolist(), frame.dtypes.tolist(), strict=True):
-        if name not in kept and _may_be_written(name, dtype, time):
+        if name not in kept and (_may_be_text(dtype) or may_be_days(name, dtype)):
             column = _read_column(frame[name], name == time, order, layout, place)
             read |= {} if column is None else {name: column}
             order = order or getattr(column, "order", None)
     index = frame.index
-    if time not in frame.columns:
+    if not has_time:
         zone = None if layout is None else layout.tz
         dates = read_dates(index, "the index", order=order, zone=zone)
         index, order = dates.values, order or dates.order
@@ -148,7 +155,7 @@ def recognise(
     shown = {column.mark for column in read.values() if isinstance(column, _NumberColumn)} - {None}
     decimal = written.decimal or (shown.pop() if len(shown) == 1 else None)
     columns: dict[Any, Any] = {}
-    notes = [dates.note] if time not in frame.columns else []
+    notes = [] if has_time else [dates.note]
     for name, column in read.items():
         if isinstance(column, Dates):
             columns[name], of_column = column.values, [column.note]
@@ -163,11 +170,8 @@ def recognise(
     return Recognised(frame, tuple(filter(None, notes)), Written(order, decimal))
 
 
-def _may_be_written(name: Any, dtype: Any, time: Any) -> bool:
-    """Return True if a column may hold text, or serial days of spreadsheets."""
-    if is_object_dtype(dtype) or isinstance(dtype, pd.StringDtype):
-        return True
-    return dtype.kind in "iuf" and (name == time or names_time(name))
+def _may_be_text(dtype: Any) -> bool:
+    return is_object_dtype(dtype) or isinstance(dtype, pd.StringDtype)
 
 
 def _read_column(
@@ -251,8 +255,13 @@ class _NumberColumn:
 
     @property
     def is_plain(self) -> bool:
-        """Return True if a program wrote the numbers, and Python reads them."""
-        return not self.in_file and all(map(_is_plain, self.texts, self._values(".")))
+        """Return True if a program wrote the numbers, and Python reads them.
+
+        Beside 1.234 a program writes 950.0 or 950.000, and 950 alone where points part thousands.
+        """
+        values = self._values(".")
+        whole = [text.strip(" +-").isdecimal() for text in self.texts]
+        return not self.in_file and not any(whole) and all(map(_is_plain, self.texts, values))
 
     def _values(self, mark: Decimal) -> np.ndarray:
         """Values of the different texts."""
@@ -288,7 +297,8 @@ class _NumberColumn:
                 f"{listed(map(quote, sorted(missing)))} of {self.what} is read as missing, in "
                 f"{n_rows:,} row{'s' * (n_rows > 1)}."
             )
-        if all(text.lstrip("-").isdecimal() for text in self.texts) and (self.rows >= 0).all():
+        whole = all(text.lstrip("-").isdecimal() for text in self.texts) and (self.rows >= 0).all()
+        if whole and (np.abs(values) < EXACT).all():
             return values.astype(np.int64)[self.rows], notes
         return np.append(values, np.nan)[self.rows], notes
 

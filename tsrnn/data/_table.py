@@ -47,6 +47,7 @@ VALUES_AT_ONCE = 2**20  # copied out of a frame together
 FEW_ROWS = 16  # whose types are seen by a look at their values
 FEW_COLUMNS = 8  # of a frame of which each is taken by itself
 TEXT = nw.String, nw.Categorical, nw.Enum  # types of polars
+DATE_NAMES = {"date", "datum", "fecha"}  # of no variable
 DEFAULT_TIME = "ds"  # name of the time column where none is given
 _ONE_SERIES = pd.Index([0])  # of a frame without ids
 _LOST = "Give one with rows; a filter or a join before may have left none."
@@ -449,7 +450,7 @@ def _counting_column(frame: pd.DataFrame, strict: bool) -> Name | None:
     """Return the column of years or dates in digits of a frame whose index says nothing.
 
     None if there is none. It is refused if `strict`, if its name is not one of time, and if there
-    are several.
+    are several; a column called "date" is refused if it does not count.
     """
     index = frame.index
     says_nothing = index.name is None and index.equals(pd.RangeIndex(len(frame)))
@@ -465,6 +466,13 @@ def _counting_column(frame: pd.DataFrame, strict: bool) -> Name | None:
         names = numeric.columns[chosen[dated]].tolist()
         counting += [(name, form) for name in names if _counts_time(frame[name], form)]
     if not counting:
+        dates = [name for name in numeric.columns if str(name).lower() in DATE_NAMES]
+        if dates:
+            raise ValueError(
+                f"the column {quote(dates[0])} must hold dates; {numeric[dates[0]].iloc[0]:.15g} "
+                "is none of a known form. Convert it before: pd.to_datetime(..., format=...), or "
+                "give it another name if it is a variable."
+            )
         return None
     name, form = counting[0]
     if len(counting) == 1 and not strict and names_time(name):

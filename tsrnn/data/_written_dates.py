@@ -63,8 +63,8 @@ FORMS = STRICT | {
     # behind a blank, two digits could be a day
     "name and year": rf"{_NAME}(?: de |[-/, ]*)(?P<year>\d{{4}}|(?<=-)\d\d|'\d\d)",
     "year and name": rf"{_YEAR}[-/, ]*{_NAME}",
-    "year and month": rf"{_YEAR}(?: ?M ?| ?[-/] ?)(?P<month>\d\d?)",
-    "month and year": rf"(?P<month>\d\d?) ?[-/] ?{_YEAR}",
+    "year and month": rf"{_YEAR}(?: ?M ?| ?[-/] ?)(?P<month>1[0-2]|0?[1-9])",
+    "month and year": rf"(?P<month>1[0-2]|0?[1-9]) ?[-/] ?{_YEAR}",
     "year and quarter": rf"{_YEAR}[-/: ]*Q ?(?P<quarter>[1-4])",
     "quarter and year": rf"(?:Q(?P<quarter>[1-4])|(?P<fourth>[1-4])Q)[-/:, ]*{_SHORT}",
     "weeks": rf"{_YEAR}-?W(?P<week>\d\d)",

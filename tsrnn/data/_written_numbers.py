@@ -28,7 +28,7 @@ _CURRENCIES = (
 # B is a thousand, a million or a billion where the column shows it.
 _NUMBER = re.compile(
     rf"(?P<sign>[-+]?) ?(?:(?P<before>{_CURRENCIES}) ?)?(?P<inner>[-+]?)"
-    r"(?P<body>[.,]?\d(?:[\d.,' ]*[\d.,])?(?:[eE][-+]?\d{1,3})?)"
+    r"(?P<body>[.,]?[0-9](?:[0-9.,' ]*[0-9.,])?(?:[eE][-+]?[0-9]{1,3})?)"
     r"(?P<power>[KMB]?)(?P<last>-?)"
     rf"(?: ?(?P<behind>[%‰]|{_CURRENCIES})| (?P<unit>[^\W\d_]{{1,6}}[²³]?))?"
 )
