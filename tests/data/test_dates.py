@@ -183,18 +183,33 @@ class TestYears:
         frame = self.frame.rename(columns={"year": name})
         refused(frame, f"has years in the column {name!r}. Use df.set_index", strict=strict)
 
-    @pytest.mark.parametrize("moved", [0, -1900, 300])
-    def test_in_the_index_or_other_counts_are_read(self, moved):
+    def test_in_the_index_are_read(self):
+        assert read_panel(self.frame.set_index("year")).values.shape == (10, 1)
+
+    @pytest.mark.parametrize("moved", [-1900, 300])
+    def test_other_counts_are_a_variable_by_another_name(self, moved):
         frame = self.frame.assign(year=self.frame["year"] + moved)
-        if moved == 0:
-            frame = frame.set_index("year")
-        assert read_panel(frame).values.shape == (10, 1 if moved == 0 else 2)
+        refused(frame, "counts its rows, and 'year' would be variables")
+        assert read_panel(frame.rename(columns={"year": "age"})).values.shape == (10, 2)
 
 
 @pytest.mark.parametrize("strict", [True, False])
-@pytest.mark.parametrize("dates", [[31012024, 29022024, 31032024], [452, 459, 470]])
-def test_numbers_in_a_column_of_dates_are_no_variable(dates, strict):
-    """As dates with the day first, whose zero is lost when they are read as numbers."""
-    frame = pd.DataFrame({"Date": dates, "y": range(3)})
-    with pytest.raises(ValueError, match=f"'Date' must hold dates; {dates[0]} is none"):
+@pytest.mark.parametrize(
+    ("names", "columns"),
+    [
+        ("'Date'", {"Date": [31012024, 29022024, 31032024]}),  # the day first, without its zero
+        ("'date'", {"date": [452, 459, 470]}),
+        ("'year', 'month'", {"year": [2024] * 3, "month": [1, 2, 3]}),
+        ("'Year'", {"Year": [2020, 2022, 2024]}),
+        ("'week'", {"week": [202351, 202352, 202401]}),
+    ],
+)
+def test_numbers_called_after_time_are_no_variables(names, columns, strict):
+    frame = pd.DataFrame({**columns, "y": range(3)})
+    with pytest.raises(ValueError, match=f"counts its rows, and {names} would be variables"):
         read_panel(frame, strict=strict)
+
+
+def test_parts_of_dates_may_be_regressors():
+    frame = pd.DataFrame({"year": [2024] * 3, "month": [1, 2, 3], "y": range(3)})
+    assert read_panel(frame, target="y").exog_names == ("year", "month")

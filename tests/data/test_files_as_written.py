@@ -320,3 +320,11 @@ def test_one_column_counts_its_rows(tmp_path):
     panel = read_panel(tmp_path / "a.csv")
     assert panel.values.ravel().tolist() == [3.0, 1.0, 4.0, 1.0]
     assert panel.layout.time_kind == "integer"
+
+
+def test_dates_as_columns_beside_a_total(tmp_path):
+    rows = "store;01.01.2024;02.01.2024;03.01.2024;Total\nA;1,5;2;3;6,5\nB;4;5;6;15\n"
+    (tmp_path / "a.csv").write_text(rows)
+    panel = read_panel(tmp_path / "a.csv")
+    assert panel.values.ravel().tolist() == [1.5, 2, 3, 4, 5, 6]
+    assert panel.ids.tolist() == ["A", "B"]

@@ -47,7 +47,10 @@ VALUES_AT_ONCE = 2**20  # copied out of a frame together
 FEW_ROWS = 16  # whose types are seen by a look at their values
 FEW_COLUMNS = 8  # of a frame of which each is taken by itself
 TEXT = nw.String, nw.Categorical, nw.Enum  # types of polars
-DATE_NAMES = {"date", "datum", "fecha"}  # of no variable
+DATE_NAMES = {"date", "datum", "fecha"}  # of no variable, and the parts of dates that may be some
+PART_NAMES = {"year", "quarter", "month", "week", "day"} | {
+    *("jahr", "quartal", "monat", "woche", "tag", "année", "mois", "semaine", "jour")
+}
 DEFAULT_TIME = "ds"  # name of the time column where none is given
 _ONE_SERIES = pd.Index([0])  # of a frame without ids
 _LOST = "Give one with rows; a filter or a join before may have left none."
@@ -450,7 +453,7 @@ def _counting_column(frame: pd.DataFrame, strict: bool) -> Name | None:
     """Return the column of years or dates in digits of a frame whose index says nothing.
 
     None if there is none. It is refused if `strict`, if its name is not one of time, and if there
-    are several; a column called "date" is refused if it does not count.
+    are several.
     """
     index = frame.index
     says_nothing = index.name is None and index.equals(pd.RangeIndex(len(frame)))
@@ -466,13 +469,6 @@ def _counting_column(frame: pd.DataFrame, strict: bool) -> Name | None:
         names = numeric.columns[chosen[dated]].tolist()
         counting += [(name, form) for name in names if _counts_time(frame[name], form)]
     if not counting:
-        dates = [name for name in numeric.columns if str(name).lower() in DATE_NAMES]
-        if dates:
-            raise ValueError(
-                f"the column {quote(dates[0])} must hold dates; {numeric[dates[0]].iloc[0]:.15g} "
-                "is none of a known form. Convert it before: pd.to_datetime(..., format=...), or "
-                "give it another name if it is a variable."
-            )
         return None
     name, form = counting[0]
     if len(counting) == 1 and not strict and names_time(name):
@@ -524,6 +520,8 @@ def choose_columns(
         raise ValueError(f"the target {quoted(missing)} is not a column; {instead}.")
     if target is None and layout is None and table.kind == "wide":
         _refuse_labels(table)
+    if layout is None and table.kind == "wide":
+        _refuse_times(table, target is None)
     others = [] if table.kind == "series" else [n for n in table.names if n not in chosen]
     if layout is not None:
         others = [name for name in others if name not in layout.ignored]
@@ -562,6 +560,20 @@ def _refuse_labels(table: Table) -> None:
             f"{quoted(labels)} {'hold' if len(labels) > 1 else 'holds'} labels, such as "
             f"{odd_value(table.columns[labels[0]])}. Name the columns of numbers to forecast by "
             "target, or drop the others."
+        )
+
+
+def _refuse_times(table: Table, all_forecast: bool) -> None:
+    """Refuse columns that are called after time in a frame whose rows are counted from 0."""
+    words = DATE_NAMES | PART_NAMES if all_forecast else DATE_NAMES
+    names = [name for name in table.names if str(name).lower() in words]
+    times = table.stamps.values
+    if names and table.stamps.kind == "integer" and np.array_equal(times, np.arange(len(times))):
+        raise ValueError(
+            f"time must be in the index or in a column of dates; the frame counts its rows, and "
+            f"{quoted(names)} would be variables. Make dates of them, such as pd.to_datetime("
+            "df[['year', 'month', 'day']]) or pd.to_datetime(..., format=...)"
+            + ("; or name the columns to forecast by target." if all_forecast else ".")
         )
 
 

@@ -328,7 +328,7 @@ def is_data(fields: Sequence[str]) -> bool:
     texts = [field.strip() for field in fields]
     if is_time(texts[0]) or is_number(texts[0]):
         return True
-    others = [text for text in texts[1:] if text]
+    others = [text for text in texts[1:] if text and not TOTALS.fullmatch(text)]
     forms = {re.sub(r"\d+", "9", text) for text in others}
     readable = [is_time(text) or is_number(text) for text in others]
     if not any(readable):
