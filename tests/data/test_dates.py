@@ -189,7 +189,7 @@ class TestYears:
     @pytest.mark.parametrize("moved", [-1900, 300])
     def test_other_counts_are_a_variable_by_another_name(self, moved):
         frame = self.frame.assign(year=self.frame["year"] + moved)
-        refused(frame, "counts its rows, and 'year' would be variables")
+        refused(frame, "counts its rows, and numbers in 'year' are not read")
         assert read_panel(frame.rename(columns={"year": "age"})).values.shape == (10, 2)
 
 
@@ -206,7 +206,7 @@ class TestYears:
 )
 def test_numbers_called_after_time_are_no_variables(names, columns, strict):
     frame = pd.DataFrame({**columns, "y": range(3)})
-    with pytest.raises(ValueError, match=f"counts its rows, and {names} would be variables"):
+    with pytest.raises(ValueError, match=f"counts its rows, and numbers in {names} are not read"):
         read_panel(frame, strict=strict)
 
 

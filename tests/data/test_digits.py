@@ -267,7 +267,7 @@ def test_a_column_of_them_is_no_variable(dtype):
         read_panel(frame, strict=True)
     assert read_panel(frame).layout.time_col == "month"
     assert read_panel(frame.set_index("month")).freq == "MS"
-    with pytest.raises(ValueError, match="counts its rows, and 'month' would be variables"):
+    with pytest.raises(ValueError, match="counts its rows, and numbers in 'month' are not read"):
         read_panel(frame.assign(month=frame["month"][::-1].to_numpy()))
     text = frame.assign(month=frame["month"].astype("int64").astype(str))
     assert read_panel(text).layout.time_col == "month"

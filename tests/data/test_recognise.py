@@ -153,6 +153,16 @@ class TestZones:
         later = pd.Series([1.0], [str(times[-1] + pd.Timedelta("1D"))])
         assert read_panel(later, layout=panel.layout).layout.tz == zone
 
+    @pytest.mark.parametrize(
+        ("offsets", "tz"),
+        [(["Z", "+00:00", "+00"], "UTC"), (["+01:00", "+0100", "+01"], "UTC+01:00")],
+    )
+    def test_of_several_spellings(self, offsets, tz):
+        texts = [f"2024-01-0{day}T00:00{offset}" for day, offset in enumerate(offsets, 1)]
+        for strict in (True, False):
+            panel = read_panel(pd.DataFrame({"ds": texts, "y": range(3)}), strict=strict)
+            assert (panel.layout.tz, panel.notes) == (tz, ())
+
     def test_of_no_common_zone(self):
         texts = ["2020-01-01 00:00-03:00", "2020-01-01 06:00+02:00", "2020-01-01 02:00-03:00"]
         with pytest.warns(UserWarning, match="no common zone: times are shown in UTC"):

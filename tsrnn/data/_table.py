@@ -570,9 +570,9 @@ def _refuse_times(table: Table, all_forecast: bool) -> None:
     times = table.stamps.values
     if names and table.stamps.kind == "integer" and np.array_equal(times, np.arange(len(times))):
         raise ValueError(
-            f"time must be in the index or in a column of dates; the frame counts its rows, and "
-            f"{quoted(names)} would be variables. Make dates of them, such as pd.to_datetime("
-            "df[['year', 'month', 'day']]) or pd.to_datetime(..., format=...)"
+            "time must be in the index or in a column of dates; the frame counts its rows, and "
+            f"numbers in {quoted(names)} are not read as dates. Convert them, such as by "
+            "pd.to_datetime(df[['year', 'month', 'day']]) or pd.to_datetime(..., format=...)"
             + ("; or name the columns to forecast by target." if all_forecast else ".")
         )
 

@@ -460,10 +460,11 @@ def _in_zone(
 
     Local times of a zone with daylight saving have two of them.
     """
-    if len(set(offsets)) == 1:
+    minutes = {None if text is None else _offset(text) for text in offsets}
+    if len(minutes) == 1:
         return times if times.tz is None else times.tz_convert(zone or times.tz), ""
-    if strict or None in offsets:
-        came = "some have none" if None in offsets else "it has several"
+    if strict or None in minutes:
+        came = "some have none" if None in minutes else "it has several"
         raise ValueError(
             f"{what} must hold timestamps of one offset from UTC; {came}. Convert it before: "
             "pd.to_datetime(..., utc=True).dt.tz_convert(zone)."
