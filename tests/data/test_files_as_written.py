@@ -328,3 +328,14 @@ def test_dates_as_columns_beside_a_total(tmp_path):
     panel = read_panel(tmp_path / "a.csv")
     assert panel.values.ravel().tolist() == [1.5, 2, 3, 4, 5, 6]
     assert panel.ids.tolist() == ["A", "B"]
+
+
+@pytest.mark.parametrize("ids", [["1", "2"], ["100234", "100240"]])
+def test_years_as_columns_beside_ids_that_are_numbers(tmp_path, ids):
+    rows = "".join(f"{name},{10 * i},{10 * i + 1},{10 * i + 2}\n" for i, name in enumerate(ids))
+    (tmp_path / "a.csv").write_text(f"store,2021,2022,2023\n{rows}")
+    panel = read_panel(tmp_path / "a.csv")
+    assert panel.ids.tolist() == ids
+    assert panel.values.ravel().tolist() == [0, 1, 2, 10, 11, 12]
+    (tmp_path / "a.csv").write_text("step,2021,2022,2023\n2019,1,2,3\n2020,1,2,3\n")
+    assert read_panel(tmp_path / "a.csv").target_names == ("2021", "2022", "2023")

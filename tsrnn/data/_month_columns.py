@@ -14,6 +14,7 @@ import pandas as pd
 from tsrnn.data._faults import quote
 from tsrnn.data._month_names import month_number
 from tsrnn.data._text_table import TOTALS, is_time
+from tsrnn.data._written_dates import names_time
 
 __all__ = ["Spread", "find_spread"]
 
@@ -143,9 +144,14 @@ def find_spread(names: Sequence[str], first: Sequence[str]) -> Spread | None:
         if n and not {*parts[n:]} & (MONTHS | QUARTERS):  # what is below else are footnotes
             return Spread("months", names[0], {name: name for name in others}, totals)
     times = [_is_date(name) for name in others]
-    dated = [field for field in fields if is_time(field)]
-    if not all(YEAR.fullmatch(name) for name in others):  # ids may be numbers beside dates
-        dated = [field for field in dated if not field.isdecimal()]
+    years = all(YEAR.fullmatch(name) for name in others)
+    steps = years and names_time(names[0])
+    # ids may be numbers beside dates
+    dated = [
+        field
+        for field in filter(is_time, fields)
+        if not field.isdecimal() or steps or (years and YEAR.fullmatch(field))
+    ]
     if len(others) > 2 and all(times) and fields and not dated:
         return Spread("series", names[0], {name: name for name in others}, ignored)
     return None
