@@ -22,7 +22,6 @@ import pandas as pd
 from tsrnn.data._month_columns import find_spread
 from tsrnn.data._table import DEFAULT_TIME
 from tsrnn.data._text_table import (
-    MARKERS,
     SAMPLE,
     SEPARATORS,
     Record,
@@ -30,12 +29,10 @@ from tsrnn.data._text_table import (
     find_table,
     footnotes,
     is_binary,
-    is_number,
     is_time,
     shorten,
     shown_lines,
 )
-from tsrnn.data._written_dates import is_text
 
 __all__ = [
     "COMPRESSIONS",
@@ -50,10 +47,8 @@ __all__ = [
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zip": "zip"}
 INTEGERS, FLOATS = r"[+-]?\d{1,18}", r"\d{1,15}\.0*"  # what 64 bits hold exactly in any case
 FIRST_ROWS = 50  # that show where the times are
-MOSTLY = 0.5  # share of numbers in a column in which "-" is a missing one
 CODE = re.compile(r"0\d+")
 MONTH = re.compile(r"(0?[1-9]|1[0-2])\.(1[89]|20)\d{2}")  # 01.2020 would be a number
-PLAIN = r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?"
 GROUPED = r"[+-]?\d{1,3}(\.\d{3})+"
 
 
@@ -160,7 +155,6 @@ class CsvText:
             except ValueError as error:
                 raise ValueError(f"{self.name} {error}") from error
             self._rows = rows if self._rows is None else self._rows[rows]
-            table["y"] = self._plain_numbers(table["y"])
         self.n_rows = len(table)
         if self._format.strict and self.notes:
             argument = "--strict" if self._format.options else "strict=True"
@@ -271,8 +265,6 @@ class CsvText:
         self._check_widths(frame)
         if self._spread is not None:
             return frame
-        for name in frame.columns.difference([name for name in (time, ids) if name], sort=False):
-            frame[name] = self._plain_numbers(frame[name])
         return self._with_thousands(frame, ids)
 
     def _time_place(self, time: str | None) -> int | None:
@@ -400,31 +392,6 @@ class CsvText:
             if len(fields) > 1 or "".join(fields).strip():
                 yield self._table.line + reader.line_num, fields
 
-    def _plain_numbers(self, column: pd.Series) -> pd.Series:
-        """Return text as numbers if all of it is, but for markers of missing values."""
-        if not is_text(column):
-            return column
-        known = column.dropna().str.strip()
-        marked = known.isin(MARKERS)
-        if marked.all():
-            return column
-        numbers = known[~marked]
-        if self._spread is None and not marked.any():
-            return column  # pandas has tried
-        if not numbers.map(is_number).mean() > MOSTLY:
-            return column
-        if marked.any():
-            shown = ", ".join(map(repr, sorted(set(known[marked]))))
-            fields = "1 field" if marked.sum() == 1 else f"{marked.sum()} fields"
-            note = f"{fields} of the column {column.name!r} with {shown}"
-            verb = "is a missing value" if marked.sum() == 1 else "are missing values"
-            self.notes.append(f"{note} {verb}.")
-            column = column.mask(marked.reindex(column.index, fill_value=False))
-        plain = numbers.str.fullmatch(PLAIN)
-        if not plain.all() or (self._format.decimal or ".") != "." or self._grouped(numbers):
-            return column
-        return pd.to_numeric(numbers).reindex(column.index)
-
     def _with_thousands(self, frame: pd.DataFrame, ids: str | None) -> pd.DataFrame:
         """Return numbers such as 1.234 as text where all with a point could be thousands."""
         if self._table.sep == "," or self._format.decimal is not None:
@@ -439,17 +406,13 @@ class CsvText:
         if self._rows is not None:
             text = text.iloc[self._rows].reset_index(drop=True)
         columns = {name: text[name].dropna().str.strip() for name in floats}
-        if not self._grouped(pd.concat(list(columns.values()))):
+        numbers = {
+            name: each[each.str.contains(".", regex=False)] for name, each in columns.items()
+        }
+        pointed = [name for name in floats if len(numbers[name])]
+        if not all(numbers[name].str.fullmatch(GROUPED).all() for name in pointed):
             return frame
-        pointed = [name for name in floats if columns[name].str.contains(".", regex=False).any()]
         return frame.assign(**{name: text[name] for name in pointed})
-
-    def _grouped(self, numbers: pd.Series) -> bool:
-        """Return True if some numbers have points, and each of them could part thousands."""
-        if self._table.sep == ",":
-            return False
-        pointed = numbers[numbers.str.contains(".", regex=False)]
-        return len(pointed) > 0 and bool(pointed.str.fullmatch(GROUPED).all())
 
 
 def plain_format(name: str, head: bytes, csv_format: CsvFormat) -> CsvFormat:

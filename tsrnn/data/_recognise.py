@@ -294,7 +294,8 @@ class _NumberColumn:
         if missing:
             n_rows = int(np.isin(self.rows, [self.texts.index(text) for text in missing]).sum())
             notes.append(
-                f"{listed(map(quote, sorted(missing)))} of {self.what} is read as missing, in "
+                f"{listed(map(quote, sorted(missing)))} of {self.what} "
+                f"{'is' if len(missing) == 1 else 'are'} read as missing, in "
                 f"{n_rows:,} row{'s' * (n_rows > 1)}."
             )
         whole = all(text.lstrip("-").isdecimal() for text in self.texts) and (self.rows >= 0).all()
@@ -305,6 +306,8 @@ class _NumberColumn:
     def _note(self, values: np.ndarray) -> str:
         """Sentence on a number that Python reads otherwise or not at all, if there is one."""
         odd = [i for i, text in enumerate(self.texts) if not _is_plain(text, values[i])]
+        if not odd and self.in_file:  # where all are text
+            return ""
         if not odd:
             return f"{self.what[0].upper()}{self.what[1:]} holds numbers as text."
         shown = max(odd, key=lambda i: len(self.texts[i]))

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from tsrnn.data._faults import quoted
 from tsrnn.data._month_names import month_number
+from tsrnn.data._written_numbers import MISSING_MARKS
 
 __all__ = [
-    "MARKERS",
     "SAMPLE",
     "SEPARATORS",
     "TOTALS",
@@ -40,10 +40,6 @@ MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
-}
-MARKERS = ("-", "--", "–", "—", ".", "..", "...", "…", "n.a.", "k.A.", "k. A.", "#NV")
-MISSING = {"na", "n/a", "nan", "null", "none", "#n/a", "#na", "<na>", "#nv"} | {
-    marker.lower() for marker in MARKERS
 }
 # Words that a line of totals begins with, and those of a line on sources or notes.
 TOTALS = re.compile(
@@ -342,7 +338,7 @@ def is_data(fields: Sequence[str]) -> bool:
 def _is_start(fields: Sequence[str]) -> bool:
     """Return True of a time and numbers beside it, as a table without a header begins."""
     texts = [field.strip() for field in fields]
-    others = all(not t or is_number(t) or t.lower() in MISSING for t in texts[1:])
+    others = all(not t or is_number(t) or t.upper() in MISSING_MARKS for t in texts[1:])
     if len(texts) == 1:
         return is_number(texts[0])
     return others and is_time(texts[0]) and (texts[0].isdecimal() or not _is_float(texts[0]))

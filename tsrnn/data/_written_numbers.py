@@ -10,13 +10,16 @@ from typing import Literal
 
 import numpy as np
 
-__all__ = ["Decimal", "NumberText", "parse_numbers"]
+__all__ = ["MISSING_MARKS", "Decimal", "NumberText", "parse_numbers"]
 
 Decimal = Literal[".", ","]
 
 # Texts among numbers that mean a missing value, in upper case.
-_MISSING_WORDS = {"NA", "N/A", "N.A.", "NAN", "NULL", "NONE", "NIL", "#N/A", "#DIV/0!", "#VALUE!"}
-_MISSING_SIGNS = {"", "-", "--", "---", "\u2013", "\u2014", ".", "..", "...", ":", "?"}
+_MISSING_WORDS = {
+    *("NA", "N/A", "N.A.", "NAN", "NULL", "NONE", "NIL", "K.A.", "K. A."),
+    *("<NA>", "#NA", "#N/A", "#NV", "#DIV/0!", "#VALUE!"),
+}
+_MISSING_SIGNS = {"", "-", "--", "---", "\u2013", "\u2014", ".", "..", "...", "\u2026", ":", "?"}
 MISSING_MARKS = _MISSING_WORDS | _MISSING_SIGNS
 # Blanks that do not break, the minus sign of typesetters and the apostrophe of the Swiss.
 _PLAIN = dict.fromkeys(map(ord, "\u00a0\u2007\u2009\u202f"), " ") | {0x2212: "-", 0x2019: "'"}
