@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.data._faults import listed, quote, quoted
+from tsrnn.data._text_table import is_number
 from tsrnn.data._written_dates import is_text, looks_like_dates
 
 __all__ = ["Categories", "choose_categories", "holds_labels", "is_number_text", "with_dummies"]
@@ -143,8 +144,7 @@ def is_number_text(column: pd.Series) -> bool:
     """Return True if most values of a column are numbers written as text."""
     if not is_text(column):
         return False
-    known = column.dropna()
-    return bool(known.str.fullmatch(r"\s*[-+]?[\d.,' ]*\d[\d.,' ]*%?\s*").mean() > 0.5)
+    return bool(column.dropna().map(is_number).mean() > 0.5)
 
 
 def choose_categories(columns: pd.DataFrame, names: Sequence[Any]) -> tuple[Categories, ...]:
