@@ -32,7 +32,7 @@ def test_every_argument_with_an_option_is_translated():
     """But for switches that are arguments in Python only, and files of the command itself."""
     others = {"--out", "--json", "--save", "--load", "--set", "--wide", "--drop", "--model"}
     lower = {flag for flag in flags_of("forecast") if flag.startswith("--")}
-    named = lower - others - {"--align", "--settings", "--data", "--quiet", "--debug"}
+    named = lower - others - {"--settings", "--data", "--quiet", "--debug"}
     assert named == {*FLAGS.values()}
 
 

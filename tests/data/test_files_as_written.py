@@ -287,7 +287,7 @@ def test_months_in_rows_and_years_in_columns(n_parts, years, below):
     files = DataFiles([Path("stdin")], "csv", content=text.encode())
     frame = files.read()
     assert files.columns == ["ds", "y"]
-    assert frame["y"].tolist() == y.ravel().tolist()
+    assert frame["y"].astype(float).tolist() == y.ravel().tolist()
     expected = pd.period_range("2019", "2021-12", freq="M" if n_parts == 12 else "Q")
     assert pd.PeriodIndex(frame["ds"], freq=expected.freq).equals(expected)
     assert ("rows of totals, 'Total'" in " ".join(files.notes)) == below

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -40,17 +39,16 @@ CONVERT = (
     'Convert it: pd.read_csv(..., decimal=",", thousands=".") where numbers are written so, or '
     "pd.to_numeric; drop rows that hold none, such as totals"
 )
-YEAR_NAME = "years?|yr|jahr|année|annee|año|anno|ano|jaar"
-MONTH_NAME = "months?|monat|mois|mes|mese|mês|maand"
 SAMPLE = 1000  # rows that show whether those of a series follow each other
 VALUES_AT_ONCE = 2**20  # copied out of a frame together
 FEW_ROWS = 16  # whose types are seen by a look at their values
 FEW_COLUMNS = 8  # of a frame of which each is taken by itself
 TEXT = nw.String, nw.Categorical, nw.Enum  # types of polars
-DATE_NAMES = {"date", "datum", "fecha"}  # of no variable, and the parts of dates that may be some
-PART_NAMES = {"year", "quarter", "month", "week", "day"} | {
-    *("jahr", "quartal", "monat", "woche", "tag", "année", "mois", "semaine", "jour")
-}
+# Names of columns that are no variables, and of parts of dates, which may be some.
+DATE_NAMES = {"date", "datum", "fecha"}
+YEARS = {"year", "years", "yr", "jahr", "année", "annee", "año", "anno", "ano", "jaar"}
+MONTHS = {"month", "months", "monat", "mois", "mes", "mese", "mês", "maand"}
+PARTS = {"quarter", "quartal", "week", "woche", "semaine", "day", "tag", "jour"} | YEARS | MONTHS
 DEFAULT_TIME = "ds"  # name of the time column where none is given
 _ONE_SERIES = pd.Index([0])  # of a frame without ids
 _LOST = "Give one with rows; a filter or a join before may have left none."
@@ -249,7 +247,6 @@ def _wide_table(
             f"{quoted(frame.columns)}. Name the one with the timestamps by time_col."
         )
     if layout is None:
-        _refuse_parts_of_dates(frame)
         counts = _counting_column(frame, strict)
         if counts is not None:
             note = f"The column {quote(counts)} counts time."
@@ -431,24 +428,6 @@ def _no_numbers(
     )
 
 
-def _refuse_parts_of_dates(frame: pd.DataFrame) -> None:
-    """Refuse a frame that counts its rows and has years and months, which would be forecast."""
-    if frame.index.name is not None or not frame.index.equals(pd.RangeIndex(len(frame))):
-        return
-    parts = []
-    for pattern, bounds in ((YEAR_NAME, (1500, 2200)), (MONTH_NAME, (1, 12))):
-        names = [name for name in frame.columns if re.fullmatch(pattern, str(name).lower())]
-        numbers = [name for name in names if frame[name].dtype.kind in "iu"]
-        parts += [name for name in numbers[:1] if frame[name].between(*bounds).all()]
-    if len(parts) == 2:
-        year, month = parts
-        raise ValueError(
-            f"time must be in one column or in the index; it is in {year!r} and {month!r}. Join "
-            f"them: df.assign(ds=df[{year!r}].astype(str) + '-' + df[{month!r}].astype(str))"
-            f".drop(columns={parts!r})."
-        )
-
-
 def _counting_column(frame: pd.DataFrame, strict: bool) -> Name | None:
     """Return the column of years or dates in digits of a frame whose index says nothing.
 
@@ -565,16 +544,24 @@ def _refuse_labels(table: Table) -> None:
 
 def _refuse_times(table: Table, all_forecast: bool) -> None:
     """Refuse columns that are called after time in a frame whose rows are counted from 0."""
-    words = DATE_NAMES | PART_NAMES if all_forecast else DATE_NAMES
+    words = DATE_NAMES | PARTS if all_forecast else DATE_NAMES
     names = [name for name in table.names if str(name).lower() in words]
     times = table.stamps.values
-    if names and table.stamps.kind == "integer" and np.array_equal(times, np.arange(len(times))):
-        raise ValueError(
-            "time must be in the index or in a column of dates; the frame counts its rows, and "
-            f"numbers in {quoted(names)} are not read as dates. Convert them, such as by "
-            "pd.to_datetime(df[['year', 'month', 'day']]) or pd.to_datetime(..., format=...)"
-            + ("; or name the columns to forecast by target." if all_forecast else ".")
+    if not names or table.stamps.kind != "integer" or (times != np.arange(len(times))).any():
+        return
+    advice = "Convert them by pd.to_datetime(..., format=...)"
+    years, months = ([n for n in names if str(n).lower() in words] for words in (YEARS, MONTHS))
+    if years and months:
+        year, month = years[0], months[0]
+        advice = (
+            f"Join them: df.assign(ds=df[{year!r}].astype(str) + '-' + df[{month!r}].astype(str))"
+            f".drop(columns={[year, month]!r})"
         )
+    raise ValueError(
+        "time must be in the index or in a column of dates; the frame counts its rows, and numbers "
+        f"in {quoted(names)} are not read as dates. {advice}"
+        f"{'; or name the columns to forecast by target' if all_forecast else ''}."
+    )
 
 
 def _refuse_text(columns: pd.DataFrame, names: Sequence[Name], strict: bool) -> None:

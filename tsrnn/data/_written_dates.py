@@ -189,6 +189,7 @@ def read_dates(
     """
     if isinstance(column.dtype, np.dtype) and column.dtype.kind != "O":
         return Dates(column)
+    _refuse_pairs_of_years(column, what)
     if not looks_like_dates(column):
         return Dates(column)
     rows, different = pd.factorize(column)  # dates of a panel are many rows of few texts
@@ -204,7 +205,6 @@ def read_dates(
                 f"is {shown}. Drop these rows, or correct them."
             )
 
-    _refuse_pairs_of_years(texts, what)
     # The form of most texts is that of all.
     forms, in_digits = _forms(texts)
     form = Counter(filter(None, forms)).most_common(1)[0][0]
@@ -243,10 +243,11 @@ def read_dates(
     return Dates(values.take(rows, fill_value=pd.NaT), note, order)
 
 
-def _refuse_pairs_of_years(texts: Sequence[str], what: str) -> None:
+def _refuse_pairs_of_years(column: pd.Index, what: str) -> None:
     """Refuse 2001/02, 2002/03, ...: years that begin within one, and months 13 apart."""
-    pairs = [PAIR_OF_YEARS.fullmatch(text) for text in texts]
-    if len(pairs) > 1 and all(m and (int(m[1]) + 1) % 100 == int(m[2]) for m in pairs):
+    texts = column.dropna().unique() if is_text(column) else []
+    pairs = (PAIR_OF_YEARS.fullmatch(str(text).strip()) for text in texts)
+    if len(texts) > 1 and all(m and (int(m[1]) + 1) % 100 == int(m[2]) for m in pairs):
         raise ValueError(
             f"{what} must hold dates of one meaning; {quote(texts[0])} could be a month or a year "
             f"that ends in the next one, as all rows have two years that follow each other. Write "
