@@ -245,7 +245,7 @@ def read_dates(
 
 def _refuse_pairs_of_years(column: pd.Index, what: str) -> None:
     """Refuse 2001/02, 2002/03, ...: years that begin within one, and months 13 apart."""
-    texts = column.dropna().unique() if is_text(column) else []
+    texts: Any = column.dropna().unique() if is_text(column) else []
     pairs = (PAIR_OF_YEARS.fullmatch(str(text).strip()) for text in texts)
     if len(texts) > 1 and all(m and (int(m[1]) + 1) % 100 == int(m[2]) for m in pairs):
         raise ValueError(
