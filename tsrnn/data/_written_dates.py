@@ -187,13 +187,13 @@ def read_dates(
     place : callable
         Name in messages of the row of a number.
     """
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind != "O":
-        return Dates(column)
-    _refuse_pairs_of_years(column, what)
-    if not looks_like_dates(column):
+    if not is_text(column):
         return Dates(column)
     rows, different = pd.factorize(column)  # dates of a panel are many rows of few texts
     texts = [str(text).strip() for text in different]
+    _refuse_pairs_of_years(texts, what)
+    if not looks_like_dates(different):
+        return Dates(column)
 
     def refuse(wrong: np.ndarray, like: str) -> None:
         """Refuse texts that are not written like most of them."""
@@ -243,10 +243,9 @@ def read_dates(
     return Dates(values.take(rows, fill_value=pd.NaT), note, order)
 
 
-def _refuse_pairs_of_years(column: pd.Index, what: str) -> None:
+def _refuse_pairs_of_years(texts: Sequence[str], what: str) -> None:
     """Refuse 2001/02, 2002/03, ...: years that begin within one, and months 13 apart."""
-    texts: Any = column.dropna().unique() if is_text(column) else []
-    pairs = (PAIR_OF_YEARS.fullmatch(str(text).strip()) for text in texts)
+    pairs = map(PAIR_OF_YEARS.fullmatch, texts)
     if len(texts) > 1 and all(m and (int(m[1]) + 1) % 100 == int(m[2]) for m in pairs):
         raise ValueError(
             f"{what} must hold dates of one meaning; {quote(texts[0])} could be a month or a year "
