@@ -94,9 +94,7 @@ class TextTable:
     ----------
     sep : str
     names : list of str
-        A name a field, empty where there is none.
-    width : int
-        Fields of most rows; as many as there are names.
+        A name for each field of most rows, empty where there is none.
     start, line : int
         Byte at which the rows begin, and the lines before it.
     sample : list of Record
