@@ -43,6 +43,7 @@ def test_of_the_package(project):
     extras = project["optional-dependencies"]
     optional = names(extras["gpu"]) | names(extras["polars"])
     optional |= names(extras["hierarchy"]) | names(extras["holidays"])
+    optional |= names(extras["calendars"])
     optional |= names(extras["sktime"]) | names(extras["optuna"]) | names(extras["onnx"])
     assert imported(["tsrnn", "kernels", "datasets"]) == names(project["dependencies"]) | optional
 

@@ -395,6 +395,13 @@ def test_rows_from_the_newest_to_the_oldest(interleaved):
         np.testing.assert_array_equal(ours.values, theirs.values)
 
 
+def test_some_series_from_the_newest_to_the_oldest():
+    frame = pd.DataFrame({"unique_id": list("aaabbb"), "ds": [1, 2, 3] * 2, "y": np.arange(6.0)})
+    panel, expected = read_panel(frame.iloc[[0, 1, 2, 5, 4, 3]]), read_panel(frame)
+    np.testing.assert_array_equal(panel.values, expected.values)
+    assert panel.notes[0].startswith("Rows of series 'b' go from the newest")
+
+
 @pytest.mark.parametrize("freq", ["D", "MS", "W-SUN", "2h", "B", pd.offsets.CustomBusinessDay()])
 def test_the_frequency_that_they_carry(freq):
     series = pd.Series(np.arange(9.0), pd.date_range("2024-01-01", periods=9, freq=freq))

@@ -631,7 +631,7 @@ class TestRefusals:
                 "target is 'y' in 'a' and 'z' in 'b'",
             ),
             ({"df": monthly(40, 0).iloc[:0]}, ValueError, "empty"),
-            ({"df": monthly(40, 0).astype(str)}, TypeError, "must be numeric"),
+            ({"df": monthly(40, 0).map("no {:.3f}".format)}, TypeError, "must be numeric"),
             ({"df": pd.concat([monthly(9, 0)] * 2)}, ValueError, "timestamps"),
         ],
     )

@@ -45,7 +45,7 @@ def repeated(frame):
 
 
 def unsorted(frame):
-    return pd.concat([frame[frame["unique_id"] != "b"], frame[frame["unique_id"] == "b"][::-1]])
+    return pd.concat([frame, frame.loc[[row(frame, "b", 9)]]]).drop_duplicates(keep="last")
 
 
 def short(frame):
@@ -128,7 +128,7 @@ def test_a_value_missing_later_stops_its_series_from_then_on():
     long.loc[row(long, "b", -3), "y"] = np.nan
     given = {"h": 1, "n_windows": 5, "refit": False, "level": 80}
     with pytest.warns(UserWarning, match="set aside: 'b'"):
-        frame = backtest([ARMA(order=(1, 0))], long, **given)
+        frame = backtest([ARMA(order=(1, 0), missing="error")], long, **given)
     clean = backtest([ARMA(order=(1, 0))], panel(), **given)
     bad = (frame["unique_id"] == "b").to_numpy()
     assert frame.loc[bad, "ARMA"].isna().tolist() == [False, False, False, True, True]

@@ -50,14 +50,17 @@ class TestData:
         np.testing.assert_array_equal(filled.predict(), expected.predict())
 
     def test_strings(self, make, panel):
-        self.refused(make, panel.assign(y="4"), "'y' must be numeric", "'4'", error=TypeError)
+        self.refused(make, panel.assign(y="four"), "'y' must be numeric", "'four'", error=TypeError)
+        told = {"error": TypeError, "strict": True}
+        self.refused(make, panel.assign(y="4"), "'y' must be numeric", "'4'", **told)
 
     def test_duplicated(self, make, panel):
         twice = pd.concat([panel, panel.iloc[[3]]])
         self.refused(make, twice, "duplicated are series 'a': 1 row at 2015-04-01", "aggregate")
 
     def test_unsorted(self, make, panel):
-        self.refused(make, panel.iloc[::-1], "must increase within a series", "Sort by")
+        mixed = panel.iloc[[1, 0, *range(2, len(panel))]]
+        self.refused(make, mixed, "must increase within a series", "Sort by")
 
     def test_gap(self, make, panel):
         parts = "1 missing after series 'a'", "2015-05-01"

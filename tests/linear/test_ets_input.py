@@ -91,7 +91,7 @@ def test_arguments_that_are_refused(arguments, message):
 
 def test_text_is_refused():
     with pytest.raises(TypeError, match="must be numeric"):
-        ETS().fit(walk().map("{:.2f} kg".format))
+        ETS(strict=True).fit(walk().map("{:.2f} kg".format))
 
 
 def test_an_automatic_choice_leaves_out_what_a_series_cannot_have():

@@ -83,7 +83,7 @@ KILLED_AGAIN = [("planned", "ARMA", 7), ("planned", "ParaRNN", 1), ("timed", "AR
 def models(tmp_path_factory):
     """Files of an ARMA and of a small network."""
     folder = tmp_path_factory.mktemp("models")
-    made = {"ARMA": ARMA(order=(1, 1)), "ParaRNN": ParaRNNForecaster(**SMALL)}
+    made = {"ARMA": ARMA(order=(1, 1), missing="error"), "ParaRNN": ParaRNNForecaster(**SMALL)}
     for name, model in made.items():
         model.fit(TRAIN).save(folder / name)
     return {name: folder / name for name in made}

@@ -38,6 +38,7 @@ __all__ = [
     "check_increasing",
     "followed",
     "infer_grid",
+    "is_increasing",
     "is_regular",
     "newest_first",
     "positions",
@@ -175,10 +176,21 @@ def show_time(time: object, dtype: str, tz: str | None) -> str:
     return str(time)
 
 
-def check_increasing(axis: Axis) -> None:
-    """Refuse timestamps that repeat or go back within a series."""
+def is_increasing(axis: Axis) -> bool:
+    """Return True if timestamps increase within each series."""
+    return bool(_comes_later(axis).all())
+
+
+def _comes_later(axis: Axis) -> np.ndarray:
+    """Return the mask (N - 1,) of rows behind the first that come later than the one before."""
     later = axis.times[1:] > axis.times[:-1]
     later[axis.indptr[1:-1] - 1] = True  # the first row of a series comes after none
+    return later
+
+
+def check_increasing(axis: Axis) -> None:
+    """Refuse timestamps that repeat or go back within a series."""
+    later = _comes_later(axis)
     if later.all():
         return
     rows = np.flatnonzero(~later) + 1
@@ -197,11 +209,12 @@ def check_increasing(axis: Axis) -> None:
     )
 
 
-def newest_first(axis: Axis) -> bool:
-    """Return True if the timestamps of all series decrease."""
-    earlier = axis.times[1:] < axis.times[:-1]
-    earlier[axis.indptr[1:-1] - 1] = True  # the first row of a series comes after none
-    return bool(earlier.all()) and len(axis.inner) > 0
+def newest_first(axis: Axis) -> np.ndarray:
+    """Return the mask (S,) of series with several rows, whose timestamps all decrease."""
+    inner = axis.inner
+    earlier = axis.times[inner] < axis.times[inner - 1]
+    falls = np.bincount(axis.codes[inner[earlier]], minlength=len(axis.ids))
+    return (falls == axis.lengths - 1) & (falls > 0)
 
 
 def infer_grid(axis: Axis) -> Grid:

@@ -10,10 +10,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tsrnn.data._axis import Axis, check_increasing, followed, infer_grid, newest_first
+from tsrnn.data._axis import (
+    Axis,
+    check_increasing,
+    followed,
+    infer_grid,
+    is_increasing,
+    newest_first,
+)
 from tsrnn.data._categories import Categories, choose_categories, holds_labels, with_dummies
 from tsrnn.data._digits import EXAMPLES, UNITS, from_digits, to_digits
-from tsrnn.data._faults import tell_apart
+from tsrnn.data._faults import quoted, tell_apart
 from tsrnn.data._files import is_path, read_files
 from tsrnn.data._frames import array_frame, is_array
 from tsrnn.data._frequency import (
@@ -332,11 +339,18 @@ def _panel(
     times = stamps.values.copy() if order is None else stamps.values[order]
     axis = Axis(times, indptr, ids, table.ids is not None, stamps.dtype, stamps.tz)
     notes = [*table.notes, *(each.note for each in columns.categories)]
-    if not strict and newest_first(axis):
-        reverse = indptr[axis.codes] + indptr[axis.codes + 1] - 1 - np.arange(len(times))
-        order = reverse if order is None else order[reverse]
-        axis, stamps = replace(axis, times=times[reverse]), replace(stamps, freq=_forwards(stamps))
-        notes.append("Rows go from the newest to the oldest; they are read in the order of time.")
+    if not strict and not is_increasing(axis):
+        backwards = newest_first(axis)
+        rows = np.arange(len(times))
+        last = indptr[axis.codes] + indptr[axis.codes + 1] - 1
+        rows = np.where(backwards[axis.codes], last - rows, rows)
+        order = rows if order is None else order[rows]
+        axis, stamps = replace(axis, times=times[rows]), replace(stamps, freq=_forwards(stamps))
+        if backwards.any():
+            whose = "" if backwards.all() else f" of series {quoted(ids[backwards])}"
+            notes.append(
+                f"Rows{whose} go from the newest to the oldest; they are read in the order of time."
+            )
     check_increasing(axis)
     recognised = missing == "auto" and freq is None and layout is None
     grid = _grid(stamps, axis, freq, layout, recognised)
