@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.data._digits import PATTERNS, UNITS, to_digits
-from tsrnn.data._faults import listed, quote
+from tsrnn.data._faults import listed, quote, quoted
 from tsrnn.data._frequency import (
     NS_PER_DAY,
     Business,
@@ -40,8 +40,8 @@ __all__ = [
     "infer_grid",
     "is_increasing",
     "is_regular",
-    "newest_first",
     "positions",
+    "rows_in_time",
     "show_time",
 ]
 
@@ -209,12 +209,21 @@ def check_increasing(axis: Axis) -> None:
     )
 
 
-def newest_first(axis: Axis) -> np.ndarray:
-    """Return the mask (S,) of series with several rows, whose timestamps all decrease."""
-    inner = axis.inner
+def rows_in_time(axis: Axis) -> tuple[np.ndarray, str]:
+    """Return row numbers (N,) with series from the newest to the oldest row reversed, and a note.
+
+    The note is empty if timestamps decrease in no series of several rows.
+    """
+    inner, rows = axis.inner, np.arange(len(axis.times))
     earlier = axis.times[inner] < axis.times[inner - 1]
     falls = np.bincount(axis.codes[inner[earlier]], minlength=len(axis.ids))
-    return (falls == axis.lengths - 1) & (falls > 0)
+    backwards = (falls == axis.lengths - 1) & (falls > 0)
+    if not backwards.any():
+        return rows, ""
+    ends = axis.indptr[axis.codes] + axis.indptr[axis.codes + 1] - 1  # first and last row added
+    whose = "" if backwards.all() else f" of series {quoted(axis.ids[backwards])}"
+    note = f"Rows{whose} go from the newest to the oldest; they are read in the order of time."
+    return np.where(backwards[axis.codes], ends - rows, rows), note
 
 
 def infer_grid(axis: Axis) -> Grid:

@@ -616,7 +616,7 @@ def dates_or_years(column: pd.Series) -> bool:
 def _with_index(
     read: Recognised, time: str | None, targets: bool, layout: Layout | None
 ) -> Recognised:
-    """Put the times of a wide table into the index: those of "ds" without "y" beside it, or years.
+    """Put the time of a wide table into the index: "ds" without a column "y", or years.
 
     Other dates are looked for where frames are read.
     """

@@ -55,8 +55,8 @@ _LAST_DAY = np.iinfo(np.int64).max // NS_PER_DAY - 1  # a day is left for the ti
 
 TRADING = "C"  # pandas' alias of custom business days
 IRREGULAR = "irregular"  # rows as they come, with any time between them
-# Datetimes of the last quarter of an hour of 64 bits count steps after the last row, as a row to
-# come has no time. None of the data lies there: their last day is that of `_LAST_DAY`.
+# Datetimes in the last quarter of an hour of 64 bits count steps after the last row, as a row to
+# come has no time. Timestamps of data end before, on `_LAST_DAY`.
 _STEPS, _MOST_STEPS = np.iinfo(np.int64).max - 2**41, 2**39
 MONDAY_TO_FRIDAY = "1111100"  # weekmask as numpy has it, Monday first
 _CALENDAR_DAYS = -106_650, 106_650  # 1678-01-01 to 2261-12-30: days of nanoseconds in 64 bits
@@ -163,7 +163,7 @@ def _custom_days(offset: pd.offsets.CustomBusinessDay) -> TradingDays:
 
 
 def is_trading(freq: Freq) -> bool:
-    """Return True of the aliases of trading days, those of an exchange too."""
+    """Return True for an alias of trading days, with or without an exchange."""
     return isinstance(freq, str) and freq.partition("-")[0] == TRADING
 
 
@@ -473,7 +473,7 @@ class Irregular(Grid):
         )
 
     def contains(self, times: np.ndarray, tz: str | None) -> np.ndarray:
-        """Return where a timestamp is that of a row."""
+        """Return the mask of timestamps that have a row."""
         return np.isin(times.astype(np.int64), self._times)
 
     @cached_property

@@ -16,11 +16,11 @@ from tsrnn.data._axis import (
     followed,
     infer_grid,
     is_increasing,
-    newest_first,
+    rows_in_time,
 )
 from tsrnn.data._categories import Categories, choose_categories, holds_labels, with_dummies
 from tsrnn.data._digits import EXAMPLES, UNITS, from_digits, to_digits
-from tsrnn.data._faults import quoted, tell_apart
+from tsrnn.data._faults import tell_apart
 from tsrnn.data._files import is_path, read_files
 from tsrnn.data._frames import array_frame, is_array
 from tsrnn.data._frequency import (
@@ -340,17 +340,10 @@ def _panel(
     axis = Axis(times, indptr, ids, table.ids is not None, stamps.dtype, stamps.tz)
     notes = [*table.notes, *(each.note for each in columns.categories)]
     if not strict and not is_increasing(axis):
-        backwards = newest_first(axis)
-        rows = np.arange(len(times))
-        last = indptr[axis.codes] + indptr[axis.codes + 1] - 1
-        rows = np.where(backwards[axis.codes], last - rows, rows)
+        rows, note = rows_in_time(axis)
         order = rows if order is None else order[rows]
         axis, stamps = replace(axis, times=times[rows]), replace(stamps, freq=_forwards(stamps))
-        if backwards.any():
-            whose = "" if backwards.all() else f" of series {quoted(ids[backwards])}"
-            notes.append(
-                f"Rows{whose} go from the newest to the oldest; they are read in the order of time."
-            )
+        notes += [note] if note else []
     check_increasing(axis)
     recognised = missing == "auto" and freq is None and layout is None
     grid = _grid(stamps, axis, freq, layout, recognised)
@@ -432,7 +425,7 @@ def _grid(stamps: Stamps, axis: Axis, freq: Any, layout: Layout | None, recognis
     try:
         grid = make_grid(stamps, axis, freq, layout)
     except ValueError:
-        # rows on Tuesday and Friday follow no frequency but that of these weekdays
+        # rows on Tuesday and Friday follow these weekdays and no other frequency
         trading = observed_days(axis) if recognised and stamps.freq is None else None
         if trading is None:
             raise

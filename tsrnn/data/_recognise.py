@@ -95,7 +95,7 @@ def recognise(
     ----------
     frame : pandas.DataFrame
     time, ids : str or int, optional
-        Columns of timestamps and of ids, which stay text.
+        Columns of timestamps and of ids; ids stay text.
     written : Written
         Decides what the columns leave open.
     layout : Layout, optional

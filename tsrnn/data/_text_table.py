@@ -41,7 +41,7 @@ MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-# Words that a line of totals begins with, and those of a line on sources or notes.
+# First words of a line of totals, and of a line on sources or notes.
 TOTALS = re.compile(
     r"\W*((grand |sub-?)?totals?|sum|sums|summen?|gesamt(summe)?|insgesamt|somme|suma|soma|totale|"
     r"totaux|totaal|som|mean|average|avg\.?|median|mittel(wert)?|durchschnitt|moyenne|media|"

@@ -69,7 +69,7 @@ FORMS = STRICT | {
     "quarter and year": rf"(?:Q(?P<quarter>[1-4])|(?P<fourth>[1-4])Q)[-/:, ]*{_SHORT}",
     "weeks": rf"{_YEAR}-?W(?P<week>\d\d)",
 }
-# Serial days of spreadsheets count from here; those of a column of dates lie in these years.
+# Serial days of spreadsheets count from the origin; a column of dates lies in this range.
 SERIAL_ORIGIN = np.datetime64("1899-12-30")
 SERIAL_DAYS = 20_000, 60_000  # 1954 to 2064
 DAY_NAME = re.compile("date|datum|fecha|day|tag|week|woche", re.IGNORECASE)
@@ -205,7 +205,7 @@ def read_dates(
                 f"is {shown}. Drop these rows, or correct them."
             )
 
-    # The form of most texts is that of all.
+    # All texts must have the form of most.
     forms, in_digits = _forms(texts)
     form = Counter(filter(None, forms)).most_common(1)[0][0]
     like = texts[forms.index(form)]
