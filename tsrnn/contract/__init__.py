@@ -22,7 +22,7 @@ from tsrnn.contract._checks import (
     verbosity,
 )
 from tsrnn.contract._classical import Classical
-from tsrnn.contract._conformal import ClassicalModel, ConformalIntervals
+from tsrnn.contract._conformal import ClassicalModel, ConformalIntervals, naive_errors
 from tsrnn.contract._data_summary import DataSummary
 from tsrnn.contract._diebold_mariano import (
     DM_VARIANCES,
@@ -139,6 +139,7 @@ __all__ = [
     "level_name",
     "listed",
     "most_fits_together",
+    "naive_errors",
     "newey_west_lags",
     "number",
     "one_of",

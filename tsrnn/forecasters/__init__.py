@@ -28,6 +28,7 @@ from tsrnn.forecasters._scaling import (
     standardise,
     standardised,
 )
+from tsrnn.forecasters._stacking import FittedStacked, StackedState
 from tsrnn.forecasters._with_columns import FittedWithColumns, StateWithColumns
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ __all__ = [
     "FeatureStability",
     "FittedNetworks",
     "FittedPrior",
+    "FittedStacked",
     "FittedWithColumns",
     "ForecastModel",
     "LEMForecaster",
@@ -48,6 +50,7 @@ __all__ = [
     "RecurrentForecaster",
     "RecurrentState",
     "Settings",
+    "StackedState",
     "StateWithColumns",
     "Step",
     "Units",

@@ -95,6 +95,16 @@ class Preparation:
             members, partial(empty_model, self.settings, *self.sizes)
         ).eval()
 
+    def without_network(self) -> Preparation:
+        """Fit of the local level and the linear path alone, which nothing is trained for."""
+        settings = replace(self.settings, network=False)
+        training = replace(
+            self.training,
+            settings=settings,
+            generators=[g.clone_state() for g in self.training.generators],
+        )
+        return replace(self, settings=settings, training=training)
+
     def judged(self, trained: Estimate) -> Judged:
         """Trained networks with their validation errors, dropped where they do not help."""
         training, settings = self.training, self.settings
@@ -237,12 +247,21 @@ def fit_all(prepared: Sequence[Preparation]) -> list[Fit]:
 
     The fits have the same arguments.
     """
-    trainings = [fit.training for fit in prepared]
-    estimates = estimate(trainings)
-    judged = [fit.judged(trained) for fit, trained in zip(prepared, estimates, strict=True)]
+    return finish_all(prepared, judge_all(prepared))
+
+
+def judge_all(prepared: Sequence[Preparation]) -> list[Judged]:
+    """Train the networks of all fits on the rows before their validation parts, and judge them."""
+    estimates = estimate([fit.training for fit in prepared])
+    return [fit.judged(trained) for fit, trained in zip(prepared, estimates, strict=True)]
+
+
+def finish_all(prepared: Sequence[Preparation], judged: Sequence[Judged]) -> list[Fit]:
+    """Finish all fits, with networks trained again on all rows where the settings say so."""
     refitted: Sequence[Any] = [None] * len(prepared)
     if prepared[0].settings.refit:
-        refitted = estimate_on_all(trainings, [part.trained for part in judged])
+        trained = [part.trained for part in judged]
+        refitted = estimate_on_all([fit.training for fit in prepared], trained)
     return [
         fit.finished(of_fit, on_all)
         for fit, of_fit, on_all in zip(prepared, judged, refitted, strict=True)

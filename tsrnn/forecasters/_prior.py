@@ -91,15 +91,14 @@ SHOWN = 8  # structural models in a summary
 SHOWN_SHARE = 0.005  # weight of autoregressions that a summary speaks of
 NORMAL_80 = 1.2816  # standard deviations in half an interval of 80 percent
 TINY = 1e-300  # keeps quotients of constants defined
-# Rows from which on a network trained on the series forecasts as well as the prior network, and
-# the same where seasons are short enough for it to be adapted to many; measured on months, hours.
-ROWS_TO_TRAIN, ROWS_WITH_SEASON = 400, 1500
-SHORT_SEASON = 24
-# The network is adapted to a series with a season of so many rows and seasons: fewer say too
-# little of the season's own pattern. A series without one, as an exchange rate, is better left.
+ROWS_OF_LONG_WIDTHS = 1500  # of a series with columns, from which on it is judged at many rows
 # Outliers of states that are in use: a fit, its forecasts and its summary read the same rows.
 KNOWN_OUTLIERS: WeakKeyDictionary[PriorState, Outliers] = WeakKeyDictionary()
+# The network is adapted to a series with a season of this many rows and seasons: fewer say too
+# little of the season's own pattern. A series without one, as an exchange rate, is better left.
 ROWS_TO_ADAPT, SEASONS_TO_ADAPT = 300, 25
+# Fewer where rolling forecasts judge the adapted network.
+ROWS_TO_TRY, SEASONS_TO_TRY = 100, 8
 # And it is adapted to so many series without a season, whose growth has something in common.
 # Panels of short series with a season gain nothing.
 UNITS_TO_ADAPT = 30
@@ -171,10 +170,8 @@ def read_prior(prior: Any, cell: str | Cell | None) -> TrainedPrior | None:
         raise FileNotFoundError(f"{legal}; there is no file {str(prior)!r}") from error
 
 
-def takes_prior(
-    arguments: Arguments, default: Arguments, cell: str | Cell | None, panel: Panel
-) -> bool:
-    """True if the prior network forecasts the series of a panel; `prior` is not None.
+def takes_prior(arguments: Arguments, default: Arguments, cell: str | Cell | None) -> bool:
+    """True if the prior network may forecast; `prior` is not None.
 
     Parameters
     ----------
@@ -182,7 +179,6 @@ def takes_prior(
         Of the fit, and those of a forecaster constructed without any.
     cell : str, Cell or None
         Of the recurrence; None of layers that are a user's.
-    panel : Panel
 
     Raises
     ------
@@ -197,13 +193,7 @@ def takes_prior(
                 f"got {'; '.join(asked)}. Leave these out, or train with prior=None"
             )
         return True
-    # A trained network cannot skip missing rows.
-    gaps = arguments.missing == "keep" or np.isnan(panel.values).any()
-    if asked or panel.exog_names or gaps:
-        return not asked
-    short = 1 < season_of(arguments, panel) <= SHORT_SEASON
-    most = ROWS_WITH_SEASON if short else ROWS_TO_TRAIN
-    return int(panel.lengths.max()) < most
+    return not asked
 
 
 def check_honoured(arguments: Arguments) -> None:
@@ -250,16 +240,25 @@ def season_of(arguments: Arguments, panel: Panel) -> int:
 
 
 def adapted_prior(
-    prior: TrainedPrior, series: Sequence[np.ndarray], season_length: int, outliers: str | None
+    prior: TrainedPrior,
+    series: Sequence[np.ndarray],
+    season_length: int,
+    outliers: str | None,
+    *,
+    judged: bool = False,
 ) -> TrainedPrior:
     """Prior network adapted to the series that say enough; itself where none do.
 
-    Of a series with missing rows, to the longest part without them.
+    Of a series with missing rows, to the longest part without them. Shorter series are enough
+    where rolling forecasts are to judge the result.
     """
     parts = [complete_part(rows) for rows in series]
     if season_length > 1:
-        most = max(ROWS_TO_ADAPT, SEASONS_TO_ADAPT * season_length)
-        long = [len(rows) >= most for rows in parts]
+        rows, seasons = ROWS_TO_ADAPT, SEASONS_TO_ADAPT
+        if judged:
+            rows, seasons = ROWS_TO_TRY, SEASONS_TO_TRY
+        least = max(rows, seasons * season_length)
+        long = [len(part) >= least for part in parts]
     else:
         long = [len(training_origins(rows, season_length)) > 0 for rows in parts]
     if sum(long) < (1 if season_length > 1 else UNITS_TO_ADAPT):
@@ -417,9 +416,44 @@ class FittedPrior(FittedModel[PriorState]):
 
     @classmethod
     def of(
-        cls, arguments: Arguments, data: FittedData, panel: Panel, prior: TrainedPrior
+        cls,
+        arguments: Arguments,
+        data: FittedData,
+        panel: Panel,
+        prior: TrainedPrior,
+        *,
+        adapts: bool,
     ) -> tuple[FittedPrior, PriorState]:
-        """Prior network and state of the series of a panel.
+        """Prior network with widths of the panel, where `adapts` adapted to it, and the state.
+
+        Raises
+        ------
+        ValueError
+            If a series has fewer than three rows.
+        """
+        fitted, state, panel = cls.as_it_comes(arguments, data, panel, prior)
+        season, columns = fitted.season_length, fitted.columns
+        series = [target for i in range(panel.n_series) for target in panel.series(i).T]
+        if adapts:
+            adapted = adapted_prior(prior, series, season, arguments.outliers)
+            fitted = replace(fitted, prior=adapted, adapted=adapted is not prior)
+        widths = fitted.widths
+        if columns is not None and panel.lengths.max() >= ROWS_OF_LONG_WIDTHS:
+            # Such series are forecast for more steps than the network was trained for.
+            series = expected_at_errors(series, season, arguments.outliers)
+            widths = fitted.prior.long_widths(series, season)
+        elif len(series) > 1:  # one series is judged by its own errors, at every forecast
+            rows, counts, _ = fitted.rows_read(state)
+            widths = fitted.prior.panel_widths(rows, counts, season)
+        return replace(fitted, widths=widths), state
+
+    @classmethod
+    def as_it_comes(
+        cls, arguments: Arguments, data: FittedData, panel: Panel, prior: TrainedPrior
+    ) -> tuple[FittedPrior, PriorState, Panel]:
+        """Prior network, state of the series, and what the effects of columns leave of them.
+
+        Nothing is fitted but these effects.
 
         Raises
         ------
@@ -446,23 +480,24 @@ class FittedPrior(FittedModel[PriorState]):
         if columns is not None:
             advice = 'Fill in the columns, or leave them out by effects={"...": "none"}'
             check_observed(panel, FEWEST_ROWS, advice, " with all columns that have effects")
-        if isinstance(arguments.prior, str) and arguments.prior == "only":
-            return fitted, state
-        series = [target for i in range(panel.n_series) for target in panel.series(i).T]
-        adapted = adapted_prior(prior, series, season, arguments.outliers)
-        fitted = replace(fitted, prior=adapted, adapted=adapted is not prior)
-        widths = fitted.widths
-        if columns is not None and panel.lengths.max() >= ROWS_WITH_SEASON:
-            # Such series are forecast for more steps than the network was trained for.
-            series = expected_at_errors(series, season, arguments.outliers)
-            widths = adapted.long_widths(series, season)
-        elif len(series) > 1:  # one series is judged by its own errors, at every forecast
-            rows, counts, _ = fitted.rows_read(state)
-            widths = adapted.panel_widths(rows, counts, season)
-        return replace(fitted, widths=widths), state
+        return fitted, state, panel
 
-    def filter(self, panel: Panel) -> PriorState:
-        """State after the rows of a panel."""
+    def adapted_to(self, panel: Panel) -> FittedPrior:
+        """Network adapted to what columns leave of a panel; itself where that says too little.
+
+        Rolling forecasts are to judge the result.
+        """
+        _, left = self.filter_left(self.empty_state(panel), panel)
+        series = [target for i in range(left.n_series) for target in left.series(i).T]
+        outliers = self.arguments.outliers
+        prior = adapted_prior(self.prior, series, self.season_length, outliers, judged=True)
+        return self if prior is self.prior else replace(self, prior=prior, adapted=True)
+
+    def filter(self, panel: Panel, seen: PriorState | None = None) -> PriorState:
+        """State after the rows of a panel; `seen`, the state of the series fitted to, is no help.
+
+        The network knows no series from others.
+        """
         return self.advance(self.empty_state(panel), panel)
 
     def empty_state(self, panel: Panel) -> PriorState:

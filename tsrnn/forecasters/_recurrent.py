@@ -50,6 +50,15 @@ from tsrnn.forecasters._prior import (
     takes_prior,
 )
 from tsrnn.forecasters._scaling import boxcox_lambda, check_positive
+from tsrnn.forecasters._stacking import (
+    TRAINED,
+    FittedStacked,
+    StackedState,
+    StackedSummary,
+    stacked_from_file,
+    summarise_stacked,
+)
+from tsrnn.forecasters._validation_part import independent_errors, usual_horizon
 from tsrnn.forecasters._with_columns import (
     FittedWithColumns,
     StateWithColumns,
@@ -62,7 +71,7 @@ from tsrnn.interpret import (
     forecast_features,
     recurrence_features,
 )
-from tsrnn.prior import check_outliers
+from tsrnn.prior import TrainedPrior, check_outliers
 
 # What trains and reads networks is imported where it is used, as it needs torch.
 if TYPE_CHECKING:
@@ -79,10 +88,16 @@ if TYPE_CHECKING:
     from tsrnn.kernels import Cell
     from tsrnn.layers import Ensemble, LayerChoice, RecurrentNetwork
 
-    AnyFit = Fit | tuple[FittedBySeries, StateBySeries] | tuple[FittedPrior, PriorState]
+    AnyFit = (
+        Fit
+        | tuple[FittedBySeries, StateBySeries]
+        | tuple[FittedPrior, PriorState]
+        | tuple[FittedStacked, StackedState]
+    )
 
 MOST_DERIVATIVES = 2000  # of a summary, each a backward pass: a few seconds
 LARGEST = 1e290  # value of which differences and means are finite
+FEWEST_ERRORS = 10.0  # independent ones, from which on candidates are judged by them
 MANY = 64  # networks of fits made together: more gain little, and all of them are in memory
 
 
@@ -124,7 +139,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
     legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate", "keep")
     keeps_missing_columns: ClassVar[bool] = True
     offers = frozenset({"plot_components", "plot_effects", "sample_paths"})
-    fitted_: FittedNetworks | FittedWithColumns | FittedBySeries | FittedPrior
+    fitted_: FittedNetworks | FittedWithColumns | FittedBySeries | FittedPrior | FittedStacked
 
     def __init__(
         self,
@@ -234,9 +249,9 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         check_outliers(first.outliers)
         results: list[Any] = [None] * len(fits)
         for number, (arguments, data, panel) in enumerate(fits):
-            if arguments.prior is not None and takes_prior(arguments, default, cell, panel):
+            if arguments.prior is not None and takes_prior(arguments, default, cell):
                 assert prior is not None
-                results[number] = FittedPrior.of(arguments, data, panel, prior)
+                results[number] = self._fit_prior(arguments, data, panel, prior)
         others = [number for number, fitted in enumerate(results) if fitted is None]
         if others and first.missing == "keep":
             raise ValueError(
@@ -249,6 +264,24 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
             for number, fitted in zip(others, trained, strict=True):
                 results[number] = fitted
         return results
+
+    def _fit_prior(
+        self, arguments: Arguments, data: FittedData, panel: Panel, prior: TrainedPrior
+    ) -> AnyFit:
+        """Prior network, alone, or stacked with others where there are rows to judge them by."""
+        if isinstance(arguments.prior, str) and arguments.prior == "only":
+            return FittedPrior.as_it_comes(arguments, data, panel, prior)[:2]
+        # Networks that are trained skip no missing rows.
+        gaps = arguments.missing == "keep" or bool(np.isnan(panel.values).any())
+        if panel.exog_names or gaps:
+            return FittedPrior.of(arguments, data, panel, prior, adapts=True)
+        horizon = arguments.horizon or usual_horizon(panel)
+        errors = independent_errors(panel.lengths, panel.values.shape[1], horizon)
+        if errors < FEWEST_ERRORS:
+            return FittedPrior.of(arguments, data, panel, prior, adapts=False)
+        from tsrnn.forecasters._candidates import fit_stacked
+
+        return fit_stacked(arguments, data, panel, prior, self._layer)
 
     def _train_panels(self, fits: Sequence[tuple[Arguments, FittedData, Panel]]) -> list[AnyFit]:
         """Train the networks of all fits side by side."""
@@ -285,7 +318,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
     ) -> list[Preparation]:
         """Everything of the fits of a panel, in which each series has its network."""
         from tsrnn.forecasters._fit import prepare_all
-        from tsrnn.forecasters._settings import resolve, usual_horizon
+        from tsrnn.forecasters._settings import resolve
 
         filled = resolve(arguments.as_dict())
         # One frame of forecasts has one horizon; everything else is chosen series by series.
@@ -324,6 +357,12 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
     ) -> AnyFit:
         if header.get("prior"):
             return prior_from_file(arguments, data, header, arrays, last_times)
+        if "parts" in header:
+
+            def read_part(part: dict[str, Any], of_part: dict[str, np.ndarray]) -> AnyFit:
+                return self._from_file(arguments, data, part, of_part, last_times)
+
+            return stacked_from_file(header, arrays, read_part)
         from tsrnn.forecasters._file import check_settings, from_file
         from tsrnn.forecasters._settings import resolve
 
@@ -365,9 +404,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
 
     def _filter(
         self, panel: Panel
-    ) -> RecurrentState | StateWithColumns | StateBySeries | PriorState:
-        if isinstance(self.fitted_, FittedPrior):
-            return self.fitted_.filter(panel)
+    ) -> RecurrentState | StateWithColumns | StateBySeries | PriorState | StackedState:
         return self.fitted_.filter(panel, self.state_)
 
     def _read(self, df: Any) -> Panel:
@@ -388,21 +425,31 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         return arguments.prior is not None and not asked_to_train(arguments, default, cell)
 
     def _outlier_rows(self, state: Any, layout: Layout) -> pd.DataFrame | None:
+        prior = self._prior_part(state)
+        return None if prior is None else outlier_frame(*prior, layout)
+
+    def _prior_part(self, state: Any) -> tuple[FittedPrior, PriorState] | None:
+        """Prior network that forecasts, alone or with others, and its part of a state."""
         if isinstance(self.fitted_, FittedPrior):
-            return outlier_frame(self.fitted_, state, layout)
+            return self.fitted_, state
+        if isinstance(self.fitted_, FittedStacked):
+            for part, of_part in zip(self.fitted_.parts.values(), state.parts, strict=True):
+                if isinstance(part, FittedPrior):
+                    return part, of_part
         return None
 
     @property
     def outliers_(self) -> pd.DataFrame:
         """Gross errors and level shifts in the last rows of the series."""
         check_is_fitted(self)
-        if not isinstance(self.fitted_, FittedPrior):
+        layout = replace(self.fitted_.data.layout, backend="pandas")
+        outliers = self._outlier_rows(self.state_, layout)
+        if outliers is None:
             raise AttributeError(
                 "outliers_ are those of the prior network; this forecaster trained a network of "
                 "these series. tsrnn.prior.find_outliers finds those of any"
             )
-        layout = replace(self.fitted_.data.layout, backend="pandas")
-        return outlier_frame(self.fitted_, self.state_, layout)
+        return outliers
 
     def for_series(self, series: Any) -> Self:
         """Forecaster of one of the series that were fitted with ``per_series=True``.
@@ -451,6 +498,27 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
             past = replace(past, values=[past.values[number]], times=[past.times[number]])
         other._history = past
         return other
+
+    @property
+    def parts_(self) -> dict[str, Self]:
+        """Forecasters of the parts of a stacked forecast, each by itself, by name.
+
+        Raises
+        ------
+        AttributeError
+            If one model forecasts.
+        """
+        check_is_fitted(self)
+        if not isinstance(self.fitted_, FittedStacked):
+            raise AttributeError(
+                "parts_ are those of a stacked forecast; one model forecasts here, see summary()"
+            )
+        pairs = zip(self.fitted_.parts.items(), self.state_.parts, strict=True)
+        forecasters = {}
+        for (name, part), state in pairs:
+            forecasters[name] = copy.copy(self)
+            forecasters[name].fitted_, forecasters[name].state_ = part, state
+        return forecasters
 
     def recurrent_blocks(self) -> Any:
         """Recurrent matrices of the network, for `tsrnn.recurrence_features`.
@@ -555,7 +623,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
 
     def summary(
         self, *, stability: FeatureStability | None = None
-    ) -> NetworkSummary | SummaryBySeries | PriorSummary:
+    ) -> NetworkSummary | SummaryBySeries | PriorSummary | StackedSummary:
         """Summary of the fit; print the result.
 
         Of networks that were trained: their accuracy, what each part of the forecasts brings, and
@@ -570,6 +638,14 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
             are shown, with the share of refits in which each returns.
         """
         check_is_fitted(self)
+        if isinstance(self.fitted_, FittedStacked):
+            if stability is not None:
+                raise ValueError(
+                    "stability is that of one network; several models forecast here. Take the "
+                    "summary of one of parts_"
+                )
+            pages = {name: part.summary() for name, part in self.parts_.items()}
+            return summarise_stacked(self.fitted_, self.state_, pages)
         features = shown_features(self, stability)
         if isinstance(self.fitted_, FittedBySeries):
             return summarise_by_series(self.fitted_, self.state_)
@@ -619,27 +695,31 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         at = choice("at", at, ("data", "mean"))
         if isinstance(self.fitted_, FittedPrior):
             return self.fitted_.forecast_paths(self.state_)
+        if isinstance(self.fitted_, FittedStacked):
+            parts = list(self.parts_.values())
+            return parts[int(self.fitted_.weights.argmax())].forecast_paths(at=at)
         return self._single().forecast_paths(at)
 
     def _single(self) -> FittedNetworks:
         """Fitted networks, which are those of all series."""
         check_is_fitted(self)
-        if isinstance(self.fitted_, FittedPrior):
+        fitted = self.fitted_
+        if isinstance(fitted, FittedStacked):
+            fitted = fitted.parts.get(TRAINED, fitted.first)
+        if isinstance(fitted, FittedPrior):
             raise UninformativeNetworkError(
                 f"this {type(self).__name__} forecasts by the prior network, which was trained on "
                 "other series; summary() shows what forecasts. A network of these series, with "
                 "recurrence features, settings and errors, is trained with prior=None"
             )
-        if isinstance(self.fitted_, FittedBySeries):
-            first = self.fitted_.labels[0]
+        if isinstance(fitted, FittedBySeries):
+            first = fitted.labels[0]
             raise ValueError(
                 "fitted with per_series=True, a forecaster has networks, settings and errors by "
                 f"series. Ask that of one of them, such as for_series({quote(first)}); summary() "
                 "has a table of all"
             )
-        if isinstance(self.fitted_, FittedWithColumns):
-            return self.fitted_.network
-        return self.fitted_
+        return fitted.network if isinstance(fitted, FittedWithColumns) else fitted
 
     @property
     def settings_(self) -> Settings:
@@ -705,6 +785,8 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         """
         check_is_fitted(self)
         fitted = self.fitted_
+        if isinstance(fitted, FittedStacked):
+            return any(part.network_active_ for part in self.parts_.values())
         if isinstance(fitted, FittedPrior):
             return True
         if isinstance(fitted, FittedBySeries):

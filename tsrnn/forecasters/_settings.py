@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,13 @@ from tsrnn.contract import choice, flag, habits, number, positive_integer, verbo
 from tsrnn.data import Panel, quote, quote_series, warn_user
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._scaling import boxcox_lambda
+from tsrnn.forecasters._validation_part import (
+    FEWEST_ROWS,
+    least_rows,
+    three_horizons,
+    usual_horizon,
+    validation_size,
+)
 from tsrnn.layers import AGGREGATIONS, LayerChoice, with_engine
 from tsrnn.training import LARGEST_RATE
 
@@ -61,9 +67,7 @@ _POSITIVE_INTEGERS = (
     "val_size", "n_estimators", "season_length",
 )  # fmt: skip
 WINDOWS_TO_JUDGE = 10  # each with its horizon: fewer say by chance whether a series has a mean
-FEWEST_ROWS = 8  # of any series
 SHORT_WINDOW = 8  # candidate where nothing repeats: longer windows add variance alone
-MANY_SERIES = 30  # together they give enough errors, so that less of each validates
 _MAY_BE_NONE = {"horizon", "input_size", "patience", "season_length", "val_size"}
 _FLAGS = ("linear_path", "refit", "per_series")
 LOSSES = ("mse", "mae")
@@ -166,7 +170,7 @@ class Settings:
 
     def training_rows(self, lengths: np.ndarray) -> np.ndarray:
         """Training rows of series of some lengths: all rows of those too short to validate."""
-        validated = lengths >= _least_rows(self.horizon, self.val_size)
+        validated = lengths >= least_rows(self.horizon, self.val_size)
         return np.where(validated, lengths - self.val_size, lengths)
 
 
@@ -259,13 +263,13 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
     lengths = panel.lengths
     horizon = filled["horizon"] or usual_horizon(panel)
     _check_lengths(panel, horizon)
-    val_size = filled["val_size"] or _validation_size(lengths, horizon)
+    val_size = filled["val_size"] or validation_size(lengths, horizon)
     if val_size < horizon:
         raise ValueError(
             f"val_size must be at least the horizon, {horizon}, so that there are errors of every "
             f"step; got {val_size}. Take a larger val_size, or a smaller horizon"
         )
-    needed = _least_rows(horizon, val_size)
+    needed = least_rows(horizon, val_size)
     if needed > lengths.max():
         left = max(0, int(lengths.max()) - val_size)
         raise ValueError(
@@ -313,35 +317,8 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
     return Settings(**values, layer=layer.name, options=layer.options)
 
 
-def usual_horizon(panel: Panel) -> int:
-    """Horizon by frequency, at most a third of the shortest series."""
-    return max(1, min(habits(panel.layout).horizon, int(panel.lengths.min()) // 3))
-
-
-def _validation_size(lengths: np.ndarray, horizon: int) -> int:
-    """Enough for twenty forecast errors of every step, and a fifth of the data if series are few.
-
-    At most a third of the shortest series of three horizons.
-    """
-    long = lengths[lengths >= _three_horizons(horizon)]
-    shortest = int(long.min())
-    few = len(long) < MANY_SERIES
-    enough = max(math.ceil(0.2 * shortest) if few else 0, horizon + 20)
-    return min(enough, max(shortest // 3, 1))
-
-
-def _three_horizons(horizon: int) -> int:
-    """Rows of a series that can train and validate: three horizons."""
-    return max(FEWEST_ROWS, 3 * horizon)
-
-
-def _least_rows(horizon: int, val_size: int) -> int:
-    """Least rows of a series that trains and validates."""
-    return val_size + horizon + 2  # two rows to train from, with all their targets
-
-
 def _check_lengths(panel: Panel, horizon: int) -> None:
-    lengths, needed = panel.lengths, _three_horizons(horizon)
+    lengths, needed = panel.lengths, three_horizons(horizon)
     if (longest := int(lengths.max())) < needed:
         raise ValueError(
             f"a series needs at least {needed} rows for horizon={horizon}, to train and to "

@@ -73,6 +73,7 @@ from tsrnn.prior._structural import (
     Evidence,
     Season,
     Trend,
+    evenly,
     mean_change,
     structural_evidence,
 )
@@ -96,7 +97,7 @@ from tsrnn.prior._trained import (
     trained_prior,
 )
 from tsrnn.prior._trends import broken_trend, cycles, gaussian_process, growth_curve
-from tsrnn.prior._widths import IN_SAMPLE_WIDTH, PAST_ROWS
+from tsrnn.prior._widths import IN_SAMPLE_WIDTH, OWN_PRIOR, PAST_ROWS, by_step, step_factors
 
 if TYPE_CHECKING:
     from tsrnn.prior._with_torch import *  # noqa: F403
@@ -114,6 +115,7 @@ __all__ = [
     "LEAST_WEIGHT",
     "LONGEST_LAG",
     "LONGEST_SEASON",
+    "OWN_PRIOR",
     "PANEL_RATE",
     "PAST_ROWS",
     "PHASES",
@@ -153,6 +155,7 @@ __all__ = [
     "autoregression_circumstances",
     "bilinear",
     "broken_trend",
+    "by_step",
     "calendar",
     "calendar_functions",
     "check_effects",
@@ -164,6 +167,7 @@ __all__ = [
     "draw_poles",
     "ets",
     "ets_paths",
+    "evenly",
     "find_outliers",
     "first_values",
     "fit_effects",
@@ -188,6 +192,7 @@ __all__ = [
     "scale",
     "season_shapes",
     "skip_errors",
+    "step_factors",
     "structural",
     "structural_components",
     "structural_evidence",

@@ -42,7 +42,6 @@ from tsrnn.prior._structural import (
 )
 from tsrnn.prior._widths import (
     EVERY,
-    OWN_PRIOR,
     PAST_ROWS,
     OriginForecasts,
     Scores,
@@ -51,7 +50,7 @@ from tsrnn.prior._widths import (
     panel_factors,
     past_origins,
     past_scores,
-    width_factors,
+    step_factors,
 )
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ if TYPE_CHECKING:
 FEWEST_ROWS = 3  # two changes: one has no spread
 LONGEST_SEASON = 60  # a state of more effects takes seconds a series
 PANEL_UNITS = 300  # of a panel that judge and adapt the network: more say little more
-SEASONAL_UNITS = 100  # that adapt it where there is a season: more take a gigabyte
+SEASONAL_UNITS = 24  # that adapt it where there is a season: more were no better, and slower
 LONG_ORIGINS = 64  # from which long series are forecast to judge the widths
 LONG_STEPS, MOST_LONG_STEPS = 8, 200  # seasons, and rows, that they are forecast for
 WINDOWS = 24  # of series that are longer than what is read, together, to adapt the network to
@@ -376,8 +375,7 @@ class TrainedPrior(TrainedNetwork):
         """Factors (n,) of the learned widths by step, by the errors within long series.
 
         Forecasts from rows spread over the later half of each series are held against what came,
-        for more steps than those that the network was trained for. A step is judged by its
-        neighbours, too, a quarter of it on either side.
+        for more steps than those that the network was trained for.
 
         Parameters
         ----------
@@ -410,14 +408,7 @@ class TrainedPrior(TrainedNetwork):
         low, high = forecasts.at([0.1, 0.9]).swapaxes(0, 1)
         half = np.where(error > 0, high - forecasts.median, forecasts.median - low)
         score = np.abs(error) / np.where(half > 0, half, np.inf)
-        factors = np.ones(steps)
-        for step in range(steps):
-            reach = max(1, step // 4)
-            near = score[:, max(0, step - reach) : step + reach + 1]
-            weights = np.isfinite(near) / near.shape[1]
-            near = np.nan_to_num(near)
-            factors[step] = width_factors(near.reshape(1, -1), weights.reshape(1, -1), OWN_PRIOR)[0]
-        return factors
+        return step_factors(np.where(np.isfinite(score), score, np.nan))
 
     def adapted_to(
         self, series: Sequence[np.ndarray], season_length: int, learning_rate: float = PANEL_RATE

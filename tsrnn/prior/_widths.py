@@ -137,6 +137,44 @@ def width_factors(scores: np.ndarray, weights: np.ndarray, prior: float | np.nda
     return np.take_along_axis(scores, order, 1)[np.arange(n), reached]
 
 
+def step_factors(scores: np.ndarray, worth: float = 1.0, prior: float = OWN_PRIOR) -> np.ndarray:
+    """Factors of the widths by step, by errors at rolling origins.
+
+    A step is judged by its neighbours, too, a quarter of it on either side.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, h)
+        Errors from n origins over half the width of their intervals of 80 percent; NaN where
+        there is none.
+    worth : float, default 1
+        Independent errors that the errors of an origin count as.
+    prior : float, default 10
+        Errors that the widths as they are count for.
+
+    Returns
+    -------
+    ndarray of shape (h,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import step_factors
+    >>> errors = np.abs(np.random.default_rng(0).standard_normal((4000, 2)))
+    >>> step_factors(1.5 * errors / 1.2816).round(1).tolist()
+    [1.5, 1.5]
+    """
+    steps = scores.shape[1]
+    factors = np.ones(steps)
+    for step in range(steps):
+        reach = max(1, step // 4)
+        near = scores[:, max(0, step - reach) : step + reach + 1]
+        weights = worth * np.isfinite(near) / near.shape[1]
+        of_step = np.nan_to_num(near).reshape(1, -1), weights.reshape(1, -1)
+        factors[step] = width_factors(*of_step, prior)[0]
+    return factors
+
+
 def by_step(factors: np.ndarray, h: int) -> np.ndarray:
     """Width factors for h steps; steps beyond the last known one reuse it."""
     return factors[np.minimum(np.arange(h), len(factors) - 1)]

@@ -1,0 +1,199 @@
+"""Stacked forecasts: weights by rolling forecasts, and everything that a forecaster can do."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tsrnn import LRUForecaster, ParaRNNForecaster, load
+from tsrnn.data import read_panel
+from tsrnn.forecasters import FittedPrior, FittedStacked
+from tsrnn.forecasters._stacking import ValidationPart
+from tsrnn.forecasters._validation_part import independent_errors
+
+NEW = 4
+
+
+def wave(rows, seed=0, name="a"):
+    rng = np.random.default_rng(seed)
+    t = np.arange(rows)
+    values = 50 + 10 * np.sin(2 * np.pi * t / 7) + 0.1 * rng.standard_normal(rows).cumsum()
+    days = pd.date_range("2020-01-01", periods=rows)
+    return pd.DataFrame({"unique_id": name, "ds": days, "y": values + rng.standard_normal(rows)})
+
+
+FRAME = pd.concat([wave(330), wave(300, 1, "b")], ignore_index=True)
+LATE = FRAME.groupby("unique_id").cumcount(ascending=False) < NEW
+PAST, LATER = FRAME[~LATE].reset_index(drop=True), FRAME[LATE].reset_index(drop=True)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return ParaRNNForecaster(NEW, random_state=0).fit(PAST)
+
+
+def numbers(frame):
+    return frame.drop(columns=["unique_id", "ds", "cutoff"], errors="ignore").to_numpy(float)
+
+
+# Weights
+
+
+def part_of(errors, scale=1.0):
+    """Validation part of a series whose values are errors of forecasts of zero."""
+    rows = len(errors) * 2
+    series = np.zeros(rows)
+    series[-len(errors) :] = errors
+    series[: rows - len(errors)] = scale * (np.arange(rows - len(errors)) % 2)
+    panel = read_panel(pd.Series(series, pd.date_range("2020-01-01", periods=rows)))
+    return ValidationPart.of(panel, np.array([rows - len(errors)]), 1, 1)
+
+
+def candidates(part, *centres):
+    shape = part.actual.shape
+    return [{"": np.full(shape, centre)} for centre in centres]
+
+
+def test_weights_are_the_posterior_mean_under_errors_of_laplace():
+    rng = np.random.default_rng(0)
+    part = part_of(rng.standard_normal(40))
+    forecasts = candidates(part, 0.3, -0.5)
+    weights = part.weights(forecasts)
+    # The same integral on another grid, a finer one.
+    grid = np.linspace(0, 1, 2001)
+    losses = np.array([np.abs(part.actual - (w * 0.3 - (1 - w) * 0.5)).mean() for w in grid])
+    density = losses**-part.n_errors
+    assert weights[0] == pytest.approx((grid * density).sum() / density.sum(), abs=0.01)
+
+
+def test_candidates_that_are_alike_have_equal_weights():
+    part = part_of(np.random.default_rng(0).standard_normal(60))
+    np.testing.assert_allclose(part.weights(candidates(part, 0.1, 0.1, 0.1)), 1 / 3)
+
+
+def test_a_candidate_that_is_clearly_worse_has_no_weight():
+    part = part_of(np.random.default_rng(0).standard_normal(90))
+    assert part.weights(candidates(part, 0.0, 9.0)).tolist() == [1, 0]
+
+
+def test_weights_do_not_depend_on_the_unit_of_the_data():
+    errors = np.random.default_rng(0).standard_normal(60)
+    weights = []
+    for unit in (1.0, 1e6):
+        part = part_of(unit * errors, unit)
+        weights.append(part.weights(candidates(part, 0.2 * unit, -0.9 * unit)))
+    np.testing.assert_allclose(*weights, rtol=1e-6)
+
+
+def test_widths_follow_the_errors():
+    part = part_of(3 * np.random.default_rng(0).standard_normal(400))
+    shape = part.actual.shape
+    narrow = {
+        "": np.zeros(shape), "-lo-80": np.full(shape, -1.2816), "-hi-80": np.full(shape, 1.2816),
+    }  # fmt: skip
+    assert part.widths(narrow)[0] == pytest.approx(3, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "fewest", "most"), [([150], 0, 10), ([900], 10, 100), ([60] * 400, 10, 100)]
+)
+def test_long_series_and_large_panels_have_errors_to_judge_by(lengths, fewest, most):
+    assert fewest <= independent_errors(np.array(lengths), 1, 12) <= most
+
+
+# The default
+
+
+def test_short_series_are_forecast_by_the_prior_network_alone():
+    assert isinstance(ParaRNNForecaster(NEW).fit(wave(60)).fitted_, FittedPrior)
+
+
+def test_the_forecast_is_the_weighted_mean_of_those_of_its_parts(model):
+    assert isinstance(model.fitted_, FittedStacked)
+    assert model.fitted_.weights.sum() == pytest.approx(1)
+    forecasts = [numbers(part.predict()) for part in model.parts_.values()]
+    mean = sum(w * each for w, each in zip(model.fitted_.weights, forecasts, strict=True))
+    np.testing.assert_allclose(numbers(model.predict()), mean)
+
+
+def test_ends_are_weighted_means_moved_by_the_widths(model):
+    levels = [50, 80]
+    forecasts = [numbers(part.predict(level=levels)) for part in model.parts_.values()]
+    mean = sum(w * each for w, each in zip(model.fitted_.weights, forecasts, strict=True))
+    mean = mean.reshape(2, NEW, -1)
+    point = mean[..., :1]
+    expected = point + model.fitted_.widths[:, None] * (mean - point)
+    np.testing.assert_allclose(numbers(model.predict(level=levels)).reshape(mean.shape), expected)
+
+
+def test_contributions_add_up_to_the_forecast(model):
+    total = model.contributions().sum(axis=1).to_numpy()
+    np.testing.assert_allclose(total, numbers(model.predict()).ravel(), rtol=1e-5)
+
+
+def test_a_file_has_all_parts(model, tmp_path):
+    model.save(tmp_path / "model.tsrnn")
+    again = load(tmp_path / "model.tsrnn")
+    pd.testing.assert_frame_equal(again.predict(level=80), model.predict(level=80))
+    pd.testing.assert_frame_equal(again.fitted_.candidates, model.fitted_.candidates)
+    assert str(again.summary()) == str(model.summary())
+
+
+def test_update_is_a_filter_of_all_rows(model, tmp_path):
+    model.save(tmp_path / "model.tsrnn")
+    updated = load(tmp_path / "model.tsrnn").update(LATER)
+    np.testing.assert_allclose(
+        numbers(updated.predict(level=80)), numbers(model.predict(X=FRAME, level=80)), rtol=1e-4
+    )
+
+
+def test_rolling_forecasts_are_those_after_updates(model, tmp_path):
+    model.save(tmp_path / "model.tsrnn")
+    rolling = model.predict_rolling(LATER, 2, step_size=2, level=80)
+    first = rolling[rolling["cutoff"] == rolling.groupby("unique_id")["cutoff"].transform("min")]
+    expected = model.predict(2, level=80)
+    columns = ["ParaRNN", "ParaRNN-lo-80", "ParaRNN-hi-80"]
+    np.testing.assert_allclose(first[columns], expected[columns], rtol=1e-5)
+
+
+def test_a_series_is_forecast_alone_as_in_the_panel(model):
+    alone = model.predict(ids=["b"], level=80)
+    together = model.predict(level=80)
+    together = together[together["unique_id"] == "b"]
+    np.testing.assert_allclose(numbers(alone), numbers(together), rtol=1e-5)
+
+
+def test_paths_have_the_centre_and_width_of_the_forecast(model):
+    paths = model.sample_paths(2, 4000, random_state=0)
+    values = paths.filter(like="ParaRNN").to_numpy() if "ParaRNN" in paths else None
+    drawn = np.quantile(values.reshape(4000, -1), [0.1, 0.5, 0.9], axis=0)
+    expected = numbers(model.predict(2, level=80)).T[[1, 0, 2]]
+    width = expected[2] - expected[0]
+    np.testing.assert_allclose(drawn / width, expected / width, atol=0.1)
+
+
+def test_the_summary_says_what_was_tried_and_what_forecasts(model):
+    summary = model.summary()
+    assert set(summary.candidates.columns) == {"weight", "error", "seconds"}
+    text = str(summary)
+    for name, weight in zip(model.fitted_.parts, model.fitted_.weights, strict=True):
+        assert f"{name} ({weight:.2f})" in text
+
+
+def test_progress_is_shown_where_it_is_asked_for(capsys, monkeypatch):
+    from tsrnn.forecasters import _candidates
+
+    monkeypatch.setattr(_candidates, "SILENT_SECONDS", 0.0)
+    ParaRNNForecaster(NEW, verbose=1, max_epochs=None).fit(PAST)
+    assert "ParaRNNForecaster: trying the prior network" in capsys.readouterr().err
+
+
+def test_parts_are_those_of_stacked_forecasts():
+    with pytest.raises(AttributeError, match="one model forecasts here"):
+        _ = LRUForecaster(NEW).fit(wave(60)).parts_
+
+
+def test_a_panel_gives_every_target_the_same_weights():
+    wide = PAST.pivot(index="ds", columns="unique_id", values="y").dropna()
+    model = ParaRNNForecaster(NEW).fit(wide)
+    assert isinstance(model.fitted_, FittedStacked)
+    assert model.predict(level=80).shape == (NEW, 6)

@@ -1,0 +1,193 @@
+"""Candidates of the default forecast: fitted, judged by rolling forecasts, and stacked."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from tsrnn.contract import Arguments, FittedData, FittedModel, recorded
+from tsrnn.data import Panel
+from tsrnn.forecasters._fit import Preparation, finish_all, judge_all, prepare_all
+from tsrnn.forecasters._prior import FittedPrior, PriorState
+from tsrnn.forecasters._settings import resolve
+from tsrnn.forecasters._stacking import (
+    ADAPTED,
+    COLUMNS,
+    PRIOR,
+    TRAINED,
+    FittedStacked,
+    StackedState,
+    ValidationPart,
+)
+from tsrnn.layers import LayerChoice
+from tsrnn.prior import TrainedPrior
+
+# A network is not trained where the linear path that it starts from errs by so much more than the
+# prior network: training does not make up for it, and the weight would be near zero.
+HOPELESS = 1.25
+SILENT_SECONDS = 2.0  # after which progress is shown
+
+
+class Candidate(NamedTuple):
+    """Forecast that may have a weight.
+
+    Attributes
+    ----------
+    forecasts : dict of str to ndarray
+        Of the validation part by a fit to the rows before, see `ValidationPart.forecasts`.
+    finish : callable
+        Gives the model fitted to all rows, and the state after them.
+    """
+
+    forecasts: dict[str, np.ndarray]
+    finish: Callable[[], tuple[FittedModel[Any], Any]]
+
+
+@dataclass
+class Stopwatch:
+    """Seconds of each candidate, and lines on standard error about what takes long.
+
+    Attributes
+    ----------
+    name : str
+        Of the forecaster.
+    shown : bool
+        False where nothing is to be shown.
+    seconds : dict of str to float
+    """
+
+    name: str
+    shown: bool
+    seconds: dict[str, float] = field(default_factory=dict)
+    begun: float = field(default_factory=time.perf_counter)
+
+    @contextmanager
+    def on(self, candidate: str) -> Iterator[None]:
+        """Count the seconds of a candidate; after two seconds of the fit, say what is tried."""
+        start = time.perf_counter()
+        silent = max(SILENT_SECONDS - (start - self.begun), 0.0)
+        line = threading.Timer(silent, self._show, [candidate])
+        line.daemon = True
+        if self.shown:
+            line.start()
+        try:
+            yield
+        finally:
+            line.cancel()
+            took = time.perf_counter() - start
+            self.seconds[candidate] = self.seconds.get(candidate, 0.0) + took
+
+    def _show(self, candidate: str) -> None:
+        print(f"{self.name}: trying the {candidate}", file=sys.stderr, flush=True)
+
+
+def fit_stacked(
+    arguments: Arguments,
+    data: FittedData,
+    panel: Panel,
+    prior: TrainedPrior,
+    layer_of: Callable[[dict[str, Any]], LayerChoice],
+) -> tuple[FittedStacked, StackedState]:
+    """Fit candidates to the rows before the validation part, weigh them there, fit those again.
+
+    Tried are the prior network as it comes, the same adapted to the series, and a network trained
+    on them. What has no weight is not fitted to the last rows.
+
+    Parameters
+    ----------
+    arguments : Arguments
+    data : FittedData
+    panel : Panel
+    prior : TrainedPrior
+    layer_of : callable
+        Gives the layers of the network that may be trained, from the arguments filled in.
+    """
+    filled = resolve(arguments.as_dict())
+    with recorded():  # series too short to train on are forecast all the same
+        preparation = prepare_all([(arguments, data)], [panel], filled, layer_of(filled))[0]
+    settings = preparation.settings
+    starts = settings.training_rows(panel.lengths)
+    part = ValidationPart.of(panel, starts, settings.horizon, settings.season)
+    watch = Stopwatch(arguments.class_name, bool(arguments.verbose) or sys.stderr.isatty())
+    candidates: dict[str, Candidate] = {}
+
+    with watch.on(PRIOR):
+        fitted, state, _ = FittedPrior.as_it_comes(arguments, data, panel, prior)
+        fitted = replace(fitted, horizon=settings.horizon)
+        earlier, before = fitted, panel.between(np.zeros_like(starts), starts)
+        if fitted.columns is not None:  # effects of the calendar, estimated
+            earlier, *_ = FittedPrior.as_it_comes(arguments, data, before, prior)
+        candidates[PRIOR] = Candidate(part.forecasts(earlier), lambda: (fitted, state))
+    error = part.error(candidates[PRIOR].forecasts)
+
+    with watch.on(ADAPTED):
+        adapted = try_adapted(earlier, fitted, panel, before, part)
+        if adapted is not None:
+            candidates[ADAPTED] = adapted
+
+    with watch.on(TRAINED):
+        if linear_error(preparation, part) < HOPELESS * error:
+            candidates[TRAINED] = try_trained(preparation, part)
+
+    weights = part.weights([candidate.forecasts for candidate in candidates.values()])
+    shares = dict(zip(candidates, weights.tolist(), strict=True))
+    kept = {name: candidate for name, candidate in candidates.items() if shares[name]}
+    fits = {}
+    for name, candidate in kept.items():
+        with watch.on(name):
+            fits[name] = candidate.finish()
+    errors = {name: part.error(candidate.forecasts) for name, candidate in candidates.items()}
+    rows = {
+        name: [shares.get(name, 0.0), errors.get(name, np.nan), watch.seconds[name]]
+        for name in (PRIOR, ADAPTED, TRAINED)
+        if name in candidates or name == TRAINED
+    }
+    stacked = FittedStacked(
+        {name: fit for name, (fit, _) in fits.items()},
+        weights[weights > 0],
+        np.ones(1),
+        pd.DataFrame(rows.values(), list(rows), list(COLUMNS), dtype=float),
+        len(part.origins.series),
+    )
+    together = stacked.averaged([candidate.forecasts for candidate in kept.values()])
+    states = StackedState(tuple(state for _, state in fits.values()))
+    return replace(stacked, widths=part.widths(together)), states
+
+
+def try_adapted(
+    earlier: FittedPrior, fitted: FittedPrior, panel: Panel, before: Panel, part: ValidationPart
+) -> Candidate | None:
+    """Prior network adapted to the rows before the validation part; None where they are too few.
+
+    `earlier` and `fitted` are it as it comes, with effects of the calendar from the rows before
+    and from all.
+    """
+
+    def finish() -> tuple[FittedPrior, PriorState]:
+        to_all = fitted.adapted_to(panel)
+        return to_all, to_all.filter(panel)
+
+    adapted = earlier.adapted_to(before)
+    return None if adapted is earlier else Candidate(part.forecasts(adapted), finish)
+
+
+def try_trained(preparation: Preparation, part: ValidationPart) -> Candidate:
+    """Network trained on the rows before the validation part."""
+    judged = judge_all([preparation])
+    earlier, _ = preparation.finished(judged[0], None)
+    return Candidate(part.forecasts(earlier), lambda: finish_all([preparation], judged)[0])
+
+
+def linear_error(preparation: Preparation, part: ValidationPart) -> float:
+    """Error of the linear path that the network would start from."""
+    linear = preparation.without_network()
+    fitted, _ = linear.finished(judge_all([linear])[0], None)
+    return part.error(part.forecasts(fitted))
