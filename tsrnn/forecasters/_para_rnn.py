@@ -49,19 +49,19 @@ class ParaRNNForecaster(RecurrentForecaster):
         monthly 24, 36, 72 or 120, quarterly 8, 16 or 32, yearly 5, 10 or 20, otherwise 16, 32
         or 64) whose linear path forecasts the validation part best; the second of them
         without a linear path. At most half of the training part of the shortest series.
-    prior : {"auto", "only"}, path or None
-        Network of `cell` trained before, on simulated series and public collections (see
-        :doc:`/prior_network`), that forecasts short series, and series with exogenous columns.
-        There is none of "gru", "lstm", "attention" and a user's cell, which are always trained.
-        "auto": where no argument asks for a network of one's own by differing from its
-        default, and there are columns, or the longest series has fewer than 400 rows, with a
-        season of up to 24 rows fewer than 1,500. The effects of columns are estimated by a
-        regression and taken out (see :doc:`/columns`); it forecasts what they leave. It is adapted
-        by a few small steps to series of at least 300 rows and 25 seasons, and to panels of at
-        least 30 series without a season; the widths of its intervals follow the errors of all
-        series. A file that `tsrnn.prior.TrainedPrior.save` wrote: the same by that network, of any
-        cell, for series of any length. "only": the network as it was trained, for series of any
-        length. None: always train.
+    prior : {"auto", "only"}, path or None, default "auto"
+        "auto": the pretrained network of the cell forecasts, where no argument asks for a network
+        of one's own, such as ``hidden_size=32``. Where the last rows give at least ten independent
+        errors, other candidates are fitted to the rows before them and weighed by rolling
+        forecasts: the same network adapted to the series, and one that is trained on them (see
+        `search`); `summary` says what was tried, and what forecasts. Series with exogenous columns
+        or missing rows are forecast by the pretrained network, adapted to at least 300 rows and 25 seasons,
+        and to panels of at least 30 series without a season. A file that
+        `tsrnn.prior.TrainedPrior.save` wrote: the same with that network, of any cell. "only": the
+        network as it comes. None: always train.
+    search : {"fast", "thorough"}, default "fast"
+        "thorough": `ETS`, `Theta` and `CES` are candidates, too, where they can be fitted to all
+        series.
     effects : dict, optional
         Effects of exogenous columns in the regression before any network, by column:
         "linear", "smooth" (a curve), "lagged" (of past rows), a list of these, or "none". Linear

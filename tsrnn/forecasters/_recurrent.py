@@ -51,10 +51,12 @@ from tsrnn.forecasters._prior import (
 )
 from tsrnn.forecasters._scaling import boxcox_lambda, check_positive
 from tsrnn.forecasters._stacking import (
+    CLASSICAL,
     TRAINED,
     FittedStacked,
     StackedState,
     StackedSummary,
+    classical,
     stacked_from_file,
     summarise_stacked,
 )
@@ -111,8 +113,9 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
     ----------
     horizon : int, optional
         Steps forecast directly; by frequency.
-    prior, outliers, season_length
-        Network of the cell that was trained before, for short series, as in `ParaRNNForecaster`.
+    prior, outliers, season_length, search
+        Network of the cell that was trained before, and what is tried beside it, as in
+        `ParaRNNForecaster`.
     input_size, preset, hidden_size, n_layers, engine, aggregation, multivariate
         Network, as in `ParaRNNForecaster`.
     local_level, linear_path, network, use_boxcox, intervals
@@ -148,6 +151,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         prior: str | Path | None = "auto",
         outliers: str | None = "pulse",
         season_length: int | None = None,
+        search: str = "fast",
         input_size: int | None = None,
         preset: str = "default",
         hidden_size: int | None = None,
@@ -181,6 +185,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         self.prior = prior
         self.outliers = outliers
         self.season_length = season_length
+        self.search = search
         self.input_size = input_size
         self.preset = preset
         self.hidden_size = hidden_size
@@ -217,6 +222,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         header["params"].setdefault("network", True)
         for name in ("prior", "outliers", "season_length", "effects"):
             header["params"].setdefault(name, None)
+        header["params"].setdefault("search", "fast")
         fitted = header["fitted"]
         members = fitted.get("members", [fitted])
         for member in members if isinstance(members, list) else []:
@@ -247,6 +253,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         cell = self._cell(first)
         prior = read_prior(first.prior, cell)
         check_outliers(first.outliers)
+        choice("search", first.search, ("fast", "thorough"))
         results: list[Any] = [None] * len(fits)
         for number, (arguments, data, panel) in enumerate(fits):
             if arguments.prior is not None and takes_prior(arguments, default, cell):
@@ -359,8 +366,13 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
             return prior_from_file(arguments, data, header, arrays, last_times)
         if "parts" in header:
 
-            def read_part(part: dict[str, Any], of_part: dict[str, np.ndarray]) -> AnyFit:
-                return self._from_file(arguments, data, part, of_part, last_times)
+            def read_part(
+                name: str, part: dict[str, Any], of_part: dict[str, np.ndarray]
+            ) -> tuple[Any, Any]:
+                if name not in CLASSICAL:
+                    return self._from_file(arguments, data, part, of_part, last_times)
+                model = classical(name, header["horizon"], arguments.season_length)
+                return model._from_file(Arguments.of(model), data, part, of_part, last_times)
 
             return stacked_from_file(header, arrays, read_part)
         from tsrnn.forecasters._file import check_settings, from_file
@@ -500,7 +512,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         return other
 
     @property
-    def parts_(self) -> dict[str, Self]:
+    def parts_(self) -> dict[str, Any]:
         """Forecasters of the parts of a stacked forecast, each by itself, by name.
 
         Raises
@@ -517,6 +529,9 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         forecasters = {}
         for (name, part), state in pairs:
             forecasters[name] = copy.copy(self)
+            if name in CLASSICAL:
+                forecasters[name] = classical(name, part.horizon, self.arguments_.season_length)
+                forecasters[name]._history = self._history
             forecasters[name].fitted_, forecasters[name].state_ = part, state
         return forecasters
 

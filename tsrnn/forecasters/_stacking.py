@@ -43,20 +43,23 @@ from tsrnn.contract import (
 from tsrnn.data import Layout, Panel, quoted
 from tsrnn.forecasters._validation_part import independent_errors
 from tsrnn.interpret import WIDTH, section, two_columns, wrapped
+from tsrnn.models import model_class
 from tsrnn.prior import OWN_PRIOR, by_step, evenly, step_factors
 
 MOST_SERIES = 50  # of a panel that candidates are judged on: they share the shocks of their time
 MOST_ORIGINS = 100  # of all series, from which candidates are judged
-PARTS = 20  # of the simplex: weights that are tried are multiples of 1 / PARTS
+PARTS = {1: 1, 2: 40, 3: 20, 4: 12, 5: 10, 6: 8}  # of the simplex, by the number of candidates
 LEAST_WEIGHT = 0.05  # a candidate with less is left out
 JUDGED = 80  # percent, of the intervals whose widths are corrected
 TINY = 1e-300  # keeps logarithms finite
 PRIOR, ADAPTED, TRAINED = "prior network", "adapted prior network", "trained network"
+CLASSICAL = ("ETS", "Theta", "CES")  # classes of forecasters that a thorough search tries, too
 COLUMNS = ("weight", "error", "seconds")  # of the table of candidates
 # Fields of a file.
 FITTED: dict[str, Kind] = {
     "parts": by_name(by_name(anything)),
     "candidates": by_name(listed(anything)),
+    "horizon": integer(1, MOST_STEPS),
     "n_origins": integer(1, 10**6),
     "width_steps": integer(1, MOST_STEPS),
 }
@@ -66,6 +69,11 @@ GUARANTEE = (
     "fitted to, against ten errors. They cover with the stated probability as far as later errors "
     "are like these; nothing is guaranteed. See a backtest for coverage on these data."
 )
+
+
+def classical(name: str, horizon: int, season_length: int | None) -> Any:
+    """Classical forecaster with the horizon and season of a stacked one."""
+    return model_class(name)(horizon=horizon, season_length=season_length)
 
 
 def interval_names(level: float) -> tuple[str, str]:
@@ -134,7 +142,8 @@ class FittedStacked(FittedModel[StackedState]):
     ----------
     parts : dict of str to FittedModel
         `FittedPrior` under "prior network" or "adapted prior network", `FittedNetworks` under
-        "trained network".
+        "trained network", and of a thorough search those of classical forecasters under the names
+        of their classes.
     weights : ndarray of shape (K,)
         Of the parts; they sum to one.
     widths : ndarray of shape (n,)
@@ -194,9 +203,11 @@ class FittedStacked(FittedModel[StackedState]):
 
     def filter(self, panel: Panel, seen: StackedState | None = None) -> StackedState:
         """State after the rows of a panel; `seen` is the state of the series fitted to."""
-        states = [None] * len(self.parts) if seen is None else seen.parts
-        pairs: Any = zip(self.parts.values(), states, strict=True)
-        return StackedState(tuple(part.filter(panel, state) for part, state in pairs))
+        states = []
+        for place, (name, part) in enumerate(self.parts.items()):
+            known: Any = () if seen is None or name in CLASSICAL else (seen.parts[place],)
+            states.append(part.filter(panel, *known))
+        return StackedState(tuple(states))
 
     def advance(self, state: StackedState, panel: Panel) -> StackedState:
         """State after further rows of all series, in the same order."""
@@ -238,11 +249,16 @@ class FittedStacked(FittedModel[StackedState]):
         future: np.ndarray | None,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """Draw paths (n, S, h, C): those of the first part with the centre and width of all."""
-        place = int(self.weights.argmax())
+        """Draw paths (n, S, h, C): those of a part, moved to the centre and width of all.
+
+        Of the part with the largest weight among those that can simulate.
+        """
+        able = [hasattr(part, "simulate") for part in self.parts.values()]
+        place = int(np.where(able, self.weights, -1).argmax())
+        part: Any = list(self.parts.values())[place]
         past, low, high = state.parts[place], *interval_names(JUDGED)
-        paths = self.first.simulate(past, h, n, future, rng)
-        alone = self.first.forecast(past, h, [JUDGED], future)
+        paths = part.simulate(past, h, n, future, rng)
+        alone = part.forecast(past, h, [JUDGED], future)
         stacked = self.forecast(state, h, [JUDGED], future)
         width = alone[high] - alone[low]
         ratio = (stacked[high] - stacked[low]) / np.where(width > 0, width, 1.0)
@@ -252,13 +268,17 @@ class FittedStacked(FittedModel[StackedState]):
         self, state: StackedState, future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         """Weighted additive parts (S, h, C) of each model's forecast, under its name."""
-        return {
-            f"{name}: {of_part}": weight * values
-            for (name, part), past, weight in zip(
-                self.parts.items(), state.parts, self.weights, strict=True
-            )
-            for of_part, values in part.contributions(past, future).items()
-        }
+        shares = {}
+        for (name, part), past, weight in zip(
+            self.parts.items(), state.parts, self.weights, strict=True
+        ):
+            if name in CLASSICAL:
+                shares[name] = weight * part.forecast(past, self.horizon, [], future)[""]
+                continue
+            split: Any = part
+            for of_part, values in split.contributions(past, future).items():
+                shares[f"{name}: {of_part}"] = weight * values
+        return shares
 
     def to_file(self, state: StackedState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """JSON values and arrays of a file; `stacked_from_file` is the inverse."""
@@ -273,6 +293,7 @@ class FittedStacked(FittedModel[StackedState]):
         header = {
             "parts": headers,
             "candidates": {str(name): row.tolist() for name, row in table.iterrows()},
+            "horizon": self.horizon,
             "n_origins": self.n_origins,
             "width_steps": len(self.widths),
         }
@@ -345,10 +366,9 @@ class ValidationPart:
 
     def weights(self, candidates: Sequence[dict[str, np.ndarray]]) -> np.ndarray:
         """Posterior mean weights (K,) of the candidates; those of less than 0.05 are 0."""
-        simplex = np.array(
-            [w for w in product(range(PARTS + 1), repeat=len(candidates)) if sum(w) == PARTS]
-        )
-        simplex = simplex / PARTS
+        count, parts = len(candidates), PARTS[len(candidates)]
+        grid = product(range(parts + 1), repeat=count)
+        simplex = np.array([w for w in grid if sum(w) == parts]) / parts
         errors = np.stack([(self.actual - each[""]) / self.scale for each in candidates])
         errors = errors[:, np.isfinite(errors).all(0)]  # (K, N)
         losses = np.array([np.abs(w @ errors).mean() for w in simplex])
@@ -361,16 +381,18 @@ class ValidationPart:
     def widths(self, forecasts: dict[str, np.ndarray]) -> np.ndarray:
         """Factors (h,) of the widths by step, by the errors of these forecasts.
 
-        Series of a panel share the shocks of their time, which may be rare: the widths as they are
-        count as much as the errors, and for ten errors more.
+        Series of a panel share the shocks of their time, so that their errors count as those of a
+        series; and as these may be rare, the widths as they are count as much as the errors, and
+        for ten errors more.
         """
         low, high = interval_names(JUDGED)
         error = self.actual - forecasts[""]
         half = np.abs(np.where(error > 0, forecasts[high], forecasts[low]) - forecasts[""])
         scores = np.abs(error) / np.where(half > 0, half, np.nan)
         by_origin = scores.swapaxes(1, 2).reshape(-1, self.horizon)
-        total = self.n_errors
-        prior = OWN_PRIOR + total * (self.after.n_series > 1)
+        n_units = self.after.n_series * self.actual.shape[2]
+        total = self.n_errors / np.sqrt(n_units)
+        prior = OWN_PRIOR + total * (n_units > 1)
         return step_factors(by_origin, total / len(by_origin), prior)
 
 
@@ -454,7 +476,7 @@ def summarise_stacked(
 def stacked_from_file(
     header: dict[str, Any],
     arrays: dict[str, np.ndarray],
-    read: Callable[[dict[str, Any], dict[str, np.ndarray]], tuple[FittedModel[Any], Any]],
+    read: Callable[[str, dict[str, Any], dict[str, np.ndarray]], tuple[FittedModel[Any], Any]],
 ) -> tuple[FittedStacked, StackedState]:
     """Stacked forecast and state that `FittedStacked.to_file` wrote, each part by `read`.
 
@@ -485,7 +507,7 @@ def stacked_from_file(
     pairs = []
     for name, of_part in zip(names, parts, strict=True):
         try:
-            pairs.append(read(header["parts"][name], of_part))
+            pairs.append(read(name, header["parts"][name], of_part))
         except DamagedFileError as error:
             raise DamagedFileError(f"the {name}: {error}") from error
     candidates = pd.DataFrame(table.values(), index=list(table), columns=list(COLUMNS), dtype=float)
