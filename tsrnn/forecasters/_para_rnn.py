@@ -55,8 +55,9 @@ class ParaRNNForecaster(RecurrentForecaster):
         errors, other candidates are fitted to the rows before them and weighed by rolling
         forecasts: the same network adapted to the series, and one that is trained on them (see
         `search`); `summary` says what was tried, and what forecasts. Series with exogenous columns
-        or missing rows are forecast by the pretrained network, adapted to at least 300 rows and 25 seasons,
-        and to panels of at least 30 series without a season. A file that
+        or missing rows are forecast by the pretrained network, adapted to at least 300 rows and 25
+        seasons, and to panels of at least 30 series without a season. There is none of "gru",
+        "lstm", "attention" and a user's cell, which are always trained. A file that
         `tsrnn.prior.TrainedPrior.save` wrote: the same with that network, of any cell. "only": the
         network as it comes. None: always train.
     search : {"fast", "thorough"}, default "fast"
