@@ -17,6 +17,8 @@ USUAL_SPREAD = 1.5  # squared coefficient of variation of the means of series, b
 USUAL_CORRELATION = 1 / 3  # of occurrences in a series, the same: a beta of two observations
 USUAL_SERIES = 3.0  # series of a panel that these defaults count for
 LEAST_SPREAD, MOST_SPREAD = 0.02, 20.0
+LEAST_CORRELATION = 0.05
+FARTHEST = 2.0  # standard errors of a series from the mean of the panel, which moves to be so near
 PRIOR_SERIES = 8.0  # series that the prior probabilities of the models count for
 EM_STEPS = 20
 TABLES = (32, 128, 512)  # counts that are summed one by one; beyond, quantiles are bisected
@@ -70,7 +72,8 @@ SEASONS = {  # variances, and decays of the waves
 HURDLE_DISPERSIONS = (0.0, 0.3, 1.0)
 HURDLE_CHANGES = (0.0, 0.01, 0.06)
 OCCURRENCE_CHANGES = np.array([0.0, 0.01, 0.05, 0.2])  # of log odds
-# Prior probabilities of the groups, shared evenly by the models of each.
+OCCURRENCE_WEIGHTS = np.array([12, 6, 4, 3]) / 25  # before any data
+# Prior probabilities of the groups.
 NO_SEASON, WITH_SEASON, HURDLE = 0.5, 0.2, 0.3
 
 
@@ -120,10 +123,22 @@ def _name(dispersion: float, change: float) -> str:
 
 
 def _prior_weights(models: tuple[CountModel, ...]) -> np.ndarray:
-    """Probabilities of the models before any data."""
-    group = np.array([2 if m.hurdle else int(m.season > 0) for m in models])
-    share = np.array([NO_SEASON, WITH_SEASON, HURDLE])[group]
-    weights = share / np.bincount(group, minlength=3)[group]
+    """Probabilities of the models before any data, smaller for what is less simple.
+
+    A short series of few counts cannot rule out that it moves or is dispersed: evenly shared
+    probabilities would widen the forecasts of all.
+    """
+    groups = [
+        (NO_SEASON, DISPERSIONS, CHANGES, [not (m.season or m.hurdle) for m in models]),
+        (WITH_SEASON, SEASON_DISPERSIONS, SEASON_CHANGES, [m.season > 0 for m in models]),
+        (HURDLE, HURDLE_DISPERSIONS, HURDLE_CHANGES, [m.hurdle for m in models]),
+    ]
+    weights = np.zeros(len(models))
+    for share, dispersions, changes, mask in groups:
+        for j in np.flatnonzero(mask):
+            places = dispersions.index(models[j].dispersion), changes.index(models[j].change)
+            weights[j] = 1 / ((1 + places[0]) * (1 + places[1]))
+        weights[mask] *= share / max(weights[mask].sum(), share)  # there may be no season
     return weights / weights.sum()
 
 
@@ -277,10 +292,10 @@ class CountForecasts:
         y = np.where(missing, 0.0, y)
         counted = np.maximum(y - hurdle[:, None], 0.0)
         logs = _log_pmf(counted, self.component_mean, self.component_size)
-        with np.errstate(divide="ignore"):  # demand may be certain
+        with np.errstate(divide="ignore"):  # demand may be certain, a model impossible
             occurrence = np.where(y > 0, np.log(demand) + logs, np.log1p(-demand))
-        logs = np.where(hurdle[:, None], occurrence, logs)
-        total = logsumexp(logs, b=self.component_weights[..., None], axis=1)
+            logs = np.where(hurdle[:, None], occurrence, logs)
+            total = logsumexp(logs + np.log(self.component_weights)[..., None], axis=1)
         return np.where(missing[:, 0], np.nan, total)
 
     def cdf(self, values: np.ndarray) -> np.ndarray:
@@ -454,7 +469,7 @@ def count_hyper(values: np.ndarray, lengths: np.ndarray, season_length: int) -> 
         _gamma_moments(demand),
         _beta_moments(np.where(np.isnan(values), np.nan, values > 0)),
         _prior_weights(models),
-        np.full(len(OCCURRENCE_CHANGES), 1 / len(OCCURRENCE_CHANGES)),
+        OCCURRENCE_WEIGHTS,
     )
     filtered = _filter_all(values, lengths, season_length, 0, hyper)
     weights, paces = hyper.weights, hyper.occurrence_weights
@@ -522,7 +537,8 @@ def count_forecasts(
     Negative binomials of size r around a gamma mean are taken as negative binomials with the same
     mean and variance, of size s, :math:`1 + 1/s = (1 + 1/r)(1 + q)`. Hurdle models are a beta
     filter of the occurrence of demand, and the same models of sizes less one. Missing rows move the
-    level and say nothing.
+    level and say nothing. The mean of the first level is that of the panel, moved towards series
+    that are more than two standard errors away.
 
     References
     ----------
@@ -530,6 +546,8 @@ def count_forecasts(
     forecasting. Journal of the American Statistical Association.
     Harvey, A. C., Fernandes, C. (1989). Time series models for count or qualitative observations.
     Journal of Business & Economic Statistics.
+    Efron, B., Morris, C. (1971). Limiting the risk of Bayes and empirical Bayes estimators. Journal
+    of the American Statistical Association.
 
     Examples
     --------
@@ -571,7 +589,7 @@ def _counts(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Values with NaN after the end of each series; a ValueError if one is no count."""
     values = np.asarray(values, float)
     values = np.where(np.arange(values.shape[1]) < np.asarray(lengths)[:, None], values, np.nan)
-    wrong = ~np.isnan(values) & ((values < 0) | (values % 1 != 0) | np.isinf(values))
+    wrong = ~np.isnan(values) & ((values < 0) | (values != np.floor(values)) | np.isinf(values))
     if wrong.any():
         series, row = np.argwhere(wrong)[0]
         raise ValueError(
@@ -584,7 +602,7 @@ def _counts(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def _gamma_moments(values: np.ndarray) -> np.ndarray:
     """Mean and shape (2,) of the gamma distribution of the means of the series."""
     count = (~np.isnan(values)).sum(1)
-    values, count = values[count > 1], count[count > 1]
+    values, count = values[count > 0], count[count > 0]
     if not len(values):
         return np.array([1.0, 1 / USUAL_SPREAD])
     means = np.nanmean(values, 1)
@@ -598,7 +616,7 @@ def _gamma_moments(values: np.ndarray) -> np.ndarray:
 def _beta_moments(occurs: np.ndarray) -> np.ndarray:
     """Parameters (2,) of the beta distribution of the shares of rows with demand."""
     count = (~np.isnan(occurs)).sum(1)
-    occurs, count = occurs[count > 1], count[count > 1]
+    occurs, count = occurs[count > 0], count[count > 0]
     # A row with and a row without demand keep both parameters above zero.
     share = (np.nansum(occurs) + 1) / (count.sum() + 2)
     correlation, n = 0.0, len(occurs)
@@ -607,7 +625,7 @@ def _beta_moments(occurs: np.ndarray) -> np.ndarray:
         within = (shares * (1 - shares) / count).mean()
         correlation = max(shares.var() - within, 0.0) / (share * (1 - share))
     correlation = (correlation * n + USUAL_CORRELATION * USUAL_SERIES) / (n + USUAL_SERIES)
-    size = 1 / np.clip(correlation, LEAST_SPREAD, 0.9) - 1
+    size = 1 / np.clip(correlation, LEAST_CORRELATION, 0.9) - 1
     return size * np.array([share, 1 - share])
 
 
@@ -639,6 +657,7 @@ def _filter_all(
     demand = np.where(values > 0, values - 1, np.nan)
     shape = len(values), len(models)
     evidence, mean, variance = np.empty(shape), np.empty((*shape, h)), np.empty((*shape, h))
+    levels, sizes = _log_means(values, hyper.level), _log_means(demand, hyper.demand)
     states = dict.fromkeys((model.season > 0, model.decay, model.hurdle) for model in models)
     for state in states:
         places = [j for j, m in enumerate(models) if (m.season > 0, m.decay, m.hurdle) == state]
@@ -652,13 +671,29 @@ def _filter_all(
                 lengths[block],
                 waves,
                 [models[j] for j in places],
-                hyper.demand if hurdle else hyper.level,
+                (sizes if hurdle else levels)[block],
+                (hyper.demand if hurdle else hyper.level)[1],
                 h,
             )
     occurs = np.where(np.isnan(values), np.nan, values > 0)
     return _Filtered(
         evidence, mean, variance, *_filter_occurrence(occurs, lengths, hyper.occurrence, h)
     )
+
+
+def _log_means(values: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Logarithms (U,) of the first means: that of the panel, moved towards series far from it.
+
+    The translation is limited as by Efron and Morris: a series unlike its panel would need many
+    rows to come away from it, and its first ones would speak for dispersed models.
+    """
+    count, total = (~np.isnan(values)).sum(1), np.nansum(values, 1)
+    mean = (total + 0.5) / (count + 0.5)
+    square = np.nansum((values - mean[:, None]) ** 2, 1)
+    # Half a count more, so that series of zeros have a standard error, too.
+    error = (square + total + 0.5) / (total + 0.5) ** 2
+    distance = FARTHEST * np.sqrt(1 / first[1] + error)
+    return np.clip(np.log(first[0]), np.log(mean) - distance, np.log(mean) + distance)
 
 
 def _waves(season_length: int, seasonal: bool, decay: float) -> np.ndarray:
@@ -680,7 +715,8 @@ def _filter(
     lengths: np.ndarray,
     waves: np.ndarray,
     models: list[CountModel],
-    first: np.ndarray,
+    log_mean: np.ndarray,
+    shape: float,
     h: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Filter models of the same state: log evidence (U, J), log means and variances (U, J, h)."""
@@ -691,9 +727,9 @@ def _filter(
         for name in ("dispersion", "change", "season")
     )
     state = np.zeros((n_series, len(models), d))
-    state[..., 0] = np.log(first[0])
+    state[..., 0] = log_mean[:, None]
     covariance = np.zeros((n_series, len(models), d, d))
-    covariance[..., 0, 0] = 1 / first[1]
+    covariance[..., 0, 0] = 1 / shape
     for wave in range(1, d):
         covariance[..., wave, wave] = season
     update = np.empty_like(covariance)
