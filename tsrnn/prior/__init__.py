@@ -18,6 +18,14 @@ from tsrnn.prior._autoregression import (
 )
 from tsrnn.prior._column_prior import COLUMNS, RESPONSES, ColumnPrior, SimulatedColumns
 from tsrnn.prior._components import Components, structural_components
+from tsrnn.prior._count_models import (
+    CountForecasts,
+    CountHyper,
+    CountModel,
+    count_forecasts,
+    count_hyper,
+    count_models,
+)
 from tsrnn.prior._counts import counts, intermittent
 from tsrnn.prior._distributions import innovations
 from tsrnn.prior._effects import (
@@ -134,6 +142,9 @@ __all__ = [
     "CombinerInputs",
     "CombinerNetwork",
     "Components",
+    "CountForecasts",
+    "CountHyper",
+    "CountModel",
     "Evidence",
     "Forecasts",
     "Hyperprior",
@@ -161,6 +172,9 @@ __all__ = [
     "check_effects",
     "check_outliers",
     "compose",
+    "count_forecasts",
+    "count_hyper",
+    "count_models",
     "counts",
     "cycles",
     "decays_of",
