@@ -17,6 +17,7 @@ OPTIONS = {
     "random_state": "--random-state",
     "missing": "--missing",
     "strict": "--strict",
+    "support": "--support",
     "verbose": "--quiet",
 }
 # Arguments that messages name; `verbose` has another sense than its option.

@@ -410,6 +410,11 @@ class FittedPrior(FittedModel[PriorState]):
     columns: FittedColumns | None = None
 
     @property
+    def point(self) -> str:
+        """Statistic that the point forecast is."""
+        return "median"
+
+    @property
     def guarantee(self) -> str:
         """Guarantee of the intervals."""
         of_panel = OF_PANEL * bool((self.widths != 1).any())
@@ -804,7 +809,7 @@ def summarise_prior(
         "Parameters": prior.n_parameters,
         "Structural models": prior.n_models(fitted.season_length),
     }
-    notes = [fitted.guarantee]
+    notes = [fitted.guarantee, *fitted.support_notes]
     effects = None
     if fitted.columns is not None:
         effects = fitted.columns.table()
