@@ -131,6 +131,16 @@ class TestArgument:
         assert (cut["y-lo-80"] == 0).all()
         assert cut["y-hi-80"].equals(free["y-hi-80"])
 
+    def test_what_forecasts_is_the_same(self):
+        """Support and strict reading ask for no training, which other arguments do."""
+        values = (
+            ParaRNNForecaster(horizon=3, **arguments).fit(counts()).predict()
+            for arguments in ({}, {"support": "real"}, {"support": "nonnegative", "strict": True})
+        )
+        first, *others = values
+        for other in others:
+            pd.testing.assert_series_equal(other, first)
+
 
 class TestLater:
     def test_a_recognised_support_is_widened_with_a_warning(self):
