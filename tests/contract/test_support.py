@@ -169,7 +169,7 @@ class TestLater:
     def test_to_the_next_support_that_holds_the_values(self, before, value, after):
         model = Naive().fit(monthly(before))
         following = monthly([*before, value])[-1:]
-        with pytest.warns(UserWarning, match=r"Give support="):
+        with pytest.warns(UserWarning, match="Construct with that argument"):
             assert model.update(following).support_ == {"y": after}
 
     def test_other_series_have_their_values(self):

@@ -158,7 +158,7 @@ def bounds(support: str | None) -> str | tuple[float | None, ...] | None:
         return tuple(float(end) if end.strip() else None for end in support.split(","))
     except ValueError:
         raise typer.BadParameter(
-            f"{support!r} are no bounds such as 0,100 or 0, without an upper one.",
+            f"{support!r} must be two bounds such as 0,100; leave one out for none: 0, or ,100.",
             param_hint="'--support'",
         ) from None
 

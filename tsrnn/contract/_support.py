@@ -239,8 +239,8 @@ def _warn_of_outside(
         warn_user(
             f"the column {panel.target_names[j]!r} was {_required(support)} in all rows fitted to; "
             f"it is {panel.values[rows[0], j]:g} at {panel.axis.describe(rows)}: "
-            f"{consequence.format(f'support={other.value!r}')}. Give support= to say what the "
-            "values can be"
+            f"{consequence.format(f'support={other.value!r}')}. Construct with that argument to "
+            "say what the values can be"
         )
 
 
