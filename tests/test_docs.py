@@ -55,6 +55,7 @@ PAGES = [
     "docs/howto/saving.md",
     "docs/howto/speed.md",
     "docs/howto/stream.md",
+    "docs/howto/support.md",
     "docs/index.md",
     "docs/kernels.md",
     "docs/inference.md",

@@ -12,7 +12,15 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from tsrnn.contract import Forecaster, IntervalWarning, check_levels, choice, level_name
+from tsrnn.contract import (
+    Forecaster,
+    IntervalWarning,
+    Support,
+    check_levels,
+    choice,
+    level_name,
+    within_supports,
+)
 from tsrnn.data import array_advice, check_numeric, quote, quoted, warn_user
 
 __all__ = ["reconcile"]
@@ -90,6 +98,11 @@ def reconcile(
     the last third one step ahead. A series without errors, a constant one, has no variance: methods
     that weight by errors leave its forecast as it is.
 
+    Where no value is negative, by `support` of the forecaster, no forecast is: negative ones of the
+    lowest level are set to zero, and added up. Ends of intervals are cut at zero, and rounded
+    where the values are counts; errors that are drawn are cut at the lowest level and added up.
+    Bounds above, such as those of shares, are none of sums: a support that has them is refused.
+
     Intervals need :math:`P S = I`: only then is the error of a reconciled forecast that of the
     forecasts times :math:`S P`. Top-down with fixed shares, and reconcilers that constrain their
     forecasts, leave out the error of the shares or the constraint, and are refused with `level`.
@@ -120,6 +133,14 @@ def reconcile(
     tree = _read_hierarchy(df, spec, time_col, target)
     data = tree.long_frame(id_col, time_col, target)
     model = clone(forecaster).fit(data)
+    (support,) = model.fitted_.data.supports
+    if np.isfinite(support.upper):
+        raise ValueError(
+            f"sums have no upper bound; those of {model.fitted_.data.layout.target_names[0]!r} "
+            f"would be cut by support={support.value!r}. Give support='nonnegative' or 'real'"
+        )
+    # Widths are those of the errors, not of what cutting and rounding leaves of intervals.
+    model.fitted_ = model.fitted_.with_supports((Support.of("real"),))
     column = model.column_name
     with warnings.catch_warnings():
         # Reconciled intervals are judged, below: those of a constant may get width from others.
@@ -138,6 +159,8 @@ def reconcile(
     else:
         linear = _projection(method, tree, point, known)
         reconciled = linear @ point
+    floor = support.lower
+    reconciled = _not_below(tree, reconciled, floor)
     written = base[[id_col, time_col]].reset_index(drop=True)
     written[column] = reconciled.ravel()
     flat = np.zeros(len(tree.names), bool)  # series without a width
@@ -145,13 +168,20 @@ def reconcile(
         ends = [f"{column}-{end}-{level_name(share)}" for end in ("lo", "hi")]
         lower, upper = (base[end].to_numpy(float).reshape(point.shape) for end in ends)
         if intervals == "bootstrap":
-            bounds = _error_quantiles(tree, linear, point, upper - lower, known, share)
+            bounds = _error_quantiles(tree, linear, point, upper - lower, known, share, floor)
         else:
             assert linear is not None  # of "top_down" alone, which is refused above
             width = _reconciled_width(linear, (upper - lower) / 2, known)
             bounds = reconciled - width, reconciled + width
         flat |= (bounds[1] == bounds[0]).any(axis=1)
-        for end, values in zip(ends, bounds, strict=True):
+        inside = within_supports(
+            {
+                f"-{end}-": values[..., None]
+                for end, values in zip(("lo", "hi"), bounds, strict=True)
+            },
+            [support],
+        )
+        for end, values in zip(ends, inside.values(), strict=True):
             written[end] = values.ravel()
     if flat.any():
         _warn_without_width([name for name, still in zip(tree.names, flat, strict=True) if still])
@@ -492,6 +522,13 @@ def _share_down(tree: _Hierarchy, values: np.ndarray) -> np.ndarray:
     return shared
 
 
+def _not_below(tree: _Hierarchy, values: np.ndarray, floor: float) -> np.ndarray:
+    """Values (n, m) of all levels, of which those of the lowest are cut at 0, and added up."""
+    lowest = values[-tree.summing.shape[1] :]
+    # Sums of forecasts that add up are left as they are: to add them again would round.
+    return values if (lowest >= floor).all() else tree.summing @ np.maximum(lowest, floor)
+
+
 def _reconcile_by(
     method: Any, tree: _Hierarchy, point: np.ndarray, errors: np.ndarray, *, needs_linear: bool
 ) -> tuple[np.ndarray, np.ndarray | None]:
@@ -572,10 +609,12 @@ def _error_quantiles(
     width: np.ndarray,
     errors: np.ndarray,
     level: float,
+    floor: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ends of intervals (n, h): quantiles of reconciled forecasts with the errors of each time.
 
     Errors are as much wider at later steps as the intervals of the forecaster, `width`, are.
+    No value of the lowest level is below `floor`.
     """
     count, tail = errors.shape[1], (1 - level / 100) / 2
     # A quantile below that of the smallest of the errors is not known; less 1e-9 for rounding.
@@ -592,6 +631,7 @@ def _error_quantiles(
     for step in range(point.shape[1]):
         ahead = point[:, [step]] + growth[:, [step]] * errors
         ahead = _share_down(tree, ahead) if linear is None else linear @ ahead
+        ahead = _not_below(tree, ahead, floor)
         # Weibull's definition: a new error exceeds the quantile as often as it should.
         ends[:, :, step] = np.quantile(ahead, [tail, 1 - tail], axis=1, method="weibull")
     return ends[0], ends[1]

@@ -27,6 +27,14 @@ def test_a_single_series_in_a_wide_file(table, elnino):
     agree(given, ARMA().fit(elnino).predict(5, level=[80, 95]))
 
 
+@pytest.mark.parametrize(
+    ("option", "support"), [("real", "real"), ("10,", (10, None)), ("0,30.5", (0, 30.5))]
+)
+def test_what_a_value_can_be(table, elnino, option, support):
+    given = table(f"forecast elnino.csv --h 5 --level 95 --model arma --support {option}")
+    agree(given, ARMA(support=support).fit(elnino).predict(5, level=95))
+
+
 def test_several_variables_in_a_wide_file(table, macro):
     given = table("forecast macro.csv --h 3 --level 80 --level 95 --model arma")
     agree(given, ARMA().fit(macro).predict(3, level=[80, 95]))

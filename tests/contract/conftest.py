@@ -397,7 +397,8 @@ OTHER = {
     "order": (2, 1), "outliers": None, "p": 2, "patience": 3, "per_series": True,
     "parameter_uncertainty": False, "pooling": "mean",
     "power": 1.0, "preset": "paper", "prior": None,
-    "q": 2, "r_max": 0.9, "r_min": 0.1, "random_state": 7, "strict": True, "rank": 1, "refit": True,
+    "q": 2, "r_max": 0.9, "r_min": 0.1, "random_state": 7, "strict": True,
+    "support": "real", "rank": 1, "refit": True,
     "rescale": True, "search": "thorough",
     "season_length": 4, "seasonal": 4, "seasonal_order": (1, 0, 0, 4),
     "significance": 0.1, "standardize": False, "state_units": 2, "static": ["w"],
@@ -454,6 +455,7 @@ def forecaster_questions(model, example):
             m.predict(past, h=NEW, level=95, **example.future),
             m.predict(h=2, level=[80], ids=m.state_.ids[-1:], **example.ahead(2)),
         ],
+        "predict_zero": lambda m: m.predict_zero(h=2, **example.ahead(2)),
         "update": lambda m: example.goes_on(copy.deepcopy(m)).predict(
             past, h=2, **example.ahead(2)
         ),
@@ -634,7 +636,7 @@ def asked(original, example):
 def answers(asked, example):
     """Return all answers of the estimator whose arguments are those of the fit."""
     found = dict(asked[1])
-    for name in example.refused:
+    for name in (*example.refused, *["predict_zero"] * example.is_forecaster):  # of counts alone
         assert isinstance(found.pop(name), tuple), f"{name} is answered"
     allowed = {"lr_test", "feature_names_in_"}  # the samples are no table
     # after the few epochs of an example a network may contribute nothing, and says so
@@ -666,4 +668,6 @@ def contract():
         content=saved_content,
         drawn=drawn,
         examples=EXAMPLES,
+        past=PAST,
+        later=LATER,
     )

@@ -352,13 +352,14 @@ class UnitForecaster(Classical[RowsState]):
             If there is no such unit.
         """
         units, fitted = self.units_, self.fitted_
+        notes = tuple(fitted.support_notes)
         if unit is None and len(units) > 1:
-            return BaselineSummary(type(self).__name__, fitted.table())
+            return BaselineSummary(type(self).__name__, fitted.table(), notes)
         i = 0 if unit is None else unit_number(units, unit)
         if i < 0:
             raise KeyError(f"unit must be one of {quoted(units, NAMES_SHOWN)}; got {quote(unit)}")
         title = f"{type(self).__name__} of {fitted.names(units[[i]])}"
-        return BaselineSummary(title, fitted.page(i, self.state_))
+        return BaselineSummary(title, fitted.page(i, self.state_), notes)
 
     def _fit_panel(
         self, arguments: Arguments, data: FittedData, panel: Panel

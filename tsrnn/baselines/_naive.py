@@ -200,7 +200,9 @@ class NaiveMethod(Classical[RowsState]):
         facts = [f"{len(lengths)} series of {lengths.min()} to {lengths.max()} rows, no parameters"]
         if season > 1:
             facts.append(f"season of {season} steps")
-        return BaselineSummary(type(self).__name__, "\n".join(facts))
+        return BaselineSummary(
+            type(self).__name__, "\n".join(facts), tuple(self.fitted_.support_notes)
+        )
 
     def _from_file(
         self,
@@ -260,7 +262,7 @@ class Naive(NaiveMethod):
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
         As in all forecasters.
-    missing, strict
+    missing, strict, support
         As in all forecasters.
 
     References
@@ -357,7 +359,7 @@ class Drift(NaiveMethod):
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
         As in all forecasters.
-    missing, strict
+    missing, strict, support
         As in all forecasters.
 
     References
@@ -407,7 +409,7 @@ class Mean(NaiveMethod):
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
         As in all forecasters.
-    missing, strict
+    missing, strict, support
         As in all forecasters.
 
     References

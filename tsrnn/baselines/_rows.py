@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -185,14 +186,17 @@ class BaselineSummary(Summary):
     ----------
     title : str
     text : str
+    notes : tuple of str
+        On the values that the targets can have.
     """
 
     title: str
     text: str
+    notes: tuple[str, ...] = ()
 
     def as_text(self) -> str:
-        """Title and text as they are printed."""
-        return f"{self.title}\n\n{self.text}"
+        """Title, text and notes as they are printed."""
+        return "\n\n".join([self.title, self.text, *map(textwrap.fill, self.notes)])
 
 
 def series_named(layout: Layout, ids: Iterable[Any]) -> str:

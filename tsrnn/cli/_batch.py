@@ -53,11 +53,12 @@ def batch(
     sep: o.Sep = None,
     decimal: o.Decimal = None,
     missing: o.Missing = None,
+    support: o.Support = None,
 ) -> str:
     """Forecast many series from files; see `BATCH`."""
     levels, given = o.levels(level), settings_of(settings)
     sep, decimal = o.csv_format(sep, decimal)
-    arguments = o.reading(freq, target, known_ahead, random_state, missing)
+    arguments = o.reading(freq, target, known_ahead, random_state, missing, support)
     forecaster = _model(model, h, arguments | {"id_col": id_col, "time_col": time_col}, given)
     from tsrnn.batch import forecast_batches
 

@@ -75,6 +75,7 @@ def compare(
     decimal: o.Decimal = None,
     encoding: o.Encoding = None,
     missing: o.Missing = None,
+    support: o.Support = None,
     time_format: o.TimeFormat = None,
     strict: o.Strict = False,
 ) -> str:
@@ -91,7 +92,7 @@ def compare(
         encoding, time_format, strict,
     )  # fmt: skip
     arguments = {"horizon": h, "strict": strict} | o.reading(
-        freq, target, known_ahead, random_state, missing
+        freq, target, known_ahead, random_state, missing, support
     )
     models = make_models(o.names(model), arguments, settings_of(settings))
     chosen = _chosen(models, benchmark, loss)

@@ -17,6 +17,7 @@ OPTIONS = {
     "random_state": "--random-state",
     "missing": "--missing",
     "strict": "--strict",
+    "support": "--support",
     "verbose": "--quiet",
 }
 # Arguments that messages name; `verbose` has another sense than its option.
@@ -33,7 +34,7 @@ FLAGS = {name: flag for name, flag in OPTIONS.items() if name != "verbose"} | {
 }
 # Names that are no words of a sentence, and mean the argument wherever they stand.
 NAMES = [name for name in FLAGS if "_" in name]
-_VALUE = r"""'[^']*'|"[^"]*"|\[[^\]]*\]|\.\.\.|[^\s,;.()\]]+(?:\.[^\s,;.()\]]+)*"""
+_VALUE = r"""'[^']*'|"[^"]*"|\[[^\]]*\]|\([^)]*\)|\.\.\.|[^\s,;.()\]]+(?:\.[^\s,;.()\]]+)*"""
 _BEFORE = r"(?<![\w'\"./-])"
 # Calls of Python that have an option or another way in a file.
 CALLS = {
@@ -87,9 +88,10 @@ def _flag(name: str, value: str) -> str:
     """Flag and value as they are written in a shell."""
     if value in ("True", "False"):
         return FLAGS[name] if value == "True" else f"no {FLAGS[name]}"
-    if value.startswith("["):
-        items = re.findall(r"""'([^']*)'|"([^"]*)"|([^\s,\[\]]+)""", value)
-        text = ",".join("".join(parts) for parts in items)
+    if value.startswith(("[", "(")):
+        items = re.findall(r"""'([^']*)'|"([^"]*)"|([^\s,\[\]()]+)""", value)
+        # a bound that is not there is left out: 0,
+        text = ",".join("".join(parts).replace("None", "") for parts in items)
     else:
         text = value[1:-1] if value[0] in "'\"" else value
     return f"{FLAGS[name]} {text if text == '...' else shlex.quote(text)}"

@@ -69,6 +69,7 @@ def forecast(
     decimal: o.Decimal = None,
     encoding: o.Encoding = None,
     missing: o.Missing = None,
+    support: o.Support = None,
     time_format: o.TimeFormat = None,
     strict: o.Strict = False,
 ) -> str:
@@ -85,7 +86,7 @@ def forecast(
         encoding, time_format, strict,
     )  # fmt: skip
     given = settings_of(settings)
-    arguments = o.reading(freq, target, known_ahead, random_state, missing)
+    arguments = o.reading(freq, target, known_ahead, random_state, missing, support)
     path = _fitted(data, model, load)
     if path is not None:
         check_as_fitted(arguments, given, "--model" if load is None else "--load", save=save)

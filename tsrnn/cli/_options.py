@@ -92,6 +92,13 @@ Missing = Annotated[
         help="Treatment of missing values: auto, error, interpolate, or keep, where the model can.",
     ),
 ]
+Support = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Values that are possible: auto, real, nonnegative, count, binary, or bounds: 0,100.",
+    ),
+]
 TimeFormat = Annotated[
     str | None,
     typer.Option(metavar="FORMAT", help="How dates are written, if not as ISO 8601: %d.%m.%Y."),
@@ -127,6 +134,7 @@ def reading(
     known_ahead: Sequence[str] | None,
     random_state: int | None,
     missing: str | None,
+    support: str | None = None,
 ) -> dict[str, Any]:
     """Return arguments of models that have options of their own; None where none is given."""
     step = int(freq) if freq is not None and freq.isdecimal() else freq  # of integer timestamps
@@ -135,7 +143,24 @@ def reading(
         "target": names(target) or None,
         "known_ahead": names(known_ahead) or None,
         "random_state": random_state,
-    } | ({} if missing is None else {"missing": missing})
+    } | {
+        name: value
+        for name, value in (("missing", missing), ("support", bounds(support)))
+        if value is not None
+    }
+
+
+def bounds(support: str | None) -> str | tuple[float | None, ...] | None:
+    """Return the value of ``--support``: a name, or the bounds of ``0,100`` and ``0,``."""
+    if support is None or "," not in support:
+        return support
+    try:
+        return tuple(float(end) if end.strip() else None for end in support.split(","))
+    except ValueError:
+        raise typer.BadParameter(
+            f"{support!r} must be two bounds such as 0,100; leave one out for none: 0, or ,100.",
+            param_hint="'--support'",
+        ) from None
 
 
 def csv_format(sep: str | None, decimal: str | None) -> tuple[str | None, str | None]:

@@ -77,6 +77,7 @@ from tsrnn.contract._schema import (
     truth,
 )
 from tsrnn.contract._summary import Summary
+from tsrnn.contract._support import Support, within_supports
 from tsrnn.contract._threads import ONE_THREAD
 from tsrnn.contract._together import fit_panels_together, fit_together, most_fits_together
 from tsrnn.contract._warnings import IntervalWarning, recorded
@@ -108,6 +109,7 @@ __all__ = [
     "SeriesArrays",
     "SeriesState",
     "Summary",
+    "Support",
     "anything",
     "arguments_of",
     "as_path",
@@ -166,5 +168,6 @@ __all__ = [
     "verbosity",
     "with_intervals",
     "with_shared_arguments",
+    "within_supports",
     "write_file",
 ]

@@ -30,7 +30,6 @@ from tsrnn.contract._fitted_data import (
     with_calendar,
     with_holidays,
     without_constants,
-    zero_shares,
 )
 from tsrnn.contract._intervals import check_levels, honest_intervals
 from tsrnn.contract._offered import OfferedMethods
@@ -38,6 +37,15 @@ from tsrnn.contract._parameters import Parameters, check_is_fitted
 from tsrnn.contract._plot import History, draw_forecasts
 from tsrnn.contract._rolling import Origins, r_squared
 from tsrnn.contract._saved import SavedForecaster
+from tsrnn.contract._support import (
+    ZERO_LEVELS,
+    Limits,
+    warn_of_cut,
+    widened_supports,
+    within_supports,
+    zero_probability,
+)
+from tsrnn.contract._warnings import IntervalWarning, recorded
 from tsrnn.data import (
     Holidays,
     Layout,
@@ -48,6 +56,7 @@ from tsrnn.data import (
     check_continues,
     is_array,
     quote,
+    quoted,
     read_panel,
     times_of_future,
     warn_user,
@@ -76,7 +85,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         As `CommonArguments` has them.
     horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
         As `CommonArguments` has them.
-    missing, strict
+    missing, strict, support
         As `CommonArguments` has them.
 
     Attributes
@@ -223,9 +232,64 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         X, h = self._horizon_first(X, h)
         h = fitted.horizon if h is None else positive_integer("h", h)
         levels, aligned = check_levels(level), flag("align", align)
-        state, zeros, end = self._state_and_zeros(X, ids)
+        state, limits, end = self._state_and_limits(X, ids)
         lags = fitted.data.steps_before(end, state.last_times) if aligned else None
-        return self._forecast_frame(state, h, levels, X_future, zeros, fitted.data.layout, lags)
+        return self._forecast_frame(state, h, levels, X_future, limits, fitted.data.layout, lags)
+
+    def predict_zero(
+        self, h: int | None = None, X: Any = None, X_future: Any = None, *, ids: Any = None
+    ) -> Any:
+        """Forecast the probability that a count, or a value of 0 and 1, is zero.
+
+        Of counts it follows from the quantiles of the forecasts, to half a percent, and is that of
+        rounding to zero, as for the ends of intervals; of 0 and 1 it is what the point forecast
+        leaves to 1. It has the guarantee of the intervals.
+
+        Parameters
+        ----------
+        h : int, optional
+            Number of steps; `horizon_` by default.
+        X, X_future : frame, optional
+            As in `predict`.
+        ids : id or list of ids, optional
+            Series of a long frame to forecast, as in `predict`.
+
+        Returns
+        -------
+        frame
+            In the shape of the data, of the targets that are whole; a column ``zero`` in a long
+            frame.
+
+        Raises
+        ------
+        ValueError
+            If no target is a count or binary; see `support_`.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> from tsrnn.baselines import Mean
+        >>> sold = pd.Series(np.random.default_rng(0).poisson(0.5, 100), name="sold")
+        >>> Mean().fit(sold).predict_zero(h=1).round(2).tolist()
+        [0.48]
+        """
+        fitted = self._fitted_model()
+        h = fitted.horizon if h is None else positive_integer("h", h)
+        state, limits, _ = self._state_and_limits(X, ids)
+        layout, chosen = fitted.data.layout, [support.whole for support in limits.supports]
+        if not any(chosen):
+            raise ValueError(
+                "predict_zero needs a target whose values are whole; those of "
+                f"{quoted(layout.target_names)} are of support {list(self.support_.values())}. "
+                "Construct with support='count' or 'binary' and fit again"
+            )
+        with recorded(IntervalWarning):  # of levels that nobody asked for
+            times, forecasts = self._steps_ahead(state, h, ZERO_LEVELS, X_future)
+        probability = zero_probability(forecasts, limits.supports)[..., chosen]
+        names = tuple(n for n, whole in zip(layout.target_names, chosen, strict=True) if whole)
+        return write_frame(
+            layout, state.ids, times, {"": probability}, target_names=names, model="zero"
+        )
 
     def predict_rolling(
         self, df: Any, h: int | None = None, step_size: int = 1, level: Any = None
@@ -276,14 +340,16 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         levels = check_levels(level)
         panel = self._read_following(df)
         continued, fitted = self._check_follows(panel), self._fitted_with(panel)
+        warn_of_cut(panel, fitted.data.supports, fitted.recognises_support)
         state = self.state_.select(continued)
         origins = Origins.of(panel, h, step)
+        zeros = fitted.data.zero_shares[continued][origins.series]
         return self._written(
             state.ids[origins.series],
             origins.times(panel, h),
             fitted.rolling(state, panel, origins, h, levels),
             levels,
-            fitted.data.zero_shares[continued][origins.series],
+            Limits(zeros, fitted.data.supports),
             fitted.data.layout,
             origins.cutoffs(panel, state.last_times),
         )
@@ -292,7 +358,8 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         """Take in new rows without fitting again.
 
         One step of work a row: the state is carried on. Parameters, scaling and
-        intervals stay as they were fitted.
+        intervals stay as they were fitted. Values outside a support that was recognised widen it,
+        with a warning.
 
         Parameters
         ----------
@@ -306,10 +373,15 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         Raises
         ------
         ValueError
-            If a series is unknown or its rows do not begin one step after its last.
+            If a series is unknown, its rows do not begin one step after its last, or a value lies
+            outside the support given.
         """
         panel = self._read_following(df)
         continued, fitted = self._check_follows(panel), self._fitted_with(panel)
+        known = fitted.data.supports
+        supports = widened_supports(panel, known, fitted.recognises_support)
+        if supports != known:
+            fitted = fitted.with_supports(supports)
         if np.array_equal(continued, np.arange(len(self.state_.ids))):  # all, as they are ordered
             state = fitted.advance(self.state_, panel)
         else:
@@ -341,8 +413,9 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         state, known = self.state_.select(continued), fitted.data.known_ahead
         h = int(panel.lengths.max())
         future = known_values(panel, known, h) if known else None
-        forecast = fitted.forecast(state, h, [], future)[""]
-        return r_squared(panel, forecast, state.target_scale)
+        warn_of_cut(panel, fitted.data.supports, fitted.recognises_support)
+        forecasts = within_supports(fitted.forecast(state, h, [], future), fitted.data.supports)
+        return r_squared(panel, forecasts[""], state.target_scale)
 
     def plot(
         self,
@@ -494,6 +567,13 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         return self._fitted_model().data.calendar
 
     @property
+    def support_(self) -> dict[Any, Any]:
+        """Values that each target can have, as the argument `support` names them, by target."""
+        data = self._fitted_model().data
+        values = (support.value for support in data.supports)
+        return dict(zip(data.layout.target_names, values, strict=True))
+
+    @property
     def n_features_in_(self) -> int:
         """Columns of the frames: targets and exogenous ones."""
         data = self._fitted_model().data
@@ -515,17 +595,17 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         h: int,
         levels: list[float],
         X_future: Any,
-        zeros: np.ndarray,
+        limits: Limits,
         layout: Layout,
         lags: np.ndarray | None = None,
     ) -> Any:
-        """Forecasts after a state as a frame; `zeros` and `layout` as in `_written`.
+        """Forecasts after a state as a frame; `limits` and `layout` as in `_written`.
 
         `lags` (S,) are steps that are forecast before the h steps of a series, and left out.
         """
         if lags is None or not lags.any():
             times, forecasts = self._steps_ahead(state, h, levels, X_future)
-            return self._written(state.ids, times, forecasts, levels, zeros, layout)
+            return self._written(state.ids, times, forecasts, levels, limits, layout)
         times, forecasts = np.empty((len(lags), h), state.last_times.dtype), {}
         for lag in np.unique(lags).tolist():  # no series is forecast, or has columns, for longer
             at = np.flatnonzero(lags == lag)
@@ -534,7 +614,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
             for name, values in part.items():
                 shape = len(lags), h, values.shape[2]
                 forecasts.setdefault(name, np.empty(shape))[at] = values[:, lag:]
-        return self._written(state.ids, times, forecasts, levels, zeros, layout)
+        return self._written(state.ids, times, forecasts, levels, limits, layout)
 
     def _steps_ahead(
         self, state: S, h: int, levels: list[float], X_future: Any
@@ -552,16 +632,15 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         times: np.ndarray,
         forecasts: dict[str, np.ndarray],
         levels: list[float],
-        zeros: np.ndarray,
+        limits: Limits,
         layout: Layout,
         cutoffs: np.ndarray | None = None,
     ) -> Any:
         """Forecasts (S, h, C) by suffix as a frame whose intervals say what they promise.
 
-        `zeros` (S, C) is the share of zeros in the history of each target; the rest is as in
-        `tsrnn.data.write_frame`.
+        `limits` are those of the targets (S, C); the rest is as in `tsrnn.data.write_frame`.
         """
-        forecasts = honest_intervals(forecasts, levels, zeros, layout, ids)
+        forecasts = honest_intervals(forecasts, levels, limits, layout, ids)
         frame = write_frame(layout, ids, times, forecasts, model=self.column_name, cutoffs=cutoffs)
         if levels and isinstance(frame, pd.DataFrame):
             frame.attrs["guarantee"] = self.interval_guarantee_
@@ -630,10 +709,10 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
 
     def _state_after(self, X: Any, ids: Any = None) -> S:
         """State after a frame, by default after the rows seen so far, of some or all series."""
-        return self._state_and_zeros(X, ids)[0]
+        return self._state_and_limits(X, ids)[0]
 
-    def _state_and_zeros(self, X: Any, ids: Any) -> tuple[S, np.ndarray, Any]:
-        """State as in `_state_after`, and the share of zeros (S, C) in the history of targets.
+    def _state_and_limits(self, X: Any, ids: Any) -> tuple[S, Limits, Any]:
+        """State as in `_state_after`, and the limits of forecasts of the targets.
 
         The last is the last time of all series, those too that `ids` leaves out.
         """
@@ -649,12 +728,13 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
             end = panel.last_times.max()
             if ids is not None:
                 panel = panel.select(panel.ids[series_numbers(panel.ids, ids, "ids")])
-            return self._filter(panel), zero_shares(panel), end
+            return self._filter(panel), self.fitted_.limits(panel), end
         end = self.state_.last_times.max()
         if ids is None:
-            return self.state_, data.zero_shares, end
+            return self.state_, Limits(data.zero_shares, data.supports), end
         series = series_numbers(self.state_.ids, ids, "ids")
-        return self.state_.select(series), data.zero_shares[series], end
+        limits = Limits(data.zero_shares[series], data.supports)
+        return self.state_.select(series), limits, end
 
     def _filter(self, panel: Panel) -> S:
         """State after the rows of a panel; a class may know its series by those seen so far."""

@@ -42,7 +42,7 @@ class Classical(Forecaster[S]):
         As `CommonArguments` has them.
     horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
         As `CommonArguments` has them.
-    missing, strict
+    missing, strict, support
         As `CommonArguments` has them.
 
     Examples

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +26,8 @@ class DataSummary(Summary):
     freq : str or int
     last_time : str
         Of the series that ends last.
+    support : dict
+        Values that each target can have, by target.
     notes : tuple of str
         What was inserted, encoded or left out when the data were read, and which series end before
         others.
@@ -33,7 +37,7 @@ class DataSummary(Summary):
     >>> from tsrnn import ARMA
     >>> from tsrnn.datasets import load_nile
     >>> print(ARMA(order=(1, 0)).fit(load_nile()).data_summary_)
-    1 series of 'volume', freq='YS-JAN', until 1970-01-01
+    1 series of 'volume', freq='YS-JAN', until 1970-01-01, support='nonnegative'
     """
 
     n_series: int
@@ -41,6 +45,7 @@ class DataSummary(Summary):
     exog_names: tuple[object, ...]
     freq: str | int
     last_time: str
+    support: Mapping[Any, Any]
     notes: tuple[str, ...]
 
     @classmethod
@@ -58,10 +63,15 @@ class DataSummary(Summary):
                 f"{steps}: forecasts go on from the end of each; predict(align=True) has the steps "
                 "after the last.",
             )
-        return cls(len(data.ids), layout.target_names, columns, data.freq, last, notes)
+        values = (each.value for each in data.supports)
+        support = dict(zip(layout.target_names, values, strict=True))
+        return cls(len(data.ids), layout.target_names, columns, data.freq, last, support, notes)
 
     def as_text(self) -> str:
         """Lines as they are printed: a sentence on the data, then a note a line."""
         columns = f", with {', '.join(map(repr, self.exog_names))}" if self.exog_names else ""
         series = f"{self.n_series:,} series of {', '.join(map(repr, self.targets))}{columns}"
-        return "\n".join([f"{series}, freq={self.freq!r}, until {self.last_time}", *self.notes])
+        values = {*self.support.values()}
+        support = next(iter(values)) if len(values) == 1 else self.support
+        facts = f"freq={self.freq!r}, until {self.last_time}, support={support!r}"
+        return "\n".join([f"{series}, {facts}", *self.notes])

@@ -49,6 +49,10 @@ class CommonArguments:
         Refuse what has to be recognised: arrays, columns of labels, numbers as text, dates in other
         forms than those of ISO 8601, rows from the newest to the oldest, files that are more than a
         header and rows.
+    support : {"auto", "real", "nonnegative", "count", "binary"} or pair of bounds, default "auto"
+        Values that the targets can have, within which forecasts, intervals and paths stay: any, 0
+        and above, whole numbers from 0, 0 and 1, or those between bounds such as ``(0, 100)``, one
+        of which may be None. "auto" recognises them, target by target.
     random_state : int, numpy random generator or None
         What is drawn from.
     verbose : int
@@ -75,6 +79,7 @@ class CommonArguments:
         freq: str | int | None = None,
         missing: str = "auto",
         strict: bool = False,
+        support: Any = "auto",
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -89,6 +94,7 @@ class CommonArguments:
         self.freq = freq
         self.missing = missing
         self.strict = strict
+        self.support = support
         self.random_state = random_state
         self.verbose = verbose
 

@@ -11,8 +11,9 @@ import pandas as pd
 
 from tsrnn.contract._checks import positive_integer
 from tsrnn.contract._estimator import Arguments
-from tsrnn.contract._fitted_data import FittedData
+from tsrnn.contract._fitted_data import FittedData, zero_shares
 from tsrnn.contract._rolling import Origins
+from tsrnn.contract._support import Limits, Support, support_notes, widened_supports
 from tsrnn.data import Layout, Panel
 
 
@@ -164,6 +165,16 @@ class FittedModel(Protocol[S]):
     @property
     def guarantee(self) -> str: ...
 
+    @property
+    def point(self) -> str:
+        """Statistic of the distribution ahead that the point forecast is."""
+        return "mean"
+
+    @property
+    def recognises_support(self) -> bool:
+        """True if the supports of the targets were read from the data."""
+        return isinstance(self.arguments.support, str) and self.arguments.support == "auto"
+
     def filter(self, panel: Panel) -> S:
         """State after the rows of a panel, which need not have been fitted to."""
 
@@ -181,6 +192,21 @@ class FittedModel(Protocol[S]):
     def with_layout(self, layout: Layout) -> Self:
         """Same model of data with another layout, which knows the times of further rows."""
         return replace(self, data=replace(self.data, layout=layout))  # type: ignore[type-var]
+
+    def with_supports(self, supports: tuple[Support, ...]) -> Self:
+        """Same model of targets that can have other values."""
+        return replace(self, data=replace(self.data, supports=supports))  # type: ignore[type-var]
+
+    @property
+    def support_notes(self) -> list[str]:
+        """Sentences of a summary on the values that the targets can have."""
+        names, supports = self.data.layout.target_names, self.data.supports
+        return support_notes(supports, names, self.recognises_support, self.point)
+
+    def limits(self, panel: Panel) -> Limits:
+        """Limits of forecasts after the rows of a panel, which need not have been fitted to."""
+        supports = widened_supports(panel, self.data.supports, self.recognises_support)
+        return Limits(zero_shares(panel), supports)
 
     def to_file(self, state: S) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """JSON values and arrays of a file; `Forecaster._from_file` is the inverse."""

@@ -15,6 +15,7 @@ import pandas as pd
 from tsrnn.contract._estimator import Arguments
 from tsrnn.contract._file import plain
 from tsrnn.contract._schema import as_saved, check_arrays, refuse
+from tsrnn.contract._support import Support, supports_of
 from tsrnn.data import (
     Holidays,
     Layout,
@@ -61,6 +62,8 @@ class FittedData:
     holidays : Holidays or None
     zero_shares : ndarray of shape (S, C)
         Share of zeros of each target.
+    supports : tuple of C Support
+        Values that each target can have.
     notes : tuple of str
         See `Panel.notes`.
 
@@ -82,6 +85,7 @@ class FittedData:
     calendar: tuple[str, ...]
     holidays: Holidays | None
     zero_shares: np.ndarray
+    supports: tuple[Support, ...]
     notes: tuple[str, ...] = ()
 
     @classmethod
@@ -115,7 +119,8 @@ class FittedData:
         constant = layout.dummy_names(name for name in constant if name not in layout.ignored)
         return cls(
             panel.layout, panel.ids, panel.exog_names, known, constant,
-            static_values(panel, constant), features, holidays, zero_shares(panel), panel.notes,
+            static_values(panel, constant), features, holidays, zero_shares(panel),
+            supports_of(panel, arguments.support), panel.notes,
         )  # fmt: skip
 
     @classmethod
@@ -147,6 +152,10 @@ class FittedData:
         if len(set(static)) < len(static) or not set(static) <= fields - {*known}:
             required = f"columns of {list(exog_names)} that are not known ahead"
             raise refuse("static", required, static)
+        n_targets = len(layout.target_names)
+        supports = tuple(map(Support.of, header.get("supports", ["real"] * n_targets)))
+        if len(supports) != n_targets:
+            raise refuse("supports", "one of each target", header["supports"])
         ids = ids_from_file(header, layout)
         shapes: dict[str, tuple[str, tuple[int, ...]]] = {
             "static": ("float64", (len(ids), len(static))),
@@ -155,7 +164,7 @@ class FittedData:
         check_arrays({name: arrays[name] for name in shapes if name in arrays}, shapes)
         return cls(
             layout, ids, exog_names, known, static, arrays["static"], features,
-            holidays, arrays["zero_shares"], tuple(header.get("notes", ())),
+            holidays, arrays["zero_shares"], supports, tuple(header.get("notes", ())),
         )  # fmt: skip
 
     def to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -167,6 +176,7 @@ class FittedData:
             "static": plain(self.static, "static"),
             "calendar": list(self.calendar),
             "holidays": asdict(self.holidays) if self.holidays else None,
+            "supports": plain([support.value for support in self.supports], "support"),
             "notes": list(self.notes),
             "ids": plain(self.ids, "series ids"),
             "id_dtype": str(self.ids.dtype),

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.contract._fitted_data import unit_index
+from tsrnn.contract._support import Limits, within_supports
 from tsrnn.contract._warnings import IntervalWarning
 from tsrnn.data import Layout, quote_series, warn_user
 
@@ -136,15 +137,16 @@ def with_intervals(
 def honest_intervals(
     forecasts: dict[str, np.ndarray],
     levels: Sequence[float],
-    zeros: np.ndarray,
+    limits: Limits,
     layout: Layout,
     ids: pd.Index,
 ) -> dict[str, np.ndarray]:
-    """Intervals that contain zero where they must, with a warning of what they do not promise.
+    """Forecasts in their support, intervals that contain zero where they must, with warnings.
 
     An interval that leaves out a value of probability P covers with probability 1 - P at most.
     Where zeros are more than 1 - p of the rows of a series, as in intermittent demand, an interval
-    of level p is widened to zero. Widening keeps whatever coverage was guaranteed.
+    of level p is widened to zero. Widening keeps whatever coverage was guaranteed, and so does
+    leaving out what the target cannot be.
 
     Parameters
     ----------
@@ -152,8 +154,8 @@ def honest_intervals(
         As `with_intervals` gives them.
     levels : sequence of float
         In percent.
-    zeros : ndarray of shape (S, C)
-        Share of zeros in the history of each target.
+    limits : Limits
+        Zeros in the history of each target, and its support.
     layout : Layout
     ids : pandas.Index of shape (S,)
         May repeat.
@@ -165,22 +167,29 @@ def honest_intervals(
     Warns
     -----
     IntervalWarning
-        If an interval was widened or has no width.
+        If an interval was widened, has no width, or no value that the target can have.
     """
-    intervals = dict(forecasts)
-    widened, flat = np.zeros(zeros.shape, bool), np.zeros(zeros.shape, bool)
+    zeros, supports = limits
+    inside = within_supports(forecasts, supports)
+    widened, flat, outside = (np.zeros(zeros.shape, bool) for _ in range(3))
+    # An interval of a single whole number can be right; of other values it has probability 0.
+    measured = np.array([not support.whole for support in supports])
+    lower, upper = (np.array([getattr(s, end) for s in supports]) for end in ("lower", "upper"))
     for level in levels:
-        name = level_name(level)
-        low, high = intervals[f"-lo-{name}"], intervals[f"-hi-{name}"]
+        ends = f"-lo-{level_name(level)}", f"-hi-{level_name(level)}"
+        low, high = (inside[end] for end in ends)
         # 1 - level / 100 is rounded: a share of exactly that much may be left out
         without_zero = ((low > 0) | (high < 0)) & (zeros > 1 - level / 100 + 1e-9)[:, None]
-        intervals[f"-lo-{name}"] = low = np.where(without_zero, np.minimum(low, 0.0), low)
-        intervals[f"-hi-{name}"] = high = np.where(without_zero, np.maximum(high, 0.0), high)
+        inside[ends[0]] = np.where(without_zero, np.minimum(low, 0.0), low)
+        inside[ends[1]] = np.where(without_zero, np.maximum(high, 0.0), high)
         widened |= without_zero.any(1)
+        # Widths are those of the model: rounded to one number, or cut, an interval can be right.
         # Beside a mean above it, [0, 0] is right where a zero is as probable as the level says.
-        point = intervals[""]
+        (low, high), point = (forecasts[end] for end in ends), forecasts[""]
         room = ROUNDING * np.abs(point)
-        flat |= ((high - low <= room) & (np.abs(low - point) <= room)).any(1)
+        still = (high - low <= room) & (np.abs(low - point) <= room) & ~without_zero
+        flat |= still.any(1)
+        outside |= (measured & ((high < lower) | (low > upper)) & ~without_zero).any(1)
     if widened.any():
         warn_user(
             f"intervals of {_listed(layout, ids, widened)} were widened to contain 0: more of "
@@ -196,7 +205,14 @@ def honest_intervals(
             "varies",
             IntervalWarning,
         )
-    return intervals
+    if outside.any():
+        warn_user(
+            f"intervals of {_listed(layout, ids, outside)} lie wholly outside the values that the "
+            "data can have, and are cut to the bound: the model does not describe them so far "
+            "ahead. Take a model of logarithms or shares, a smaller h, or support='real'",
+            IntervalWarning,
+        )
+    return inside
 
 
 def _listed(layout: Layout, ids: pd.Index, chosen: np.ndarray) -> str:

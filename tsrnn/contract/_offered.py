@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.contract._checks import check_steps_fit, choice, positive_integer, seed_of
+from tsrnn.contract._support import paths_within
 from tsrnn.data import quote, write_frame, write_paths
 from tsrnn.models import MODELS, model_class
 
@@ -94,6 +95,7 @@ class OfferedMethods:
     column_name: ClassVar[str]
     _fitted_model: Callable[[], Any]
     _state_after: Callable[[Any, Any], Any]
+    _state_and_limits: Callable[[Any, Any], Any]
     _component_frame: Callable[..., Any]
     _read: Callable[[Any], Any]
     state_: Any
@@ -119,7 +121,8 @@ class OfferedMethods:
         origin of the validation part had, scaled by the local spread. Where a distribution is
         learned, errors are its quantiles at the ranks of those. Targets that are forecast
         independently are drawn independently. Paths have the guarantee of the model's intervals,
-        step by step. A path of a classical model goes on from the state of the series with
+        step by step, and lie in the support of the target, those of counts rounded. A path of a
+        classical model goes on from the state of the series with
         innovations of
         the distribution that the model has.
 
@@ -162,12 +165,12 @@ class OfferedMethods:
         """
         fitted: Any = self._fitted_model()  # one that has `simulate`
         n, h = positive_integer("n", n), fitted.steps("sample_paths", h)
-        state, data = self._state_after(X, ids), fitted.data
+        (state, limits, _), data = self._state_and_limits(X, ids), fitted.data
         check_steps_fit(h, len(state.ids), n * data.n_targets, f"n={n} paths of ")
         future = data.read_future(X_future, state.ids, state.last_times, h)
         given = fitted.arguments.random_state if random_state is None else random_state
         rng = np.random.default_rng(seed_of(given))
-        paths = fitted.simulate(state, h, n, future, rng)
+        paths = paths_within(fitted.simulate(state, h, n, future, rng), limits.supports)
         times = data.times_ahead(state, h)
         return write_paths(data.layout, state.ids, times, paths, model=self.column_name)
 

@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.contract._checks import positive_integer
-from tsrnn.contract._fitted_data import listed_labels, series_numbers, zero_shares
+from tsrnn.contract._fitted_data import listed_labels, series_numbers
 from tsrnn.contract._intervals import check_levels
 from tsrnn.contract._schema import refuse
+from tsrnn.contract._support import Limits
 from tsrnn.data import Layout, Panel, panel_frame, steps_ahead
 
 if TYPE_CHECKING:
@@ -57,15 +58,15 @@ def draw_forecasts(
                 "as X, as in plot(df, h=12)"
             )
         past = forecaster._history.frame(shown, state.ids, layout)
-        zeros = fitted.data.zero_shares[shown]
+        limits = Limits(fitted.data.zero_shares[shown], fitted.data.supports)
     else:
         panel = panel.select(every[shown])
-        state, zeros = forecaster._filter(panel), zero_shares(panel)
+        state, limits = forecaster._filter(panel), fitted.limits(panel)
         times = panel.times
         if layout.irregular:  # an axis of steps, as forecasts have no dates
             times = _steps_back(panel.lengths)
         past = panel_frame(replace(panel, times=times, layout=layout))
-    frame = forecaster._forecast_frame(state, h, levels, X_future, zeros, layout)
+    frame = forecaster._forecast_frame(state, h, levels, X_future, limits, layout)
     if isinstance(frame, pd.Series) and frame.name is None:
         frame = frame.rename(points[0])
     note = ""

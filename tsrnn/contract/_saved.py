@@ -32,6 +32,7 @@ from tsrnn.contract._schema import (
     refuse,
     text,
 )
+from tsrnn.contract._support import support_kind
 from tsrnn.data import steps_between, write_stamps
 
 MOST_DRAWS = 1_000_000  # that a file may ask for at predict
@@ -114,7 +115,7 @@ class SavedForecaster(CommonArguments, ABC, Generic[S]):
         DamagedFileError
             Naming the field or array that is not as `save` writes it.
         """
-        record(COMMON, may_lack=("format", "version", "holidays", "notes"))(header, "")
+        record(COMMON, may_lack=("format", "version", "holidays", "notes", "supports"))(header, "")
         check_argument_names(cls, header)
         for name, kind in (SHARED | SOME).items():
             if name in header["params"]:
@@ -175,6 +176,7 @@ class SavedForecaster(CommonArguments, ABC, Generic[S]):
         """Bring the header of a file of an earlier format to the present one, in place."""
         header["params"].setdefault("holidays", None)
         header["params"].setdefault("strict", False)
+        header["params"].setdefault("support", "real")
         added: dict[str, Any] = {"closed": [], "weekmask": "1111100", "calendar_span": []}
         added |= {"row_times": [], "categories": [], "ignored": []}
         added |= {"date_order": None, "decimal": None, "strict": False}
@@ -255,6 +257,7 @@ COMMON: dict[str, Kind] = {
         record({"places": listed(text), "columns": listed(text), "version": text})
     ),
     "notes": listed(text),
+    "supports": listed(support_kind),
     "ids": listed(_id),
     "id_dtype": text,
     "times_dtype": text,
@@ -269,6 +272,7 @@ SHARED: dict[str, Kind] = {
     "time_col": text,
     "freq": lambda value, place: _frequency(value, place),
     "strict": one_of(False, True),
+    "support": lambda value, place: None if value == "auto" else support_kind(value, place),
     "random_state": optional(integer(0)),
 }
 # Of some forecasters.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -281,9 +282,10 @@ class Combination(Classical[CombinedState]):
     def summary(self) -> str:
         """Members and their weights, and their errors where weights were estimated from them."""
         weights, validation, arguments = self.weights_, self.validation_, self.arguments_
-        names = list(self.fitted_.members)
+        names, notes = list(self.fitted_.members), map(textwrap.fill, self.fitted_.support_notes)
         if arguments.combine == "median":
-            return f"Combination of {len(names)} forecasters, median of {', '.join(names)}"
+            title = f"Combination of {len(names)} forecasters, median of {', '.join(names)}"
+            return "\n".join([title, *notes])
         if isinstance(weights, pd.Series):
             table = pd.DataFrame({"weight": weights})
         else:
@@ -304,7 +306,7 @@ class Combination(Classical[CombinedState]):
                 "standard deviation of the series;\nthat of the combination is on the errors from "
                 "which its weights come."
             )
-        return "\n".join(lines)
+        return "\n".join([*lines, *notes])
 
     def _skips_missing(self, arguments: Arguments) -> bool:
         members = named_models(arguments.forecasters).values()

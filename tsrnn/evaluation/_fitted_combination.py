@@ -15,6 +15,7 @@ from tsrnn.contract import (
     ClassicalModel,
     FittedData,
     Forecaster,
+    Support,
     forecast_suffixes,
     unit_index,
 )
@@ -81,6 +82,15 @@ class FittedCombination(ClassicalModel[CombinedState]):
     left_out: dict[str, str] = field(default_factory=dict)
 
     @property
+    def point(self) -> str:
+        """Statistic that the point forecast is."""
+        members = {member.fitted_.point for member in self.members.values()}
+        if self.combiner is not None or members == {"median"}:
+            return "median"
+        middle = "median" if self.arguments.combine == "median" else "average"
+        return "mean" if members == {"mean"} and middle == "average" else f"{middle} of the members"
+
+    @property
     def model_guarantee(self) -> str:
         if self.arguments.combine == "median":
             return "None: the ends are medians of those of the members."
@@ -111,6 +121,13 @@ class FittedCombination(ClassicalModel[CombinedState]):
             )
             members[name].fitted_ = member.fitted_.with_layout(theirs)
         return replace(super().with_layout(layout), members=members)
+
+    def with_supports(self, supports: tuple[Support, ...]) -> Self:
+        members = {name: copy.copy(member) for name, member in self.members.items()}
+        for member in members.values():
+            if member.fitted_.recognises_support:  # as this one does, which sees the same rows
+                member.fitted_ = member.fitted_.with_supports(supports)
+        return replace(super().with_supports(supports), members=members)
 
     def model_forecast(
         self, state: CombinedState, h: int, levels: list[float], future: np.ndarray | None

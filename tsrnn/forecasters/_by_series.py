@@ -25,7 +25,7 @@ from tsrnn.contract import (
 )
 from tsrnn.data import Panel, quote
 from tsrnn.forecasters._with_columns import FittedWithColumns, StateWithColumns
-from tsrnn.interpret import WIDTH, two_columns
+from tsrnn.interpret import WIDTH, two_columns, wrapped
 
 if TYPE_CHECKING:
     from tsrnn.forecasters._fitted import FittedNetworks
@@ -134,6 +134,11 @@ class FittedBySeries(FittedModel[StateBySeries]):
     def horizon(self) -> int:  # type: ignore[override]
         """Steps of a forecast where none are asked for, the same of all series."""
         return self.members[0].horizon
+
+    @property
+    def point(self) -> str:
+        """Statistic that the point forecast is."""
+        return self.members[0].point
 
     @property
     def guarantee(self) -> str:
@@ -316,6 +321,7 @@ def descriptions_of(arguments: Arguments, data: FittedData) -> list[tuple[Argume
                 data,
                 layout=replace(data.layout, target_names=(name,)),
                 zero_shares=data.zero_shares[:, [c]],
+                supports=data.supports[c : c + 1],
             ),
         )
         for c, name in enumerate(data.layout.target_names)
@@ -376,18 +382,21 @@ class SummaryBySeries(Summary):
     table : DataFrame
         By series: rows, the input size chosen, epochs trained, the best epoch, whether the network
         contributes, and the root mean squared error on the validation part with and without it.
+    notes : list of str
     """
 
     title: str
     facts: dict[str, object]
     table: pd.DataFrame
+    notes: list[str]
 
     def as_text(self) -> str:
         """Page as it is printed; of many series the first and last ones."""
         shown = self.table.to_string(max_rows=40, float_format=lambda v: f"{v:.3f}")
         rule = "=" * WIDTH
         parts = [self.title.center(WIDTH).rstrip(), rule, two_columns(self.facts), "-" * WIDTH]
-        return "\n".join([*parts, shown, rule])
+        notes = [wrapped(f"[{i}] {note}") for i, note in enumerate(self.notes, 1)]
+        return "\n".join([*parts, shown, rule, *notes])
 
 
 def summarise_by_series(fitted: FittedBySeries, state: StateBySeries) -> SummaryBySeries:
@@ -419,4 +428,5 @@ def summarise_by_series(fitted: FittedBySeries, state: StateBySeries) -> Summary
         "Layers x hidden": f"{settings.n_layers} x {settings.hidden_size}",
         "Median RMSE": f"{table['RMSE'].median():.3f}",
     }
-    return SummaryBySeries(f"{fitted.arguments.class_name} by series", facts, table)
+    title = f"{fitted.arguments.class_name} by series"
+    return SummaryBySeries(title, facts, table, fitted.support_notes)

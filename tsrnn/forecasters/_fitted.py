@@ -107,6 +107,12 @@ class FittedNetworks(FittedModel[RecurrentState]):
         return self.settings.horizon
 
     @property
+    def point(self) -> str:
+        """Statistic that the point forecast is; the median is the one that transformations keep."""
+        squares = self.settings.loss == "mse" and self.settings.boxcox is None
+        return "mean" if squares else "median"
+
+    @property
     def guarantee(self) -> str:
         """Guarantee of the prediction intervals, and the assumptions behind it."""
         return self.calibration.guarantee

@@ -106,7 +106,7 @@ UNITS_TO_ADAPT = 30
 HONOURED = frozenset(
     {"prior", "season_length", "horizon", "target", "id_col", "time_col", "freq", "missing"}
     | {"known_ahead", "static", "calendar", "holidays", "effects", "outliers"}
-    | {"cell", "intervals", "random_state", "verbose", "search"}
+    | {"cell", "intervals", "random_state", "verbose", "search", "strict", "support"}
 )
 SIZE: dict[str, Kind] = {
     "hidden_size": integer(0, 1024),
@@ -407,6 +407,11 @@ class FittedPrior(FittedModel[PriorState]):
     adapted: bool
     widths: np.ndarray
     columns: FittedColumns | None = None
+
+    @property
+    def point(self) -> str:
+        """Statistic that the point forecast is."""
+        return "median"
 
     @property
     def guarantee(self) -> str:
@@ -839,7 +844,7 @@ def summarise_prior(
         "Parameters": prior.n_parameters,
         "Structural models": prior.n_models(fitted.season_length),
     }
-    notes = [fitted.guarantee]
+    notes = [fitted.guarantee, *fitted.support_notes]
     effects = None
     if fitted.columns is not None:
         effects = fitted.columns.table()

@@ -126,7 +126,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         Course of the training, likewise.
     target, known_ahead, effects, static, calendar, holidays, id_col, time_col, freq
         Data, likewise.
-    missing, strict
+    missing, strict, support
         Data, likewise.
 
     Examples

@@ -138,7 +138,7 @@ def summarise(
     """
     settings, history = fitted.settings, fitted.history
     longest = max((int(entry["epoch"]) for entry in history), default=0)
-    notes = [fitted.guarantee]
+    notes = [fitted.guarantee, *fitted.support_notes]
     if len(fitted.tests):
         notes.append(TESTS)
     if columns is not None:

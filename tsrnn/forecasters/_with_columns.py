@@ -16,11 +16,12 @@ from tsrnn.contract import (
     FittedModel,
     Origins,
     SeriesArrays,
+    Support,
     check_arrays,
     level_name,
     record,
 )
-from tsrnn.data import Panel, Scaler
+from tsrnn.data import Layout, Panel, Scaler
 from tsrnn.forecasters._columns import (
     REGRESSION,
     ColumnState,
@@ -126,6 +127,19 @@ class FittedWithColumns(FittedModel[StateWithColumns]):
     def horizon(self) -> int:  # type: ignore[override]
         """Steps of a forecast where none are asked for."""
         return self.network.horizon
+
+    @property
+    def point(self) -> str:
+        """Statistic that the point forecast is."""
+        return self.network.point
+
+    def with_layout(self, layout: Layout) -> FittedWithColumns:
+        """Same model of data with another layout."""
+        return replace(self, network=self.network.with_layout(layout))
+
+    def with_supports(self, supports: tuple[Support, ...]) -> FittedWithColumns:
+        """Same model of targets that can have other values."""
+        return replace(self, network=self.network.with_supports(supports))
 
     @property
     def guarantee(self) -> str:

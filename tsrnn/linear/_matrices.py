@@ -145,7 +145,7 @@ class MatrixForecaster(LinearForecaster):
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
         As in all forecasters.
-    missing, strict
+    missing, strict, support
         As in all forecasters.
 
     Examples

@@ -72,7 +72,7 @@ def _summary_of_unit(forecaster: LinearForecaster, i: int, cov_type: str | None)
         params=_table(estimates, standard_errors(cov)).loc[list(family.names_of(constants))],
         tests=_residual_tests(fitted, i),
         outliers=fitted.outlier_table(i),
-        notes=[*notes, *_large_residual(fitted, i)],
+        notes=[*notes, *_large_residual(fitted, i), *fitted.support_notes],
     )
 
 
@@ -123,7 +123,9 @@ def _summary_of_all(forecaster: LinearForecaster) -> LinearSummary:
         "With warnings": sum(bool(texts) for texts in estimates.messages),
         "Log Likelihood": f"{np.nansum(estimates.loglik):.3f}",
     }
-    notes = message_counts(estimates.messages) + _large_residual(forecaster.fitted_)
+    fitted_model = forecaster.fitted_
+    notes = message_counts(estimates.messages) + _large_residual(fitted_model)
+    notes += fitted_model.support_notes
     return LinearSummary(
         f"{type(forecaster).__name__} Results", model, fit, table, None,
         forecaster.fitted_.outlier_table(), notes,

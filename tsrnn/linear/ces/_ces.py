@@ -66,7 +66,7 @@ class CES(MeanForecaster):
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
         As in all linear models. Exogenous columns are regressors; to forecast, name them all in
-    missing, strict
+    missing, strict, support
         As in all linear models. Exogenous columns are regressors; to forecast, name them all in
         `known_ahead`.
     random_state, verbose

@@ -353,7 +353,7 @@ class Theta(MeanForecaster):
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     cov_type, horizon, id_col, time_col, freq
         As in all linear models.
-    missing, strict
+    missing, strict, support
         As in all linear models.
     target, known_ahead, static, calendar, holidays
         As in all linear models. Exogenous columns are regressors; to forecast, name them all in

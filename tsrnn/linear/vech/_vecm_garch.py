@@ -265,7 +265,7 @@ class VECMGARCH(MatrixForecaster):
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
         As of every linear model.
-    missing, strict
+    missing, strict, support
         As of every linear model.
 
     Attributes
