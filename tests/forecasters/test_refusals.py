@@ -132,7 +132,7 @@ class TestConstructor:
             ("preset", None, "('default', 'paper')"),
             ("nonlinearity", "sin", "('tanh', 'relu', 'identity')"),
             ("aggregation", "mean", "('linear', 'fc', 'ffn')"),
-            ("multivariate", "both", "('independent', 'joint')"),
+            ("multivariate", "both", "('auto', 'independent', 'joint', 'factor')"),
             ("intervals", "bootstrap", "('conformal', 'gaussian', 'quantile', 'student-t')"),
             ("loss", "huber", "('mse', 'mae')"),
             ("missing", "drop", "('auto', 'error', 'interpolate', 'keep')"),

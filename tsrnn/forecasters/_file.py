@@ -131,6 +131,8 @@ def check_settings(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Non
     record(FITTED)(header, "fitted")
     # A size beyond that of any array is refused before anything as large is allocated.
     most = max(MOST_SIZE, *(array.size for array in arrays.values()))
+    # Earlier versions had no factors.
+    header["settings"] = {"factor_lags": 0, "n_factors": 0} | header["settings"]
     record(settings_kinds(most, len(arrays)))(header["settings"], "fitted.settings")
     for name, value in header["settings"]["options"].items():
         if isinstance(value, int) and abs(value) > most:
@@ -158,7 +160,9 @@ def settings_kinds(most: int, n_arrays: int) -> dict[str, Kind]:
         "linear_path": truth,
         "network": one_of(True, False, "auto"),
         "boxcox": optional(real),
-        "multivariate": one_of("independent", "joint"),
+        "multivariate": one_of("independent", "joint", "factor"),
+        "factor_lags": integer(0, most),
+        "n_factors": integer(0, most),
         "intervals": one_of("conformal", "gaussian", *HEADS),
         "loss": one_of(*LOSSES, *HEADS),
         "learning_rate": positive,
@@ -180,7 +184,15 @@ def check_learned(header: dict[str, Any], settings: Settings) -> None:
         for name, kind in {"epoch": integer(0), "learning_rate": real}.items():
             kind(entry.get(name), f"fitted.history[{i}].{name}")
     path = {"prior": text, "penalty": real, "varying": truth, "reverting": truth, "error": real}
+    optional_kinds = {"factor_gain": real, "factor_statistic": real}
+    path |= {name: kind for name, kind in optional_kinds.items() if name in header["linear_path"]}
+    if settings.factor:
+        path |= {"factor_penalty": real, "factor_levels": truth}
     record(path if settings.linear_path else {})(header["linear_path"], "fitted.linear_path")
+    usable = settings.linear_path and 0 < settings.factor_lags <= settings.input_size
+    if settings.factor and not (usable and settings.n_factors > 0):
+        required = "rows of the input size, factors and a linear path"
+        raise refuse("fitted.settings.multivariate", required, settings.multivariate)
     by_name(listed(real, settings.horizon))(header["validation"], "fitted.validation")
     if "model" not in header["validation"]:
         raise refuse("fitted.validation", "errors of 'model', among others", header["validation"])

@@ -16,6 +16,7 @@ from tsrnn.contract import Arguments, Calibration, FittedData, seed_of
 from tsrnn.data import Panel, Scaler
 from tsrnn.forecasters._columns import FittedColumns
 from tsrnn.forecasters._distribution import HEADS
+from tsrnn.forecasters._factors import choose_structure
 from tsrnn.forecasters._fitted import FittedNetworks
 from tsrnn.forecasters._gain import network_helps
 from tsrnn.forecasters._intervals import ValidationErrors
@@ -213,10 +214,17 @@ def prepare_all(
         settings.append(of_fit)
     forms: list[dict[str, Any]] = [{} for _ in panels]
     if settings[0].linear_path:
-        chosen = choose_linear_paths(
-            settings, rows, lambda tried: model_without_values(tried, *sizes)
-        )
+        own = [replace(s, multivariate="independent") if s.factor else s for s in settings]
+        chosen = choose_linear_paths(own, rows, lambda tried: model_without_values(tried, *sizes))
         settings, forms = [list(part) for part in zip(*chosen, strict=True)]
+        for i, of_fit in enumerate(settings):
+            if of_fit.factor_lags:  # so far each target by itself
+                settings[i], forms[i] = choose_structure(
+                    replace(of_fit, multivariate=filled["multivariate"]),
+                    forms[i],
+                    rows[i],
+                    lambda tried: empty_model(replace(tried, n_estimators=1), *sizes),
+                )
     prepared = []
     for i, units in enumerate(units_of_each(rows, settings)):
         of_fit, (arguments, data) = settings[i], described[i]
@@ -228,6 +236,11 @@ def prepare_all(
             partial(empty_model, replace(of_fit, n_estimators=1), *sizes),
             forms[i],
             _generators(generator, of_fit.n_estimators),
+            partial(
+                empty_model,
+                replace(of_fit, n_estimators=1, multivariate="independent", factor_lags=0),
+                *sizes,
+            ),
             device,
             processes,
             () if arguments.callbacks is None else arguments.callbacks,

@@ -55,6 +55,14 @@ class ForecastModel(nn.Module):
     ``linear_path``, A = 0; without either, or where the validation part is short,
     :math:`\Gamma = 0`. A constant series is forecast as its level.
 
+    With ``multivariate="factor"`` the linear path of each target is of its own past, with
+    coefficients common to all, and r factors of all of them are added:
+
+    .. math:: \hat y_{t+k} = \ldots + B_k' F' x_t
+
+    with the deviations and levels :math:`x_t` of the last rows of all columns, weights F of the
+    factors and loadings :math:`B_k`.
+
     Parameters
     ----------
     settings : Settings
@@ -87,17 +95,27 @@ class ForecastModel(nn.Module):
         # Of columns known ahead, the rows that come say more than those that went.
         others = [n_targets + i for i in range(n_exog) if i not in known]
         self.lagged = [*range(n_targets), *others]
-        lags = len(self.lagged) * settings.input_size
         self.linear = self.linear_level = self.linear_varying = None
-        self.seasons = settings.varying_seasons
+        self.factor_weights = self.factor_loadings = None
+        self.seasons, self.by_target = settings.varying_seasons, settings.factor
+        self.factor_lags = settings.factor_lags
         if settings.linear_path:
-            outputs = self.horizon * n_targets
+            together = 1 if self.by_target else n_targets
+            outputs = self.horizon * together
+            lags = (together + len(others)) * settings.input_size
             self.linear = nn.Parameter(torch.empty(lags, outputs))
             if settings.local_level and settings.judges_level:
-                self.linear_level = nn.Parameter(torch.empty(n_targets, outputs))
+                self.linear_level = nn.Parameter(torch.empty(together, outputs))
             if self.seasons:
-                rows = n_targets * settings.input_size
+                rows = together * settings.input_size
                 self.linear_varying = nn.Parameter(torch.empty(rows, len(self.seasons) * outputs))
+        if self.by_target:
+            columns = len(self.lagged) * self.factor_lags
+            columns += 0 if self.linear_level is None else n_targets
+            r, outputs = settings.n_factors, self.horizon * n_targets
+            # Estimated in closed form and not trained: their forecasts are many.
+            self.factor_weights = nn.Parameter(torch.empty(columns, r), requires_grad=False)
+            self.factor_loadings = nn.Parameter(torch.empty(r, outputs), requires_grad=False)
         hidden, futures = settings.hidden_size, range(size if known else 0)
         self.futures = nn.ModuleList(FutureHead(hidden, len(known), n_targets) for _ in futures)
         head = HEADS.get(settings.intervals)
@@ -126,7 +144,10 @@ class ForecastModel(nn.Module):
 
     def linear_parameters(self) -> list[nn.Parameter]:
         """Coefficients of the linear path."""
-        parts = self.linear, self.linear_level, self.linear_varying
+        parts = (
+            self.linear, self.linear_level, self.linear_varying,
+            self.factor_weights, self.factor_loadings,
+        )  # fmt: skip
         return [part for part in parts if part is not None]
 
     def targets(self, units: Units, rows: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
@@ -188,7 +209,7 @@ class ForecastModel(nn.Module):
             `regressors` of these windows, where they are known already.
         """
         shape = (self.horizon, self.n_targets)
-        level, linear = self._level_and_lags(windows, regressors)
+        level, linear = self.level_and_path(windows, regressors)
         spread = windows.spread[..., None, :]
         ahead = level.new_zeros(())
         if future is not None:
@@ -199,15 +220,38 @@ class ForecastModel(nn.Module):
         network = spread * self.network.head(states).unflatten(-1, shape)
         return Parts(level, linear, network, ahead)
 
-    def _level_and_lags(
+    def level_and_path(
         self, windows: Windows, regressors: Regressors | None = None
     ) -> tuple[Tensor, Tensor]:
+        """Local level and linear path (..., h, C), as in `parts`."""
         shape = (self.horizon, self.n_targets)
         means, spread = windows.level[..., : self.n_targets], windows.spread[..., None, :]
         level = means[..., None, :].expand(*means.shape[:-1], *shape)
         if self.linear is None:
             return level, level.new_zeros(())
+        if windows.path is not None:
+            return level, windows.path
         lags, strength = self.regressors(windows) if regressors is None else regressors
+        if self.by_target:
+            linear = self._own_path(lags, strength, means).mT
+            assert self.factor_weights is not None
+            assert self.factor_loadings is not None
+            scores = _mapped(self.factor_regressors(lags, means), self.factor_weights)
+            linear = linear + _mapped(scores, self.factor_loadings).unflatten(-1, shape)
+        else:
+            linear = self._own_path(lags, strength, means).unflatten(-1, shape)
+        # A series without spread is constant: its forecast is its level.
+        return level, torch.where(spread > 0, linear, 0.0)
+
+    def _own_path(self, lags: Tensor, strength: Tensor | None, means: Tensor) -> Tensor:
+        """Linear path (..., h C) of lags, or (..., C, h) of each target's own."""
+        assert self.linear is not None
+        if self.by_target:
+            c, columns = self.n_targets, lags.unflatten(-1, (len(self.lagged), -1))
+            others = columns[..., None, c:, :].flatten(-2)
+            others = others.expand(*others.shape[:-2], c, others.shape[-1])
+            lags = torch.cat([columns[..., :c, :], others], -1)
+            means = means[..., None]
         linear = _mapped(lags, self.linear)
         if self.linear_varying is not None and strength is not None:
             target_lags = lags[..., : self.linear_varying.shape[-2]]
@@ -217,8 +261,23 @@ class ForecastModel(nn.Module):
             linear = linear + varying.sum(-2)
         if self.linear_level is not None:
             linear = linear + _mapped(means, self.linear_level)
-        # A series without spread is constant: its forecast is its level.
-        return level, torch.where(spread > 0, linear.unflatten(-1, shape), 0.0)
+        return linear
+
+    def factor_regressors(self, lags: Tensor, means: Tensor) -> Tensor:
+        """Regressors (..., p) that common factors are made of.
+
+        The last lags of all columns, and the levels of the targets where forecasts may return to
+        a mean.
+
+        Parameters
+        ----------
+        lags : Tensor of shape (..., (C + H) W)
+            As `Units.lags`.
+        means : Tensor of shape (..., C)
+        """
+        columns = lags.unflatten(-1, (len(self.lagged), -1))
+        last = columns[..., columns.shape[-1] - self.factor_lags :].flatten(-2)
+        return last if self.linear_level is None else torch.cat([last, means], -1)
 
     def regressors(self, windows: Windows) -> Regressors:
         """Regressors of the linear path beside the level."""
@@ -228,13 +287,16 @@ class ForecastModel(nn.Module):
         return Regressors(lags, strength)
 
     def season_strength(self, lags: Tensor) -> Tensor:
-        """Autocorrelations (..., J) of the targets' windows at the seasons, from `Units.lags`."""
+        """Autocorrelations (..., J) of the targets' windows at the seasons, from `Units.lags`.
+
+        A mean over the targets; (..., C, J) where each has a path of its own.
+        """
         windows = lags.unflatten(-1, (len(self.lagged), -1))[..., : self.n_targets, :]
-        return autocorrelation(windows, self.seasons)
+        return autocorrelation(windows[..., None, :] if self.by_target else windows, self.seasons)
 
     def linear_forecasts(self, windows: Windows) -> tuple[Tensor, Tensor]:
         """Forecasts (..., h, C) of the local level, and with the linear path."""
-        level, linear = self._level_and_lags(windows)
+        level, linear = self.level_and_path(windows)
         return level, level + linear
 
     def quantiles(self, states: Tensor, probabilities: Sequence[float]) -> Tensor:
@@ -280,7 +342,7 @@ class Regressors(NamedTuple):
     ----------
     lags : Tensor of shape (..., (C + H) W)
         As `Units.lags`, of the targets and the columns not known ahead.
-    strength : Tensor of shape (..., J) or None
+    strength : Tensor of shape (..., J), (..., C, J) or None
         Autocorrelations at the seasons, with which the coefficients of the lags vary.
     """
 

@@ -143,9 +143,14 @@ class ParaRNNForecaster(RecurrentForecaster):
         forecast of least squared error is then no mean of the series: where errors on the
         transformed scale are symmetric it is the median, as with ``loss="mae"``. Intervals are
         transformed by their ends and keep their coverage.
-    multivariate : {"independent", "joint"}, optional
-        Forecast each target from its own past with shared parameters, or all targets
-        of a series from the past of all. "independent" ("paper": "joint").
+    multivariate : {"auto", "independent", "factor", "joint"}, optional
+        Several targets of a series. "independent": each is forecast from its own past, all with the
+        same parameters. "factor": to the linear path of each is added a reduced-rank regression
+        on up to 32 common factors of the last season of all columns, or of 8 rows, and one
+        network reads all targets. "joint": a regression on all lags of all targets, and one
+        network. "auto", the default ("paper": "joint"): factors where they lower the squared error
+        of the linear path on the validation part by at least two standard errors, in the test of
+        Diebold and Mariano; else each by itself. See :doc:`/networks`.
     target : str or list of str, optional
         Columns to forecast; by default all columns of a wide frame, "y" of a long one.
         Other columns are exogenous.

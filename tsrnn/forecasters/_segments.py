@@ -172,7 +172,7 @@ class StepData(NamedTuple):
         None where no segment is padded.
     first : int
         Position from which rows forecast.
-    level, spread, lags, strength, future, target : Tensor or None
+    level, spread, lags, strength, path, future, target : Tensor or None
         As in `Origins`, of the rows from `first` on.
     weight : Tensor of shape (B, L - first, h, 1)
         1 where a forecast counts, else 0.
@@ -187,6 +187,7 @@ class StepData(NamedTuple):
     spread: Tensor
     lags: Tensor | None
     strength: Tensor | None
+    path: Tensor | None
     future: Tensor | None
     target: Tensor
     weight: Tensor
@@ -204,10 +205,13 @@ class StepData(NamedTuple):
         counts = (position >= batch.first[..., None]) & (position < batch.lengths[..., None])
         weight = (origins.known & counts[..., None, None]).to(x.dtype)
         total = (weight.sum((-4, -3, -2, -1)) * model.n_targets).clamp(min=1)
-        (level, spread, *_), regressors, future, target, _ = origins
+        windows, regressors, future, target, _ = origins
         lags, strength = (None, None) if regressors is None else regressors
         lengths = None if whole else batch.lengths
-        return cls(x, lengths, first, level, spread, lags, strength, future, target, weight, total)
+        return cls(
+            x, lengths, first, windows.level, windows.spread, lags, strength, windows.path,
+            future, target, weight, total,
+        )  # fmt: skip
 
     def stacked(self) -> StepData:
         """Replicates one below the other, as models take them that `take_replicates`."""
@@ -239,7 +243,7 @@ class StepData(NamedTuple):
 
     def _weighted(self, model: ForecastModel, loss: str, states: Tensor) -> Tensor:
         """Loss (..., h, C) of every forecast, zero where there is no target."""
-        windows = Windows(self.level, self.spread, _no_lags)
+        windows = Windows(self.level, self.spread, _no_lags, None, self.path)
         regressors = None if self.lags is None else Regressors(self.lags, self.strength)
         origins = Origins(windows, regressors, self.future, self.target, self.weight)
         return self.weight * losses(model, loss, origins, states)
@@ -247,7 +251,7 @@ class StepData(NamedTuple):
     def _block(self, block: slice) -> StepData:
         """Some of the rows that forecast, without what the network reads."""
         parts: dict[str, Any] = {}
-        for name in ("level", "spread", "lags", "strength", "future", "target", "weight"):
+        for name in ("level", "spread", "lags", "strength", "path", "future", "target", "weight"):
             part = getattr(self, name)
             parts[name] = None if part is None else part.flatten(0, 1)[block]
         return self._replace(**parts)
@@ -366,7 +370,8 @@ class Origins(NamedTuple):
             values are not to be used.
         """
         windows = units.at(rows, starts)
-        regressors = None if model.linear is None else model.regressors(windows)
+        known = model.linear is None or windows.path is not None
+        regressors = None if known else model.regressors(windows)
         return cls(
             windows, regressors, model.columns_ahead(units, rows),
             *model.targets(units, rows, ends),

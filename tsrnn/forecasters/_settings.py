@@ -31,7 +31,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "local_level": "auto",
         "linear_path": True,
         "network": "auto",
-        "multivariate": "independent",
+        "multivariate": "auto",
         "learning_rate": 1e-3,
         "weight_decay": 1e-2,
         "max_epochs": 30,
@@ -59,7 +59,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 _CHOICES = {
     "aggregation": AGGREGATIONS,
-    "multivariate": ("independent", "joint"),
+    "multivariate": ("auto", "independent", "joint", "factor"),
     "intervals": ("conformal", "gaussian", *HEADS),
 }
 _POSITIVE_INTEGERS = (
@@ -67,6 +67,7 @@ _POSITIVE_INTEGERS = (
     "val_size", "n_estimators", "season_length",
 )  # fmt: skip
 WINDOWS_TO_JUDGE = 10  # each with its horizon: fewer say by chance whether a series has a mean
+MOST_REGRESSORS = 1024  # of common factors: their Gram matrix is decomposed within a second
 SHORT_WINDOW = 8  # candidate where nothing repeats: longer windows add variance alone
 _MAY_BE_NONE = {"horizon", "input_size", "patience", "season_length", "val_size"}
 _FLAGS = ("linear_path", "refit", "per_series")
@@ -101,6 +102,9 @@ class Settings:
     boxcox : float or None
         Exponent of the transformation of the targets.
     multivariate, intervals, loss : str
+        `multivariate` is "auto" until the validation part has decided.
+    factor_lags, n_factors : int
+        Last rows that common factors are made of, 0 where there are none, and their number.
     learning_rate, weight_decay : float
     batch_size, max_epochs : int
     patience : int or None
@@ -135,6 +139,8 @@ class Settings:
     network: bool | str
     boxcox: float | None
     multivariate: str
+    factor_lags: int
+    n_factors: int
     intervals: str
     loss: str
     learning_rate: float
@@ -152,7 +158,12 @@ class Settings:
     @property
     def joint(self) -> bool:
         """Whether all targets of a series are forecast from all of them."""
-        return self.multivariate == "joint"
+        return self.multivariate in ("joint", "factor")
+
+    @property
+    def factor(self) -> bool:
+        """Whether each target has a linear path of its own past, beside common factors."""
+        return self.multivariate == "factor"
 
     @property
     def judges_level(self) -> bool:
@@ -197,6 +208,11 @@ def resolve(params: dict[str, Any]) -> dict[str, Any]:
     filled |= {name: _flag_or_auto(name, filled[name]) for name in ("local_level", "network")}
     if filled["network"] is False:
         _check_without_network(filled)
+    if filled["multivariate"] == "factor" and not filled["linear_path"]:
+        raise ValueError(
+            'multivariate="factor" needs a linear path, to which the factors are added; got '
+            'linear_path=False. Leave it out, or take multivariate="joint"'
+        )
     filled["boxcox"] = boxcox_lambda(filled["use_boxcox"])
     loss, intervals = filled["loss"], filled["intervals"]
     if intervals in HEADS and loss is not None:
@@ -313,8 +329,29 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
     if season is not None:
         habit = habit._replace(season=season, longer=())
     values |= {"season": habit.season, "seasons": habit.seasons}
+    values |= _structure(filled, panel, habit.season)
     layer = with_engine(layer, filled["engine"])
     return Settings(**values, layer=layer.name, options=layer.options)
+
+
+def _structure(filled: dict[str, Any], panel: Panel, season: int) -> dict[str, Any]:
+    """Structure of several targets, and the rows that common factors of them are made of."""
+    n_targets, structure = panel.values.shape[1], filled["multivariate"]
+    # Factors of more columns than rows of a window can be made of would be noise.
+    n_columns = n_targets + len(panel.exog_names)
+    most = MOST_REGRESSORS // n_columns
+    lags = min(season if season > 1 else SHORT_WINDOW, most)
+    if structure == "factor" and n_targets > 1 and lags == 0:
+        raise ValueError(
+            f'multivariate="factor" needs at most {MOST_REGRESSORS} targets and exogenous columns; '
+            f'got {n_columns}. Take multivariate="independent"'
+        )
+    if structure == "auto" and not (filled["linear_path"] and lags):
+        structure = "independent"  # nothing by which a choice could be made
+    if n_targets == 1 and structure != "joint":
+        structure = "independent"
+    judged = structure in ("auto", "factor")
+    return {"multivariate": structure, "factor_lags": lags if judged else 0, "n_factors": 0}
 
 
 def _check_lengths(panel: Panel, horizon: int) -> None:

@@ -191,6 +191,12 @@ def facts_of_fit(
         facts[label] = value.name if isinstance(value, Cell) else value
     facts["Aggregation"] = settings.aggregation
     facts["Parameters"] = sum(p.numel() for p in fitted.model.parameters())
+    if data.n_targets > 1 and not fitted.arguments.as_dict().get("per_series"):
+        facts["Targets by"] = _structure(settings)
+    if "factor_statistic" in linear:
+        facts["Gain by factors"] = (
+            f"{linear['factor_gain']:.1%}, {linear['factor_statistic']:.1f} standard errors"
+        )
     facts["Local level"] = "yes" if settings.local_level else "no"
     facts["Ridge towards"] = linear["prior"] if linear else "no linear path"
     if linear.get("varying"):
@@ -206,6 +212,13 @@ def facts_of_fit(
     rate = fitted.history[-1]["learning_rate"] if fitted.history else float("nan")
     facts["Last learning rate"] = f"{rate:.1e}"
     return facts
+
+
+def _structure(settings: Settings) -> str:
+    """Past that the targets of a series are forecast by."""
+    if settings.factor:
+        return f"own past and {settings.n_factors} factors"
+    return "the past of all" if settings.joint else "own past"
 
 
 def composition(fitted: FittedNetworks) -> str:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from tsrnn.contract import check_fits
 from tsrnn.forecasters._distribution import Distribution
+from tsrnn.forecasters._factors import fit_factors, with_path
 from tsrnn.forecasters._linear_path import fit_linear_paths
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._segments import Batch, Joined, Origins, Segments, StepData, losses
@@ -82,6 +83,8 @@ class Training:
         Form of the linear path, if there is one.
     generators : list of torch.Generator
         Source of what each network draws.
+    make_own : callable, optional
+        Returns an empty model of a single target, whose linear path is that of each beside factors.
     device : str
     processes : Processes
     callbacks : sequence of lightning callbacks
@@ -96,6 +99,7 @@ class Training:
     make: Callable[[], ForecastModel]
     linear_path: dict[str, Any]
     generators: list[torch.Generator]
+    make_own: Callable[[], ForecastModel] | None = None
     device: str = "cpu"
     processes: Processes = field(default_factory=Processes)
     callbacks: Sequence[Any] = ()
@@ -108,7 +112,7 @@ class Training:
         units, settings = self.units.to(torch.float32), self.settings
         if not settings.linear_path or settings.network is False:
             return units
-        return units.with_strength(settings.varying_seasons)
+        return units.with_strength(settings.varying_seasons, by_target=settings.factor)
 
     @property
     def alone(self) -> bool:
@@ -167,6 +171,12 @@ class Network:
     ends: Tensor
     generator: torch.Generator
 
+    @cached_property
+    def units(self) -> Units:
+        """Units in float32, of which a linear path that is not trained knows its forecasts."""
+        single = self.training.single
+        return with_path(self.model, single) if self.training.settings.factor else single
+
     def segments(self, offset: int = 0) -> Segments:
         """Batches of an epoch, of units whose rows begin at `offset`."""
         settings = self.training.settings
@@ -196,7 +206,7 @@ class Network:
         """Arguments that training alone with and without validation share."""
         training = self.training
         return {
-            "loss": _TrainingLoss(self.model, training.single, training.settings.loss),
+            "loss": _TrainingLoss(self.model, self.units, training.settings.loss),
             "groups": self.groups(),
             "device": training.device,
             "processes": training.processes,
@@ -222,16 +232,22 @@ def networks_of(trainings: Sequence[Training], ends: Sequence[Tensor]) -> list[l
     """Networks of each fit as they start, to train on the rows of each unit before its end."""
     fits = [training.networks(last) for training, last in zip(trainings, ends, strict=True)]
     if trainings[0].settings.linear_path:
-        fit_linear_paths(
-            [[n.model for n in networks] for networks in fits],
-            [training.units for training in trainings],
-            [
-                regression_origins(training.units, last, training.settings.horizon)
-                for training, last in zip(trainings, ends, strict=True)
-            ],
-            trainings[0].settings.season,
-            [training.linear_path for training in trainings],
-        )
+        models, units, origins = [], [], []
+        for training, networks, last in zip(trainings, fits, ends, strict=True):
+            members, of_fit = [n.model for n in networks], training.units
+            if training.settings.factor:  # the path of each target first, by itself
+                assert training.make_own is not None
+                members, last = [training.make_own()], of_fit.bounds_by_target(last)
+                of_fit = of_fit.by_target()
+            models.append(members)
+            units.append(of_fit)
+            origins.append(regression_origins(of_fit, last, training.settings.horizon))
+        forms, season = [t.linear_path for t in trainings], trainings[0].settings.season
+        fit_linear_paths(models, units, origins, season, forms)
+        for training, networks, (own, *_), last in zip(trainings, fits, models, ends, strict=True):
+            if training.settings.factor:
+                members = [n.model for n in networks]
+                fit_factors(members, own, training.units, last, training.linear_path)
     for training, networks in zip(trainings, fits, strict=True):
         for n in networks:
             training.start_distribution(n.model, n.ends)
@@ -258,9 +274,7 @@ def estimate(trainings: Sequence[Training]) -> list[Estimate]:
 
             for n in group:
                 with _named(n):
-                    validate = _Validation(
-                        n.model, n.training.single, n.training.split, n.training.settings
-                    )
+                    validate = _Validation(n.model, n.units, n.training.split, n.training.settings)
                     results[id(n)] = train(
                         n.model, n.segments(), validate=validate, **course, **n.options()
                     )
@@ -349,8 +363,9 @@ class SideBySide:
     """
 
     def __init__(self, networks: list[Network], at_once: int) -> None:
-        trainings = list({id(n.training): n.training for n in networks}.values())
-        joined = Joined(networks[0].model, [training.single for training in trainings])
+        by_training = {id(n.training): n for n in networks}  # whose members share their path
+        trainings = [n.training for n in by_training.values()]
+        joined = Joined(networks[0].model, [n.units for n in by_training.values()])
         first = {id(t): row for t, row in zip(trainings, joined.offsets, strict=True)}
         self.placed = [(n, first[id(n.training)]) for n in networks]
         self._model, self._loss = networks[0].model, trainings[0].settings.loss
@@ -469,7 +484,7 @@ def check_model_size(settings: Settings, n_targets: int, n_exog: int, known: lis
     rows = settings.input_size + FORECASTS_OF_A_SEGMENT
     states = float(settings.batch_size) * rows * settings.hidden_size * settings.n_layers
     lags = (
-        ((inputs[0] + n_exog - len(known)) * settings.input_size) ** 2.0
+        (((1 if settings.factor else inputs[0]) + n_exog - len(known)) * settings.input_size) ** 2.0
         if settings.linear_path
         else 0.0
     )

@@ -44,8 +44,10 @@ class Units:
         W.
     n_targets : int
         C.
-    strength : Tensor of shape (N, J), optional
+    strength : Tensor of shape (N, J) or (N, C, J), optional
         Autocorrelations of each row's window at the seasons, see `with_strength`.
+    path : Tensor of shape (N, h, C), optional
+        Forecasts of a linear path that is not trained, beyond the level.
 
     Examples
     --------
@@ -66,6 +68,7 @@ class Units:
     window: int
     n_targets: int
     strength: Tensor | None = None
+    path: Tensor | None = None
 
     @property
     def starts(self) -> Tensor:
@@ -88,12 +91,14 @@ class Units:
     def _of_rows(self) -> dict[str, Any]:
         """Tensors with an entry a row."""
         parts: dict[str, Any] = {"values": self.values, "level": self.level, "spread": self.spread}
-        return parts if self.strength is None else parts | {"strength": self.strength}
+        optional = {"strength": self.strength, "path": self.path}
+        return parts | {name: part for name, part in optional.items() if part is not None}
 
-    def with_strength(self, seasons: Sequence[int]) -> Units:
+    def with_strength(self, seasons: Sequence[int], *, by_target: bool = False) -> Units:
         """Units that know the autocorrelations of every row's window at some lags.
 
-        A training asks for those of a row again and again.
+        A training asks for those of a row again and again. They are a mean over the targets, or
+        those `by_target`.
         """
         if not seasons:
             return self
@@ -103,8 +108,29 @@ class Units:
         parts = []
         for chunk in zip(rows.split(count), starts.split(count), strict=True):
             windows = self.lags(*chunk, range(self.n_targets)).unflatten(-1, (-1, self.window))
+            windows = windows[..., None, :] if by_target else windows
             parts.append(autocorrelation(windows, seasons))
         return replace(self, strength=torch.cat(parts))
+
+    def by_target(self) -> Units:
+        """Units of one target each, with the exogenous columns: unit by unit, target by target."""
+        c, lengths = self.n_targets, self.lengths.repeat_interleave(self.n_targets)
+        indptr = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+        unit = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
+        rows = torch.arange(len(unit)) - indptr[unit] + self.starts.repeat_interleave(c)[unit]
+        target = unit % c
+
+        def chosen(columns: Tensor) -> Tensor:
+            return torch.cat([columns[rows, target][:, None], columns[rows, c:]], 1)
+
+        parts = {name: chosen(getattr(self, name)) for name in ("values", "level", "spread")}
+        return replace(self, **parts, indptr=indptr, n_targets=1, strength=None, path=None)
+
+    def bounds_by_target(self, bounds: Tensor) -> Tensor:
+        """Rows of `by_target` at the places of a row of each unit, shape (U,) to (U C,)."""
+        lengths = self.lengths.repeat_interleave(self.n_targets)
+        starts = lengths.cumsum(0) - lengths
+        return starts + (bounds - self.starts).repeat_interleave(self.n_targets)
 
     @classmethod
     def joined(cls, parts: Sequence[Units]) -> Units:
@@ -139,12 +165,12 @@ class Units:
 
     def at(self, rows: Tensor, starts: Tensor) -> Windows:
         """Windows that end at some rows; `starts` are the first rows of their units."""
-        strength = None if self.strength is None else self.strength[rows]
         return Windows(
             self.level[rows],
             self.spread[rows],
             lambda columns: self.lags(rows, starts, columns),
-            strength,
+            None if self.strength is None else self.strength[rows],
+            None if self.path is None else self.path[rows],
         )
 
     def lags(self, rows: Tensor, starts: Tensor, columns: Sequence[int]) -> Tensor:
@@ -183,8 +209,10 @@ class Windows(NamedTuple):
         As in `Units`, at the last row of each window.
     lags : callable
         Takes numbers of columns; returns their deviations from the level, as `Units.lags`.
-    strength : Tensor of shape (..., J), optional
+    strength : Tensor of shape (..., J) or (..., C, J), optional
         Autocorrelations of the windows at the seasons, where they are known already.
+    path : Tensor of shape (..., h, C), optional
+        Forecasts of the linear path beyond the level, where they are known already.
 
     Examples
     --------
@@ -201,6 +229,7 @@ class Windows(NamedTuple):
     spread: Tensor
     lags: Callable[[Sequence[int]], Tensor]
     strength: Tensor | None = None
+    path: Tensor | None = None
 
     @classmethod
     def of(cls, rows: Tensor, count: Tensor, varies: Tensor, *, local_level: bool) -> Windows:

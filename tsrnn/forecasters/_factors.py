@@ -1,0 +1,297 @@
+"""Common factors of several targets: reduced-rank ridge regression of what own paths leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tsrnn.contract import diebold_mariano
+from tsrnn.forecasters._gain import FEWEST_ORIGINS
+from tsrnn.forecasters._linear_path import PENALTIES, fit_linear_paths
+from tsrnn.forecasters._model import ForecastModel
+from tsrnn.forecasters._scaling import Standardised
+from tsrnn.forecasters._settings import Settings
+from tsrnn.forecasters._units import (
+    Units,
+    full_origins,
+    regression_origins,
+    units_of_each,
+    validation_origins,
+    validation_starts,
+)
+
+NUMBERS = (1, 2, 4, 8, 16, 32)  # of factors: more gained nothing on any data set tried
+VALUES_AT_ONCE = 2**22  # of windows whose regressors are computed together: 32 megabytes
+MOST_FORECASTS = 2**27  # kept while a network is trained: half a gigabyte
+# Statistic of Diebold and Mariano above which targets are forecast with factors. Number, penalty
+# and regressors are chosen on the same rows, and targets that move together for a while seem to
+# forecast each other: without it errors on exchange rates and ETTh1 rose.
+LEAST_STATISTIC = 2.0
+
+Origins = tuple[Tensor, Tensor]  # rows to forecast from, and the first row of the unit of each
+
+
+class Moments(NamedTuple):
+    """Sums of products of regressors and responses over rows.
+
+    Attributes
+    ----------
+    gram : Tensor of shape (p, p)
+    cross : Tensor of shape (p, m)
+    square : Tensor of shape ()
+        Sum of the squared responses.
+    """
+
+    gram: Tensor
+    cross: Tensor
+    square: Tensor
+
+
+class ReducedRankRidge:
+    r"""Coefficients of a ridge regression of reduced rank, for any penalty.
+
+    .. math:: \min_{\operatorname{rank} B \le r} \| Y - X B \|^2 + \lambda \| B \|^2,
+        \qquad \hat B_r = \hat B Q_r Q_r'
+
+    with the ridge estimate :math:`\hat B` and the first r eigenvectors :math:`Q_r` of
+    :math:`Y'X (X'X + \lambda I)^{-1} X'Y` (Mukherjee and Zhu, 2011): with as many factors as
+    regressors or responses it is the ridge estimate.
+
+    Parameters
+    ----------
+    moments : Moments
+        In float64.
+    """
+
+    def __init__(self, moments: Moments) -> None:
+        values, self._vectors = torch.linalg.eigh(moments.gram)
+        self._values = values.clamp(min=0)  # negative by rounding alone
+        self._cross = self._vectors.mT @ moments.cross
+        self._outer = self._cross @ self._cross.mT
+
+    def factors(self, penalty: float, most: int) -> tuple[Tensor, Tensor]:
+        """Weights (p, r) of the `most` first factors, and their loadings (r, m).
+
+        The penalty is in units of the mean eigenvalue of the regressors.
+        """
+        unit = self._values.mean().clamp(min=1e-12)  # of regressors of zeros
+        size = (self._values + penalty * unit).rsqrt()
+        # On the side of the regressors, which are fewer than steps times targets.
+        rotation = torch.linalg.eigh(size[:, None] * self._outer * size)[1].flip(1)[:, :most]
+        scaled = size[:, None] * rotation
+        return self._vectors @ scaled, scaled.mT @ self._cross
+
+
+def squared_errors(moments: Moments, weights: Tensor, loadings: Tensor) -> Tensor:
+    """Sums (r,) of squared errors with the first, the first two, ... of r factors.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of the rows that are forecast.
+    weights : Tensor of shape (p, r)
+    loadings : Tensor of shape (r, m)
+    """
+    linear = ((weights.mT @ moments.cross) * loadings).sum(1).cumsum(0)
+    products = (weights.mT @ moments.gram @ weights) * (loadings @ loadings.mT)
+    return moments.square - 2 * linear + products.cumsum(0).cumsum(1).diagonal()
+
+
+@torch.no_grad()
+def choose_structure(
+    settings: Settings,
+    form: dict[str, Any],
+    rows: Standardised,
+    make: Callable[[Settings], ForecastModel],
+) -> tuple[Settings, dict[str, Any]]:
+    """Decide whether the targets of a fit are forecast with common factors.
+
+    Factors of the last rows of all columns are added to the linear path that was chosen for each
+    target by itself. Penalty, number of factors and whether levels are regressors are those
+    of the least error on the validation part. With ``multivariate="auto"`` they are taken if the
+    statistic of Diebold and Mariano, of the mean squared errors from each origin without and with
+    them, is at least 2.
+
+    Parameters
+    ----------
+    settings : Settings
+        With the input size and the local level of that path.
+    form : dict
+        Of that path, see `best_forms`.
+    rows : Standardised
+    make : callable
+        Returns an empty model of given settings.
+
+    Returns
+    -------
+    tuple of Settings and dict
+        With "independent" or "factor" as `multivariate`. The form has further the "factor_gain", by
+        which the mean squared error falls, a share, and the "factor_statistic", where there are
+        origins enough to test; and the "factor_penalty" and "factor_levels", where there are
+        factors.
+    """
+    own = replace(settings, multivariate="independent", factor_lags=0)
+    lags = min(settings.factor_lags, settings.input_size)
+    joint = replace(settings, multivariate="factor", factor_lags=lags, n_factors=1)
+    (units,) = units_of_each([rows], [joint])
+    split = validation_starts(units, joint)
+    path, model = make(own), make(joint)
+    alone = units.by_target()
+    train = regression_origins(alone, units.bounds_by_target(split), own.horizon)
+    fit_linear_paths([[path]], [alone], [train], own.season, [form])
+    _copy_own_path(model, path)
+    fitted = _moments(model, units, _whole_windows(units, split, own.horizon))
+    validated = _moments(model, units, validation_origins(units, split, own.horizon))
+    best: dict[str, Any] = {"error": np.inf}
+    n_lags = len(model.lagged) * lags
+    for levels in (False, True)[: 1 + (model.linear_level is not None)]:
+        size = len(fitted.gram) if levels else n_lags
+        ridge = ReducedRankRidge(_first(fitted, size))
+        for penalty in PENALTIES:
+            weights, loadings = ridge.factors(penalty, max(NUMBERS))
+            errors = squared_errors(_first(validated, size), weights, loadings)
+            for number in NUMBERS:
+                if number <= len(errors) and (error := float(errors[number - 1])) < best["error"]:
+                    best = {"error": error, "penalty": penalty, "levels": levels, "number": number}
+                    estimate = weights[:, :number], loadings[:number]
+    before, after = _losses_by_origin(model, units, split, *estimate)
+    statistic = np.nan
+    if len(before) >= max(FEWEST_ORIGINS, own.horizon + 1) and np.ptp(before - after) > 0:
+        statistic = diebold_mariano(before - after, overlap=own.horizon - 1)[0]
+    judged = {"factor_gain": 1 - best["error"] / float(validated.square)}
+    if np.isfinite(statistic):
+        judged["factor_statistic"] = float(statistic)
+    if settings.multivariate == "auto" and not statistic >= LEAST_STATISTIC:
+        return own, form | judged
+    judged |= {"factor_penalty": best["penalty"], "factor_levels": best["levels"]}
+    error = form["error"] * best["error"] / float(validated.square)
+    return replace(joint, n_factors=best["number"]), form | judged | {"error": error}
+
+
+@torch.no_grad()
+def fit_factors(
+    models: Sequence[ForecastModel],
+    own: ForecastModel,
+    units: Units,
+    ends: Tensor,
+    form: dict[str, Any],
+) -> None:
+    """Set the linear paths of models to an own path and the factors of what it leaves.
+
+    Parameters
+    ----------
+    models : sequence of ForecastModel
+        Networks of a fit.
+    own : ForecastModel
+        Of a target by itself, with its linear path.
+    units : Units
+        In float64.
+    ends : integer Tensor of shape (U,)
+        End of the rows of each unit to estimate from.
+    form : dict
+        Of `choose_structure`.
+    """
+    for model in models:
+        _copy_own_path(model, own)
+    model = models[0]
+    assert model.factor_weights is not None
+    moments = _moments(model, units, _whole_windows(units, ends, model.horizon))
+    size = len(moments.gram) if form["factor_levels"] else len(model.lagged) * model.factor_lags
+    number = model.factor_weights.shape[1]
+    weights, loadings = ReducedRankRidge(_first(moments, size)).factors(
+        form["factor_penalty"], number
+    )
+    for model in models:
+        assert model.factor_weights is not None
+        assert model.factor_loadings is not None
+        model.factor_weights[:size] = weights.to(model.factor_weights.dtype)
+        model.factor_loadings.copy_(loadings)
+
+
+@torch.no_grad()
+def with_path(model: ForecastModel, units: Units) -> Units:
+    """Units that know the forecasts of a linear path with factors, which is not trained.
+
+    A training asks for those of a row again and again. Where they are more than memory should
+    hold, they are computed each time.
+    """
+    if len(units.values) * model.horizon * model.n_targets > MOST_FORECASTS:
+        return units
+    starts = torch.repeat_interleave(units.starts, units.lengths)
+    rows = torch.arange(len(units.values))
+    count = max(1, VALUES_AT_ONCE // (len(model.lagged) * units.window))
+    parts = [
+        model.level_and_path(units.at(*chunk))[1]
+        for chunk in zip(rows.split(count), starts.split(count), strict=True)
+    ]
+    return replace(units, path=torch.cat(parts))
+
+
+def _copy_own_path(model: ForecastModel, own: ForecastModel) -> None:
+    """Copy the path of a single target, and set the factors to zero."""
+    for name in ("linear", "linear_level", "linear_varying"):
+        if (part := getattr(own, name)) is not None:
+            getattr(model, name).copy_(part)
+            getattr(model, name).requires_grad_(False)  # as factors, see `with_path`
+    for factors in (model.factor_weights, model.factor_loadings):
+        assert factors is not None
+        factors.zero_()
+
+
+def _whole_windows(units: Units, ends: Tensor, horizon: int) -> Origins:
+    """Rows with a whole window and all targets before `ends`."""
+    return full_origins(units.starts + units.window - 1, ends, horizon, units.starts)
+
+
+def _first(moments: Moments, size: int) -> Moments:
+    """Moments of the first regressors alone."""
+    return Moments(moments.gram[:size, :size], moments.cross[:size], moments.square)
+
+
+def _moments(model: ForecastModel, units: Units, origins: Origins) -> Moments:
+    """Moments of the factors' regressors with the residuals of a model whose factors are zero."""
+    gram = cross = square = torch.zeros((), dtype=torch.float64)
+    for _, x, y in _regressions(model, units, origins):
+        gram, cross, square = gram + x.mT @ x, cross + x.mT @ y, square + y.square().sum()
+    return Moments(gram, cross, square)
+
+
+def _regressions(
+    model: ForecastModel, units: Units, origins: Origins
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Rows, regressors (n, p) and residuals (n, h C) from some origins at a time."""
+    count = max(1, VALUES_AT_ONCE // (len(model.lagged) * units.window))
+    for rows, starts in zip(*(part.split(count) for part in origins), strict=True):
+        windows = units.at(rows, starts)
+        regressors = model.regressors(windows)
+        x = model.factor_regressors(regressors.lags, windows.level[..., : model.n_targets])
+        target, _ = model.targets(units, rows, rows + model.horizon + 1)
+        level, linear = model.level_and_path(windows, regressors)
+        yield rows, x, (target - level - linear).flatten(1)
+
+
+def _losses_by_origin(
+    model: ForecastModel, units: Units, split: Tensor, weights: Tensor, loadings: Tensor
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean squared errors without and with factors, by place in the validation part.
+
+    Errors of all series at a place are one observation: series err together.
+    """
+    most = int((units.indptr[1:] - split).max()) + 1
+    sums, counts = torch.zeros(2, most, dtype=torch.float64), torch.zeros(most)
+    origins = validation_origins(units, split, model.horizon)
+    for rows, x, y in _regressions(model, units, origins):
+        unit = torch.searchsorted(units.indptr, rows, right=True) - 1
+        place = rows - split[unit] + 1
+        left = y - x[:, : len(weights)] @ weights @ loadings
+        counts.index_add_(0, place, torch.ones(len(place)))
+        for total, part in zip(sums, (y, left), strict=True):
+            total.index_add_(0, place, part.square().mean(1))
+    there = counts > 0
+    before, after = (sums[:, there] / counts[there]).numpy()
+    return before, after
