@@ -1,0 +1,135 @@
+"""Parts and measures of the benchmark of defaults against utilsforecast and the accuracy tables."""
+
+import importlib
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from utilsforecast import losses as uf
+
+from tsrnn.baselines import Drift, SeasonalNaive
+from tsrnn.evaluation import accuracy
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+SEASON, H = 4, 6
+
+
+@pytest.fixture(scope="module")
+def scripts():
+    names = ("_forecast_tasks", "defaults")
+    sys.path.insert(0, str(FOLDER))  # they import each other by their names alone
+    before = set(sys.modules)
+    try:
+        modules = [importlib.import_module(name) for name in names]
+    finally:
+        sys.path.remove(str(FOLDER))
+        for name in set(sys.modules) - before:
+            if str(getattr(sys.modules[name], "__file__", "")).startswith(str(FOLDER)):
+                del sys.modules[name]
+    return SimpleNamespace(**dict(zip(names, modules, strict=True)))
+
+
+@pytest.fixture(scope="module")
+def wide():
+    rng = np.random.default_rng(0)
+    index = pd.date_range("2000-01-01", periods=100, freq="QS")
+    return pd.DataFrame(rng.normal(size=(100, 3)).cumsum(0), index, ["a", "b", "c"])
+
+
+@pytest.fixture(scope="module")
+def last(scripts, wide):
+    """Task of one origin."""
+    frame = scripts._forecast_tasks.long(wide)
+    first = frame["ds"] < wide.index[-H]
+    return scripts._forecast_tasks.official(frame[first], frame[~first], SEASON, H, "test")
+
+
+def origins(task):
+    """Return the places of the first and the last row of each forecast, from the first row on."""
+    n = task.train.groupby("unique_id").size().iloc[0]
+    rows = n + task.future.groupby("unique_id").size().iloc[0]
+    return [(i, i + task.h) for i in range(n, rows - task.h + 1, task.step)]
+
+
+@pytest.mark.parametrize("season", [1, 4, 12, 24])
+@pytest.mark.parametrize("n", [60, 100, 731])
+def test_parts_follow_each_other_and_origins_meet_all_seasons(scripts, season, n):
+    h = 6
+    wide = pd.DataFrame({"a": np.arange(n, dtype=float)})
+    tasks = {p: scripts._forecast_tasks.rolling(wide, season, h, p) for p in ("validation", "test")}
+    for part in tasks.values():
+        assert part.train["ds"].max() + 1 == part.future["ds"].min()
+        assert 1 <= len(origins(part)) <= scripts._forecast_tasks.ORIGINS
+        assert len({i % season for i, _ in origins(part)}) == min(season, len(origins(part)))
+    assert tasks["validation"].future["ds"].max() < tasks["test"].future["ds"].min()
+    assert tasks["test"].future["ds"].max() == n - 1
+    assert len(tasks["test"].future) == n // 5
+
+
+def test_validation_part_of_a_competition_ends_where_its_test_begins(scripts, wide, last):
+    first = scripts._forecast_tasks.official(last.train, last.future, SEASON, H, "validation")
+    joined = pd.concat([first.train, first.future]).sort_values(["unique_id", "ds"])
+    assert joined.reset_index(drop=True).equals(last.train.reset_index(drop=True))
+    assert first.future.groupby("unique_id").size().eq(H).all()
+
+
+def test_series_that_are_constant_or_too_short_are_left_out(scripts, wide):
+    wide = wide.assign(b=1.0)
+    wide.iloc[:85, 2] = np.nan
+    frame = scripts._forecast_tasks.long(wide)
+    first = frame["ds"] < wide.index[-H]
+    tasks = scripts._forecast_tasks
+    assert tasks.official(frame[first], frame[~first], SEASON, H, "test").ids.tolist() == ["a", "c"]
+    assert tasks.official(frame[first], frame[~first], SEASON, H, "validation").ids.tolist() == [
+        "a"
+    ]
+
+
+def test_short_tasks_have_the_rows_before_their_origins(scripts, wide):
+    task = scripts._forecast_tasks.rolling(wide, SEASON, H, "validation")
+    short = list(scripts._forecast_tasks.shortened([task], 30))
+    assert len(short) == 3 * len(origins(task))
+    for each in short:
+        name, origin = each.ids[0].split()
+        y = wide[name].to_numpy()
+        assert each.train["y"].tolist() == y[int(origin) - 30 : int(origin)].tolist()
+        assert each.future["y"].tolist() == y[int(origin) : int(origin) + H].tolist()
+
+
+@pytest.mark.parametrize("model", [SeasonalNaive(season_length=SEASON, horizon=H), Drift()])
+def test_measures_are_those_of_accuracy_tables(scripts, last, model):
+    judge = scripts.defaults
+    run = judge.fitted(lambda task: model)(last)
+    table = judge.series_means(last, run)
+    forecasts = model.fit(last.train).predict(H, level=judge.LEVELS)
+    wanted = accuracy(forecasts, last.future, train=last.train, season_length=SEASON, by="series")
+    wanted = wanted.droplevel("model")
+    assert table["MASE"].to_numpy() == pytest.approx(wanted["MASE"].to_numpy())
+    assert table["sMAPE"].to_numpy() == pytest.approx(wanted["sMAPE"].to_numpy())
+    assert table["Winkler"].to_numpy() == pytest.approx(wanted["MSIS-80"].to_numpy())
+    thirds = table[["first", "middle", "last"]].mean(axis=1).to_numpy()
+    assert thirds / 100 == pytest.approx(wanted["coverage-80"].to_numpy())
+    name = forecasts.columns[2]
+    frame = forecasts.merge(last.future)
+    columns = {"m": [name + end for end in judge.ENDS]}
+    check = uf.mqloss(frame, columns, quantiles=judge.DECILES).set_index("unique_id")["m"]
+    scale = pd.Series(judge.scales(last))
+    assert table["check"].to_numpy() == pytest.approx((2 * check / scale).to_numpy())
+
+
+def test_rolling_forecasts_are_those_of_single_origins(scripts, wide):
+    judge, tasks = scripts.defaults, scripts._forecast_tasks
+    task = tasks.rolling(wide, SEASON, H, "validation")
+    rolled = judge.fitted(lambda task: Drift())(task).windows
+    single = [
+        judge.fitted(lambda task: Drift().fit(task.train))(each).windows
+        for each in tasks.shortened([task], len(wide) * 3 // 5)
+    ]
+    assert len(rolled.series) == len(single)
+    for (name, actual, deciles), each in zip(zip(*rolled, strict=True), single, strict=True):
+        assert each.series[0].startswith(name)
+        assert np.array_equal(actual, each.actual[0])
+        assert deciles.shape == each.deciles[0].shape
