@@ -4,7 +4,7 @@ A row a collection and forecaster is printed as it comes, and added to a file of
 of JSON with commit, versions and day. Names of collections stand in `_forecast_tasks.py`, with what
 is forecast of each. ``--part validation``, the default, is what a default is developed on; ``--part
 test`` is what it is judged by. Each row comes from a process of its own, which ends after
-``--timeout`` seconds.
+``--timeout`` seconds of the processor.
 
 MASE, the Winkler score of intervals of 80 percent and the check loss are over the mean absolute
 error of the seasonal naive forecast in the training rows. The check loss is twice its mean over the
@@ -29,6 +29,8 @@ import json
 import math
 import os
 import platform
+import resource
+import signal
 import subprocess
 import sys
 import time
@@ -56,6 +58,7 @@ POINT = 4
 ENDS = [f"-lo-{level}" for level in LEVELS] + [""] + [f"-hi-{level}" for level in LEVELS[::-1]]
 PEER_ROWS = 1000
 WARM_UP = 100  # rows of the first fit
+HUNG = 20  # timeouts after which a process is ended that waits for something
 PACKAGES = ("tsrnn", "numpy", "pandas", "torch", "statsforecast")
 
 
@@ -291,6 +294,9 @@ def median_rows(tasks: list[Task]) -> float:
 
 def run_job(options: argparse.Namespace) -> None:
     """Print the measures of one forecaster on one collection, as JSON."""
+    # Of the processor: what else runs on the machine ends no job.
+    seconds = math.ceil(options.timeout)
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     (collection,), (name,) = options.collections, options.forecasters
     warnings.simplefilter("ignore")  # about single series, of which there are thousands
     tasks = read_tasks(collection, options.data, options.part, options.limit)
@@ -302,14 +308,18 @@ def job(options: argparse.Namespace, collection: str, forecaster: str) -> dict[s
     """Measures from a process of its own, or the reason why there are none."""
     command = [sys.executable, __file__, collection, "--forecasters", forecaster, "--job"]
     command += ["--data", str(options.data), "--part", options.part]
+    command += ["--timeout", str(options.timeout)]
     command += ["--limit", str(options.limit)] if options.limit else []
+    timed_out = {"error": f"timed out after {options.timeout:g} s"}
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=options.timeout, check=False,
+            command, capture_output=True, text=True, timeout=HUNG * options.timeout, check=False,
             env=os.environ | {"OMP_NUM_THREADS": "1"},
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return {"error": f"timed out after {options.timeout} s"}
+        return timed_out
+    if done.returncode == -signal.SIGXCPU:
+        return timed_out
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines or not lines[-1].startswith("{"):
         text = (
@@ -370,7 +380,9 @@ def main() -> None:
     parser.add_argument("--counts", action="store_true", help="simulated counts alone")
     parser.add_argument("--data", type=Path, default=DATA, help="folder of the files")
     parser.add_argument("--limit", type=int, help="series of a collection, by default all")
-    parser.add_argument("--timeout", type=float, default=300, help="seconds of a row")
+    parser.add_argument(
+        "--timeout", type=float, default=300, help="seconds of a row, of the processor"
+    )
     parser.add_argument("--results", type=Path, default=RESULTS / "defaults.jsonl")
     parser.add_argument("--job", action="store_true", help=argparse.SUPPRESS)
     options = read_options(
