@@ -119,13 +119,17 @@ def official(
     part: str,
     prior: Path | None = None,
 ) -> Task:
-    """Task of one origin: the official one, or h rows before it."""
-    if part == "validation":
-        last = train.groupby("unique_id").cumcount(ascending=False) < h
-        train, test = train[~last], train[last]
-    known = train.groupby("unique_id")["y"].agg(["count", "min", "max"])
-    varied = known.index[(known["count"] >= FEWEST) & (known["max"] > known["min"])]
-    return Task(train, test, season, h, h, prior).select(varied)
+    """Task of one origin: the official one, or h rows before it.
+
+    Before it, series are left out that are too short or have been constant.
+    """
+    task = Task(train, test, season, h, h, prior)
+    if part == "test":
+        return task
+    last = train.groupby("unique_id").cumcount(ascending=False) < h
+    task = task._replace(train=train[~last], future=train[last])
+    known = task.train.groupby("unique_id")["y"].agg(["count", "min", "max"])
+    return task.select(known.index[(known["count"] >= FEWEST) & (known["max"] > known["min"])])
 
 
 def alone(series: dict[str, pd.Series], season: int, h: int, part: str) -> list[Task]:

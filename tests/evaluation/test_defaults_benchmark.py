@@ -76,16 +76,14 @@ def test_validation_part_of_a_competition_ends_where_its_test_begins(scripts, wi
     assert first.future.groupby("unique_id").size().eq(H).all()
 
 
-def test_series_that_are_constant_or_too_short_are_left_out(scripts, wide):
+def test_validation_part_leaves_out_series_that_are_constant_or_too_short(scripts, wide):
     wide = wide.assign(b=1.0)
     wide.iloc[:85, 2] = np.nan
     frame = scripts._forecast_tasks.long(wide)
     first = frame["ds"] < wide.index[-H]
-    tasks = scripts._forecast_tasks
-    assert tasks.official(frame[first], frame[~first], SEASON, H, "test").ids.tolist() == ["a", "c"]
-    assert tasks.official(frame[first], frame[~first], SEASON, H, "validation").ids.tolist() == [
-        "a"
-    ]
+    official = scripts._forecast_tasks.official
+    parts = (official(frame[first], frame[~first], SEASON, H, p) for p in ("test", "validation"))
+    assert [task.ids.tolist() for task in parts] == [["a", "b", "c"], ["a"]]
 
 
 def test_short_tasks_have_the_rows_before_their_origins(scripts, wide):
