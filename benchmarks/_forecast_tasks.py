@@ -105,9 +105,12 @@ def rolling(wide: pd.DataFrame, season: int, h: int, part: str) -> Task:
         wide[begin:end].rename_axis("ds").reset_index(), "ds", var_name="unique_id", value_name="y"
     )
     future = future.astype({"unique_id": str})[["unique_id", "ds", "y"]]
+    # Rows after the last known value judge nothing.
+    ends = future["y"].notna()[::-1].groupby(future["unique_id"]).cumsum()[::-1] > 0
+    future = future[ends]
     # A series that begins later or is over cannot be forecast.
     alive = train.groupby("unique_id")["y"].count() >= FEWEST
-    alive &= future.groupby("unique_id")["y"].count() > 0
+    alive &= future.groupby("unique_id").size().reindex(alive.index, fill_value=0) >= h
     return Task(train, future, season, h, step).select(alive.index[alive])
 
 
@@ -121,15 +124,18 @@ def official(
 ) -> Task:
     """Task of one origin: the official one, or h rows before it.
 
-    Before it, series are left out that are too short or have been constant.
+    Before it, series are left out that are too short, have been constant, or miss the last value.
     """
     task = Task(train, test, season, h, h, prior)
     if part == "test":
         return task
     last = train.groupby("unique_id").cumcount(ascending=False) < h
     task = task._replace(train=train[~last], future=train[last])
-    known = task.train.groupby("unique_id")["y"].agg(["count", "min", "max"])
-    return task.select(known.index[(known["count"] >= FEWEST) & (known["max"] > known["min"])])
+    series = task.train.groupby("unique_id")["y"]
+    known = series.agg(["count", "min", "max"])
+    ends = task.train.drop_duplicates("unique_id", keep="last").set_index("unique_id")["y"].notna()
+    enough, varied = known["count"] >= FEWEST, known["max"] > known["min"]
+    return task.select(known.index[enough & varied & ends])
 
 
 def alone(series: dict[str, pd.Series], season: int, h: int, part: str) -> list[Task]:
@@ -162,9 +168,9 @@ def numbered(values: np.ndarray, start: str | None, freq: str = "") -> pd.Series
 
 
 def weekly(y: pd.Series | pd.DataFrame) -> pd.Series | pd.DataFrame:
-    """Means of whole weeks that end on Sundays, of the days that are known."""
-    means, days = y.resample("W").mean(), pd.Series(0, y.index).resample("W").count()
-    return means[days >= min(days.max(), 5)].asfreq("W")
+    """Means of weeks that end on Sundays, of which more than half of the rows are known."""
+    weeks = y.resample("W")
+    return weeks.mean().where(weeks.count() > weeks.size().max() / 2).dropna(how="all").asfreq("W")
 
 
 # Files of a folder

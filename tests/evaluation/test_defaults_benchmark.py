@@ -76,14 +76,24 @@ def test_validation_part_of_a_competition_ends_where_its_test_begins(scripts, wi
     assert first.future.groupby("unique_id").size().eq(H).all()
 
 
-def test_validation_part_leaves_out_series_that_are_constant_or_too_short(scripts, wide):
-    wide = wide.assign(b=1.0)
+def test_validation_part_leaves_out_series_that_cannot_be_forecast(scripts, wide):
+    """Constant, too short, without a last value."""
+    wide = wide.assign(b=1.0, d=wide["a"])
     wide.iloc[:85, 2] = np.nan
+    wide.iloc[-2 * H - 1, 3] = np.nan
     frame = scripts._forecast_tasks.long(wide)
     first = frame["ds"] < wide.index[-H]
     official = scripts._forecast_tasks.official
     parts = (official(frame[first], frame[~first], SEASON, H, p) for p in ("test", "validation"))
-    assert [task.ids.tolist() for task in parts] == [["a", "b", "c"], ["a"]]
+    assert [task.ids.tolist() for task in parts] == [["a", "b", "c", "d"], ["a"]]
+
+
+def test_rows_after_the_last_known_value_are_no_part_of_the_future(scripts, wide):
+    wide = wide.copy()
+    wide.iloc[-4:, 0], wide.iloc[-10:-6, 1], wide.iloc[-20:, 2] = np.nan, np.nan, np.nan
+    task = scripts._forecast_tasks.rolling(wide, SEASON, H, "test")
+    assert task.future.groupby("unique_id").size().to_dict() == {"a": 16, "b": 20}
+    assert task.ids.tolist() == ["a", "b"]
 
 
 def test_short_tasks_have_the_rows_before_their_origins(scripts, wide):
@@ -118,16 +128,68 @@ def test_measures_are_those_of_accuracy_tables(scripts, last, model):
     assert table["check"].to_numpy() == pytest.approx((2 * check / scale).to_numpy())
 
 
-def test_rolling_forecasts_are_those_of_single_origins(scripts, wide):
-    judge, tasks = scripts.defaults, scripts._forecast_tasks
-    task = tasks.rolling(wide, SEASON, H, "validation")
+def test_rolling_forecasts_are_those_after_updates(scripts, wide):
+    """Windows in the order of series and origins, by predictions after the rows before each."""
+    judge = scripts.defaults
+    task = scripts._forecast_tasks.rolling(wide, SEASON, H, "validation")
     rolled = judge.fitted(lambda task: Drift())(task).windows
-    single = [
-        judge.fitted(lambda task: Drift().fit(task.train))(each).windows
-        for each in tasks.shortened([task], len(wide) * 3 // 5)
-    ]
-    assert len(rolled.series) == len(single)
-    for (name, actual, deciles), each in zip(zip(*rolled, strict=True), single, strict=True):
-        assert each.series[0].startswith(name)
-        assert np.array_equal(actual, each.actual[0])
-        assert deciles.shape == each.deciles[0].shape
+    expected = []
+    for name, future in task.future.groupby("unique_id"):
+        for begin in range(0, len(future) - H + 1, task.step):
+            model = Drift().fit(task.train)
+            if begin:
+                model = model.update(future[:begin])
+            frame = model.predict(H, level=80, ids=name)
+            actual = future["y"].to_numpy()[begin : begin + H]
+            expected.append((name, actual, frame[["Drift-lo-80", "Drift", "Drift-hi-80"]]))
+    assert len(expected) == len(rolled.series) > 3
+    for i, (name, actual, values) in enumerate(expected):
+        assert rolled.series[i] == name
+        assert rolled.actual[i] == pytest.approx(actual)
+        assert rolled.deciles[i][[0, 4, 8]] == pytest.approx(values.to_numpy().T)
+
+
+def test_peers_are_fitted_at_each_origin(scripts, wide, monkeypatch):
+    """A model that repeats the last row, refused once, has the last values before the origins."""
+    judge = scripts.defaults
+    task = scripts._forecast_tasks.rolling(wide, SEASON, H, "validation")
+    places = {float(y): i for i, y in enumerate(wide["a"])}
+
+    def repeat(name, known, task):
+        if name == "odd" and places.get(known[-1]) == origins(task)[1][0] - 1:
+            raise RuntimeError("of a kind of its own")
+        return np.full((9, task.h), known[-1])
+
+    monkeypatch.setattr(judge, "peer_deciles", repeat)
+    run = judge.peer("even", "odd", "third")(task)
+    assert run.stand_ins == 1
+    wanted = [wide[name].iloc[i - 1] for name in wide for i, _ in origins(task)]
+    assert run.windows.deciles[:, 4, 0] == pytest.approx(wanted)
+
+
+def test_a_task_that_is_refused_is_counted(scripts, last):
+    judge = scripts.defaults
+    short = last._replace(train=last.train[:5], future=last.future[:H])
+    names = judge.FORECASTERS["trained"]
+    result = judge.judge([last, short], lambda task: names(task) if len(task.train) < 9 else
+                         judge.fitted(lambda task: Drift())(task), owa=True)  # fmt: skip
+    assert (result["series"], result["lost"]) == (4, 1)
+    assert "a:" in result["refusals"][0]
+    assert result["OWA"] > 0
+    with pytest.raises(ValueError, match="rows"):
+        judge.judge([short], names, owa=False)
+
+
+def test_a_job_ends_by_its_time(scripts, tmp_path):
+    judge = scripts.defaults
+    options = SimpleNamespace(data=tmp_path, part="validation", limit=None, timeout=1)
+    # The imports alone take longer.
+    assert judge.job(options, "shipped", "default") == {"error": "timed out after 1 s"}
+
+
+def test_a_job_without_its_data_says_so(scripts, tmp_path):
+    judge = scripts.defaults
+    options = SimpleNamespace(data=tmp_path, part="validation", limit=None, timeout=100)
+    row = judge.job(options, "etth1", "SeasonalNaive")
+    assert "No such file" in row["error"]
+    assert "etth1" in " | ".join(judge.cells({"collection": "etth1", "forecaster": "x"} | row))
