@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from math import gcd
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -155,8 +155,8 @@ def shortened(tasks: Iterable[Task], n: int) -> Iterator[Task]:
                 train, ahead = known[origin - n : origin], known[origin : origin + task.h]
                 if origin >= n and train["y"].count() >= FEWEST and np.ptp(train["y"].dropna()) > 0:
                     label = f"{name} {origin}"
-                    frames = (frame.assign(unique_id=label) for frame in (train, ahead))
-                    yield Task(*frames, task.season, task.h, task.h, task.prior)
+                    train, ahead = train.assign(unique_id=label), ahead.assign(unique_id=label)
+                    yield Task(train, ahead, task.season, task.h, task.h, task.prior)
 
 
 def numbered(values: np.ndarray, start: str | None, freq: str = "") -> pd.Series:
@@ -167,7 +167,7 @@ def numbered(values: np.ndarray, start: str | None, freq: str = "") -> pd.Series
     return pd.Series(y, pd.date_range(start, periods=len(y), freq=freq, unit="s"))
 
 
-def weekly(y: pd.Series | pd.DataFrame) -> pd.Series | pd.DataFrame:
+def weekly(y: Any) -> Any:
     """Means of weeks that end on Sundays, of which more than half of the rows are known."""
     weeks = y.resample("W")
     return weeks.mean().where(weeks.count() > weeks.size().max() / 2).dropna(how="all").asfreq("W")
@@ -264,19 +264,18 @@ def german_macro(data: Path) -> pd.DataFrame:
     return frame.set_axis(pd.date_range("1960-01-01", periods=len(frame), freq="QS"))
 
 
-class Panel(NamedTuple):
-    """Wide file of the folder and how it is forecast: some columns alone, or all as a panel."""
+def panel(
+    table: Callable[[Path], pd.DataFrame], season: int, h: int, columns: Iterable[str] = ()
+) -> Callable[[Path, str], list[Task]]:
+    """Reader of a wide table: some columns alone, or all of them as a panel."""
 
-    table: Callable[[Path], pd.DataFrame]
-    season: int
-    h: int
-    columns: tuple[str, ...] = ()
+    def tasks(data: Path, part: str) -> list[Task]:
+        frame = table(data)
+        if not columns:
+            return [rolling(frame, season, h, part)]
+        return [rolling(frame[[name]], season, h, part) for name in columns]
 
-    def __call__(self, data: Path, part: str) -> list[Task]:
-        frame = self.table(data)
-        if not self.columns:
-            return [rolling(frame, self.season, self.h, part)]
-        return [rolling(frame[[name]], self.season, self.h, part) for name in self.columns]
+    return tasks
 
 
 def nn5(data: Path, part: str) -> list[Task]:
@@ -469,10 +468,10 @@ Reader = Callable[[Path, str], list[Task]]
 COLLECTIONS: dict[str, Reader] = {
     "shipped": shipped,
     "weekly": r_weeks,
-    "nn5-weekly": Panel(lambda data: weekly(cash(data)), 52, 8),
-    "weather-weekly": Panel(lambda data: weekly(weather(data)), 52, 13),
-    "gefcom-weekly": Panel(lambda data: weekly(loads(data)), 52, 13),
-    "exchange-weekly": Panel(exchange_weeks, 52, 13),
+    "nn5-weekly": panel(lambda data: weekly(cash(data)), 52, 8),
+    "weather-weekly": panel(lambda data: weekly(weather(data)), 52, 13),
+    "gefcom-weekly": panel(lambda data: weekly(loads(data)), 52, 13),
+    "exchange-weekly": panel(exchange_weeks, 52, 13),
     **{
         f"{name}-{frequency}": competition(name, frequency)
         for name in reversed(COMPETITIONS)  # the networks of the package saw the others
@@ -487,22 +486,22 @@ COLLECTIONS: dict[str, Reader] = {
     "nn5": nn5,
     "m4-hourly": m4("hourly"),
     "m4-yearly": m4("yearly"),
-    "fredmd": Panel(fred_stationary, 12, 12),
-    "fredmd-levels": Panel(fred_recent, 12, 12),
-    "german-macro": Panel(german_macro, 4, 4),
-    "stocks": Panel(without_dates("finance/EuStockMarkets.csv.gz"), 1, 10),
-    "returns": Panel(without_dates("finance/dji30ret.csv.gz"), 1, 10),
-    "exchange": Panel(exchange_rates, 1, 14),
-    "etth1": Panel(etth1, 24, 48, ("OT",)),
-    "etth2": Panel(etth2, 24, 48, ("OT",)),
-    "ettm1": Panel(ettm1, 96, 96, ("OT",)),
-    "weather-single": Panel(weather, 24, 48, ("WetBulbCelsius",)),
-    "gefcom-single": Panel(loads, 24, 48, ZONES),
-    "etth1-panel": Panel(etth1, 24, 48),
-    "etth2-panel": Panel(etth2, 24, 48),
-    "ettm1-panel": Panel(ettm1, 96, 96),
-    "weather": Panel(weather, 24, 48),
-    "gefcom": Panel(loads, 24, 48),
+    "fredmd": panel(fred_stationary, 12, 12),
+    "fredmd-levels": panel(fred_recent, 12, 12),
+    "german-macro": panel(german_macro, 4, 4),
+    "stocks": panel(without_dates("finance/EuStockMarkets.csv.gz"), 1, 10),
+    "returns": panel(without_dates("finance/dji30ret.csv.gz"), 1, 10),
+    "exchange": panel(exchange_rates, 1, 14),
+    "etth1": panel(etth1, 24, 48, ("OT",)),
+    "etth2": panel(etth2, 24, 48, ("OT",)),
+    "ettm1": panel(ettm1, 96, 96, ("OT",)),
+    "weather-single": panel(weather, 24, 48, ("WetBulbCelsius",)),
+    "gefcom-single": panel(loads, 24, 48, ZONES),
+    "etth1-panel": panel(etth1, 24, 48),
+    "etth2-panel": panel(etth2, 24, 48),
+    "ettm1-panel": panel(ettm1, 96, 96),
+    "weather": panel(weather, 24, 48),
+    "gefcom": panel(loads, 24, 48),
 }
 COUNTS: dict[str, Reader] = {"counts": counts}
 # Series cut to the rows that users of short ones have.
