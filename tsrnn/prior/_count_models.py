@@ -351,7 +351,7 @@ class CountForecasts:
                 quantiles[rows[near][ends], column] = (table[ends] < level).sum(1)
             rows = np.r_[rows[near][~ends], rows[~near]]
         for row in rows:
-            quantiles[row] = self._bisect(*divmod(int(row), h), levels)
+            quantiles[row] = self._bisect(row // h, row % h, levels)
         return quantiles.reshape(n_series, h, -1).swapaxes(1, 2)
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -699,8 +699,9 @@ def _log_means(values: np.ndarray, first: np.ndarray) -> np.ndarray:
 def _waves(season_length: int, seasonal: bool, decay: float) -> np.ndarray:
     """Level and waves (season_length, d) of a season, with effects of variance one in all."""
     places = 2 * np.pi * np.arange(season_length) / season_length
-    frequencies = np.arange(1, min(season_length // 2, MOST_HARMONICS) + 1) if seasonal else []
-    scale = np.asarray(frequencies, float) ** -decay
+    harmonics = min(season_length // 2, MOST_HARMONICS) if seasonal else 0
+    frequencies = np.arange(1.0, harmonics + 1)
+    scale = frequencies**-decay
     scale /= np.sqrt((scale**2).sum() or 1.0)
     columns = [np.ones(season_length)]
     for size, wave in zip(scale, frequencies, strict=True):
