@@ -273,7 +273,7 @@ def judge(tasks: list[Task], forecast: Forecasting, owa: bool) -> dict[str, Any]
     table = pd.concat(tables)
     known = table.dropna(subset="MASE")
     lost += len(table) - len(known)
-    result = {"series": sum(len(task.ids) for task in tasks)}
+    result: dict[str, Any] = {"series": sum(len(task.ids) for task in tasks)}
     result["rows"] = median_rows(tasks)
     result |= known.mean().to_dict()
     if owa:
