@@ -241,7 +241,8 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
     ) -> Any:
         """Forecast the probability that a count, or a value of 0 and 1, is zero.
 
-        Of counts it follows from the quantiles of the forecasts, to half a percent, and is that of
+        Of counts that models of counts forecast it is exact. Of others it follows from the
+        quantiles of the forecasts, to half a percent, and is that of
         rounding to zero, as for the ends of intervals; of 0 and 1 it is what the point forecast
         leaves to 1. It has the guarantee of the intervals.
 
@@ -285,7 +286,11 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
             )
         with recorded(IntervalWarning):  # of levels that nobody asked for
             times, forecasts = self._steps_ahead(state, h, ZERO_LEVELS, X_future)
-        probability = zero_probability(forecasts, limits.supports)[..., chosen]
+        probability = zero_probability(forecasts, limits.supports)
+        exact = getattr(fitted, "zero_probability", None)  # of models of counts
+        if exact is not None and (known := exact(state, h)) is not None:
+            probability = np.where(np.isnan(known), probability, known)
+        probability = probability[..., chosen]
         names = tuple(n for n, whole in zip(layout.target_names, chosen, strict=True) if whole)
         return write_frame(
             layout, state.ids, times, {"": probability}, target_names=names, model="zero"

@@ -26,7 +26,9 @@ def structural_parts(fitted: FittedPrior, state: PriorState, h: int) -> Componen
         fitted.prior, rows, counts, fitted.season_length, h, state.earlier_rows
     )
     units, _, _ = outliers.errors_at_end(state.last_rows[0], counts)
-    if len(units):  # of two futures, the network adds the median
+    if fitted.counts is not None:
+        units = np.union1d(units, np.flatnonzero(fitted.counting(state)))
+    if len(units):  # of two futures or of counts, the network adds what is left to the forecast
         median = fitted.forecasts_left(state, h).median
         network = components.network.copy()
         network[units] = (median - components.parts.sum(-1))[units]

@@ -69,10 +69,15 @@ from tsrnn.prior import (
     PANEL_RATE,
     PAST_ROWS,
     PRIOR_CELLS,
+    PROBABILITIES,
     SERIES_RATE,
+    CountHyper,
     Forecasts,
     Outliers,
     TrainedPrior,
+    count_forecasts,
+    count_hyper,
+    count_models,
     find_outliers,
     skip_errors,
     trained_prior,
@@ -140,6 +145,14 @@ AUTOREGRESSIONS = (
     "Autoregressions: Gaussian processes of the last rows, whose lags, length scale and noise are "
     "chosen by their likelihood. Their part of the intervals is that of normal errors, and follows "
     "no errors of past forecasts."
+)
+OF_COUNTS = (
+    "Forecasts: models of counts, Poisson and negative binomial, of means that move or have a "
+    "season, averaged by their evidence; their prior probabilities are estimated from these series."
+)
+COUNTED = (
+    "Intervals of counts: quantiles of models of counts, averaged by their evidence; as they are "
+    "whole numbers, they cover at least the stated probability if the models hold."
 )
 IN_SAMPLE = (
     " The network was adapted to the rows whose errors these are; where that is one series, widths "
@@ -389,6 +402,9 @@ class FittedPrior(FittedModel[PriorState]):
     columns : FittedColumns or None
         Effects of exogenous columns, which the network does not see: it forecasts what they
         leave.
+    counts : CountHyper or None
+        Hyperprior of models of counts, which forecast targets that are counts; None where no
+        target is, or columns have effects.
 
     Examples
     --------
@@ -407,17 +423,29 @@ class FittedPrior(FittedModel[PriorState]):
     adapted: bool
     widths: np.ndarray
     columns: FittedColumns | None = None
+    counts: CountHyper | None = None
 
     @property
     def point(self) -> str:
         """Statistic that the point forecast is."""
-        return "median"
+        if self.counts is None:
+            return "median"
+        return "mean" if self.all_counts else "mean of counts, else median"
 
     @property
     def guarantee(self) -> str:
         """Guarantee of the intervals."""
         of_panel = OF_PANEL * bool((self.widths != 1).any())
-        return GUARANTEE.format(panel=of_panel) + IN_SAMPLE * self.adapted
+        words = GUARANTEE.format(panel=of_panel) + IN_SAMPLE * self.adapted
+        if self.counts is None:
+            return words
+        return COUNTED if self.all_counts else f"{COUNTED} Of other targets: {words}"
+
+    @property
+    def all_counts(self) -> bool:
+        """True if models of counts forecast all targets."""
+        counted = all(support.name == "count" for support in self.data.supports)
+        return self.counts is not None and counted
 
     @classmethod
     def of(
@@ -482,6 +510,9 @@ class FittedPrior(FittedModel[PriorState]):
             columns = None
         fitted = cls(arguments, data, horizon, season, prior, False, np.ones(PAST_ROWS), columns)
         state, panel = fitted.filter_left(fitted.empty_state(panel), panel)
+        if columns is None and (units := fitted.counting(state)).any():
+            rows, lengths = (part[units] for part in state.last_rows)
+            fitted = replace(fitted, counts=count_hyper(rows, lengths, season))
         if columns is not None:
             advice = 'Fill in the columns, or leave them out by effects={"...": "none"}'
             check_observed(panel, FEWEST_ROWS, advice, " with all columns that have effects")
@@ -585,8 +616,40 @@ class FittedPrior(FittedModel[PriorState]):
             quantiles=regression.effects.restored(quantiles, shares[:, None]),
         )
 
+    def counting(self, state: PriorState) -> np.ndarray:
+        """Mask (U,) of the units that are counts."""
+        of_target = [support.name == "count" for support in self.data.supports]
+        return np.tile(of_target, len(state.ids))
+
     def forecasts_left(self, state: PriorState, h: int) -> Forecasts:
-        """Predictive distributions of what the effects of columns leave of all units."""
+        """Predictive distributions of what the effects of columns leave of all units.
+
+        Those of counts are by models of counts, with the mean in place of the median.
+        """
+        forecasts, units = self.continuous_forecasts(state, h), self.counting(state)
+        if self.counts is None or not units.any():
+            return forecasts
+        rows, lengths = (part[units] for part in state.last_rows)
+        counted = count_forecasts(rows, lengths, self.season_length, h, self.counts)
+        median, quantiles = forecasts.median.copy(), forecasts.quantiles.copy()
+        median[units], quantiles[units] = counted.mean, counted.quantile(PROBABILITIES)
+        share = units.mean()
+        weights = pd.concat([(1 - share) * forecasts.weights, share * counted.weights])
+        return replace(forecasts, median=median, quantiles=quantiles, weights=weights)
+
+    def zero_probability(self, state: PriorState, h: int) -> np.ndarray | None:
+        """Probabilities (S, h, C) of a count of zero; NaN of other targets, None without counts."""
+        units = self.counting(state)
+        if self.counts is None or not units.any():
+            return None
+        rows, lengths = (part[units] for part in state.last_rows)
+        counted = count_forecasts(rows, lengths, self.season_length, h, self.counts)
+        probability = np.full((len(units), h), np.nan)
+        probability[units] = counted.probability_of_zero
+        return probability.reshape(len(state.ids), -1, h).swapaxes(1, 2)
+
+    def continuous_forecasts(self, state: PriorState, h: int) -> Forecasts:
+        """Predictive distributions of all units by structural models and autoregressions."""
         single = len(self.data.ids) * self.data.n_targets == 1
         widths = self.widths * (IN_SAMPLE_WIDTH if self.adapted and single else 1.0)
         rows, counts, outliers = self.rows_read(state)
@@ -610,7 +673,11 @@ class FittedPrior(FittedModel[PriorState]):
         if self.arguments.outliers is None:
             return rows, counts, Outliers.none()
         if state not in KNOWN_OUTLIERS:
-            KNOWN_OUTLIERS[state] = find_outliers(rows, counts, self.season_length)
+            outliers = find_outliers(rows, counts, self.season_length)
+            if self.counts is not None:  # whose models expect large counts
+                kept = ~self.counting(state)[outliers.series]
+                outliers = Outliers(*(field[kept] for field in outliers))
+            KNOWN_OUTLIERS[state] = outliers
         return without_errors(rows, KNOWN_OUTLIERS[state]), counts, KNOWN_OUTLIERS[state]
 
     def exog_ahead(self, state: PriorState, h: int, future: np.ndarray | None) -> np.ndarray:
@@ -685,15 +752,21 @@ class FittedPrior(FittedModel[PriorState]):
     ) -> np.ndarray:
         """Paths (n, S, h, C): learned quantiles at every step, dependent as in a random walk.
 
+        Those of counts are draws of models of counts.
+
         The ranks of a path's steps are those of a Gaussian random walk: the network has learned
         distributions of single steps.
         """
         n_series, _, n_targets = state.tail.shape
         walk = rng.standard_normal((n, n_series * n_targets, h)).cumsum(-1)
         ranks = ndtr(walk / np.sqrt(np.arange(1.0, h + 1)))
-        drawn = self.forecasts(state, h, future)
-        paths = drawn.at_ranks(ranks).reshape(n, n_series, n_targets, h)
-        return paths.swapaxes(2, 3)
+        drawn, units = self.forecasts(state, h, future), self.counting(state)
+        paths = drawn.at_ranks(ranks)
+        if self.counts is not None and units.any():
+            rows, lengths = (part[units] for part in state.last_rows)
+            counted = count_forecasts(rows, lengths, self.season_length, h, self.counts)
+            paths[:, units] = counted.sample(n, rng)
+        return paths.reshape(n, n_series, n_targets, h).swapaxes(2, 3)
 
     def forecast_paths(self, state: PriorState) -> ForecastPaths:
         """Paths of the forecasts from many rows of the data, as they are."""
@@ -741,6 +814,8 @@ class FittedPrior(FittedModel[PriorState]):
         if self.prior.autoregression:
             arrays["earlier"] = state.earlier
         arrays["widths"] = self.widths
+        if self.counts is not None:
+            arrays |= {f"counts.{name}": part for name, part in self.counts._asdict().items()}
         if self.columns is not None:
             assert state.columns is not None
             of_columns, numbers = self.columns.to_file()
@@ -817,23 +892,9 @@ def summarise_prior(
 ) -> PriorSummary:
     """Build the summary of a forecaster that uses the prior network."""
     data, prior = fitted.data, fitted.prior
-    if fitted.adapted:
-        fit = f"; it was adapted to these by {ADAPTING_STEPS} small steps"
-        fit += ", after the effects were taken out" * (fitted.columns is not None)
-    elif (fitted.widths != 1).any():
-        fit = "; of these only the widths of its intervals are estimated"
-    elif fitted.columns is not None and fitted.columns.effects.terms:
-        fit = "; of these only the effects of columns and the calendar are estimated"
-    else:
-        fit = "; nothing is estimated from these"
     weights = fitted.weights(state)
     regressed = weights[weights.index.str.contains("autoregression")].sum() >= SHOWN_SHARE
-    if regressed:
-        fit += "; autoregressions are estimated from these, and forecast beside it"
-    composition = (
-        f"Forecasts: the prior network{of_cell(prior)}, trained before on other series{fit}. "
-        f"{prior.description}"
-    )
+    features = None if fitted.all_counts else features
     facts: dict[str, object] = {
         "Series": len(state.ids),
         "Rows": int(state.n_rows.sum()),
@@ -844,6 +905,10 @@ def summarise_prior(
         "Parameters": prior.n_parameters,
         "Structural models": prior.n_models(fitted.season_length),
     }
+    if fitted.counts is not None:
+        facts["Models of counts"] = len(count_models(fitted.season_length))
+    if fitted.all_counts:
+        del facts["Structural models"], facts["Parameters"]
     notes = [fitted.guarantee, *fitted.support_notes]
     effects = None
     if fitted.columns is not None:
@@ -859,7 +924,31 @@ def summarise_prior(
     if features is not None:
         notes.append(reading_of_forecasts(features))
     title = f"{fitted.arguments.class_name} Results"
-    return PriorSummary(title, composition, facts, weights, features, notes, outliers, effects)
+    return PriorSummary(
+        title, composition_of(fitted, regressed), facts, weights, features, notes, outliers, effects
+    )
+
+
+def composition_of(fitted: FittedPrior, regressed: bool) -> str:
+    """Sentences on what forecasts, and what is fitted; `regressed` with autoregressions."""
+    if fitted.all_counts:
+        return OF_COUNTS
+    prior = fitted.prior
+    if fitted.adapted:
+        fit = f"; it was adapted to these by {ADAPTING_STEPS} small steps"
+        fit += ", after the effects were taken out" * (fitted.columns is not None)
+    elif (fitted.widths != 1).any():
+        fit = "; of these only the widths of its intervals are estimated"
+    elif fitted.columns is not None and fitted.columns.effects.terms:
+        fit = "; of these only the effects of columns and the calendar are estimated"
+    else:
+        fit = "; nothing is estimated from these"
+    if regressed:
+        fit += "; autoregressions are estimated from these, and forecast beside it"
+    return (
+        f"Forecasts: the prior network{of_cell(prior)}, trained before on other series{fit}. "
+        f"{prior.description}"
+    )
 
 
 def of_cell(prior: TrainedPrior) -> str:
@@ -906,12 +995,20 @@ def prior_from_file(
         raise refuse("fitted", "with terms where there are columns", list(header))
     if with_terms:
         shapes |= file_shapes(header, data, season)
+    counts = None
+    if "counts.level" in arrays:
+        n_models = len(count_models(season))
+        sizes = {"level": 2, "demand": 2, "occurrence": 2, "weights": n_models}
+        sizes["occurrence_weights"] = 4
+        shapes |= {f"counts.{name}": ("float64", (size,)) for name, size in sizes.items()}
     check_arrays(arrays, shapes)
+    if "counts.level" in arrays:
+        counts = CountHyper(**{name: arrays[f"counts.{name}"] for name in CountHyper._fields})
     columns = FittedColumns.from_file(header, arrays, data, season) if with_terms else None
     prior = replace(TrainedPrior.from_file(header, arrays), autoregression=autoregression)
     fitted = FittedPrior(
         arguments, data, header["horizon"], season, prior, header["adapted"], arrays["widths"],
-        columns,
+        columns, counts,
     )  # fmt: skip
     scale, n_rows, tail = (arrays[name] for name in ("target_scale", "n_rows", "tail"))
     earlier = arrays.get("earlier", np.empty((n_series, 0, data.n_targets)))

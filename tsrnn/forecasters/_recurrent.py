@@ -280,6 +280,9 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
             return FittedPrior.as_it_comes(arguments, data, panel, prior)[:2]
         # Networks that are trained skip no missing rows.
         gaps = arguments.missing == "keep" or bool(np.isnan(panel.values).any())
+        counts = any(support.name == "count" for support in data.supports)
+        if counts:  # whose models need no adaptation
+            return FittedPrior.of(arguments, data, panel, prior, adapts=False)
         if panel.exog_names or gaps:
             return FittedPrior.of(arguments, data, panel, prior, adapts=True)
         horizon = arguments.horizon or usual_horizon(panel)
