@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract import Arguments, FittedData, FittedModel, recorded
+from tsrnn.contract import Arguments, FittedData, FittedModel, habits, recorded
 from tsrnn.data import Panel
 from tsrnn.forecasters._fit import Preparation, finish_all, judge_all, prepare_all
 from tsrnn.forecasters._prior import FittedPrior, PriorState
+from tsrnn.forecasters._repeated import repeated
 from tsrnn.forecasters._settings import resolve
 from tsrnn.forecasters._stacking import (
     ADAPTED,
@@ -114,8 +115,9 @@ def fit_stacked(
         Gives the layers of the network that may be trained, from the arguments filled in.
     """
     filled = resolve(arguments.as_dict())
+    complete = repeated(panel, habits(panel.layout).season)
     with recorded():  # series too short to train on are forecast all the same
-        preparation = prepare_all([(arguments, data)], [panel], filled, layer_of(filled))[0]
+        preparation = prepare_all([(arguments, data)], [complete], filled, layer_of(filled))[0]
     settings = preparation.settings
     starts = settings.training_rows(panel.lengths)
     part = ValidationPart.of(panel, starts, settings.horizon, settings.season)

@@ -262,8 +262,9 @@ def adapted_prior(
 ) -> TrainedPrior:
     """Prior network adapted to the series that say enough; itself where none do.
 
-    Of a series with missing rows, to the longest part without them. Shorter series are enough
-    where rolling forecasts are to judge the result.
+    Of a series with missing rows, to the longest part without them. Where rolling forecasts are to
+    judge the result, shorter series are enough, and it is done to panels alone: to a series by
+    itself it takes as long as the training of a network, which is better.
     """
     parts = [complete_part(rows) for rows in series]
     if season_length > 1:
@@ -274,7 +275,7 @@ def adapted_prior(
         long = [len(part) >= least for part in parts]
     else:
         long = [len(training_origins(rows, season_length)) > 0 for rows in parts]
-    if sum(long) < (1 if season_length > 1 else UNITS_TO_ADAPT):
+    if sum(long) < (1 if season_length > 1 and not judged else UNITS_TO_ADAPT):
         return prior
     chosen = [rows for rows, is_long in zip(series, long, strict=True) if is_long]
     chosen = [complete_part(rows) for rows in expected_at_errors(chosen, season_length, outliers)]

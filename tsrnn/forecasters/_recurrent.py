@@ -99,6 +99,7 @@ if TYPE_CHECKING:
 
 MOST_DERIVATIVES = 2000  # of a summary, each a backward pass: a few seconds
 LARGEST = 1e290  # value of which differences and means are finite
+MOST_MISSING = 0.1  # share of missing values with which a network is trained, as if they repeated
 FEWEST_ERRORS = 10.0  # independent ones, from which on candidates are judged by them
 MANY = 64  # networks of fits made together: more gain little, and all of them are in memory
 
@@ -278,11 +279,10 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         """Prior network, alone, or stacked with others where there are rows to judge them by."""
         if isinstance(arguments.prior, str) and arguments.prior == "only":
             return FittedPrior.as_it_comes(arguments, data, panel, prior)[:2]
-        # Networks that are trained skip no missing rows.
-        gaps = arguments.missing == "keep" or bool(np.isnan(panel.values).any())
-        counts = any(support.name == "count" for support in data.supports)
-        if counts:  # whose models need no adaptation
+        if any(support.name == "count" for support in data.supports):
+            # Whose models need no adaptation, and know missing rows.
             return FittedPrior.of(arguments, data, panel, prior, adapts=False)
+        gaps = arguments.missing == "keep" or np.isnan(panel.values).mean() > MOST_MISSING
         if panel.exog_names or gaps:
             return FittedPrior.of(arguments, data, panel, prior, adapts=True)
         horizon = arguments.horizon or usual_horizon(panel)
@@ -424,7 +424,8 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
 
     def _read(self, df: Any) -> Panel:
         panel, arguments = super()._read(df), self.fitted_.arguments
-        if arguments.missing == "auto" and not isinstance(self.fitted_, FittedPrior):
+        skips = isinstance(self.fitted_, FittedPrior | FittedStacked)
+        if arguments.missing == "auto" and not skips:
             return self._interpolated(panel, first=False)
         return panel
 

@@ -41,6 +41,8 @@ from tsrnn.contract import (
     refuse,
 )
 from tsrnn.data import Layout, Panel, quoted
+from tsrnn.forecasters._prior import FittedPrior
+from tsrnn.forecasters._repeated import repeated
 from tsrnn.forecasters._validation_part import independent_errors
 from tsrnn.interpret import WIDTH, section, two_columns, wrapped
 from tsrnn.models import model_class
@@ -132,6 +134,23 @@ class StackedState:
         return StackedState(tuple(part.replaced(series, other) for part, other in pairs))
 
 
+def rows_for(part: FittedModel[Any], panel: Panel, state: Any = None) -> Panel:
+    """Rows as a part reads them: a trained network has no place for missing values.
+
+    `state` is its state before these rows, None at the begin.
+    """
+    if isinstance(part, FittedPrior) or part.arguments.class_name in CLASSICAL:
+        return panel
+    network: Any = part
+    past = None if state is None else state.tail
+    return repeated(panel, longest_season(network.settings), past)
+
+
+def longest_season(settings: Any) -> int:
+    """Longest season of which a window of the network has all rows, 1 for none."""
+    return max((k for k in settings.seasons if k <= settings.input_size), default=1)
+
+
 @dataclass(frozen=True, eq=False)
 class FittedStacked(FittedModel[StackedState]):
     """Fitted models whose forecasts are averaged with weights.
@@ -206,13 +225,15 @@ class FittedStacked(FittedModel[StackedState]):
         states = []
         for place, (name, part) in enumerate(self.parts.items()):
             known: Any = () if seen is None or name in CLASSICAL else (seen.parts[place],)
-            states.append(part.filter(panel, *known))
+            states.append(part.filter(rows_for(part, panel), *known))
         return StackedState(tuple(states))
 
     def advance(self, state: StackedState, panel: Panel) -> StackedState:
         """State after further rows of all series, in the same order."""
         pairs = zip(self.parts.values(), state.parts, strict=True)
-        return StackedState(tuple(part.advance(past, panel) for part, past in pairs))
+        return StackedState(
+            tuple(part.advance(past, rows_for(part, panel, past)) for part, past in pairs)
+        )
 
     def forecast(
         self, state: StackedState, h: int, levels: list[float], future: np.ndarray | None
@@ -226,7 +247,10 @@ class FittedStacked(FittedModel[StackedState]):
     ) -> dict[str, np.ndarray]:
         """Forecasts (n, h, C) from n origins within a panel that follows `state`."""
         pairs = zip(self.parts.values(), state.parts, strict=True)
-        forecasts = [part.rolling(past, panel, origins, h, levels) for part, past in pairs]
+        forecasts = [
+            part.rolling(past, rows_for(part, panel, past), origins, h, levels)
+            for part, past in pairs
+        ]
         return self.averaged(forecasts)
 
     def averaged(self, forecasts: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
@@ -357,8 +381,9 @@ class ValidationPart:
 
         Under the names of `FittedModel`.
         """
-        state = fitted.filter(self.before)
-        return fitted.rolling(state, self.after, self.origins, self.horizon, [JUDGED])
+        state = fitted.filter(rows_for(fitted, self.before))
+        after = rows_for(fitted, self.after, state)
+        return fitted.rolling(state, after, self.origins, self.horizon, [JUDGED])
 
     def error(self, forecasts: dict[str, np.ndarray]) -> float:
         """Mean absolute error over that of the seasonal naive method."""
