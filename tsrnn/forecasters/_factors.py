@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tsrnn.contract import diebold_mariano
 from tsrnn.forecasters._gain import FEWEST_ORIGINS
-from tsrnn.forecasters._linear_path import PENALTIES, fit_linear_paths
+from tsrnn.forecasters._linear_path import NEAR_TIE, PENALTIES, fit_linear_paths
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._scaling import Standardised
 from tsrnn.forecasters._settings import Settings
@@ -112,10 +112,10 @@ def choose_structure(
     """Decide whether the targets of a fit are forecast with common factors.
 
     Factors of the last rows of all columns are added to the linear path that was chosen for each
-    target by itself. Penalty, number of factors and whether levels are regressors are those
-    of the least error on the validation part. With ``multivariate="auto"`` they are taken if the
-    statistic of Diebold and Mariano, of the mean squared errors from each origin without and with
-    them, is at least 2.
+    target by itself. Number of factors and regressors, with the levels or without, are those of the
+    least error on the validation part, at the largest penalty within a percent of it. With
+    ``multivariate="auto"`` they are taken if the statistic of Diebold and Mariano, of the mean
+    squared errors from each origin without and with them, is at least 2.
 
     Parameters
     ----------
@@ -147,30 +147,34 @@ def choose_structure(
     _copy_own_path(model, path)
     fitted = _moments(model, units, _whole_windows(units, split, own.horizon))
     validated = _moments(model, units, validation_origins(units, split, own.horizon))
-    best: dict[str, Any] = {"error": np.inf}
-    n_lags = len(model.lagged) * lags
+    candidates: list[tuple[float, float, int, bool]] = []
+    n_lags, ridges = len(model.lagged) * lags, {}
     for levels in (False, True)[: 1 + (model.linear_level is not None)]:
         size = len(fitted.gram) if levels else n_lags
-        ridge = ReducedRankRidge(_first(fitted, size))
+        ridges[levels] = ReducedRankRidge(_first(fitted, size))
         for penalty in PENALTIES:
-            weights, loadings = ridge.factors(penalty, max(NUMBERS))
-            errors = squared_errors(_first(validated, size), weights, loadings)
-            for number in NUMBERS:
-                if number <= len(errors) and (error := float(errors[number - 1])) < best["error"]:
-                    best = {"error": error, "penalty": penalty, "levels": levels, "number": number}
-                    estimate = weights[:, :number], loadings[:number]
+            factors = ridges[levels].factors(penalty, max(NUMBERS))
+            errors = squared_errors(_first(validated, size), *factors).tolist()
+            numbers = [number for number in NUMBERS if number <= len(errors)]
+            candidates += [(errors[number - 1], penalty, number, levels) for number in numbers]
+    # Of nearly equal ones the largest penalty: columns that are nearly the same, such as degrees
+    # in two units, take large opposite coefficients, which show when the columns once differ.
+    least = min(candidates)[0]
+    near = [candidate for candidate in candidates if candidate[0] <= (1 + NEAR_TIE) * least]
+    error, penalty, number, levels = min(near, key=lambda of: (-of[1], of[0]))
+    estimate = ridges[levels].factors(penalty, number)
     before, after = _losses_by_origin(model, units, split, *estimate)
     statistic = np.nan
     if len(before) >= max(FEWEST_ORIGINS, own.horizon + 1) and np.ptp(before - after) > 0:
         statistic = diebold_mariano(before - after, overlap=own.horizon - 1)[0]
-    judged = {"factor_gain": 1 - best["error"] / float(validated.square)}
+    judged = {"factor_gain": 1 - error / float(validated.square)}
     if np.isfinite(statistic):
         judged["factor_statistic"] = float(statistic)
     if settings.multivariate == "auto" and not statistic >= LEAST_STATISTIC:
         return own, form | judged
-    judged |= {"factor_penalty": best["penalty"], "factor_levels": best["levels"]}
-    error = form["error"] * best["error"] / float(validated.square)
-    return replace(joint, n_factors=best["number"]), form | judged | {"error": error}
+    judged |= {"factor_penalty": penalty, "factor_levels": levels}
+    judged["error"] = form["error"] * error / float(validated.square)
+    return replace(joint, n_factors=number), form | judged
 
 
 @torch.no_grad()
