@@ -135,18 +135,18 @@ def choose_structure(
         origins enough to test; and the "factor_penalty" and "factor_levels", where there are
         factors.
     """
-    own = replace(settings, multivariate="independent", factor_lags=0)
+    single = replace(settings, multivariate="independent", factor_lags=0)
     lags = min(settings.factor_lags, settings.input_size)
     joint = replace(settings, multivariate="factor", factor_lags=lags, n_factors=1)
     (units,) = units_of_each([rows], [joint])
     split = validation_starts(units, joint)
-    path, model = make(own), make(joint)
+    path, model = make(single), make(joint)
     alone = units.by_target()
-    train = regression_origins(alone, units.bounds_by_target(split), own.horizon)
-    fit_linear_paths([[path]], [alone], [train], own.season, [form])
+    train = regression_origins(alone, units.bounds_by_target(split), single.horizon)
+    fit_linear_paths([[path]], [alone], [train], single.season, [form])
     _copy_own_path(model, path)
-    fitted = _moments(model, units, _whole_windows(units, split, own.horizon))
-    validated = _moments(model, units, validation_origins(units, split, own.horizon))
+    fitted = _moments(model, units, _whole_windows(units, split, single.horizon))
+    validated = _moments(model, units, validation_origins(units, split, single.horizon))
     candidates: list[tuple[float, float, int, bool]] = []
     n_lags, ridges = len(model.lagged) * lags, {}
     for levels in (False, True)[: 1 + (model.linear_level is not None)]:
@@ -165,13 +165,13 @@ def choose_structure(
     estimate = ridges[levels].factors(penalty, number)
     before, after = _losses_by_origin(model, units, split, *estimate)
     statistic = np.nan
-    if len(before) >= max(FEWEST_ORIGINS, own.horizon + 1) and np.ptp(before - after) > 0:
-        statistic = diebold_mariano(before - after, overlap=own.horizon - 1)[0]
+    if len(before) >= max(FEWEST_ORIGINS, single.horizon + 1) and np.ptp(before - after) > 0:
+        statistic = diebold_mariano(before - after, overlap=single.horizon - 1)[0]
     judged = {"factor_gain": 1 - error / float(validated.square)}
     if np.isfinite(statistic):
         judged["factor_statistic"] = float(statistic)
     if settings.multivariate == "auto" and not statistic >= LEAST_STATISTIC:
-        return own, form | judged
+        return single, form | judged
     judged |= {"factor_penalty": penalty, "factor_levels": levels}
     judged["error"] = form["error"] * error / float(validated.square)
     return replace(joint, n_factors=number), form | judged
@@ -180,7 +180,7 @@ def choose_structure(
 @torch.no_grad()
 def fit_factors(
     models: Sequence[ForecastModel],
-    own: ForecastModel,
+    single: ForecastModel,
     units: Units,
     ends: Tensor,
     form: dict[str, Any],
@@ -191,7 +191,7 @@ def fit_factors(
     ----------
     models : sequence of ForecastModel
         Networks of a fit.
-    own : ForecastModel
+    single : ForecastModel
         Of a target by itself, with its linear path.
     units : Units
         In float64.
@@ -201,7 +201,7 @@ def fit_factors(
         Of `choose_structure`.
     """
     for model in models:
-        _copy_own_path(model, own)
+        _copy_own_path(model, single)
     model = models[0]
     assert model.factor_weights is not None
     moments = _moments(model, units, _whole_windows(units, ends, model.horizon))
@@ -236,10 +236,10 @@ def with_path(model: ForecastModel, units: Units) -> Units:
     return replace(units, path=torch.cat(parts))
 
 
-def _copy_own_path(model: ForecastModel, own: ForecastModel) -> None:
+def _copy_own_path(model: ForecastModel, single: ForecastModel) -> None:
     """Copy the path of a single target, and set the factors to zero."""
     for name in ("linear", "linear_level", "linear_varying"):
-        if (part := getattr(own, name)) is not None:
+        if (part := getattr(single, name)) is not None:
             getattr(model, name).copy_(part)
             getattr(model, name).requires_grad_(False)  # as factors, see `with_path`
     for factors in (model.factor_weights, model.factor_loadings):
