@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tsrnn.contract import diebold_mariano
 from tsrnn.forecasters._gain import FEWEST_ORIGINS
-from tsrnn.forecasters._linear_path import PENALTIES, fit_linear_paths
+from tsrnn.forecasters._linear_path import NEAR_TIE, PENALTIES, fit_linear_paths
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._scaling import Standardised
 from tsrnn.forecasters._settings import Settings
@@ -112,10 +112,10 @@ def choose_structure(
     """Decide whether the targets of a fit are forecast with common factors.
 
     Factors of the last rows of all columns are added to the linear path that was chosen for each
-    target by itself. Penalty, number of factors and whether levels are regressors are those
-    of the least error on the validation part. With ``multivariate="auto"`` they are taken if the
-    statistic of Diebold and Mariano, of the mean squared errors from each origin without and with
-    them, is at least 2.
+    target by itself. Number of factors and regressors, with the levels or without, are those of the
+    least error on the validation part, at the largest penalty within a percent of it. With
+    ``multivariate="auto"`` they are taken if the statistic of Diebold and Mariano, of the mean
+    squared errors from each origin without and with them, is at least 2.
 
     Parameters
     ----------
@@ -135,48 +135,52 @@ def choose_structure(
         origins enough to test; and the "factor_penalty" and "factor_levels", where there are
         factors.
     """
-    own = replace(settings, multivariate="independent", factor_lags=0)
+    single = replace(settings, multivariate="independent", factor_lags=0)
     lags = min(settings.factor_lags, settings.input_size)
     joint = replace(settings, multivariate="factor", factor_lags=lags, n_factors=1)
     (units,) = units_of_each([rows], [joint])
     split = validation_starts(units, joint)
-    path, model = make(own), make(joint)
+    path, model = make(single), make(joint)
     alone = units.by_target()
-    train = regression_origins(alone, units.bounds_by_target(split), own.horizon)
-    fit_linear_paths([[path]], [alone], [train], own.season, [form])
+    train = regression_origins(alone, units.bounds_by_target(split), single.horizon)
+    fit_linear_paths([[path]], [alone], [train], single.season, [form])
     _copy_own_path(model, path)
-    fitted = _moments(model, units, _whole_windows(units, split, own.horizon))
-    validated = _moments(model, units, validation_origins(units, split, own.horizon))
-    best: dict[str, Any] = {"error": np.inf}
-    n_lags = len(model.lagged) * lags
+    fitted = _moments(model, units, _whole_windows(units, split, single.horizon))
+    validated = _moments(model, units, validation_origins(units, split, single.horizon))
+    candidates: list[tuple[float, float, int, bool]] = []
+    n_lags, ridges = len(model.lagged) * lags, {}
     for levels in (False, True)[: 1 + (model.linear_level is not None)]:
         size = len(fitted.gram) if levels else n_lags
-        ridge = ReducedRankRidge(_first(fitted, size))
+        ridges[levels] = ReducedRankRidge(_first(fitted, size))
         for penalty in PENALTIES:
-            weights, loadings = ridge.factors(penalty, max(NUMBERS))
-            errors = squared_errors(_first(validated, size), weights, loadings)
-            for number in NUMBERS:
-                if number <= len(errors) and (error := float(errors[number - 1])) < best["error"]:
-                    best = {"error": error, "penalty": penalty, "levels": levels, "number": number}
-                    estimate = weights[:, :number], loadings[:number]
+            factors = ridges[levels].factors(penalty, max(NUMBERS))
+            errors = squared_errors(_first(validated, size), *factors).tolist()
+            numbers = [number for number in NUMBERS if number <= len(errors)]
+            candidates += [(errors[number - 1], penalty, number, levels) for number in numbers]
+    # Of nearly equal ones the largest penalty: columns that are nearly the same, such as degrees
+    # in two units, take large opposite coefficients, which show when the columns once differ.
+    least = min(candidates)[0]
+    near = [candidate for candidate in candidates if candidate[0] <= (1 + NEAR_TIE) * least]
+    error, penalty, number, levels = min(near, key=lambda of: (-of[1], of[0]))
+    estimate = ridges[levels].factors(penalty, number)
     before, after = _losses_by_origin(model, units, split, *estimate)
     statistic = np.nan
-    if len(before) >= max(FEWEST_ORIGINS, own.horizon + 1) and np.ptp(before - after) > 0:
-        statistic = diebold_mariano(before - after, overlap=own.horizon - 1)[0]
-    judged = {"factor_gain": 1 - best["error"] / float(validated.square)}
+    if len(before) >= max(FEWEST_ORIGINS, single.horizon + 1) and np.ptp(before - after) > 0:
+        statistic = diebold_mariano(before - after, overlap=single.horizon - 1)[0]
+    judged = {"factor_gain": 1 - error / float(validated.square)}
     if np.isfinite(statistic):
         judged["factor_statistic"] = float(statistic)
     if settings.multivariate == "auto" and not statistic >= LEAST_STATISTIC:
-        return own, form | judged
-    judged |= {"factor_penalty": best["penalty"], "factor_levels": best["levels"]}
-    error = form["error"] * best["error"] / float(validated.square)
-    return replace(joint, n_factors=best["number"]), form | judged | {"error": error}
+        return single, form | judged
+    judged |= {"factor_penalty": penalty, "factor_levels": levels}
+    judged["error"] = form["error"] * error / float(validated.square)
+    return replace(joint, n_factors=number), form | judged
 
 
 @torch.no_grad()
 def fit_factors(
     models: Sequence[ForecastModel],
-    own: ForecastModel,
+    single: ForecastModel,
     units: Units,
     ends: Tensor,
     form: dict[str, Any],
@@ -187,7 +191,7 @@ def fit_factors(
     ----------
     models : sequence of ForecastModel
         Networks of a fit.
-    own : ForecastModel
+    single : ForecastModel
         Of a target by itself, with its linear path.
     units : Units
         In float64.
@@ -197,7 +201,7 @@ def fit_factors(
         Of `choose_structure`.
     """
     for model in models:
-        _copy_own_path(model, own)
+        _copy_own_path(model, single)
     model = models[0]
     assert model.factor_weights is not None
     moments = _moments(model, units, _whole_windows(units, ends, model.horizon))
@@ -232,10 +236,10 @@ def with_path(model: ForecastModel, units: Units) -> Units:
     return replace(units, path=torch.cat(parts))
 
 
-def _copy_own_path(model: ForecastModel, own: ForecastModel) -> None:
+def _copy_own_path(model: ForecastModel, single: ForecastModel) -> None:
     """Copy the path of a single target, and set the factors to zero."""
     for name in ("linear", "linear_level", "linear_varying"):
-        if (part := getattr(own, name)) is not None:
+        if (part := getattr(single, name)) is not None:
             getattr(model, name).copy_(part)
             getattr(model, name).requires_grad_(False)  # as factors, see `with_path`
     for factors in (model.factor_weights, model.factor_loadings):

@@ -214,8 +214,10 @@ def prepare_all(
         settings.append(of_fit)
     forms: list[dict[str, Any]] = [{} for _ in panels]
     if settings[0].linear_path:
-        own = [replace(s, multivariate="independent") if s.factor else s for s in settings]
-        chosen = choose_linear_paths(own, rows, lambda tried: model_without_values(tried, *sizes))
+        independent = [replace(s, multivariate="independent") if s.factor else s for s in settings]
+        chosen = choose_linear_paths(
+            independent, rows, lambda tried: model_without_values(tried, *sizes)
+        )
         settings, forms = [list(part) for part in zip(*chosen, strict=True)]
         for i, of_fit in enumerate(settings):
             if of_fit.factor_lags:  # so far each target by itself

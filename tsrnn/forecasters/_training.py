@@ -244,10 +244,12 @@ def networks_of(trainings: Sequence[Training], ends: Sequence[Tensor]) -> list[l
             origins.append(regression_origins(of_fit, last, training.settings.horizon))
         forms, season = [t.linear_path for t in trainings], trainings[0].settings.season
         fit_linear_paths(models, units, origins, season, forms)
-        for training, networks, (own, *_), last in zip(trainings, fits, models, ends, strict=True):
+        for training, networks, (single, *_), last in zip(
+            trainings, fits, models, ends, strict=True
+        ):
             if training.settings.factor:
                 members = [n.model for n in networks]
-                fit_factors(members, own, training.units, last, training.linear_path)
+                fit_factors(members, single, training.units, last, training.linear_path)
     for training, networks in zip(trainings, fits, strict=True):
         for n in networks:
             training.start_distribution(n.model, n.ends)
