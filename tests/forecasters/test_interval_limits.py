@@ -77,7 +77,9 @@ class TestEveryForecaster:
         assert np.isfinite(ends).all()
         low, high = ends.T
         assert (low <= high).all()
-        if (low == high).any():
+        whole = model.support_["y"] in ("count", "binary")
+        # of whole numbers an interval of a single one can be right, and what varies has errors
+        if (low == high).any() and not (whole and np.ptp(SERIES[case])):
             assert any("have no width" in text for text in texts)
         if len(SERIES[case]) < 4:
             assert any("rest on" in text for text in texts)

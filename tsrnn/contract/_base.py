@@ -271,7 +271,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         >>> from tsrnn.baselines import Mean
         >>> sold = pd.Series(np.random.default_rng(0).poisson(0.5, 100), name="sold")
         >>> Mean().fit(sold).predict_zero(h=1).round(2).tolist()
-        [0.48]
+        [0.42]
         """
         fitted = self._fitted_model()
         h = fitted.horizon if h is None else positive_integer("h", h)

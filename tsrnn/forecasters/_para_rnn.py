@@ -175,6 +175,8 @@ class ParaRNNForecaster(RecurrentForecaster):
         filled in uses the one after the gap. "keep" is for the prior network, which skips them.
     strict : bool, default False
         Refuse arrays, lists and columns of labels.
+    support : {"auto", "real", "nonnegative", "count", "binary"} or pair of bounds, default "auto"
+        Values that the targets can have, within which forecasts, intervals and paths stay.
     intervals : {"conformal", "gaussian", "quantile", "student-t"}
         How intervals follow from the forecast errors of the validation part, scaled by
         :math:`s_t`. "conformal": quantiles of the absolute errors, per step. If the

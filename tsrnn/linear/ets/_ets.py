@@ -517,7 +517,7 @@ class ETS(ETSResults):
         `predict_rolling` take new rows as they are.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    horizon, id_col, time_col, freq, strict, random_state, verbose
+    horizon, id_col, time_col, freq, strict, support, random_state, verbose
         As in all linear models.
     target, known_ahead, static, calendar, holidays
         As in all linear models. Exogenous columns are regressors; to forecast, name them all in

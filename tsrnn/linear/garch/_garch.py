@@ -117,7 +117,7 @@ class GARCH(LinearForecaster):
         "keep", and "auto" with a mean that is a constant or zero: a missing value has no part in
         the likelihood, and its shocks are at their expectation given the past: :math:`h_t` for
         :math:`e_t^2`, half of it where e is negative, :math:`\sigma_t E|z|` for :math:`|e_t|`.
-    horizon, id_col, time_col, freq, strict, verbose
+    horizon, id_col, time_col, freq, strict, support, verbose
         As in all linear models.
     target, known_ahead, static, calendar, holidays
         As in all linear models. GARCH takes no exogenous columns.

@@ -233,7 +233,7 @@ class Croston(_Intermittent):
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     cov_type, horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
         As in all linear models. Exogenous columns are refused.
-    strict, random_state, verbose
+    strict, support, random_state, verbose
         As in all linear models.
 
     Notes
@@ -319,7 +319,7 @@ class TSB(_Intermittent):
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     cov_type, horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
         As in all linear models. Exogenous columns are refused.
-    strict, random_state, verbose
+    strict, support, random_state, verbose
         As in all linear models.
 
     Notes

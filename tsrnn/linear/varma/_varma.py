@@ -269,7 +269,7 @@ class VARMA(VARMAResults):
         "bollerslev-wooldridge".
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    horizon, id_col, time_col, freq, strict, random_state, verbose
+    horizon, id_col, time_col, freq, strict, support, random_state, verbose
         As in all linear models.
     target, known_ahead, static, calendar, holidays
         As in all linear models. To forecast, every exogenous column must be in `known_ahead`.
