@@ -188,10 +188,10 @@ class DCC(ConditionalCorrelation):
         "keep", and "auto" with a mean that is a constant or zero: variances skip missing values as
         those of `GARCH`, a row has the likelihood of the values that are there, and one with a
         missing value leaves :math:`u u'` at Q.
-    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, strict
-        As in all linear models.
-    support
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
         As in all linear models. DCC takes no exogenous columns.
+    strict, support
+        As in all linear models.
 
     Notes
     -----
@@ -280,10 +280,10 @@ class CCC(ConditionalCorrelation):
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     missing : {"auto", "error", "interpolate", "keep"}
         As of `DCC`: variances skip missing values, a row has the likelihood of the others.
-    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, strict
-        As in all linear models.
-    support
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
         As in all linear models. CCC takes no exogenous columns.
+    strict, support
+        As in all linear models.
 
     Notes
     -----
