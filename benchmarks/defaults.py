@@ -96,11 +96,11 @@ def season_argument(task: Task) -> int | None:
     return task.season if pd.api.types.is_integer_dtype(task.train["ds"]) else None
 
 
-def default(search: str) -> Callable[[Task], Forecaster]:
-    return lambda task: ParaRNNForecaster(
-        task.h, prior=task.prior or "auto", search=search, season_length=season_argument(task),
-        random_state=0,
-    )  # fmt: skip
+def default(task: Task) -> Forecaster:
+    prior = task.prior or "auto"
+    return ParaRNNForecaster(
+        task.h, prior=prior, season_length=season_argument(task), random_state=0
+    )
 
 
 def network(prior: str | None) -> Callable[[Task], Forecaster]:
@@ -188,8 +188,7 @@ def peer(*names: str) -> Forecasting:
 
 PEERS = ("AutoETS", "AutoARIMA", "AutoCES", "DynamicOptimizedTheta")
 FORECASTERS: dict[str, Forecasting] = {
-    "default": fitted(default("fast")),
-    "thorough": fitted(default("thorough")),
+    "default": fitted(default),
     "prior": fitted(network("only")),
     "trained": fitted(network(None)),
     "SeasonalNaive": fitted(lambda t: SeasonalNaive(season_length=t.season, horizon=t.h)),

@@ -66,6 +66,7 @@ PAGES = [
     "docs/own_cell.md",
     "docs/prior.md",
     "docs/prior_network.md",
+    "docs/stacking.md",
     "docs/regression.md",
     "docs/theory/comparison.md",
     "docs/theory/conformal.md",

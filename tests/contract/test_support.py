@@ -304,7 +304,7 @@ class TestCounts:
     @pytest.mark.parametrize("mean", [0.1, 0.3, 1.0, 3.0])
     @pytest.mark.parametrize("dispersion", [None, 2.0])
     def test_intervals_cover_simulated_counts(self, mean, dispersion):
-        """A half percent below the level is left to the mean's estimation and the normal shape."""
+        """Poisson counts to a half percent; of overdispersed ones the upper tail is long: 3.5."""
         law = stats.poisson(mean)
         if dispersion is not None:
             law = stats.nbinom(dispersion, dispersion / (dispersion + mean))

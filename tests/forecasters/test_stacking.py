@@ -8,7 +8,7 @@ from tsrnn import LRUForecaster, ParaRNNForecaster, load
 from tsrnn.data import read_panel
 from tsrnn.forecasters import FittedPrior, FittedStacked
 from tsrnn.forecasters._stacking import ValidationPart
-from tsrnn.forecasters._validation_part import independent_errors
+from tsrnn.forecasters._validation_part import independent_horizons
 
 NEW = 4
 
@@ -31,38 +31,8 @@ def model():
     return ParaRNNForecaster(NEW, random_state=0).fit(PAST)
 
 
-@pytest.fixture(scope="module")
-def thorough():
-    return ParaRNNForecaster(NEW, search="thorough", random_state=0).fit(PAST)
-
-
 def numbers(frame):
     return frame.drop(columns=["unique_id", "ds", "cutoff"], errors="ignore").to_numpy(float)
-
-
-def test_a_thorough_search_tries_classical_models(thorough):
-    assert {"ETS", "Theta", "CES"} <= set(thorough.fitted_.candidates.index)
-    forecasts = [numbers(part.predict()) for part in thorough.parts_.values()]
-    mean = sum(w * each for w, each in zip(thorough.fitted_.weights, forecasts, strict=True))
-    np.testing.assert_allclose(numbers(thorough.predict()), mean)
-
-
-def test_a_thorough_search_is_kept_and_updated(thorough, tmp_path):
-    thorough.save(tmp_path / "model.tsrnn")
-    again = load(tmp_path / "model.tsrnn")
-    pd.testing.assert_frame_equal(again.predict(level=80), thorough.predict(level=80))
-    assert again.sample_paths(3, 2, random_state=0).shape == (12, 4)
-    np.testing.assert_allclose(
-        again.contributions().sum(axis=1), numbers(again.predict()).ravel(), rtol=1e-5
-    )
-    filtered = numbers(thorough.predict(X=FRAME, level=80))
-    np.testing.assert_allclose(numbers(again.update(LATER).predict(level=80)), filtered, rtol=1e-4)
-
-
-@pytest.mark.parametrize("search", ["deep", None, 3])
-def test_other_searches_are_refused(search):
-    with pytest.raises((ValueError, TypeError), match="search must be one of"):
-        ParaRNNForecaster(search=search).fit(PAST)
 
 
 # Weights
@@ -91,18 +61,20 @@ def test_weights_are_the_posterior_mean_under_errors_of_laplace():
     # The same integral on another grid, a finer one.
     grid = np.linspace(0, 1, 2001)
     losses = np.array([np.abs(part.actual - (w * 0.3 - (1 - w) * 0.5)).mean() for w in grid])
-    density = losses**-part.n_errors
+    density = grid**2 * losses ** (-8 * part.n_horizons)
     assert weights[0] == pytest.approx((grid * density).sum() / density.sum(), abs=0.01)
 
 
-def test_candidates_that_are_alike_have_equal_weights():
+def test_of_candidates_that_are_alike_the_first_has_three_shares():
     part = part_of(np.random.default_rng(0).standard_normal(60))
-    np.testing.assert_allclose(part.weights(candidates(part, 0.1, 0.1, 0.1)), 1 / 3)
+    weights = part.weights(candidates(part, 0.1, 0.1, 0.1))
+    np.testing.assert_allclose(weights, [0.6, 0.2, 0.2], atol=0.04)
 
 
 def test_a_candidate_that_is_clearly_worse_has_no_weight():
     part = part_of(np.random.default_rng(0).standard_normal(90))
     assert part.weights(candidates(part, 0.0, 9.0)).tolist() == [1, 0]
+    assert part.weights(candidates(part, 9.0, 0.0))[1] > 0.9
 
 
 def test_weights_do_not_depend_on_the_unit_of_the_data():
@@ -123,11 +95,9 @@ def test_widths_follow_the_errors():
     assert part.widths(narrow)[0] == pytest.approx(3, rel=0.15)
 
 
-@pytest.mark.parametrize(
-    ("lengths", "fewest", "most"), [([150], 0, 10), ([900], 10, 100), ([60] * 400, 10, 100)]
-)
-def test_long_series_and_large_panels_have_errors_to_judge_by(lengths, fewest, most):
-    assert fewest <= independent_errors(np.array(lengths), 1, 12) <= most
+@pytest.mark.parametrize(("length", "count"), [(30, 0), (60, 1), (900, 14)])
+def test_horizons_of_a_validation_part(length, count):
+    assert independent_horizons(np.array([length]), 12) == pytest.approx(count, abs=0.6)
 
 
 # The default
@@ -212,7 +182,7 @@ def test_progress_is_shown_where_it_is_asked_for(capsys, monkeypatch):
     from tsrnn.forecasters import _candidates
 
     monkeypatch.setattr(_candidates, "SILENT_SECONDS", 0.0)
-    ParaRNNForecaster(NEW, verbose=1, max_epochs=None).fit(PAST)
+    ParaRNNForecaster(NEW, verbose=1).fit(PAST)
     assert "ParaRNNForecaster: trying the prior network" in capsys.readouterr().err
 
 

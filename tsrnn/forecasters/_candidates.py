@@ -21,15 +21,12 @@ from tsrnn.forecasters._repeated import repeated
 from tsrnn.forecasters._settings import resolve
 from tsrnn.forecasters._stacking import (
     ADAPTED,
-    CLASSICAL,
     COLUMNS,
-    JUDGED,
     PRIOR,
     TRAINED,
     FittedStacked,
     StackedState,
     ValidationPart,
-    classical,
 )
 from tsrnn.layers import LayerChoice
 from tsrnn.prior import TrainedPrior
@@ -142,12 +139,6 @@ def fit_stacked(
         if linear_error(preparation, part) < HOPELESS * error:
             candidates[TRAINED] = try_trained(preparation, part)
 
-    for name in CLASSICAL if arguments.search == "thorough" else ():
-        with watch.on(name):
-            classical = try_classical(name, arguments, data, panel, before, part)
-            if classical is not None:
-                candidates[name] = classical
-
     weights = part.weights([candidate.forecasts for candidate in candidates.values()])
     shares = dict(zip(candidates, weights.tolist(), strict=True))
     kept = {name: candidate for name, candidate in candidates.items() if shares[name]}
@@ -195,29 +186,6 @@ def try_trained(preparation: Preparation, part: ValidationPart) -> Candidate:
     judged = judge_all([preparation])
     earlier, _ = preparation.finished(judged[0], None)
     return Candidate(part.forecasts(earlier), lambda: finish_all([preparation], judged)[0])
-
-
-def try_classical(
-    name: str,
-    arguments: Arguments,
-    data: FittedData,
-    panel: Panel,
-    before: Panel,
-    part: ValidationPart,
-) -> Candidate | None:
-    """Classical model of every series; None where a series cannot be fitted."""
-    model = classical(name, part.horizon, arguments.season_length)
-    try:
-        with recorded():
-            earlier, _ = model._fit_panel(Arguments.of(model), data, before)
-            forecasts = part.forecasts(earlier)
-            fitted, state = model._fit_panel(Arguments.of(model), data, panel)
-    except (ValueError, np.linalg.LinAlgError):
-        return None
-    last = fitted.forecast(state, part.horizon, [JUDGED], None)
-    if not all(np.isfinite(ends).all() for ends in (*forecasts.values(), *last.values())):
-        return None
-    return Candidate(forecasts, lambda: (fitted, state))
 
 
 def linear_error(preparation: Preparation, part: ValidationPart) -> float:

@@ -51,18 +51,15 @@ class ParaRNNForecaster(RecurrentForecaster):
         without a linear path. At most half of the training part of the shortest series.
     prior : {"auto", "only"}, path or None, default "auto"
         "auto": the pretrained network of the cell forecasts, where no argument asks for a network
-        of one's own, such as ``hidden_size=32``. Where the last rows give at least ten independent
-        errors, other candidates are fitted to the rows before them and weighed by rolling
-        forecasts: the same network adapted to the series, and one that is trained on them (see
-        `search`); `summary` says what was tried, and what forecasts. Series with exogenous columns
-        or missing rows are forecast by the pretrained network, adapted to at least 300 rows and 25
-        seasons, and to panels of at least 30 series without a season. There is none of "gru",
+        of one's own, such as ``hidden_size=32``. Where the last rows are enough to judge by,
+        other candidates are fitted to the rows before them and weighed by rolling
+        forecasts (see :doc:`/stacking`): the same network adapted to a panel, and one that is
+        trained on the series; `summary` says what was tried, and what forecasts. Series with
+        exogenous columns are forecast by the pretrained network, adapted to at least 300 rows and
+        25 seasons, and to panels of at least 30 series without a season. There is none of "gru",
         "lstm", "attention" and a user's cell, which are always trained. A file that
         `tsrnn.prior.TrainedPrior.save` wrote: the same with that network, of any cell. "only": the
         network as it comes. None: always train.
-    search : {"fast", "thorough"}, default "fast"
-        "thorough": `ETS`, `Theta` and `CES` are candidates, too, where they can be fitted to all
-        series.
     effects : dict, optional
         Effects of exogenous columns in the regression before any network, by column:
         "linear", "smooth" (a curve), "lagged" (of past rows), a list of these, or "none". Linear

@@ -111,7 +111,7 @@ UNITS_TO_ADAPT = 30
 HONOURED = frozenset(
     {"prior", "season_length", "horizon", "target", "id_col", "time_col", "freq", "missing"}
     | {"known_ahead", "static", "calendar", "holidays", "effects", "outliers"}
-    | {"cell", "intervals", "random_state", "verbose", "search", "strict", "support"}
+    | {"cell", "intervals", "random_state", "verbose", "strict", "support"}
 )
 SIZE: dict[str, Kind] = {
     "hidden_size": integer(0, 1024),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -51,16 +52,14 @@ from tsrnn.forecasters._prior import (
 )
 from tsrnn.forecasters._scaling import boxcox_lambda, check_positive
 from tsrnn.forecasters._stacking import (
-    CLASSICAL,
     TRAINED,
     FittedStacked,
     StackedState,
     StackedSummary,
-    classical,
     stacked_from_file,
     summarise_stacked,
 )
-from tsrnn.forecasters._validation_part import independent_errors, usual_horizon
+from tsrnn.forecasters._validation_part import independent_horizons, usual_horizon
 from tsrnn.forecasters._with_columns import (
     FittedWithColumns,
     StateWithColumns,
@@ -100,7 +99,9 @@ if TYPE_CHECKING:
 MOST_DERIVATIVES = 2000  # of a summary, each a backward pass: a few seconds
 LARGEST = 1e290  # value of which differences and means are finite
 MOST_MISSING = 0.1  # share of missing values with which a network is trained, as if they repeated
-FEWEST_ERRORS = 10.0  # independent ones, from which on candidates are judged by them
+# Independent forecasts of a horizon from which on candidates are judged by them; those of series
+# share the shocks of their time, and count as the root of their number.
+FEWEST_HORIZONS = 10.0
 MANY = 64  # networks of fits made together: more gain little, and all of them are in memory
 
 
@@ -114,7 +115,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
     ----------
     horizon : int, optional
         Steps forecast directly; by frequency.
-    prior, outliers, season_length, search
+    prior, outliers, season_length
         Network of the cell that was trained before, and what is tried beside it, as in
         `ParaRNNForecaster`.
     input_size, preset, hidden_size, n_layers, engine, aggregation, multivariate
@@ -152,7 +153,6 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         prior: str | Path | None = "auto",
         outliers: str | None = "pulse",
         season_length: int | None = None,
-        search: str = "fast",
         input_size: int | None = None,
         preset: str = "default",
         hidden_size: int | None = None,
@@ -186,7 +186,6 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         self.prior = prior
         self.outliers = outliers
         self.season_length = season_length
-        self.search = search
         self.input_size = input_size
         self.preset = preset
         self.hidden_size = hidden_size
@@ -223,7 +222,6 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         header["params"].setdefault("network", True)
         for name in ("prior", "outliers", "season_length", "effects"):
             header["params"].setdefault(name, None)
-        header["params"].setdefault("search", "fast")
         fitted = header["fitted"]
         members = fitted.get("members", [fitted])
         for member in members if isinstance(members, list) else []:
@@ -254,7 +252,6 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         cell = self._cell(first)
         prior = read_prior(first.prior, cell)
         check_outliers(first.outliers)
-        choice("search", first.search, ("fast", "thorough"))
         results: list[Any] = [None] * len(fits)
         for number, (arguments, data, panel) in enumerate(fits):
             if arguments.prior is not None and takes_prior(arguments, default, cell):
@@ -286,8 +283,8 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         if panel.exog_names or gaps:
             return FittedPrior.of(arguments, data, panel, prior, adapts=True)
         horizon = arguments.horizon or usual_horizon(panel)
-        errors = independent_errors(panel.lengths, panel.values.shape[1], horizon)
-        if errors < FEWEST_ERRORS:
+        n_units = panel.n_series * panel.values.shape[1]
+        if independent_horizons(panel.lengths, horizon) * math.sqrt(n_units) < FEWEST_HORIZONS:
             return FittedPrior.of(arguments, data, panel, prior, adapts=False)
         from tsrnn.forecasters._candidates import fit_stacked
 
@@ -369,13 +366,8 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
             return prior_from_file(arguments, data, header, arrays, last_times)
         if "parts" in header:
 
-            def read_part(
-                name: str, part: dict[str, Any], of_part: dict[str, np.ndarray]
-            ) -> tuple[Any, Any]:
-                if name not in CLASSICAL:
-                    return self._from_file(arguments, data, part, of_part, last_times)
-                model = classical(name, header["horizon"], arguments.season_length)
-                return model._from_file(Arguments.of(model), data, part, of_part, last_times)
+            def read_part(part: dict[str, Any], of_part: dict[str, np.ndarray]) -> AnyFit:
+                return self._from_file(arguments, data, part, of_part, last_times)
 
             return stacked_from_file(header, arrays, read_part)
         from tsrnn.forecasters._file import check_settings, from_file
@@ -516,7 +508,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         return other
 
     @property
-    def parts_(self) -> dict[str, Any]:
+    def parts_(self) -> dict[str, Self]:
         """Forecasters of the parts of a stacked forecast, each by itself, by name.
 
         Raises
@@ -533,9 +525,6 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         forecasters = {}
         for (name, part), state in pairs:
             forecasters[name] = copy.copy(self)
-            if name in CLASSICAL:
-                forecasters[name] = classical(name, part.horizon, self.arguments_.season_length)
-                forecasters[name]._history = self._history
             forecasters[name].fitted_, forecasters[name].state_ = part, state
         return forecasters
 

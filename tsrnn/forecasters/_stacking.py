@@ -6,9 +6,10 @@ have the mean absolute error, over the scale s of each series,
 
 .. math:: L(w) = \operatorname{mean} \frac{|y - \sum_i w_i \hat y_i|}{s},
 
-and those used are the mean of the posterior :math:`p(w) \propto L(w)^{-m}` of errors with Laplace's
-distribution, m of which are independent, with equal prior probability of all weights: near equal
-where errors are few or candidates alike, near zero for a candidate that is clearly worse.
+and those used are the mean of the posterior :math:`p(w) \propto w_1^2 L(w)^{-m}` of errors with
+Laplace's distribution, m of which are independent. The prior network as it comes is the first
+candidate: it has most of the weight where errors are few, and little where another one is clearly
+better.
 """
 
 from __future__ import annotations
@@ -43,25 +44,24 @@ from tsrnn.contract import (
 from tsrnn.data import Layout, Panel, quoted
 from tsrnn.forecasters._prior import FittedPrior
 from tsrnn.forecasters._repeated import repeated
-from tsrnn.forecasters._validation_part import independent_errors
+from tsrnn.forecasters._validation_part import independent_horizons
 from tsrnn.interpret import WIDTH, section, two_columns, wrapped
-from tsrnn.models import model_class
 from tsrnn.prior import OWN_PRIOR, by_step, evenly, step_factors
 
 MOST_SERIES = 50  # of a panel that candidates are judged on: they share the shocks of their time
 MOST_ORIGINS = 100  # of all series, from which candidates are judged
-PARTS = {1: 1, 2: 40, 3: 20, 4: 12, 5: 10, 6: 8}  # of the simplex, by the number of candidates
+PARTS = 20  # of the simplex: weights that are tried are multiples of 1 / PARTS
+ERRORS_OF_A_HORIZON = 8.0  # independent ones, that all steps of a horizon count as
+FOR_THE_PRIOR = 2.0  # errors that speak for the prior network as it comes, before any
 LEAST_WEIGHT = 0.05  # a candidate with less is left out
 JUDGED = 80  # percent, of the intervals whose widths are corrected
 TINY = 1e-300  # keeps logarithms finite
 PRIOR, ADAPTED, TRAINED = "prior network", "adapted prior network", "trained network"
-CLASSICAL = ("ETS", "Theta", "CES")  # classes of forecasters that a thorough search tries, too
 COLUMNS = ("weight", "error", "seconds")  # of the table of candidates
 # Fields of a file.
 FITTED: dict[str, Kind] = {
     "parts": by_name(by_name(anything)),
     "candidates": by_name(listed(anything)),
-    "horizon": integer(1, MOST_STEPS),
     "n_origins": integer(1, 10**6),
     "width_steps": integer(1, MOST_STEPS),
 }
@@ -71,11 +71,6 @@ GUARANTEE = (
     "fitted to, against ten errors. They cover with the stated probability as far as later errors "
     "are like these; nothing is guaranteed. See a backtest for coverage on these data."
 )
-
-
-def classical(name: str, horizon: int, season_length: int | None) -> Any:
-    """Classical forecaster with the horizon and season of a stacked one."""
-    return model_class(name)(horizon=horizon, season_length=season_length)
 
 
 def interval_names(level: float) -> tuple[str, str]:
@@ -139,7 +134,7 @@ def rows_for(part: FittedModel[Any], panel: Panel, state: Any = None) -> Panel:
 
     `state` is its state before these rows, None at the begin.
     """
-    if isinstance(part, FittedPrior) or part.arguments.class_name in CLASSICAL:
+    if isinstance(part, FittedPrior):
         return panel
     network: Any = part
     past = None if state is None else state.tail
@@ -161,8 +156,7 @@ class FittedStacked(FittedModel[StackedState]):
     ----------
     parts : dict of str to FittedModel
         `FittedPrior` under "prior network" or "adapted prior network", `FittedNetworks` under
-        "trained network", and of a thorough search those of classical forecasters under the names
-        of their classes.
+        "trained network".
     weights : ndarray of shape (K,)
         Of the parts; they sum to one.
     widths : ndarray of shape (n,)
@@ -184,14 +178,14 @@ class FittedStacked(FittedModel[StackedState]):
     True
     """
 
-    parts: dict[str, FittedModel[Any]]
+    parts: dict[str, Any]
     weights: np.ndarray
     widths: np.ndarray
     candidates: pd.DataFrame
     n_origins: int
 
     @property
-    def first(self) -> FittedModel[Any]:
+    def first(self) -> Any:
         """Part with the largest weight."""
         return list(self.parts.values())[int(self.weights.argmax())]
 
@@ -223,9 +217,9 @@ class FittedStacked(FittedModel[StackedState]):
     def filter(self, panel: Panel, seen: StackedState | None = None) -> StackedState:
         """State after the rows of a panel; `seen` is the state of the series fitted to."""
         states = []
-        for place, (name, part) in enumerate(self.parts.items()):
-            known: Any = () if seen is None or name in CLASSICAL else (seen.parts[place],)
-            states.append(part.filter(rows_for(part, panel), *known))
+        for place, part in enumerate(self.parts.values()):
+            known = None if seen is None else seen.parts[place]
+            states.append(part.filter(rows_for(part, panel), known))
         return StackedState(tuple(states))
 
     def advance(self, state: StackedState, panel: Panel) -> StackedState:
@@ -273,13 +267,8 @@ class FittedStacked(FittedModel[StackedState]):
         future: np.ndarray | None,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """Draw paths (n, S, h, C): those of a part, moved to the centre and width of all.
-
-        Of the part with the largest weight among those that can simulate.
-        """
-        able = [hasattr(part, "simulate") for part in self.parts.values()]
-        place = int(np.where(able, self.weights, -1).argmax())
-        part: Any = list(self.parts.values())[place]
+        """Draw paths (n, S, h, C): those of the first part with the centre and width of all."""
+        place, part = int(self.weights.argmax()), self.first
         past, low, high = state.parts[place], *interval_names(JUDGED)
         paths = part.simulate(past, h, n, future, rng)
         alone = part.forecast(past, h, [JUDGED], future)
@@ -296,11 +285,7 @@ class FittedStacked(FittedModel[StackedState]):
         for (name, part), past, weight in zip(
             self.parts.items(), state.parts, self.weights, strict=True
         ):
-            if name in CLASSICAL:
-                shares[name] = weight * part.forecast(past, self.horizon, [], future)[""]
-                continue
-            split: Any = part
-            for of_part, values in split.contributions(past, future).items():
+            for of_part, values in part.contributions(past, future).items():
                 shares[f"{name}: {of_part}"] = weight * values
         return shares
 
@@ -317,7 +302,6 @@ class FittedStacked(FittedModel[StackedState]):
         header = {
             "parts": headers,
             "candidates": {str(name): row.tolist() for name, row in table.iterrows()},
-            "horizon": self.horizon,
             "n_origins": self.n_origins,
             "width_steps": len(self.widths),
         }
@@ -339,8 +323,8 @@ class ValidationPart:
     scale : ndarray of shape (n, 1, C)
         Mean absolute seasonal difference of the series of each origin before its validation part;
         NaN of series that do not vary.
-    n_errors : float
-        Independent forecasts of a horizon that all count as, see `independent_errors`.
+    n_horizons : float
+        Independent forecasts of a horizon that all count as, see `independent_horizons`.
     """
 
     before: Panel
@@ -349,7 +333,7 @@ class ValidationPart:
     horizon: int
     actual: np.ndarray
     scale: np.ndarray
-    n_errors: float
+    n_horizons: float
 
     @classmethod
     def of(cls, panel: Panel, starts: np.ndarray, horizon: int, season: int) -> ValidationPart:
@@ -371,10 +355,8 @@ class ValidationPart:
         actual = after.values[origins.first[:, None] + np.arange(horizon)]
         naive = naive_errors(before, season)
         scale = np.where(naive > 0, naive, np.nan)[origins.series][:, None]
-        n_targets = panel.values.shape[1]
-        n_errors = independent_errors(panel.lengths, n_targets, horizon)
-        n_errors = min(n_errors, len(origins.series) * n_targets)
-        return cls(before, after, origins, horizon, actual, scale, n_errors)
+        n_horizons = independent_horizons(panel.lengths, horizon)
+        return cls(before, after, origins, horizon, actual, scale, n_horizons)
 
     def forecasts(self, fitted: FittedModel[Any]) -> dict[str, np.ndarray]:
         """Forecasts (n, h, C) of a model fitted to the rows before, with intervals of 80 percent.
@@ -390,14 +372,18 @@ class ValidationPart:
         return float(np.nanmean(np.abs(self.actual - forecasts[""]) / self.scale))
 
     def weights(self, candidates: Sequence[dict[str, np.ndarray]]) -> np.ndarray:
-        """Posterior mean weights (K,) of the candidates; those of less than 0.05 are 0."""
-        count, parts = len(candidates), PARTS[len(candidates)]
-        grid = product(range(parts + 1), repeat=count)
-        simplex = np.array([w for w in grid if sum(w) == parts]) / parts
+        """Posterior mean weights (K,) of the candidates; those of less than 0.05 are 0.
+
+        The first candidate is the prior network as it comes.
+        """
+        grid = product(range(PARTS + 1), repeat=len(candidates))
+        simplex = np.array([w for w in grid if sum(w) == PARTS]) / PARTS
         errors = np.stack([(self.actual - each[""]) / self.scale for each in candidates])
         errors = errors[:, np.isfinite(errors).all(0)]  # (K, N)
         losses = np.array([np.abs(w @ errors).mean() for w in simplex])
-        log_density = -self.n_errors * np.log(np.maximum(losses, TINY))
+        m = ERRORS_OF_A_HORIZON * self.n_horizons
+        log_density = -m * np.log(np.maximum(losses, TINY))
+        log_density += FOR_THE_PRIOR * np.log(np.maximum(simplex[:, 0], TINY))
         density = np.exp(log_density - log_density.max())
         weights = density @ simplex / density.sum()
         weights[weights < LEAST_WEIGHT] = 0.0
@@ -415,8 +401,7 @@ class ValidationPart:
         half = np.abs(np.where(error > 0, forecasts[high], forecasts[low]) - forecasts[""])
         scores = np.abs(error) / np.where(half > 0, half, np.nan)
         by_origin = scores.swapaxes(1, 2).reshape(-1, self.horizon)
-        n_units = self.after.n_series * self.actual.shape[2]
-        total = self.n_errors / np.sqrt(n_units)
+        total, n_units = self.n_horizons, self.after.n_series * self.actual.shape[2]
         prior = OWN_PRIOR + total * (n_units > 1)
         return step_factors(by_origin, total / len(by_origin), prior)
 
@@ -501,7 +486,7 @@ def summarise_stacked(
 def stacked_from_file(
     header: dict[str, Any],
     arrays: dict[str, np.ndarray],
-    read: Callable[[str, dict[str, Any], dict[str, np.ndarray]], tuple[FittedModel[Any], Any]],
+    read: Callable[[dict[str, Any], dict[str, np.ndarray]], tuple[Any, Any]],
 ) -> tuple[FittedStacked, StackedState]:
     """Stacked forecast and state that `FittedStacked.to_file` wrote, each part by `read`.
 
@@ -532,7 +517,7 @@ def stacked_from_file(
     pairs = []
     for name, of_part in zip(names, parts, strict=True):
         try:
-            pairs.append(read(name, header["parts"][name], of_part))
+            pairs.append(read(header["parts"][name], of_part))
         except DamagedFileError as error:
             raise DamagedFileError(f"the {name}: {error}") from error
     candidates = pd.DataFrame(table.values(), index=list(table), columns=list(COLUMNS), dtype=float)

@@ -40,16 +40,9 @@ def least_rows(horizon: int, val_size: int) -> int:
     return val_size + horizon + 2  # two rows to train from, with all their targets
 
 
-def independent_errors(lengths: np.ndarray, n_targets: int, horizon: int) -> float:
-    """Independent forecasts of a horizon that those of all validation rows count as.
-
-    Those of different series from one time share its shocks: they count as the root of their
-    number.
-    """
-    long = lengths[lengths >= three_horizons(horizon)]
-    if not len(long):
+def independent_horizons(lengths: np.ndarray, horizon: int) -> float:
+    """Independent forecasts of a horizon that those of all validation rows of a series count as."""
+    if (lengths < three_horizons(horizon)).all():
         return 0.0
-    rows = validation_size(lengths, horizon)
-    validated = lengths >= least_rows(horizon, rows)
-    blocks = effective_number(np.array(rows - horizon + 1.0), np.array(float(horizon)))
-    return float(blocks) * math.sqrt(validated.sum() * n_targets)
+    rows = validation_size(lengths, horizon) - horizon + 1
+    return float(effective_number(np.array(float(max(rows, 0))), np.array(float(horizon))))
