@@ -22,6 +22,7 @@ from tsrnn.contract import (
     check_is_fitted,
     check_not_too_large,
     choice,
+    habits,
     with_shared_arguments,
 )
 from tsrnn.data import Layout, Panel, quote
@@ -99,8 +100,9 @@ if TYPE_CHECKING:
 MOST_DERIVATIVES = 2000  # of a summary, each a backward pass: a few seconds
 LARGEST = 1e290  # value of which differences and means are finite
 MOST_MISSING = 0.1  # share of missing values with which a network is trained, as if they repeated
-# Independent forecasts of a horizon from which on candidates are judged by them; those of series
-# share the shocks of their time, and count as the root of their number.
+# Independent forecasts of a horizon, at least the usual one of the frequency, from which on
+# candidates are judged; those of series share the shocks of their time, and count as the root of
+# their number.
 FEWEST_HORIZONS = 10.0
 MANY = 64  # networks of fits made together: more gain little, and all of them are in memory
 
@@ -282,7 +284,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         gaps = arguments.missing == "keep" or np.isnan(panel.values).mean() > MOST_MISSING
         if panel.exog_names or gaps:
             return FittedPrior.of(arguments, data, panel, prior, adapts=True)
-        horizon = arguments.horizon or usual_horizon(panel)
+        horizon = max(arguments.horizon or usual_horizon(panel), habits(panel.layout).horizon)
         n_units = panel.n_series * panel.values.shape[1]
         if independent_horizons(panel.lengths, horizon) * math.sqrt(n_units) < FEWEST_HORIZONS:
             return FittedPrior.of(arguments, data, panel, prior, adapts=False)
