@@ -14,6 +14,7 @@ better.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -349,7 +350,7 @@ class ValidationPart:
         after = some.between(starts, some.lengths)
         each = max(1, MOST_ORIGINS // (len(chosen) * panel.values.shape[1]))
         # Steps of another length than the season: every origin at its own phase.
-        step = max(1, int((after.lengths.max() - horizon) // each))
+        step = math.ceil((after.lengths.max() - horizon + 1) / each)
         step += step % season == 0 and season > 1
         origins = Origins.of(after, horizon, step)
         actual = after.values[origins.first[:, None] + np.arange(horizon)]
