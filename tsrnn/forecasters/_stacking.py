@@ -67,11 +67,11 @@ FITTED: dict[str, Kind] = {
     "width_steps": integer(1, MOST_STEPS),
 }
 GUARANTEE = (
-    "Intervals: quantiles of {parts}, averaged with their weights, then widened or narrowed by step "
-    "by the errors of rolling forecasts from {n} origins in the last rows, which no part was fitted "
-    "to; the widths as they were count for ten errors. They cover with the stated probability as "
-    "far as later errors are like these; nothing is guaranteed. See a backtest for coverage on "
-    "these data."
+    "Intervals: quantiles of {parts}, averaged with their weights, then widened or narrowed by "
+    "step by the errors of rolling forecasts from {n} origins in the last rows, which no part was "
+    "fitted to; the widths as they were count for ten errors. They cover with the stated "
+    "probability as far as later errors are like these; nothing is guaranteed. See a backtest for "
+    "coverage on these data."
 )
 
 
