@@ -103,7 +103,7 @@ KNOWN_OUTLIERS: WeakKeyDictionary[PriorState, Outliers] = WeakKeyDictionary()
 # little of the season's own pattern. A series without one, as an exchange rate, is better left.
 ROWS_TO_ADAPT, SEASONS_TO_ADAPT = 300, 25
 # Fewer where rolling forecasts judge the adapted network.
-ROWS_TO_TRY, SEASONS_TO_TRY = 100, 8
+ROWS_TO_TRY, SEASONS_TO_TRY, SEASON_TO_TRY = 100, 8, 12
 # And it is adapted to so many series without a season, whose growth has something in common.
 # Panels of short series with a season gain nothing.
 UNITS_TO_ADAPT = 30
@@ -263,8 +263,8 @@ def adapted_prior(
     """Prior network adapted to the series that say enough; itself where none do.
 
     Of a series with missing rows, to the longest part without them. Where rolling forecasts are to
-    judge the result, shorter series are enough, and it is done to panels alone: to a series by
-    itself it takes as long as the training of a network, which is better.
+    judge the result, shorter series are enough, and few series with a long season are left out: it
+    would take longer than the training of a network, and be worse.
     """
     parts = [complete_part(rows) for rows in series]
     if season_length > 1:
@@ -275,7 +275,8 @@ def adapted_prior(
         long = [len(part) >= least for part in parts]
     else:
         long = [len(training_origins(rows, season_length)) > 0 for rows in parts]
-    if sum(long) < (1 if season_length > 1 and not judged else UNITS_TO_ADAPT):
+    quick = 1 < season_length <= (SEASON_TO_TRY if judged else LONGEST_SEASON)
+    if sum(long) < (1 if quick else UNITS_TO_ADAPT):
         return prior
     chosen = [rows for rows, is_long in zip(series, long, strict=True) if is_long]
     chosen = [complete_part(rows) for rows in expected_at_errors(chosen, season_length, outliers)]

@@ -103,7 +103,7 @@ MOST_MISSING = 0.1  # share of missing values with which a network is trained, a
 # Independent forecasts of a horizon, at least the usual one of the frequency, from which on
 # candidates are judged; those of series share the shocks of their time, and count as the root of
 # their number.
-FEWEST_HORIZONS = 10.0
+FEWEST_HORIZONS = 5.0
 MANY = 64  # networks of fits made together: more gain little, and all of them are in memory
 
 
