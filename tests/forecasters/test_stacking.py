@@ -137,6 +137,14 @@ def test_short_series_are_forecast_by_the_prior_network_alone():
     assert isinstance(ParaRNNForecaster(NEW).fit(wave(60)).fitted_, FittedPrior)
 
 
+def test_a_series_that_moves_late_is_forecast_by_the_prior_network_alone():
+    frame = wave(330)
+    frame.loc[:299, "y"] = 7.5  # its errors have no scale
+    model = ParaRNNForecaster(NEW).fit(frame)
+    assert isinstance(model.fitted_, FittedPrior)
+    assert np.isfinite(numbers(model.predict(level=80))).all()
+
+
 def test_the_forecast_is_the_weighted_mean_of_those_of_its_parts(model):
     assert isinstance(model.fitted_, FittedStacked)
     assert model.fitted_.weights.sum() == pytest.approx(1)
