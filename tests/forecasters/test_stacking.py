@@ -1,5 +1,7 @@
 """Stacked forecasts: weights by rolling forecasts, and everything that a forecaster can do."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -182,6 +184,25 @@ def test_update_is_a_filter_of_all_rows(model, tmp_path):
     np.testing.assert_allclose(
         numbers(updated.predict(level=80)), numbers(model.predict(X=FRAME, level=80)), rtol=1e-4
     )
+
+
+def test_a_support_that_later_values_widen_is_that_of_all_parts():
+    values = np.random.default_rng(0).gamma(2, 1, 161)
+    values[-1] = -2
+    series = pd.Series(values, pd.date_range("2020-01-01", periods=161), name="y")
+    model = ParaRNNForecaster(1, random_state=0).fit(series[:-1])
+    assert isinstance(model.fitted_, FittedStacked)
+    with pytest.warns(UserWarning, match="support='real' from here on"):
+        model.update(series[-1:])
+    assert [part.support_ for part in model.parts_.values()] == [{"y": "real"}] * len(model.parts_)
+    assert (model.predict(level=99)["y-lo-99"] < 0).all()
+    assert "trained network" in str(model.summary())  # which takes derivatives after a row
+
+
+def test_the_statistic_of_parts_is_named(thorough, model):
+    assert thorough.fitted_.point == "average of the parts"
+    prior = replace(model.fitted_, parts={"prior network": model.parts_["prior network"].fitted_})
+    assert prior.point == "median"
 
 
 def test_rolling_forecasts_are_those_after_updates(model, tmp_path):

@@ -30,6 +30,7 @@ from tsrnn.contract import (
     Kind,
     Origins,
     Summary,
+    Support,
     anything,
     by_name,
     check_arrays,
@@ -211,6 +212,12 @@ class FittedStacked(FittedModel[StackedState]):
         return self.first.horizon
 
     @property
+    def point(self) -> str:
+        """Statistic that the point forecast is."""
+        points = {part.point for part in self.parts.values()}
+        return points.pop() if len(points) == 1 else "average of the parts"
+
+    @property
     def guarantee(self) -> str:
         """Guarantee of the intervals."""
         return GUARANTEE.format(n=self.n_origins, parts=quoted(list(self.parts)))
@@ -218,6 +225,11 @@ class FittedStacked(FittedModel[StackedState]):
     def with_layout(self, layout: Layout) -> Self:
         """Same models of data with another layout, which knows the times of further rows."""
         parts = {name: part.with_layout(layout) for name, part in self.parts.items()}
+        return replace(self, parts=parts)
+
+    def with_supports(self, supports: tuple[Support, ...]) -> Self:
+        """Same models of targets that can have other values."""
+        parts = {name: part.with_supports(supports) for name, part in self.parts.items()}
         return replace(self, parts=parts)
 
     def filter(self, panel: Panel, seen: StackedState | None = None) -> StackedState:
