@@ -133,8 +133,9 @@ class TestArgument:
 
     def test_what_forecasts_is_the_same(self):
         """Support and strict reading ask for no training, which other arguments do."""
+        positive = monthly(np.random.default_rng(5).gamma(3, 1, 60))
         values = (
-            ParaRNNForecaster(horizon=3, **arguments).fit(counts()).predict()
+            ParaRNNForecaster(horizon=3, **arguments).fit(positive).predict()
             for arguments in ({}, {"support": "real"}, {"support": "nonnegative", "strict": True})
         )
         first, *others = values
@@ -347,9 +348,13 @@ class TestCounts:
             str(model.summary()).split()
         )
 
-    def test_a_median_is_named(self):
-        page = str(ParaRNNForecaster(horizon=2, prior="only").fit(counts()).summary())
-        assert "point forecasts, of the median, are not rounded" in " ".join(page.split())
+    @pytest.mark.parametrize(
+        ("arguments", "point"),
+        [({"prior": "only"}, "mean"), ({"loss": "mae", "max_epochs": 1}, "median")],
+    )
+    def test_the_statistic_of_networks_is_named(self, arguments, point):
+        page = str(ParaRNNForecaster(horizon=2, **arguments).fit(counts()).summary())
+        assert f"point forecasts, of the {point}, are not rounded" in " ".join(page.split())
 
     def test_zero_is_contained_where_zeros_are_many(self):
         """Rounding gives no zero that more than a fifth of the rows are."""

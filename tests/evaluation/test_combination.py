@@ -467,7 +467,7 @@ class TestMembersLeftOut:
     """One series is forecast by the members that can be fitted to it, as it is in a panel."""
 
     @pytest.mark.parametrize(
-        "values", [np.arange(1.0, 101.0), np.array([3.0, 5, 4, 6, 5, 7]), monthly(9).to_numpy()]
+        "values", [np.arange(1.0, 101.0), np.array([3.5, 5, 4, 6, 5, 7]), monthly(9).to_numpy()]
     )
     @pytest.mark.parametrize("make", [Combination.classical, Combination.recurrent])
     def test_one_series_is_forecast_as_in_a_panel(self, make, values):

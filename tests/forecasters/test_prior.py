@@ -24,7 +24,7 @@ from tsrnn.baselines import Naive
 from tsrnn.contract import DamagedFileError, read_file, write_file
 from tsrnn.datasets import load_elnino
 from tsrnn.export import export_onnx, export_torch
-from tsrnn.forecasters import FittedNetworks, FittedPrior, RecurrentForecaster, _prior
+from tsrnn.forecasters import FittedPrior, FittedStacked, RecurrentForecaster, _candidates
 from tsrnn.interpret import UninformativeNetworkError
 from tsrnn.prior import PriorNetwork, TrainedPrior, trained_prior
 
@@ -54,6 +54,11 @@ def model():
 def plain():
     """Of which nothing is fitted, so that a panel is its series alone."""
     return ParaRNNForecaster(NEW, prior="only").fit(PAST)
+
+
+def adapting(horizon=None, **arguments):
+    """Forecaster that is adapted by the rules on rows, as to series with missing values."""
+    return ParaRNNForecaster(horizon, missing="keep", **arguments)
 
 
 @pytest.fixture
@@ -124,7 +129,7 @@ class TestAdaptation:
         )
 
     def test_thirty_series_adapt_the_network(self):
-        fits = [ParaRNNForecaster(4).fit(self.years(n)) for n in (29, 30)]
+        fits = [adapting(4).fit(self.years(n)) for n in (29, 30)]
         assert [fit.fitted_.adapted for fit in fits] == [False, True]
         said = [fit.summary().composition for fit in fits]
         assert "of these only the widths of its intervals are estimated" in said[0]
@@ -140,7 +145,7 @@ class TestAdaptation:
 
     def test_the_same_series_adapt_it_to_the_same_network(self):
         frame = self.years(40)
-        one, other = (ParaRNNForecaster(4).fit(frame).predict(level=80) for _ in range(2))
+        one, other = (adapting(4).fit(frame).predict(level=80) for _ in range(2))
         close(one, other, rtol=1e-12)
 
     def test_it_learns_what_the_series_share(self):
@@ -163,11 +168,11 @@ class TestAdaptation:
         [(299, 12, False), (300, 12, True), (300, 1, False), (324, 13, False)],
     )
     def test_a_long_series_with_a_season_adapts_the_network(self, rows, season, adapted):
-        model = ParaRNNForecaster(NEW, season_length=season).fit(monthly(rows))
+        model = adapting(NEW, season_length=season).fit(monthly(rows))
         assert model.fitted_.adapted == adapted
 
     def test_intervals_of_one_series_allow_for_known_rows(self):
-        model = ParaRNNForecaster(NEW).fit(monthly(310))
+        model = adapting(NEW).fit(monthly(310))
         rows, counts = model.state_.last_rows
         expected = model.fitted_.prior.forecast(rows, counts, 12, NEW, np.full(12, 1.1))
         ends = model.predict(level=80)[["ParaRNN-lo-80", "ParaRNN-hi-80"]].to_numpy().T
@@ -176,21 +181,21 @@ class TestAdaptation:
     def test_of_a_panel_the_long_series_alone_adapt_it(self):
         short = pd.concat([monthly(40, seed) for seed in range(1, 4)])
         together, alone = (
-            ParaRNNForecaster(NEW).fit(frame).fitted_.prior.network.state_dict()
+            adapting(NEW).fit(frame).fitted_.prior.network.state_dict()
             for frame in (pd.concat([monthly(300), short]), monthly(300))
         )
         assert all(torch.equal(together[name], alone[name]) for name in alone)
         constant = monthly(310, 9).assign(y=4.0)
-        assert not ParaRNNForecaster(NEW).fit(pd.concat([short, constant])).fitted_.adapted
+        assert not adapting(NEW).fit(pd.concat([short, constant])).fitted_.adapted
 
     def test_nothing_global_is_drawn_from_or_set(self):
         frame = self.years(40)
         state = torch.get_rng_state()
-        expected = ParaRNNForecaster(4).fit(frame).predict(level=80)
+        expected = adapting(4).fit(frame).predict(level=80)
         with torch.inference_mode():
-            close(ParaRNNForecaster(4).fit(frame).predict(level=80), expected, rtol=1e-12)
+            close(adapting(4).fit(frame).predict(level=80), expected, rtol=1e-12)
         with ThreadPoolExecutor(2) as pool:
-            fits = list(pool.map(lambda _: ParaRNNForecaster(4).fit(frame), range(2)))
+            fits = list(pool.map(lambda _: adapting(4).fit(frame), range(2)))
         for fit in fits:
             close(fit.predict(level=80), expected, rtol=1e-12)
         assert torch.equal(torch.get_rng_state(), state)
@@ -200,10 +205,17 @@ class TestAdaptation:
         past, coming = temperature[:-120], temperature[-120:]
         errors = {}
         for prior in ("auto", "only"):
-            rolled = ParaRNNForecaster(prior=prior).fit(past).predict_rolling(coming, h=12)
+            rolled = adapting(prior=prior).fit(past).predict_rolling(coming, h=12)
             actual = coming["temperature"].reindex(rolled.index).to_numpy()
             errors[prior] = np.sqrt(np.mean((rolled["temperature"] - actual) ** 2))
         assert errors["auto"] < 0.93 * errors["only"]
+
+    @pytest.mark.parametrize("name", ["thirty series", "long series"])
+    def test_complete_series_are_not_adapted_to_where_nothing_judges_it(self, name):
+        frame = self.years(30) if name == "thirty series" else monthly(300)
+        model = ParaRNNForecaster(12).fit(frame)
+        assert isinstance(model.fitted_, FittedPrior)
+        assert not model.fitted_.adapted
 
     def test_nothing_is_fitted_where_only_the_prior_is_asked_for(self):
         fitted = ParaRNNForecaster(4, prior="only").fit(self.years(30)).fitted_
@@ -215,27 +227,27 @@ class TestAdaptation:
     def test_constant_and_tiny_series_of_a_panel(self, rows):
         frame = self.years(65, rows)
         frame.loc[frame["unique_id"] < "y30", "y"] = 5.0
-        model = ParaRNNForecaster(4).fit(frame)
+        model = adapting(4).fit(frame)
         assert model.fitted_.adapted == (rows > 3)
         forecasts = model.predict(level=80)
         assert np.isfinite(forecasts.iloc[:, 2:].to_numpy()).all()
         constant = forecasts["unique_id"] < "y30"
         np.testing.assert_allclose(forecasts[constant].iloc[:, 2:], 5.0)
         # Constants say nothing about the others, but that there are more series.
-        without = ParaRNNForecaster(4).fit(frame[frame["unique_id"] >= "y30"])
+        without = adapting(4).fit(frame[frame["unique_id"] >= "y30"])
         close(without.predict(level=80), forecasts[~constant], rtol=1e-2)
 
     @pytest.mark.parametrize("moves_from", [320, 316])
     def test_a_long_series_that_moves_late_says_nothing(self, moves_from):
         frame = monthly(320)
         frame.loc[: moves_from - 1, "y"] = 7.0
-        fitted = ParaRNNForecaster(4).fit(frame)
+        fitted = adapting(4).fit(frame)
         assert not fitted.fitted_.adapted
         assert np.isfinite(fitted.predict()["ParaRNN"]).all()
 
     def test_it_goes_into_the_file_and_on(self, tmp_path):
         frame = self.years(32)
-        model = ParaRNNForecaster(4).fit(frame[frame["ds"] < "2008"])
+        model = adapting(4).fit(frame[frame["ds"] < "2008"])
         model.save(tmp_path / "model")
         read = load(tmp_path / "model")
         later = frame[frame["ds"] >= "2008"]
@@ -323,8 +335,6 @@ class TestWhatForecasts:
             raise TrainsError
 
         monkeypatch.setattr(RecurrentForecaster, "_train_panels", refuse)
-        monkeypatch.setattr(_prior, "ROWS_TO_TRAIN", 20)
-        monkeypatch.setattr(_prior, "ROWS_WITH_SEASON", 50)
 
         def trains(frame, **arguments):
             try:
@@ -336,14 +346,37 @@ class TestWhatForecasts:
 
         return trains
 
-    @pytest.mark.parametrize(("rows", "expected"), [(49, False), (50, True)])
-    def test_the_longest_series_decides(self, trains, rows, expected):
-        assert trains(pd.concat([monthly(9), monthly(rows, 1)])) == expected
+    @pytest.mark.parametrize(
+        ("rows", "horizon", "n_series", "expected"),
+        [
+            # A third of so few rows validates, and a forecast of a step is an error.
+            (29, 1, 1, False), (30, 1, 1, True),
+            # Series share the shocks of their time: two count as the root of two.
+            (21, 1, 2, False), (24, 1, 2, True),
+            # A fifth of many rows validates, in which forecasts of three steps overlap.
+            (150, 3, 1, False), (160, 3, 1, True),
+        ],
+    )  # fmt: skip
+    def test_ten_independent_errors_judge_candidates(
+        self, monkeypatch, rows, horizon, n_series, expected
+    ):
+        class JudgesError(Exception):
+            pass
 
-    @pytest.mark.parametrize(("rows", "expected"), [(19, False), (20, True)])
-    def test_without_a_season_from_fewer_rows_on(self, trains, rows, expected):
-        assert trains(monthly(rows), season_length=1) == expected
-        assert trains(monthly(rows).assign(ds=np.arange(rows))) == expected
+        def judge(*_):
+            raise JudgesError
+
+        monkeypatch.setattr(_candidates, "fit_stacked", judge)
+        frame = pd.concat([monthly(rows, seed) for seed in range(n_series)])
+        for arguments in ({}, {"season_length": 1}):  # the season decides nothing
+            model = ParaRNNForecaster(horizon, **arguments)
+            if expected:
+                with pytest.raises(JudgesError):
+                    model.fit(frame)
+            else:
+                assert isinstance(model.fit(frame).fitted_, FittedPrior)
+        only = ParaRNNForecaster(horizon, prior="only").fit(frame)
+        assert isinstance(only.fitted_, FittedPrior)
 
     @pytest.mark.parametrize(
         "argument",
@@ -411,19 +444,15 @@ class TestWhatForecasts:
             trains(LONG, prior=prior, **{argument: "many"})
 
 
-def test_fewer_rows_than_it_takes_are_forecast_and_more_trained(monkeypatch):
-    monkeypatch.setattr(_prior, "ROWS_WITH_SEASON", 30)
-    fits = [ParaRNNForecaster(3, random_state=0).fit(monthly(rows)) for rows in (29, 30)]
-    assert [type(fit.fitted_) for fit in fits] == [FittedPrior, FittedNetworks]
+def test_fewer_rows_than_judge_are_forecast_by_the_prior_and_more_stacked():
+    model = ParaRNNForecaster(1, random_state=0)
+    fits = [copy.copy(model).fit(monthly(rows)) for rows in (29, 30)]
+    assert [type(fit.fitted_) for fit in fits] == [FittedPrior, FittedStacked]
     # A backtest whose origins are on both sides fits each by its rows.
-    forecasts = backtest(
-        {"auto": ParaRNNForecaster(3, random_state=0)}, monthly(33), h=3, n_windows=2, step_size=2
-    )
-    cutoffs = forecasts["cutoff"].unique()
-    for cutoff, fit in zip(cutoffs, (28, 30), strict=True):
-        alone = ParaRNNForecaster(3, random_state=0).fit(monthly(fit)).predict()
-        part = forecasts[forecasts["cutoff"] == cutoff]
-        np.testing.assert_allclose(part["auto"], alone["ParaRNN"], rtol=1e-4)
+    forecasts = backtest({"auto": model}, monthly(31), h=1, n_windows=2, step_size=1)
+    assert forecasts["cutoff"].nunique() == 2
+    for fit, (_, part) in zip(fits, forecasts.groupby("cutoff"), strict=True):
+        np.testing.assert_allclose(part["auto"], fit.predict()["ParaRNN"], rtol=1e-4)
 
 
 class TestSeasons:

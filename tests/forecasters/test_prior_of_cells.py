@@ -86,7 +86,7 @@ def test_a_panel_and_its_series_alone(make):
 
 def test_a_panel_adapts_the_network(make):
     frame = pd.concat([quarterly(20, seed) for seed in range(30)])
-    model = make(season_length=1).fit(frame)
+    model = make(season_length=1, missing="keep").fit(frame)
     assert model.fitted_.adapted
     assert model.fitted_.prior.cell == make().fit(SHORT).fitted_.prior.cell
 

@@ -1,5 +1,7 @@
 """Stacked forecasts: weights by rolling forecasts, and everything that a forecaster can do."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -107,6 +109,14 @@ def test_short_series_are_forecast_by_the_prior_network_alone():
     assert isinstance(ParaRNNForecaster(NEW).fit(wave(60)).fitted_, FittedPrior)
 
 
+def test_a_series_that_moves_late_is_forecast_by_the_prior_network_alone():
+    frame = wave(330)
+    frame.loc[:299, "y"] = 7.5  # its errors have no scale
+    model = ParaRNNForecaster(NEW).fit(frame)
+    assert isinstance(model.fitted_, FittedPrior)
+    assert np.isfinite(numbers(model.predict(level=80))).all()
+
+
 def test_the_forecast_is_the_weighted_mean_of_those_of_its_parts(model):
     assert isinstance(model.fitted_, FittedStacked)
     assert model.fitted_.weights.sum() == pytest.approx(1)
@@ -144,6 +154,25 @@ def test_update_is_a_filter_of_all_rows(model, tmp_path):
     np.testing.assert_allclose(
         numbers(updated.predict(level=80)), numbers(model.predict(X=FRAME, level=80)), rtol=1e-4
     )
+
+
+def test_a_support_that_later_values_widen_is_that_of_all_parts():
+    values = np.random.default_rng(0).gamma(2, 1, 161)
+    values[-1] = -2
+    series = pd.Series(values, pd.date_range("2020-01-01", periods=161), name="y")
+    model = ParaRNNForecaster(1, random_state=0).fit(series[:-1])
+    assert isinstance(model.fitted_, FittedStacked)
+    with pytest.warns(UserWarning, match="support='real' from here on"):
+        model.update(series[-1:])
+    assert [part.support_ for part in model.parts_.values()] == [{"y": "real"}] * len(model.parts_)
+    assert (model.predict(level=99)["y-lo-99"] < 0).all()
+    assert "trained network" in str(model.summary())  # which takes derivatives after a row
+
+
+def test_the_statistic_of_parts_is_named(thorough, model):
+    assert thorough.fitted_.point == "average of the parts"
+    prior = replace(model.fitted_, parts={"prior network": model.parts_["prior network"].fitted_})
+    assert prior.point == "median"
 
 
 def test_rolling_forecasts_are_those_after_updates(model, tmp_path):

@@ -96,11 +96,12 @@ def fit_stacked(
     panel: Panel,
     prior: TrainedPrior,
     layer_of: Callable[[dict[str, Any]], LayerChoice],
-) -> tuple[FittedStacked, StackedState]:
+) -> tuple[FittedStacked, StackedState] | tuple[FittedPrior, PriorState]:
     """Fit candidates to the rows before the validation part, weigh them there, fit those again.
 
     Tried are the prior network as it comes, the same adapted to the series, and a network trained
-    on them. What has no weight is not fitted to the last rows.
+    on them. What has no weight is not fitted to the last rows. Where no error can be measured, the
+    prior network forecasts alone.
 
     Parameters
     ----------
@@ -118,6 +119,8 @@ def fit_stacked(
     settings = preparation.settings
     starts = settings.training_rows(panel.lengths)
     part = ValidationPart.of(panel, starts, settings.horizon, settings.season)
+    if not np.isfinite(part.actual / part.scale).any():  # constant before it, or missing within
+        return FittedPrior.of(arguments, data, panel, prior, adapts=False)
     watch = Stopwatch(arguments.class_name, bool(arguments.verbose) or sys.stderr.isatty())
     candidates: dict[str, Candidate] = {}
 

@@ -231,7 +231,9 @@ class FittedNetworks(FittedModel[RecurrentState]):
     @cached_property
     def step(self) -> Step:
         """Step of the model on tensors."""
-        return Step(self.model, self.scaling)
+        # Ordinary ones, whoever asks first: summaries take derivatives through it.
+        with torch.inference_mode(False):
+            return Step(self.model, self.scaling)
 
     def __getstate__(self) -> dict[str, Any]:
         """Fields alone: what copies and pickles need not carry is made where it is asked for."""

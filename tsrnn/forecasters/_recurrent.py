@@ -526,8 +526,9 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         pairs = zip(self.fitted_.parts.items(), self.state_.parts, strict=True)
         forecasters = {}
         for (name, part), state in pairs:
-            forecasters[name] = copy.copy(self)
-            forecasters[name].fitted_, forecasters[name].state_ = part, state
+            forecaster: Any = copy.copy(self)
+            forecaster.fitted_, forecaster.state_ = part, state
+            forecasters[name] = forecaster
         return forecasters
 
     def recurrent_blocks(self) -> Any:
@@ -713,7 +714,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
     def _single(self) -> FittedNetworks:
         """Fitted networks, which are those of all series."""
         check_is_fitted(self)
-        fitted = self.fitted_
+        fitted: Any = self.fitted_
         if isinstance(fitted, FittedStacked):
             fitted = fitted.parts.get(TRAINED, fitted.first)
         if isinstance(fitted, FittedPrior):
@@ -729,7 +730,10 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
                 f"series. Ask that of one of them, such as for_series({quote(first)}); summary() "
                 "has a table of all"
             )
-        return fitted.network if isinstance(fitted, FittedWithColumns) else fitted
+        network: FittedNetworks = (
+            fitted.network if isinstance(fitted, FittedWithColumns) else fitted
+        )
+        return network
 
     @property
     def settings_(self) -> Settings:

@@ -32,6 +32,7 @@ from tsrnn.contract import (
     Kind,
     Origins,
     Summary,
+    Support,
     anything,
     by_name,
     check_arrays,
@@ -207,6 +208,12 @@ class FittedStacked(FittedModel[StackedState]):
         return self.first.horizon
 
     @property
+    def point(self) -> str:
+        """Statistic that the point forecast is."""
+        points = {part.point for part in self.parts.values()}
+        return points.pop() if len(points) == 1 else "average of the parts"
+
+    @property
     def guarantee(self) -> str:
         """Guarantee of the intervals."""
         return GUARANTEE.format(n=self.n_origins, parts=quoted(list(self.parts)))
@@ -214,6 +221,11 @@ class FittedStacked(FittedModel[StackedState]):
     def with_layout(self, layout: Layout) -> Self:
         """Same models of data with another layout, which knows the times of further rows."""
         parts = {name: part.with_layout(layout) for name, part in self.parts.items()}
+        return replace(self, parts=parts)
+
+    def with_supports(self, supports: tuple[Support, ...]) -> Self:
+        """Same models of targets that can have other values."""
+        parts = {name: part.with_supports(supports) for name, part in self.parts.items()}
         return replace(self, parts=parts)
 
     def filter(self, panel: Panel, seen: StackedState | None = None) -> StackedState:
@@ -346,9 +358,9 @@ class ValidationPart:
         validated = np.flatnonzero(panel.lengths - starts >= horizon)
         chosen = validated[evenly(len(validated), MOST_SERIES)]
         mask = np.isin(np.arange(panel.n_series), chosen)
-        some, starts = panel.select(mask), starts[chosen]
-        before = some.between(np.zeros_like(starts), starts)
-        after = some.between(starts, some.lengths)
+        judged, starts = panel.select(mask), starts[chosen]
+        before = judged.between(np.zeros_like(starts), starts)
+        after = judged.between(starts, judged.lengths)
         each = max(1, MOST_ORIGINS // (len(chosen) * panel.values.shape[1]))
         # Steps of another length than the season: every origin at its own phase.
         step = math.ceil((after.lengths.max() - horizon + 1) / each)
@@ -433,7 +445,7 @@ class StackedSummary(Summary):
     def as_text(self) -> str:
         """Page as it is printed: what forecasts, then the page of the part of most weight."""
         table = self.candidates.rename_axis("candidate").reset_index()
-        heaviest = self.candidates["weight"].idxmax()
+        heaviest = str(self.candidates["weight"].idxmax())
         shown = {
             "weight": "{:.2f}".format,
             "error": "{:.3f}".format,
@@ -459,8 +471,8 @@ def composition_of(fitted: FittedStacked) -> str:
     """Sentence that says what forecasts."""
     order = np.argsort(-fitted.weights, kind="stable")
     names = list(fitted.parts)
-    said = [f"{names[i]} ({fitted.weights[i]:.2f})" for i in order]
-    return f"Forecasts: {', '.join(said)}; weights by the errors of rolling forecasts."
+    parts = [f"{names[i]} ({fitted.weights[i]:.2f})" for i in order]
+    return f"Forecasts: {', '.join(parts)}; weights by the errors of rolling forecasts."
 
 
 def summarise_stacked(
