@@ -102,6 +102,61 @@ def squared_errors(moments: Moments, weights: Tensor, loadings: Tensor) -> Tenso
     return moments.square - 2 * linear + products.cumsum(0).cumsum(1).diagonal()
 
 
+class ChosenFactors(NamedTuple):
+    """Factors of the least error on a validation part, see `choose_factors`.
+
+    Attributes
+    ----------
+    error : float
+        Sum of squared errors on the validation part.
+    penalty : float
+        In units of the mean eigenvalue of the regressors.
+    weights : Tensor of shape (p, r)
+    loadings : Tensor of shape (r, m)
+    """
+
+    error: float
+    penalty: float
+    weights: Tensor
+    loadings: Tensor
+
+
+def choose_factors(
+    fitted: Moments, validated: Moments, sizes: Sequence[int], tolerance: float = NEAR_TIE
+) -> ChosenFactors:
+    """Choose regressors, penalty and number of factors by the error on a validation part.
+
+    Of nearly equal candidates the largest penalty: columns that are nearly the same, such as
+    degrees in two units, take large opposite coefficients, which show when the columns once differ.
+
+    Parameters
+    ----------
+    fitted, validated : Moments
+        Of the rows to estimate from, and of the validation part.
+    sizes : sequence of int
+        Numbers of first regressors to try.
+    tolerance : float
+        Excess over the least error, as a share, up to which candidates are nearly equal.
+
+    Returns
+    -------
+    ChosenFactors
+        Of the least error at the largest penalty among nearly equal ones.
+    """
+    candidates: list[tuple[float, float, int, int]] = []
+    ridges = {size: ReducedRankRidge(_first(fitted, size)) for size in sizes}
+    for size, ridge in ridges.items():
+        for penalty in PENALTIES:
+            factors = ridge.factors(penalty, max(NUMBERS))
+            errors = squared_errors(_first(validated, size), *factors).tolist()
+            numbers = [number for number in NUMBERS if number <= len(errors)]
+            candidates += [(errors[number - 1], penalty, number, size) for number in numbers]
+    least = min(candidates)[0]
+    near = [candidate for candidate in candidates if candidate[0] <= (1 + tolerance) * least]
+    error, penalty, number, size = min(near, key=lambda of: (-of[1], of[0]))
+    return ChosenFactors(error, penalty, *ridges[size].factors(penalty, number))
+
+
 @torch.no_grad()
 def choose_structure(
     settings: Settings,
@@ -147,22 +202,10 @@ def choose_structure(
     _copy_own_path(model, path)
     fitted = _moments(model, units, _whole_windows(units, split, single.horizon))
     validated = _moments(model, units, validation_origins(units, split, single.horizon))
-    candidates: list[tuple[float, float, int, bool]] = []
-    n_lags, ridges = len(model.lagged) * lags, {}
-    for levels in (False, True)[: 1 + (model.linear_level is not None)]:
-        size = len(fitted.gram) if levels else n_lags
-        ridges[levels] = ReducedRankRidge(_first(fitted, size))
-        for penalty in PENALTIES:
-            factors = ridges[levels].factors(penalty, max(NUMBERS))
-            errors = squared_errors(_first(validated, size), *factors).tolist()
-            numbers = [number for number in NUMBERS if number <= len(errors)]
-            candidates += [(errors[number - 1], penalty, number, levels) for number in numbers]
-    # Of nearly equal ones the largest penalty: columns that are nearly the same, such as degrees
-    # in two units, take large opposite coefficients, which show when the columns once differ.
-    least = min(candidates)[0]
-    near = [candidate for candidate in candidates if candidate[0] <= (1 + NEAR_TIE) * least]
-    error, penalty, number, levels = min(near, key=lambda of: (-of[1], of[0]))
-    estimate = ridges[levels].factors(penalty, number)
+    n_lags, most = len(model.lagged) * lags, len(fitted.gram)
+    chosen = choose_factors(fitted, validated, sorted({n_lags, most}))
+    error, penalty = chosen.error, chosen.penalty
+    estimate = chosen.weights, chosen.loadings
     before, after = _losses_by_origin(model, units, split, *estimate)
     statistic = np.nan
     if len(before) >= max(FEWEST_ORIGINS, single.horizon + 1) and np.ptp(before - after) > 0:
@@ -172,9 +215,9 @@ def choose_structure(
         judged["factor_statistic"] = float(statistic)
     if settings.multivariate == "auto" and not statistic >= LEAST_STATISTIC:
         return single, form | judged
-    judged |= {"factor_penalty": penalty, "factor_levels": levels}
+    judged |= {"factor_penalty": penalty, "factor_levels": len(chosen.weights) > n_lags}
     judged["error"] = form["error"] * error / float(validated.square)
-    return replace(joint, n_factors=number), form | judged
+    return replace(joint, n_factors=len(chosen.loadings)), form | judged
 
 
 @torch.no_grad()

@@ -234,6 +234,8 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
                     member["settings"].setdefault("network", True)
                     level = member["settings"].get("local_level")
                     member["settings"].setdefault("local_levels", [level])
+                    for name in ("factor_lags", "n_factors"):
+                        member["settings"].setdefault(name, 0)
 
     @staticmethod
     def _cell(arguments: Arguments) -> str | Cell | None:
