@@ -33,6 +33,8 @@ MOST_FORECASTS = 2**27  # kept while a network is trained: half a gigabyte
 # forecast each other: without it errors on exchange rates and ETTh1 rose.
 LEAST_STATISTIC = 2.0
 
+LINEAR_PARTS = ("linear", "linear_level", "linear_varying", "factor_weights", "factor_loadings")
+
 Origins = tuple[Tensor, Tensor]  # rows to forecast from, and the first row of the unit of each
 
 
@@ -163,7 +165,7 @@ def choose_structure(
     form: dict[str, Any],
     rows: Standardised,
     make: Callable[[Settings], ForecastModel],
-) -> tuple[Settings, dict[str, Any]]:
+) -> tuple[Settings, dict[str, Any], ForecastModel]:
     """Decide whether the targets of a fit are forecast with common factors.
 
     Factors of the last rows of all columns are added to the linear path that was chosen for each
@@ -184,11 +186,15 @@ def choose_structure(
 
     Returns
     -------
-    tuple of Settings and dict
-        With "independent" or "factor" as `multivariate`. The form has further the "factor_gain", by
-        which the mean squared error falls, a share, and the "factor_statistic", where there are
-        origins enough to test; and the "factor_penalty" and "factor_levels", where there are
-        factors.
+    settings : Settings
+        With "independent" or "factor" as `multivariate`.
+    form : dict
+        With the "factor_gain", by which the mean squared error falls, a share, and the
+        "factor_statistic", where there are origins enough to test; and the "factor_penalty" and
+        "factor_levels", where there are factors.
+    start : ForecastModel
+        Model of these settings whose linear path is estimated from the rows before the validation
+        part; the rest of it is empty.
     """
     single = replace(settings, multivariate="independent", factor_lags=0)
     lags = min(settings.factor_lags, settings.input_size)
@@ -214,10 +220,14 @@ def choose_structure(
     if np.isfinite(statistic):
         judged["factor_statistic"] = float(statistic)
     if settings.multivariate == "auto" and not statistic >= LEAST_STATISTIC:
-        return single, form | judged
+        return single, form | judged, path
     judged |= {"factor_penalty": penalty, "factor_levels": len(chosen.weights) > n_lags}
     judged["error"] = form["error"] * error / float(validated.square)
-    return replace(joint, n_factors=len(chosen.loadings)), form | judged
+    joint = replace(joint, n_factors=len(chosen.loadings))
+    start = make(joint)
+    _copy_own_path(start, path)
+    _set_factors([start], *estimate)
+    return joint, form | judged, start
 
 
 @torch.no_grad()
@@ -253,11 +263,17 @@ def fit_factors(
     weights, loadings = ReducedRankRidge(_first(moments, size)).factors(
         form["factor_penalty"], number
     )
+    _set_factors(models, weights, loadings)
+
+
+@torch.no_grad()
+def copy_linear_path(models: Sequence[ForecastModel], start: ForecastModel) -> None:
+    """Set the linear paths of models to that of `start`, a model of the same settings."""
     for model in models:
-        assert model.factor_weights is not None
-        assert model.factor_loadings is not None
-        model.factor_weights[:size] = weights.to(model.factor_weights.dtype)
-        model.factor_loadings.copy_(loadings)
+        for name in LINEAR_PARTS:
+            if (part := getattr(start, name)) is not None:
+                getattr(model, name).copy_(part)
+                getattr(model, name).requires_grad_(part.requires_grad)
 
 
 @torch.no_grad()
@@ -277,6 +293,15 @@ def with_path(model: ForecastModel, units: Units) -> Units:
         for chunk in zip(rows.split(count), starts.split(count), strict=True)
     ]
     return replace(units, path=torch.cat(parts))
+
+
+def _set_factors(models: Sequence[ForecastModel], weights: Tensor, loadings: Tensor) -> None:
+    """Set the factors of models; regressors beyond the first, without weights, stay at zero."""
+    for model in models:
+        assert model.factor_weights is not None
+        assert model.factor_loadings is not None
+        model.factor_weights[: len(weights)] = weights.to(model.factor_weights.dtype)
+        model.factor_loadings.copy_(loadings)
 
 
 def _copy_own_path(model: ForecastModel, single: ForecastModel) -> None:
