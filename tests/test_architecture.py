@@ -25,16 +25,7 @@ ARROWS = {
     "preprocessing": {"data", "contract"},
     "linear": {"kernels", "data", "contract", "layers", "preprocessing", "prior"},
     "training": {"contract"},
-    "forecasters": {
-        "data",
-        "contract",
-        "layers",
-        "kernels",
-        "interpret",
-        "models",  # classes that a thorough search tries, by name
-        "prior",
-        "training",
-    },
+    "forecasters": {"data", "contract", "layers", "kernels", "interpret", "prior", "training"},
     "erm": {"contract", "layers", "kernels", "interpret", "training"},
     "linearity": {"contract", "data", "linear"},
     "inference": {"contract", "data", "erm", "plotting"},

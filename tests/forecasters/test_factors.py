@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tsrnn import ParaRNNForecaster, load
-from tsrnn.forecasters._factors import Moments, ReducedRankRidge, squared_errors
+from tsrnn.contract import read_file, write_file
+from tsrnn.forecasters._factors import (
+    NUMBERS,
+    Moments,
+    ReducedRankRidge,
+    choose_factors,
+    squared_errors,
+)
+from tsrnn.forecasters._linear_path import NEAR_TIE, PENALTIES
 
 
 def moments_of(x, y):
@@ -75,6 +83,43 @@ def test_regressors_of_zeros():
     assert (estimate(np.zeros((20, 4)), y, 0.1, 3) == 0).all()
 
 
+def errors_by_penalty(x, y, new_x, new_y):
+    """Return the squared errors on new rows by penalty and rank, each fitted by least squares."""
+    errors = {}
+    for penalty in PENALTIES:
+        below, _, full = ridge(x, y, penalty)
+        vectors = np.linalg.svd(below @ full, full_matrices=False)[2]
+        for rank in (number for number in NUMBERS if number <= x.shape[1]):
+            first = vectors[:rank].T
+            errors[penalty, rank] = ((new_y - new_x @ full @ first @ first.T) ** 2).sum()
+    return errors
+
+
+@pytest.mark.parametrize("noise", [0.3, 3.0, 10.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_penalty_is_the_largest_within_a_percent_of_the_least_error(noise, seed):
+    rng = np.random.default_rng(seed)
+    b = rng.normal(size=(6, 2)) @ rng.normal(size=(2, 5))
+    x, new_x = rng.normal(size=(60, 6)), rng.normal(size=(40, 6))
+    x[:, 5], new_x[:, 5] = x[:, 4] + 0.001 * x[:, 5], new_x[:, 4] + 0.001 * new_x[:, 5]
+    y, new_y = (rows @ b + noise * rng.normal(size=(len(rows), 5)) for rows in (x, new_x))
+    errors = errors_by_penalty(x, y, new_x, new_y)
+    least = min(errors.values())
+    penalty = max(penalty for (penalty, _), e in errors.items() if e <= 1.01 * least)
+    rank = min((e, r) for (p, r), e in errors.items() if p == penalty)[1]
+    chosen = choose_factors(moments_of(x, y), moments_of(new_x, new_y), [6])
+    assert (NEAR_TIE, chosen.penalty, len(chosen.loadings)) == (0.01, penalty, rank)
+    np.testing.assert_allclose(chosen.error, errors[penalty, rank], rtol=1e-6)
+
+
+def test_the_largest_penalty_is_not_that_of_the_least_error():
+    rng = np.random.default_rng(0)
+    x, new_x = rng.normal(size=(2, 500, 3))
+    y, new_y = (0.3 * rows.sum(1, keepdims=True) + rng.normal(size=(500, 2)) for rows in (x, new_x))
+    moments = moments_of(x, y), moments_of(new_x, new_y)
+    assert choose_factors(*moments, [3]).penalty > choose_factors(*moments, [3], 0.0).penalty
+
+
 def autoregression(cross, rows=700, n=4, seed=0):
     """Return a wide frame in which each column leads the next with a coefficient."""
     rng = np.random.default_rng(seed)
@@ -110,6 +155,18 @@ class TestChoice:
         model = fit(autoregression(0.0, seed=seed))
         assert model.settings_.multivariate == "independent"
         assert model.settings_.n_factors == model.settings_.factor_lags == 0
+
+    def test_files_without_factors_are_read(self, tmp_path):
+        frame = autoregression(0.0)
+        model, path = fit(frame), tmp_path / "model"
+        model.save(path)
+        header, arrays = read_file(path)
+        for name in ("factor_lags", "n_factors"):
+            del header["fitted"]["settings"][name]
+        write_file(path, header | {"format": 8}, arrays)
+        loaded = load(path)
+        assert loaded.settings_ == model.settings_
+        pd.testing.assert_frame_equal(loaded.predict(2), model.predict(2))
 
     def test_none_on_random_walks(self):
         walks = pd.DataFrame(np.random.default_rng(5).normal(size=(600, 5)).cumsum(0))

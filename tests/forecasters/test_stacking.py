@@ -225,3 +225,21 @@ def test_a_panel_gives_every_target_the_same_weights():
     model = ParaRNNForecaster(NEW).fit(wide)
     assert isinstance(model.fitted_, FittedStacked)
     assert model.predict(level=80).shape == (NEW, 6)
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind"), [(["wave", "sales"], FittedStacked), (["sales", "visits"], FittedPrior)]
+)
+def test_counts_alone_are_forecast_by_models_of_counts(columns, kind):
+    rng = np.random.default_rng(0)
+    sales, visits = rng.poisson(2.0, (2, 300))
+    frame = pd.DataFrame({"sales": sales, "visits": visits, "wave": wave(300)["y"].to_numpy()})
+    model = ParaRNNForecaster(NEW, random_state=0).fit(frame[columns])
+    assert isinstance(model.fitted_, kind)
+    forecast = model.predict(level=80)
+    ends = forecast[["sales-lo-80", "sales-hi-80"]].to_numpy()
+    assert (ends == np.rint(ends)).all()
+    assert (ends >= 0).all()
+    # An approximation beside other targets: the probability of a Poisson count of 2 is exp(-2).
+    zero = model.predict_zero()["sales"].to_numpy()
+    assert ((zero > 0.02) & (zero < 0.3)).all()

@@ -33,6 +33,8 @@ MOST_FORECASTS = 2**27  # kept while a network is trained: half a gigabyte
 # forecast each other: without it errors on exchange rates and ETTh1 rose.
 LEAST_STATISTIC = 2.0
 
+LINEAR_PARTS = ("linear", "linear_level", "linear_varying", "factor_weights", "factor_loadings")
+
 Origins = tuple[Tensor, Tensor]  # rows to forecast from, and the first row of the unit of each
 
 
@@ -102,13 +104,68 @@ def squared_errors(moments: Moments, weights: Tensor, loadings: Tensor) -> Tenso
     return moments.square - 2 * linear + products.cumsum(0).cumsum(1).diagonal()
 
 
+class ChosenFactors(NamedTuple):
+    """Factors of the least error on a validation part, see `choose_factors`.
+
+    Attributes
+    ----------
+    error : float
+        Sum of squared errors on the validation part.
+    penalty : float
+        In units of the mean eigenvalue of the regressors.
+    weights : Tensor of shape (p, r)
+    loadings : Tensor of shape (r, m)
+    """
+
+    error: float
+    penalty: float
+    weights: Tensor
+    loadings: Tensor
+
+
+def choose_factors(
+    fitted: Moments, validated: Moments, sizes: Sequence[int], tolerance: float = NEAR_TIE
+) -> ChosenFactors:
+    """Choose regressors, penalty and number of factors by the error on a validation part.
+
+    Of nearly equal candidates the largest penalty: columns that are nearly the same, such as
+    degrees in two units, take large opposite coefficients, which show when the columns once differ.
+
+    Parameters
+    ----------
+    fitted, validated : Moments
+        Of the rows to estimate from, and of the validation part.
+    sizes : sequence of int
+        Numbers of first regressors to try.
+    tolerance : float
+        Excess over the least error, as a share, up to which candidates are nearly equal.
+
+    Returns
+    -------
+    ChosenFactors
+        Of the least error at the largest penalty among nearly equal ones.
+    """
+    candidates: list[tuple[float, float, int, int]] = []
+    ridges = {size: ReducedRankRidge(_first(fitted, size)) for size in sizes}
+    for size, ridge in ridges.items():
+        for penalty in PENALTIES:
+            factors = ridge.factors(penalty, max(NUMBERS))
+            errors = squared_errors(_first(validated, size), *factors).tolist()
+            numbers = [number for number in NUMBERS if number <= len(errors)]
+            candidates += [(errors[number - 1], penalty, number, size) for number in numbers]
+    least = min(candidates)[0]
+    near = [candidate for candidate in candidates if candidate[0] <= (1 + tolerance) * least]
+    error, penalty, number, size = min(near, key=lambda of: (-of[1], of[0]))
+    return ChosenFactors(error, penalty, *ridges[size].factors(penalty, number))
+
+
 @torch.no_grad()
 def choose_structure(
     settings: Settings,
     form: dict[str, Any],
     rows: Standardised,
     make: Callable[[Settings], ForecastModel],
-) -> tuple[Settings, dict[str, Any]]:
+) -> tuple[Settings, dict[str, Any], ForecastModel]:
     """Decide whether the targets of a fit are forecast with common factors.
 
     Factors of the last rows of all columns are added to the linear path that was chosen for each
@@ -129,11 +186,15 @@ def choose_structure(
 
     Returns
     -------
-    tuple of Settings and dict
-        With "independent" or "factor" as `multivariate`. The form has further the "factor_gain", by
-        which the mean squared error falls, a share, and the "factor_statistic", where there are
-        origins enough to test; and the "factor_penalty" and "factor_levels", where there are
-        factors.
+    settings : Settings
+        With "independent" or "factor" as `multivariate`.
+    form : dict
+        With the "factor_gain", by which the mean squared error falls, a share, and the
+        "factor_statistic", where there are origins enough to test; and the "factor_penalty" and
+        "factor_levels", where there are factors.
+    start : ForecastModel
+        Model of these settings whose linear path is estimated from the rows before the validation
+        part; the rest of it is empty.
     """
     single = replace(settings, multivariate="independent", factor_lags=0)
     lags = min(settings.factor_lags, settings.input_size)
@@ -147,22 +208,10 @@ def choose_structure(
     _copy_own_path(model, path)
     fitted = _moments(model, units, _whole_windows(units, split, single.horizon))
     validated = _moments(model, units, validation_origins(units, split, single.horizon))
-    candidates: list[tuple[float, float, int, bool]] = []
-    n_lags, ridges = len(model.lagged) * lags, {}
-    for levels in (False, True)[: 1 + (model.linear_level is not None)]:
-        size = len(fitted.gram) if levels else n_lags
-        ridges[levels] = ReducedRankRidge(_first(fitted, size))
-        for penalty in PENALTIES:
-            factors = ridges[levels].factors(penalty, max(NUMBERS))
-            errors = squared_errors(_first(validated, size), *factors).tolist()
-            numbers = [number for number in NUMBERS if number <= len(errors)]
-            candidates += [(errors[number - 1], penalty, number, levels) for number in numbers]
-    # Of nearly equal ones the largest penalty: columns that are nearly the same, such as degrees
-    # in two units, take large opposite coefficients, which show when the columns once differ.
-    least = min(candidates)[0]
-    near = [candidate for candidate in candidates if candidate[0] <= (1 + NEAR_TIE) * least]
-    error, penalty, number, levels = min(near, key=lambda of: (-of[1], of[0]))
-    estimate = ridges[levels].factors(penalty, number)
+    n_lags, most = len(model.lagged) * lags, len(fitted.gram)
+    chosen = choose_factors(fitted, validated, sorted({n_lags, most}))
+    error, penalty = chosen.error, chosen.penalty
+    estimate = chosen.weights, chosen.loadings
     before, after = _losses_by_origin(model, units, split, *estimate)
     statistic = np.nan
     if len(before) >= max(FEWEST_ORIGINS, single.horizon + 1) and np.ptp(before - after) > 0:
@@ -171,10 +220,14 @@ def choose_structure(
     if np.isfinite(statistic):
         judged["factor_statistic"] = float(statistic)
     if settings.multivariate == "auto" and not statistic >= LEAST_STATISTIC:
-        return single, form | judged
-    judged |= {"factor_penalty": penalty, "factor_levels": levels}
+        return single, form | judged, path
+    judged |= {"factor_penalty": penalty, "factor_levels": len(chosen.weights) > n_lags}
     judged["error"] = form["error"] * error / float(validated.square)
-    return replace(joint, n_factors=number), form | judged
+    joint = replace(joint, n_factors=len(chosen.loadings))
+    start = make(joint)
+    _copy_own_path(start, path)
+    _set_factors([start], *estimate)
+    return joint, form | judged, start
 
 
 @torch.no_grad()
@@ -210,11 +263,17 @@ def fit_factors(
     weights, loadings = ReducedRankRidge(_first(moments, size)).factors(
         form["factor_penalty"], number
     )
+    _set_factors(models, weights, loadings)
+
+
+@torch.no_grad()
+def copy_linear_path(models: Sequence[ForecastModel], start: ForecastModel) -> None:
+    """Set the linear paths of models to that of `start`, a model of the same settings."""
     for model in models:
-        assert model.factor_weights is not None
-        assert model.factor_loadings is not None
-        model.factor_weights[:size] = weights.to(model.factor_weights.dtype)
-        model.factor_loadings.copy_(loadings)
+        for name in LINEAR_PARTS:
+            if (part := getattr(start, name)) is not None:
+                getattr(model, name).copy_(part)
+                getattr(model, name).requires_grad_(part.requires_grad)
 
 
 @torch.no_grad()
@@ -234,6 +293,15 @@ def with_path(model: ForecastModel, units: Units) -> Units:
         for chunk in zip(rows.split(count), starts.split(count), strict=True)
     ]
     return replace(units, path=torch.cat(parts))
+
+
+def _set_factors(models: Sequence[ForecastModel], weights: Tensor, loadings: Tensor) -> None:
+    """Set the factors of models; regressors beyond the first, without weights, stay at zero."""
+    for model in models:
+        assert model.factor_weights is not None
+        assert model.factor_loadings is not None
+        model.factor_weights[: len(weights)] = weights.to(model.factor_weights.dtype)
+        model.factor_loadings.copy_(loadings)
 
 
 def _copy_own_path(model: ForecastModel, single: ForecastModel) -> None:

@@ -131,8 +131,6 @@ def check_settings(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Non
     record(FITTED)(header, "fitted")
     # A size beyond that of any array is refused before anything as large is allocated.
     most = max(MOST_SIZE, *(array.size for array in arrays.values()))
-    # Earlier versions had no factors.
-    header["settings"] = {"factor_lags": 0, "n_factors": 0} | header["settings"]
     record(settings_kinds(most, len(arrays)))(header["settings"], "fitted.settings")
     for name, value in header["settings"]["options"].items():
         if isinstance(value, int) and abs(value) > most:

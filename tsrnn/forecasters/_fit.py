@@ -213,6 +213,7 @@ def prepare_all(
             raise ValueError(f"{name}{error}") from error
         settings.append(of_fit)
     forms: list[dict[str, Any]] = [{} for _ in panels]
+    starts: list[ForecastModel | None] = [None for _ in panels]
     if settings[0].linear_path:
         independent = [replace(s, multivariate="independent") if s.factor else s for s in settings]
         chosen = choose_linear_paths(
@@ -221,7 +222,7 @@ def prepare_all(
         settings, forms = [list(part) for part in zip(*chosen, strict=True)]
         for i, of_fit in enumerate(settings):
             if of_fit.factor_lags:  # so far each target by itself
-                settings[i], forms[i] = choose_structure(
+                settings[i], forms[i], starts[i] = choose_structure(
                     replace(of_fit, multivariate=filled["multivariate"]),
                     forms[i],
                     rows[i],
@@ -238,6 +239,7 @@ def prepare_all(
             partial(empty_model, replace(of_fit, n_estimators=1), *sizes),
             forms[i],
             _generators(generator, of_fit.n_estimators),
+            starts[i],
             partial(
                 empty_model,
                 replace(of_fit, n_estimators=1, multivariate="independent", factor_lags=0),

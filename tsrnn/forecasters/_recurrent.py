@@ -234,6 +234,8 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
                     member["settings"].setdefault("network", True)
                     level = member["settings"].get("local_level")
                     member["settings"].setdefault("local_levels", [level])
+                    for name in ("factor_lags", "n_factors"):
+                        member["settings"].setdefault(name, 0)
 
     @staticmethod
     def _cell(arguments: Arguments) -> str | Cell | None:
@@ -278,8 +280,9 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         """Prior network, alone, or stacked with others where there are rows to judge them by."""
         if isinstance(arguments.prior, str) and arguments.prior == "only":
             return FittedPrior.as_it_comes(arguments, data, panel, prior)[:2]
-        if any(support.name == "count" for support in data.supports):
-            # Whose models need no adaptation, and know missing rows.
+        if all(support.name == "count" for support in data.supports):
+            # Whose models need no adaptation, and know missing rows. Counts beside other targets
+            # leave these the choice of all candidates, and are weighed with them.
             return FittedPrior.of(arguments, data, panel, prior, adapts=False)
         gaps = arguments.missing == "keep" or np.isnan(panel.values).mean() > MOST_MISSING
         if panel.exog_names or gaps:

@@ -358,9 +358,9 @@ class ValidationPart:
         validated = np.flatnonzero(panel.lengths - starts >= horizon)
         chosen = validated[evenly(len(validated), MOST_SERIES)]
         mask = np.isin(np.arange(panel.n_series), chosen)
-        judged, starts = panel.select(mask), starts[chosen]
-        before = judged.between(np.zeros_like(starts), starts)
-        after = judged.between(starts, judged.lengths)
+        selected, starts = panel.select(mask), starts[chosen]
+        before = selected.between(np.zeros_like(starts), starts)
+        after = selected.between(starts, selected.lengths)
         each = max(1, MOST_ORIGINS // (len(chosen) * panel.values.shape[1]))
         # Steps of another length than the season: every origin at its own phase.
         step = math.ceil((after.lengths.max() - horizon + 1) / each)
@@ -471,8 +471,8 @@ def composition_of(fitted: FittedStacked) -> str:
     """Sentence that says what forecasts."""
     order = np.argsort(-fitted.weights, kind="stable")
     names = list(fitted.parts)
-    parts = [f"{names[i]} ({fitted.weights[i]:.2f})" for i in order]
-    return f"Forecasts: {', '.join(parts)}; weights by the errors of rolling forecasts."
+    shares = [f"{names[i]} ({fitted.weights[i]:.2f})" for i in order]
+    return f"Forecasts: {', '.join(shares)}; weights by the errors of rolling forecasts."
 
 
 def summarise_stacked(

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from tsrnn.contract import check_fits
 from tsrnn.forecasters._distribution import Distribution
-from tsrnn.forecasters._factors import fit_factors, with_path
+from tsrnn.forecasters._factors import copy_linear_path, fit_factors, with_path
 from tsrnn.forecasters._linear_path import fit_linear_paths
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._segments import Batch, Joined, Origins, Segments, StepData, losses
@@ -83,6 +83,8 @@ class Training:
         Form of the linear path, if there is one.
     generators : list of torch.Generator
         Source of what each network draws.
+    start : ForecastModel, optional
+        Model with the linear path estimated from the rows before `split`, where it is known.
     make_own : callable, optional
         Returns an empty model of a single target, whose linear path is that of each beside factors.
     device : str
@@ -99,6 +101,7 @@ class Training:
     make: Callable[[], ForecastModel]
     linear_path: dict[str, Any]
     generators: list[torch.Generator]
+    start: ForecastModel | None = None
     make_own: Callable[[], ForecastModel] | None = None
     device: str = "cpu"
     processes: Processes = field(default_factory=Processes)
@@ -231,9 +234,15 @@ class Network:
 def networks_of(trainings: Sequence[Training], ends: Sequence[Tensor]) -> list[list[Network]]:
     """Networks of each fit as they start, to train on the rows of each unit before its end."""
     fits = [training.networks(last) for training, last in zip(trainings, ends, strict=True)]
-    if trainings[0].settings.linear_path:
+    unknown = []
+    for number, (training, networks) in enumerate(zip(trainings, fits, strict=True)):
+        if training.start is not None and ends[number] is training.split:
+            copy_linear_path([n.model for n in networks], training.start)
+        else:
+            unknown.append((training, networks, ends[number]))
+    if unknown and trainings[0].settings.linear_path:
         models, units, origins = [], [], []
-        for training, networks, last in zip(trainings, fits, ends, strict=True):
+        for training, networks, last in unknown:
             members, of_fit = [n.model for n in networks], training.units
             if training.settings.factor:  # the path of each target first, by itself
                 assert training.make_own is not None
@@ -242,11 +251,9 @@ def networks_of(trainings: Sequence[Training], ends: Sequence[Tensor]) -> list[l
             models.append(members)
             units.append(of_fit)
             origins.append(regression_origins(of_fit, last, training.settings.horizon))
-        forms, season = [t.linear_path for t in trainings], trainings[0].settings.season
+        forms, season = [t.linear_path for t, *_ in unknown], trainings[0].settings.season
         fit_linear_paths(models, units, origins, season, forms)
-        for training, networks, (single, *_), last in zip(
-            trainings, fits, models, ends, strict=True
-        ):
+        for (training, networks, last), (single, *_) in zip(unknown, models, strict=True):
             if training.settings.factor:
                 members = [n.model for n in networks]
                 fit_factors(members, single, training.units, last, training.linear_path)
