@@ -349,15 +349,14 @@ class TestWhatForecasts:
     @pytest.mark.parametrize(
         ("rows", "horizon", "n_series", "expected"),
         [
-            # A third of so few rows validates, and a forecast of a step is an error.
-            (29, 1, 1, False), (30, 1, 1, True),
-            # Series share the shocks of their time: two count as the root of two.
-            (21, 1, 2, False), (24, 1, 2, True),
-            # A fifth of many rows validates, in which forecasts of three steps overlap.
-            (150, 3, 1, False), (160, 3, 1, True),
+            # A fifth of the rows validates, in which forecasts of 18 months overlap, the usual
+            # horizon, whatever is forecast.
+            (500, 1, 1, False), (501, 1, 1, True), (500, 18, 1, False), (501, 18, 1, True),
+            # Series share the shocks of their time: 23 count as the root of 23.
+            (60, 18, 22, False), (60, 18, 23, True), (60, 3, 23, True),
         ],
     )  # fmt: skip
-    def test_ten_independent_errors_judge_candidates(
+    def test_five_independent_horizons_judge_candidates(
         self, monkeypatch, rows, horizon, n_series, expected
     ):
         class JudgesError(Exception):
@@ -446,10 +445,10 @@ class TestWhatForecasts:
 
 def test_fewer_rows_than_judge_are_forecast_by_the_prior_and_more_stacked():
     model = ParaRNNForecaster(1, random_state=0)
-    fits = [copy.copy(model).fit(monthly(rows)) for rows in (29, 30)]
+    fits = [copy.copy(model).fit(monthly(rows)) for rows in (500, 501)]
     assert [type(fit.fitted_) for fit in fits] == [FittedPrior, FittedStacked]
     # A backtest whose origins are on both sides fits each by its rows.
-    forecasts = backtest({"auto": model}, monthly(31), h=1, n_windows=2, step_size=1)
+    forecasts = backtest({"auto": model}, monthly(502), h=1, n_windows=2, step_size=1)
     assert forecasts["cutoff"].nunique() == 2
     for fit, (_, part) in zip(fits, forecasts.groupby("cutoff"), strict=True):
         np.testing.assert_allclose(part["auto"], fit.predict()["ParaRNN"], rtol=1e-4)

@@ -157,9 +157,9 @@ def test_update_is_a_filter_of_all_rows(model, tmp_path):
 
 
 def test_a_support_that_later_values_widen_is_that_of_all_parts():
-    values = np.random.default_rng(0).gamma(2, 1, 161)
+    values = np.random.default_rng(0).gamma(2, 1, 501)
     values[-1] = -2
-    series = pd.Series(values, pd.date_range("2020-01-01", periods=161), name="y")
+    series = pd.Series(values, pd.date_range("2020-01-01", periods=501), name="y")
     model = ParaRNNForecaster(1, random_state=0).fit(series[:-1])
     assert isinstance(model.fitted_, FittedStacked)
     with pytest.warns(UserWarning, match="support='real' from here on"):
@@ -169,8 +169,8 @@ def test_a_support_that_later_values_widen_is_that_of_all_parts():
     assert "trained network" in str(model.summary())  # which takes derivatives after a row
 
 
-def test_the_statistic_of_parts_is_named(thorough, model):
-    assert thorough.fitted_.point == "average of the parts"
+def test_the_statistic_of_parts_is_named(model):
+    assert model.fitted_.point == "average of the parts"
     prior = replace(model.fitted_, parts={"prior network": model.parts_["prior network"].fitted_})
     assert prior.point == "median"
 
