@@ -584,3 +584,54 @@ class TestAround:
         demand = LONG.assign(y=np.where(np.arange(len(LONG)) % 3, 0.0, 4.0))
         forecasts = ParaRNNForecaster(3).fit(demand).predict(level=80)
         assert (forecasts["ParaRNN-lo-80"] <= 0).all()
+
+
+# Counts, before values that are none
+
+
+def counts_of_days(values):
+    return pd.Series(
+        values, pd.date_range("2020-01-01", periods=len(values)), name="c", dtype=float
+    )
+
+
+COUNTS = counts_of_days(np.random.default_rng(0).poisson(0.5, 60))
+
+
+@pytest.mark.parametrize(("shift", "support"), [(-1, "real"), (0.5, "nonnegative")])
+def test_other_series_that_are_no_counts_are_forecast_by_the_network(shift, support):
+    model = ParaRNNForecaster(horizon=3).fit(COUNTS)
+    with pytest.warns(UserWarning, match="from here on"):
+        ahead = model.predict(COUNTS + shift, level=80)
+    wider = ParaRNNForecaster(horizon=3, support=support).fit(COUNTS + shift)
+    np.testing.assert_allclose(ahead, wider.predict(level=80), rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e15, 1e17, 1e30, 1e200])
+def test_whole_values_that_are_too_large_for_models_of_counts_are_forecast(size):
+    model = ParaRNNForecaster(horizon=3).fit(counts_of_days([*COUNTS, size]))
+    assert model.support_ == {"c": "count"}
+    ahead = model.predict(level=80)
+    assert np.isfinite(ahead).all(axis=None)
+    assert (ahead >= 0).all(axis=None)
+    assert np.isfinite(model.predict_zero()).all()
+
+
+def test_rolling_forecasts_go_on_after_a_value_that_is_no_count():
+    model = ParaRNNForecaster(horizon=1).fit(COUNTS[:50])
+    later = COUNTS[50:].copy()
+    later.iloc[5] = -1
+    with pytest.warns(UserWarning, match="forecasts stay as the model knew it"):
+        rolling = model.predict_rolling(later, level=80)
+    before = model.predict_rolling(COUNTS[50:55], level=80)
+    columns = ["c", "c-lo-80", "c-hi-80"]
+    np.testing.assert_allclose(rolling[columns][:5], before[columns])
+    assert (rolling[columns] >= 0).all(axis=None)
+
+
+def test_a_summary_after_a_widened_support_knows_no_models_of_counts():
+    model = ParaRNNForecaster(horizon=1).fit(COUNTS[:-1])
+    with pytest.warns(UserWarning, match="support='real'"):
+        model.update(-1 - COUNTS[-1:])
+    assert "ounts" not in model.summary().as_text()
+    assert model.fitted_.point == "median"

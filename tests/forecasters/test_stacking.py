@@ -1,5 +1,6 @@
 """Stacked forecasts: weights by rolling forecasts, and everything that a forecaster can do."""
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +8,9 @@ import pandas as pd
 import pytest
 
 from tsrnn import LRUForecaster, ParaRNNForecaster, load
+from tsrnn.contract import DamagedFileError, read_file, write_file
 from tsrnn.data import read_panel
+from tsrnn.export import export_torch
 from tsrnn.forecasters import FittedPrior, FittedStacked
 from tsrnn.forecasters._stacking import ValidationPart
 from tsrnn.forecasters._validation_part import independent_horizons
@@ -243,3 +246,68 @@ def test_counts_alone_are_forecast_by_models_of_counts(columns, kind):
     # An approximation beside other targets: the probability of a Poisson count of 2 is exp(-2).
     zero = model.predict_zero()["sales"].to_numpy()
     assert ((zero > 0.02) & (zero < 0.3)).all()
+
+
+# Refusals, and values that were not expected
+
+
+def test_update_with_a_negative_value_widens_the_support_of_all_parts(model, tmp_path):
+    model.save(tmp_path / "model.tsrnn")
+    updated = load(tmp_path / "model.tsrnn")
+    assert updated.support_ == {"y": "nonnegative"}
+    later = LATER.assign(y=-LATER["y"])
+    with pytest.warns(UserWarning, match="support='real'"):
+        updated.update(later)
+    assert updated.support_ == {"y": "real"}
+    assert {part.support_["y"] for part in updated.parts_.values()} == {"real"}
+    assert np.isfinite(numbers(updated.predict(level=80))).all()
+
+
+def test_paths_beyond_the_horizon_of_the_heaviest_part_are_refused(model):
+    trained = copy.copy(model)
+    weights = np.where(np.array(list(model.parts_)) == "trained network", 0.9, 0.05)
+    trained.fitted_ = replace(model.fitted_, weights=weights)
+    with pytest.raises(ValueError, match="needs h of at most the fitted horizon, 4; got 9"):
+        trained.sample_paths(3, 9)
+
+
+@pytest.mark.parametrize("method", ["components", "plot_components"])
+def test_components_name_the_part_that_has_them(model, method):
+    assert "prior network" in model.parts_
+    with pytest.raises(ValueError, match=r"parts_\['prior network'\]\.components\(\)"):
+        getattr(model, method)()
+
+
+def test_export_of_several_parts_names_them(model, tmp_path):
+    with pytest.raises(ValueError, match="'trained network' forecast together"):
+        export_torch(model, tmp_path / "model.pt2")
+
+
+FORGED = {
+    "text": lambda fitted, arrays: fitted["candidates"]["prior network"].__setitem__(1, "a"),
+    "list": lambda fitted, arrays: fitted["candidates"]["prior network"].__setitem__(1, [1.0]),
+    "huge": lambda fitted, arrays: fitted["candidates"]["prior network"].__setitem__(1, 10**400),
+    "null": lambda fitted, arrays: fitted["candidates"]["prior network"].__setitem__(1, None),
+    "weight": lambda fitted, arrays: fitted["candidates"]["prior network"].__setitem__(0, 0.9),
+    "stranger": lambda fitted, arrays: fitted["candidates"].update(other=[9.0, 1.0, 1.0]),
+    "nested": lambda fitted, arrays: fitted["parts"].update({"prior network": {"parts": {}}}),
+    "horizon": lambda fitted, arrays: fitted["parts"]["prior network"].update(horizon=3),
+    "negative": lambda fitted, arrays: arrays["stacking.weights"].__imul__(-1),
+    "sum": lambda fitted, arrays: arrays["stacking.weights"].__imul__(5),
+    "no weights": lambda fitted, arrays: arrays["stacking.weights"].fill(np.nan),
+    "no widths": lambda fitted, arrays: arrays["stacking.widths"].fill(np.nan),
+    "infinite widths": lambda fitted, arrays: arrays["stacking.widths"].fill(np.inf),
+    "negative widths": lambda fitted, arrays: arrays["stacking.widths"].fill(-1),
+}
+
+
+@pytest.mark.parametrize("case", FORGED)
+def test_forged_files_are_refused(model, tmp_path, case):
+    place = tmp_path / "model.tsrnn"
+    model.save(place)
+    header, arrays = read_file(place)
+    arrays = {name: array.copy() for name, array in arrays.items()}
+    FORGED[case](header["fitted"], arrays)
+    write_file(place, header, arrays)
+    with pytest.raises(DamagedFileError, match="save the model again"):
+        load(place)

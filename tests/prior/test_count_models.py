@@ -1,5 +1,7 @@
 """Models of counts: closed forms, an explicit loop, distributions that agree with each other."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -253,6 +255,18 @@ class TestDistribution:
             assert (large.cdf(quantiles[:, k]) >= p - 1e-9).all()
             assert (large.cdf(quantiles[:, k] - 1) < p + 1e-9).all()
         np.testing.assert_allclose(quantiles[0, 1], mean, rtol=3 / mean**0.5)
+
+    def test_quantiles_beyond_whole_floats_end(self):
+        values = 1e12 * (np.arange(40.0)[None] % 2)
+        large = count_forecasts(values, lengths_of(values), 1, 1)
+        far = replace(large, component_mean=1e6 * large.component_mean)
+        quantiles = far.quantile([0.1, 0.5, 0.99])[0, :, 0]
+        assert (np.diff(quantiles) >= 0).all()
+        assert 2**53 < quantiles[2] < 1e21
+
+    def test_counts_that_are_too_large_are_refused(self):
+        with pytest.raises(ValueError, match="whole numbers from 0 to 1e.12, or NaN; got 1e.16"):
+            count_forecasts(np.array([[0, 1e16, 3]]), np.array([3]), 1, 1)
 
     @pytest.mark.parametrize("step", [0, H - 1])
     @pytest.mark.parametrize("series", [0, 2])

@@ -17,11 +17,13 @@ import torch
 from torch import Tensor
 
 from tsrnn.contract import check_is_fitted, check_levels, file_place, put_file
+from tsrnn.data import quoted
 from tsrnn.export._program import Program
 from tsrnn.export._verify import Arrays, Run, verify
 from tsrnn.forecasters import (
     FittedNetworks,
     FittedPrior,
+    FittedStacked,
     FittedWithColumns,
     RecurrentForecaster,
     RecurrentState,
@@ -241,6 +243,11 @@ def fitted_networks(forecaster: Any) -> tuple[FittedNetworks, RecurrentState]:
         raise ValueError(
             "a network trained on the series can be exported; this forecaster uses the prior "
             "network. Fit with prior=None, or keep it by save and tsrnn.load"
+        )
+    if isinstance(fitted, FittedStacked):
+        raise ValueError(
+            f"a program has one network; {quoted(list(fitted.parts))} forecast together here. "
+            "Fit with prior=None to train a network alone, or keep all by save and tsrnn.load"
         )
     if isinstance(fitted, FittedWithColumns):
         columns = dict.fromkeys(fitted.data.given_ahead, "none")

@@ -211,6 +211,13 @@ class ComponentMethods:
     def _prior_network(self, method: str) -> FittedPrior:
         """Fitted prior network, which the method needs."""
         check_is_fitted(self)
+        stacked = getattr(self.fitted_, "parts", {})
+        parts = [name for name, part in stacked.items() if hasattr(part, "prior")]
+        if parts:
+            raise ValueError(
+                f"{method} needs forecasts by the prior network alone; here it is a part of the "
+                f"forecast. Take parts_[{parts[0]!r}].{method}(), or contributions() of all parts"
+            )
         if not hasattr(self.fitted_, "prior"):
             raise ValueError(
                 f"{method} needs forecasts by the prior network; this forecaster trained a network "

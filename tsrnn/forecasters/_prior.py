@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -21,6 +21,7 @@ from tsrnn.contract import (
     Origins,
     SeriesArrays,
     Summary,
+    Support,
     as_saved,
     check_arrays,
     forecast_suffixes,
@@ -75,6 +76,7 @@ from tsrnn.prior import (
     Forecasts,
     Outliers,
     TrainedPrior,
+    are_counts,
     count_forecasts,
     count_hyper,
     count_models,
@@ -449,6 +451,12 @@ class FittedPrior(FittedModel[PriorState]):
         counted = all(support.name == "count" for support in self.data.supports)
         return self.counts is not None and counted
 
+    def with_supports(self, supports: tuple[Support, ...]) -> Self:
+        """Same network of targets that can have other values, without models of counts if none."""
+        fitted = super().with_supports(supports)
+        counted = any(support.name == "count" for support in supports)
+        return fitted if counted else replace(fitted, counts=None)
+
     @classmethod
     def of(
         cls,
@@ -619,9 +627,13 @@ class FittedPrior(FittedModel[PriorState]):
         )
 
     def counting(self, state: PriorState) -> np.ndarray:
-        """Mask (U,) of the units that are counts."""
+        """Mask (U,) of the units that are counts, in their last rows as by their target.
+
+        Later rows and other series may not be, of which a warning says that the support that was
+        recognised is too narrow, or they may be too large for models of counts.
+        """
         of_target = [support.name == "count" for support in self.data.supports]
-        return np.tile(of_target, len(state.ids))
+        return np.tile(of_target, len(state.ids)) & are_counts(state.last_rows[0]).all(1)
 
     def forecasts_left(self, state: PriorState, h: int) -> Forecasts:
         """Predictive distributions of what the effects of columns leave of all units.

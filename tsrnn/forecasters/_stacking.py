@@ -228,6 +228,10 @@ class FittedStacked(FittedModel[StackedState]):
         parts = {name: part.with_supports(supports) for name, part in self.parts.items()}
         return replace(self, parts=parts)
 
+    def steps(self, method: str, h: int | None) -> int:
+        """Number of steps that a method is asked for, at most those of the part it rests on."""
+        return self.first.steps(method, h)
+
     def filter(self, panel: Panel, seen: StackedState | None = None) -> StackedState:
         """State after the rows of a panel; `seen` is the state of the series fitted to."""
         states = []
@@ -497,6 +501,30 @@ def summarise_stacked(
     return StackedSummary(title, composition_of(fitted), facts, fitted.candidates, parts, notes)
 
 
+def check_parts(header: dict[str, Any]) -> None:
+    """Refuse a table of candidates or parts that `FittedStacked.to_file` does not write."""
+    names, table = list(header["parts"]), header["candidates"]
+    legal = set(names) <= set(table) <= {PRIOR, ADAPTED, TRAINED}
+    if not legal or any(len(row) != len(COLUMNS) for row in table.values()):
+        raise refuse("fitted.candidates", f"a row of {COLUMNS} for each part", list(table))
+    for name, row in table.items():
+        if not all(isinstance(number, float) for number in row):
+            raise refuse(f"fitted.candidates.{name}", "numbers with a decimal point", row)
+    for name, part in header["parts"].items():
+        if "parts" in part:
+            raise refuse(f"fitted.parts.{name}", "a model, not several", list(part))
+
+
+def check_numbers(weights: np.ndarray, widths: np.ndarray, in_table: list[float]) -> None:
+    """Refuse weights (K,) and widths (n,) that no fit gives; `in_table` are weights (K,), too."""
+    if not (weights > 0).all() or not math.isclose(weights.sum(), 1.0, rel_tol=1e-6):
+        raise refuse("stacking.weights", "positive, with sum 1", weights.tolist())
+    if weights.tolist() != in_table:
+        raise refuse("stacking.weights", "those of the candidates", weights.tolist())
+    if not ((widths > 0) & np.isfinite(widths)).all():
+        raise refuse("stacking.widths", "positive", widths.tolist())
+
+
 def stacked_from_file(
     header: dict[str, Any],
     arrays: dict[str, np.ndarray],
@@ -511,8 +539,7 @@ def stacked_from_file(
     """
     record(FITTED)(header, "fitted")
     names, table = list(header["parts"]), header["candidates"]
-    if not set(names) <= set(table) or any(len(row) != len(COLUMNS) for row in table.values()):
-        raise refuse("fitted.candidates", f"a row of {COLUMNS} for each part", list(table))
+    check_parts(header)
     parts: list[dict[str, np.ndarray]] = [{} for _ in names]
     numbers = {}
     for key, array in arrays.items():
@@ -528,15 +555,20 @@ def stacked_from_file(
         "stacking.widths": ("float64", (header["width_steps"],)),
     }
     check_arrays(numbers, shapes)
+    weights, widths = numbers["stacking.weights"], numbers["stacking.widths"]
+    check_numbers(weights, widths, [table[name][0] for name in names])
     pairs = []
     for name, of_part in zip(names, parts, strict=True):
         try:
             pairs.append(read(header["parts"][name], of_part))
         except DamagedFileError as error:
             raise DamagedFileError(f"the {name}: {error}") from error
+    horizons = [part.horizon for part, _ in pairs]
+    if len(set(horizons)) != 1:
+        raise refuse("fitted.parts", "of the same horizon", horizons)
     candidates = pd.DataFrame(table.values(), index=list(table), columns=list(COLUMNS), dtype=float)
     fitted = FittedStacked(
         {name: part for name, (part, _) in zip(names, pairs, strict=True)},
-        numbers["stacking.weights"], numbers["stacking.widths"], candidates, header["n_origins"],
+        weights, widths, candidates, header["n_origins"],
     )  # fmt: skip
     return fitted, StackedState(tuple(state for _, state in pairs))

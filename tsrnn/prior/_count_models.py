@@ -22,6 +22,7 @@ FARTHEST = 2.0  # standard errors of a series from the mean of the panel, which 
 PRIOR_SERIES = 8.0  # series that the prior probabilities of the models count for
 EM_STEPS = 20
 TABLES = (32, 128, 512)  # counts that are summed one by one; beyond, quantiles are bisected
+LARGEST_COUNT = 1e12  # beyond, the variance that a count leaves is lost in rounding
 NEGLIGIBLE = 1e-9  # weight of a component that does not move a quantile of large counts
 
 
@@ -422,8 +423,8 @@ class CountForecasts:
         low, high = np.full(len(levels), -1.0), np.ones(len(levels))
         while (short := self._row_cdf(series, step, high) < levels).any():
             low, high = np.where(short, high, low), np.where(short, 2 * high, high)
-        while (high - low > 1).any():
-            middle = np.floor((low + high) / 2)
+        # Beyond 2^53 not every whole number is a float: there it ends between neighbours.
+        while (((middle := np.floor((low + high) / 2)) > low) & (middle < high)).any():
             short = self._row_cdf(series, step, middle) < levels
             low, high = np.where(short, middle, low), np.where(short, high, middle)
         return high
@@ -585,16 +586,40 @@ def count_forecasts(
     )
 
 
+def are_counts(values: np.ndarray) -> np.ndarray:
+    """Return a mask of the values that models of counts can read.
+
+    Parameters
+    ----------
+    values : ndarray
+
+    Returns
+    -------
+    ndarray of bool
+        Of the same shape; True of whole numbers from 0 to 1e12, and of NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import are_counts
+    >>> are_counts(np.array([0, 3, np.nan, -1, 0.5, 1e15])).tolist()
+    [True, True, True, False, False, False]
+    """
+    whole = (values >= 0) & (values <= LARGEST_COUNT) & (values == np.floor(values))
+    return whole | np.isnan(values)
+
+
 def _counts(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Values with NaN after the end of each series; a ValueError if one is no count."""
     values = np.asarray(values, float)
     values = np.where(np.arange(values.shape[1]) < np.asarray(lengths)[:, None], values, np.nan)
-    wrong = ~np.isnan(values) & ((values < 0) | (values != np.floor(values)) | np.isinf(values))
-    if wrong.any():
-        series, row = np.argwhere(wrong)[0]
+    legal = are_counts(values)
+    if not legal.all():
+        series, row = np.argwhere(~legal)[0]
         raise ValueError(
-            f"values must be whole numbers from 0 on, or NaN; got {values[series, row]:g} in row "
-            f"{row} of series {series}: forecast values that are no counts by another model"
+            f"values must be whole numbers from 0 to {LARGEST_COUNT:g}, or NaN; got "
+            f"{values[series, row]:g} in row {row} of series {series}: forecast "
+            "values that are no counts by another model"
         )
     return values
 
