@@ -532,7 +532,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
             raise AttributeError(
                 "parts_ are those of a stacked forecast; one model forecasts here, see summary()"
             )
-        pairs = zip(self.fitted_.parts.items(), self.state_.parts, strict=True)
+        pairs: Any = zip(self.fitted_.parts.items(), self.state_.parts, strict=True)
         forecasters = {}
         for (name, part), state in pairs:
             forecasters[name] = copy.copy(self)
@@ -725,7 +725,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
     def _single(self) -> FittedNetworks:
         """Fitted networks, which are those of all series."""
         check_is_fitted(self)
-        fitted = self.fitted_
+        fitted: Any = self.fitted_
         if isinstance(fitted, FittedStacked):
             fitted = fitted.parts.get(TRAINED, fitted.first)
         if isinstance(fitted, FittedPrior):
@@ -741,7 +741,10 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
                 f"series. Ask that of one of them, such as for_series({quote(first)}); summary() "
                 "has a table of all"
             )
-        return fitted.network if isinstance(fitted, FittedWithColumns) else fitted
+        network: FittedNetworks = (
+            fitted.network if isinstance(fitted, FittedWithColumns) else fitted
+        )
+        return network
 
     @property
     def settings_(self) -> Settings:

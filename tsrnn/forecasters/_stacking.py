@@ -446,7 +446,7 @@ class StackedSummary(Summary):
     def as_text(self) -> str:
         """Page as it is printed: what forecasts, then the page of the part of most weight."""
         table = self.candidates.rename_axis("candidate").reset_index()
-        heaviest = self.candidates["weight"].idxmax()
+        heaviest = str(self.candidates["weight"].idxmax())
         shown = {
             "weight": "{:.2f}".format,
             "error": "{:.3f}".format,
