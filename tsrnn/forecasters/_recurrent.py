@@ -526,7 +526,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
             raise AttributeError(
                 "parts_ are those of a stacked forecast; one model forecasts here, see summary()"
             )
-        pairs = zip(self.fitted_.parts.items(), self.state_.parts, strict=True)
+        pairs: Any = zip(self.fitted_.parts.items(), self.state_.parts, strict=True)
         forecasters = {}
         for (name, part), state in pairs:
             forecaster: Any = copy.copy(self)

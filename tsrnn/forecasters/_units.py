@@ -123,9 +123,8 @@ class Units:
         def chosen(columns: Tensor) -> Tensor:
             return torch.cat([columns[rows, target][:, None], columns[rows, c:]], 1)
 
-        parts: dict[str, Any] = {
-            name: chosen(getattr(self, name)) for name in ("values", "level", "spread")
-        }
+        names = ("values", "level", "spread")
+        parts: dict[str, Any] = {name: chosen(getattr(self, name)) for name in names}
         return replace(self, **parts, indptr=indptr, n_targets=1, strength=None, path=None)
 
     def bounds_by_target(self, bounds: Tensor) -> Tensor:
