@@ -146,7 +146,7 @@ class ParaRNNForecaster(RecurrentForecaster):
         on up to 32 common factors of the last season of all columns, or of 8 rows, and one
         network reads all targets. "joint": a regression on all lags of all targets, and one
         network. "auto", the default ("paper": "joint"): factors where they lower the squared error
-        of the linear path on the validation part by at least two standard errors, in the test of
+        of the linear path on the validation part by 3.5 standard errors at least, in the test of
         Diebold and Mariano; else each by itself. See :doc:`/networks`.
     target : str or list of str, optional
         Columns to forecast; by default all columns of a wide frame, "y" of a long one.
