@@ -120,6 +120,21 @@ def test_a_series_that_moves_late_is_forecast_by_the_prior_network_alone():
     assert np.isfinite(numbers(model.predict(level=80))).all()
 
 
+def test_a_panel_with_a_series_of_three_rows_is_forecast_by_the_prior_network():
+    frame = pd.concat([PAST, wave(3, 2, "c")], ignore_index=True)
+    model = ParaRNNForecaster(NEW).fit(frame)
+    assert isinstance(model.fitted_, FittedPrior)
+    assert np.isfinite(numbers(model.predict(level=80))).all()
+
+
+def test_the_horizon_is_that_of_the_frequency_whatever_the_shortest_series():
+    frame = pd.concat([PAST, wave(20, 2, "c")], ignore_index=True)
+    model = ParaRNNForecaster().fit(frame)
+    assert isinstance(model.fitted_, FittedStacked)
+    assert {part.horizon_ for part in model.parts_.values()} == {14}
+    assert model.predict().shape == (42, 3)
+
+
 def test_the_forecast_is_the_weighted_mean_of_those_of_its_parts(model):
     assert isinstance(model.fitted_, FittedStacked)
     assert model.fitted_.weights.sum() == pytest.approx(1)

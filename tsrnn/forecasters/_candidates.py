@@ -112,8 +112,9 @@ def fit_stacked(
     layer_of : callable
         Gives the layers of the network that may be trained, from the arguments filled in.
     """
-    filled = resolve(arguments.as_dict())
-    complete = repeated(panel, habits(panel.layout).season)
+    habit, filled = habits(panel.layout), resolve(arguments.as_dict())
+    filled["horizon"] = filled["horizon"] or habit.horizon  # whatever the shortest series is
+    complete = repeated(panel, habit.season)
     with recorded():  # series too short to train on are forecast all the same
         preparation = prepare_all([(arguments, data)], [complete], filled, layer_of(filled))[0]
     settings = preparation.settings
@@ -126,7 +127,6 @@ def fit_stacked(
 
     with watch.on(PRIOR):
         fitted, state, _ = FittedPrior.as_it_comes(arguments, data, panel, prior)
-        fitted = replace(fitted, horizon=settings.horizon)
         earlier, before = fitted, panel.between(np.zeros_like(starts), starts)
         if fitted.columns is not None:  # effects of the calendar, estimated
             earlier, *_ = FittedPrior.as_it_comes(arguments, data, before, prior)

@@ -60,7 +60,11 @@ from tsrnn.forecasters._stacking import (
     stacked_from_file,
     summarise_stacked,
 )
-from tsrnn.forecasters._validation_part import independent_horizons, usual_horizon
+from tsrnn.forecasters._validation_part import (
+    FEWEST_ROWS,
+    independent_horizons,
+    usual_horizon,
+)
 from tsrnn.forecasters._with_columns import (
     FittedWithColumns,
     StateWithColumns,
@@ -287,9 +291,11 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         gaps = arguments.missing == "keep" or np.isnan(panel.values).mean() > MOST_MISSING
         if panel.exog_names or gaps:
             return FittedPrior.of(arguments, data, panel, prior, adapts=True)
-        horizon = max(arguments.horizon or usual_horizon(panel), habits(panel.layout).horizon)
+        horizon = max(arguments.horizon or 1, habits(panel.layout).horizon)
         n_units = panel.n_series * panel.values.shape[1]
-        if independent_horizons(panel.lengths, horizon) * math.sqrt(n_units) < FEWEST_HORIZONS:
+        n_horizons = independent_horizons(panel.lengths, horizon) * math.sqrt(n_units)
+        # No network is trained on series of fewer rows than it takes.
+        if n_horizons < FEWEST_HORIZONS or panel.lengths.min() < FEWEST_ROWS:
             return FittedPrior.of(arguments, data, panel, prior, adapts=False)
         from tsrnn.forecasters._candidates import fit_stacked
 
