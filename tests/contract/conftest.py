@@ -637,7 +637,8 @@ def answers(asked, example):
     found = dict(asked[1])
     for name in (*example.refused, *["predict_zero"] * example.is_forecaster):  # of counts alone
         assert isinstance(found.pop(name), tuple), f"{name} is answered"
-    allowed = {"lr_test", "feature_names_in_"}  # the samples are no table
+    # The samples are no table; parts are those of a stacked forecast.
+    allowed = {"lr_test", "feature_names_in_", "parts_"}
     # after the few epochs of an example a network may contribute nothing, and says so
     wrong = {
         name: value

@@ -69,7 +69,7 @@ FEW = r"at least \d+"
 CONSTANTS, ROWS = (5.0, 0.0, 0.1), (6, 40)
 LINES = {
     "up": np.arange(1.0, 101),
-    "down": np.arange(100.0, 0, -1),
+    "down": np.arange(104.0, 4, -1),  # to 2: below zero forecasts would be cut
     "tenths": 3 + np.arange(40) / 10,
 }
 

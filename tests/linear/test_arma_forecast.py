@@ -42,7 +42,9 @@ def filtered(order, trend, values, X=None, **arguments):
     made |= {f"ar.L{i + 1}": PHI[i] for i in range(p)}
     made |= {f"ma.L{i + 1}": THETA[i] for i in range(q)}
     made["sigma2"] = VALUES["sigma2"]
-    model = ARMA(order, trend, target="y", freq="MS", **arguments).filter(frame, made)
+    model = ARMA(order, trend, target="y", freq="MS", **arguments, support="real").filter(
+        frame, made
+    )
     columns = {"const": np.ones(T + H), "drift": np.arange(1.0, T + H + 1)}
     columns |= {} if X is None else {name: X[name].to_numpy() for name in X}
     mean = sum((made[name] * columns[name] for name in names), np.zeros(T + H))
@@ -138,7 +140,7 @@ def test_series_of_unequal_lengths_are_those_alone(values):
 
 def test_rows_are_counted_on_the_calendar(values):
     y = pd.Series(values, STAMPS[:T], name="y")
-    model = ARMA((1, 0), "ct").filter(y, [1.0, 0.1, 0.5, 1.7])
+    model = ARMA((1, 0), "ct", support="real").filter(y, [1.0, 0.1, 0.5, 1.7])
     # An AR(1) forgets what was before its last row.
     np.testing.assert_allclose(model.predict(y[20:], h=H), model.predict(h=H), rtol=1e-12)
     fitted = model.fittedvalues(df=y[20:]).to_numpy()[1:]

@@ -155,7 +155,7 @@ class TestVARMA:
         frame = pd.DataFrame(draw.normal(size=(80, n)).cumsum(0) / 3 + 5, columns=names)
         coefficients = np.r_[draw.normal(size=n), draw.normal(size=(p + q) * n * n) / 8]
         params = np.r_[coefficients, np.eye(n)[np.tril_indices(n)]]
-        model = VARMA(order, likelihood="conditional").filter(frame, params)
+        model = VARMA(order, likelihood="conditional", support="real").filter(frame, params)
         layer, start = model.to_rnn(), model.rnn_start()
         with torch.no_grad():
             output, _ = layer(torch.tensor(frame.to_numpy())[None], start)

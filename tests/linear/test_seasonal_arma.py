@@ -99,7 +99,7 @@ class TestLikelihood:
 
     @pytest.mark.parametrize(("order", "seasonal"), ORDERS)
     def test_statsmodels(self, order, seasonal):
-        model = ARMA(order, trend="n", seasonal_order=seasonal)
+        model = ARMA(order, trend="n", seasonal_order=seasonal, support="real")
         params = parameters(model)
         fitted = model.filter(frame(Y), params)
         there = oracle(Y, order=order, seasonal_order=seasonal)
@@ -320,7 +320,7 @@ class TestForecasts:
 
     @pytest.mark.parametrize(("order", "seasonal"), ORDERS[:-1])
     def test_statsmodels(self, order, seasonal):
-        model = ARMA(order, trend="n", seasonal_order=seasonal)
+        model = ARMA(order, trend="n", seasonal_order=seasonal, support="real")
         params = parameters(model)
         forecasts = model.filter(frame(Y), params).predict(h=30, level=95)
         there = oracle(Y, simple_differencing=False, order=order, seasonal_order=seasonal)

@@ -74,7 +74,9 @@ def test_filter_and_predict_are_those_of_varmax(order, trend, n_exog, n, missing
     varmax.ssm.tolerance = 0  # statsmodels takes its filter for converged too early otherwise
     oracle = varmax.filter(params)
     ahead = oracle.get_forecast(5, exog=future if exog else None)
-    model = VARMA(order, trend, missing="keep", target=names, known_ahead=exog or None)
+    model = VARMA(
+        order, trend, missing="keep", target=names, known_ahead=exog or None, support="real"
+    )
     model.filter(past, params)
     assert list(model.params_.columns) == list(oracle.model.param_names)
     found = model.predict(5, level=90, X_future=future if exog else None)
@@ -96,7 +98,7 @@ def test_update_is_running_over_all_rows(order, trend, n_exog, n, likelihood):
     frame, names, exog = data(n, n_exog)
     _, params = params_of(order, trend, n_exog, n)
     future = {"X_future": frame[exog].iloc[85:]} if exog else {}
-    model = VARMA(order, trend, likelihood, target=names, known_ahead=exog or None)
+    model = VARMA(order, trend, likelihood, target=names, known_ahead=exog or None, support="real")
     model.filter(frame.iloc[:60], params)
     whole = model.predict(frame.iloc[:85], h=4, level=80, **future)
     model.update(frame.iloc[60:61]).update(frame.iloc[61:85])
@@ -107,15 +109,15 @@ def test_update_is_running_over_all_rows(order, trend, n_exog, n, likelihood):
 @pytest.mark.parametrize("rows", [1, 2])
 def test_update_of_a_state_after_few_rows(trend, rows):
     frame, params = data(2, 0)[0], params_of((1, 1), trend, 0, 2)[1]
-    whole = VARMA((1, 1), trend).filter(frame[:9], params)
-    few = VARMA((1, 1), trend).filter(frame[:rows], params).update(frame[rows:9])
+    whole = VARMA((1, 1), trend, support="real").filter(frame[:9], params)
+    few = VARMA((1, 1), trend, support="real").filter(frame[:rows], params).update(frame[rows:9])
     np.testing.assert_allclose(few.predict(h=3), whole.predict(h=3), rtol=1e-9)
 
 
 def test_update_takes_missing_values():
     frame, _, _ = data(2, 0, missing=True)
     _, params = params_of((1, 1), "c", 0, 2)
-    model = VARMA((1, 1), missing="keep").filter(frame.iloc[:45], params)
+    model = VARMA((1, 1), missing="keep", support="real").filter(frame.iloc[:45], params)
     whole = model.predict(frame, h=4, level=80)
     model.update(frame.iloc[45:51]).update(frame.iloc[51:52]).update(frame.iloc[52:])
     pd.testing.assert_frame_equal(model.predict(4, level=80), whole, rtol=1e-9)
@@ -142,7 +144,7 @@ def test_conditional_predictions_are_those_of_the_obvious_loop(order, trend, n):
         mean = mean + sum((ma[j] @ errors[j] for j in range(q)), np.zeros(n))
         expected.append(mean)
         past, errors = [row, *past][:p], [row - mean, *errors][:q]
-    model = VARMA(order, trend, "conditional").filter(frame, params)
+    model = VARMA(order, trend, "conditional", support="real").filter(frame, params)
     np.testing.assert_allclose(model.fittedvalues(), expected, rtol=0, atol=1e-10)
     ahead = design @ np.array([1.0, len(y) + 1])[: design.shape[1]]
     ahead = ahead + sum((ar[i] @ past[i] for i in range(p)), np.zeros(n))
@@ -186,10 +188,10 @@ def test_series_of_unequal_lengths_are_as_if_alone():
         part, names, _ = data(2, 0, rows=rows, seed=i)
         parts.append(part.assign(unique_id=f"s{i}", ds=part.index))
     options = {"target": names, "freq": "MS"}
-    together = VARMA((2, 1), "ct", **options).filter(pd.concat(parts), params)
+    together = VARMA((2, 1), "ct", **options, support="real").filter(pd.concat(parts), params)
     found, fitted = together.predict(3, level=80), together.residuals()
     for i, part in enumerate(parts):
-        alone = VARMA((2, 1), "ct", **options).filter(part, params)
+        alone = VARMA((2, 1), "ct", **options, support="real").filter(part, params)
         own = found[found["unique_id"] == f"s{i}"].reset_index(drop=True)
         pd.testing.assert_frame_equal(own, alone.predict(3, level=80), rtol=1e-10)
         own = fitted[fitted["unique_id"] == f"s{i}"].reset_index(drop=True)
