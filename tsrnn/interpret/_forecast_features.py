@@ -39,7 +39,7 @@ class ForecastPaths(NamedTuple):
     --------
     >>> from tsrnn import ParaRNNForecaster
     >>> from tsrnn.datasets import load_elnino
-    >>> model = ParaRNNForecaster(horizon=12).fit(load_elnino())
+    >>> model = ParaRNNForecaster(horizon=12, prior="only").fit(load_elnino())
     >>> paths = model.forecast_paths()
     >>> paths.values.shape, paths.linear
     ((64, 36, 1), False)

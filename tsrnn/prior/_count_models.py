@@ -29,7 +29,7 @@ NEGLIGIBLE = 1e-9  # weight of a component that does not move a quantile of larg
 class CountModel(NamedTuple):
     """Model of counts: dispersion, movement and season, on the logarithm of the mean.
 
-    Attributes
+    Parameters
     ----------
     name : str
     dispersion : float
@@ -39,8 +39,8 @@ class CountModel(NamedTuple):
         Variance of the changes of the level in a row.
     season : float
         Variance of the effects of the season, 0 for none.
-    harmonics : int
-        Waves of the season, 0 for none.
+    decay : float
+        Power of the number of a wave by which its variance falls.
     hurdle : bool
         True for sizes of demand less one, of rows with demand alone.
 
@@ -495,7 +495,7 @@ def count_forecasts(
     .. math::
 
         y_t \mid \mu_t \sim \mathrm{NB}(\mu_t, r), \qquad
-        \log \mu_t = \ell_t + x_t' eta, \qquad
+        \log \mu_t = \ell_t + x_t' \beta, \qquad
         \ell_t = \ell_{t-1} + \eta_t, \quad \operatorname{var}(\eta_t) = W
 
     with Poisson counts for infinite r and waves :math:`x_t` of the season. Before a row
@@ -504,8 +504,8 @@ def count_forecasts(
 
     .. math::
 
-        q^+ = rac{q}{1 + \kappa q y}, \qquad
-        m^+ = m rac{1 + \kappa q y}{1 + \kappa q m}, \qquad \kappa = rac{1}{1 + m / r}
+        q^+ = \frac{q}{1 + \kappa q y}, \qquad
+        m^+ = m \frac{1 + \kappa q y}{1 + \kappa q m}, \qquad \kappa = \frac{1}{1 + m / r}
 
     Level and season follow by linear Bayes estimation. Without a season and with W = 0 and
     infinite r that is the posterior of gamma and Poisson.

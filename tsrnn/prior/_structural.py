@@ -552,7 +552,22 @@ _N_SHARES = len(SCALES) + len(TRENDS) + len(SEASONS)
 
 
 def evenly(n: int, most: int) -> np.ndarray:
-    """Numbers below n, up to `most` of them, as far apart as there are."""
+    """Choose numbers below n, up to `most` of them, as far apart as there are.
+
+    Parameters
+    ----------
+    n, most : int
+
+    Returns
+    -------
+    integer ndarray
+
+    Examples
+    --------
+    >>> from tsrnn.prior import evenly
+    >>> evenly(9, 3).tolist()
+    [0, 4, 8]
+    """
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
 
 

@@ -176,5 +176,22 @@ def step_factors(scores: np.ndarray, worth: float = 1.0, prior: float = OWN_PRIO
 
 
 def by_step(factors: np.ndarray, h: int) -> np.ndarray:
-    """Width factors for h steps; steps beyond the last known one reuse it."""
+    """Width factors for h steps; steps beyond the last known one reuse it.
+
+    Parameters
+    ----------
+    factors : ndarray of shape (n,)
+    h : int
+
+    Returns
+    -------
+    ndarray of shape (h,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import by_step
+    >>> by_step(np.array([1.0, 1.5]), 3).tolist()
+    [1.0, 1.5, 1.5]
+    """
     return factors[np.minimum(np.arange(h), len(factors) - 1)]
