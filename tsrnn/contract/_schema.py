@@ -411,3 +411,50 @@ def check_borders(borders: np.ndarray, n_rows: int, name: str) -> None:
     if borders[0] != 0 or borders[-1] != n_rows or (np.diff(borders) < 1).any():
         came = borders.tolist()[:8]
         raise refuse(f"the array {name!r}", f"rising from 0 to the {n_rows} rows", came)
+
+
+def arrays_by_part(
+    arrays: dict[str, np.ndarray], count: int, noun: str
+) -> tuple[list[dict[str, np.ndarray]], dict[str, np.ndarray]]:
+    """Split arrays of a file whose names begin with the place of a part, such as ``0/tail``.
+
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+    count : int
+        Parts of the file.
+    noun : str
+        Name of the parts in a refusal, in the plural.
+
+    Returns
+    -------
+    parts : list of dict
+        Arrays of each part, by their names in it.
+    others : dict
+        Arrays that are of no part.
+
+    Raises
+    ------
+    DamagedFileError
+        If an array is of a part that the file does not have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.contract import arrays_by_part
+    >>> parts, others = arrays_by_part({"0/a": np.ones(1), "b": np.ones(2)}, 1, "members")
+    >>> list(parts[0]), list(others)
+    (['a'], ['b'])
+    """
+    parts: list[dict[str, np.ndarray]] = [{} for _ in range(count)]
+    others = {}
+    places = {str(place): part for place, part in enumerate(parts)}
+    for key, array in arrays.items():
+        place, slash, name = key.partition("/")
+        if not slash:
+            others[key] = array
+        elif not name or place not in places:
+            raise refuse("the arrays", f"those of {count} {noun}", key)
+        else:
+            places[place][name] = array
+    return parts, others

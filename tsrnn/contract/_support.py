@@ -14,8 +14,7 @@ from tsrnn.contract._schema import refuse
 from tsrnn.data import Panel, quote, warn_user
 
 NAMES = ("real", "nonnegative", "count", "binary")
-# Rounded quantiles of whole numbers above it are hardly other than they were, and whole numbers of
-# that size are often rounded measurements, of which nobody expects whole forecasts.
+# Larger whole numbers are often rounded measurements, and rounding hardly changes their quantiles.
 MOST_COUNTED = 20  # median of the values
 SHARES = (1.0, 100.0)  # upper bounds of shares and percentages
 FEWEST_AT_BOUNDS = 3  # rows at either bound: a largest value that is there once is no bound

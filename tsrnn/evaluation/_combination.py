@@ -20,6 +20,7 @@ from tsrnn.contract import (
     Forecaster,
     Kind,
     anything,
+    arrays_by_part,
     as_saved,
     by_name,
     check_arrays,
@@ -380,13 +381,7 @@ class Combination(Classical[CombinedState]):
         cls, header: dict[str, Any], arrays: dict[str, np.ndarray], restore: Any
     ) -> dict[str, Any]:
         record(FITTED | (COMBINER if "combiner" in header else {}))(header, "fitted")
-        parts: list[dict[str, np.ndarray]] = [{} for _ in header["members"]]
-        for key, array in arrays.items():
-            place, slash, name = key.partition("/")
-            if slash:
-                if not (place.isdecimal() and place.isascii() and int(place) < len(parts)):
-                    raise refuse("the arrays", f"those of {len(parts)} members", key)
-                parts[int(place)][name] = array
+        parts, _ = arrays_by_part(arrays, len(header["members"]), "members")
         members = {}
         for (name, part), part_arrays in zip(header["members"].items(), parts, strict=True):
             try:

@@ -18,6 +18,7 @@ from tsrnn.contract import (
     Origins,
     Summary,
     anything,
+    arrays_by_part,
     by_name,
     listed,
     record,
@@ -355,12 +356,9 @@ def members_from_file(
     count = len(described)
     if len(header["members"]) != count:
         raise refuse("fitted.members", f"{count} networks", len(header["members"]))
-    parts: list[dict[str, np.ndarray]] = [{} for _ in range(count)]
-    for key, array in arrays.items():
-        place, _, name = key.partition("/")
-        if not (name and place.isdecimal() and place.isascii() and int(place) < count):
-            raise refuse("the arrays", f"those of {count} networks", key)
-        parts[int(place)][name] = array
+    parts, others = arrays_by_part(arrays, count, "networks")
+    if others:
+        raise refuse("the arrays", f"those of {count} networks", next(iter(others)))
     by_column = described[0][1].layout.id_col is None
     for i, (pair, part) in enumerate(zip(described, header["members"], strict=True)):
         row = 0 if by_column else i

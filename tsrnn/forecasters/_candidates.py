@@ -34,7 +34,7 @@ from tsrnn.prior import TrainedPrior
 # A network is not trained where the linear path that it starts from errs by so much more than the
 # prior network: training does not make up for it, and the weight would be near zero.
 HOPELESS = 1.25
-SILENT_SECONDS = 2.0  # after which progress is shown
+SILENT_SECONDS, MOMENT = 2.0, 0.1  # after which progress is shown, of a fit and of a candidate
 
 
 class Candidate(NamedTuple):
@@ -74,7 +74,8 @@ class Stopwatch:
     def on(self, candidate: str) -> Iterator[None]:
         """Count the seconds of a candidate; after two seconds of the fit, say what is tried."""
         start = time.perf_counter()
-        silent = max(SILENT_SECONDS - (start - self.begun), 0.0)
+        # A candidate that does not apply is left within a moment, and not announced.
+        silent = max(SILENT_SECONDS - (start - self.begun), MOMENT)
         line = threading.Timer(silent, self._show, [candidate])
         line.daemon = True
         if self.shown:
@@ -114,7 +115,7 @@ def fit_stacked(
     """
     habit, filled = habits(panel.layout), resolve(arguments.as_dict())
     filled["horizon"] = filled["horizon"] or habit.horizon  # whatever the shortest series is
-    complete = repeated(panel, habit.season)
+    complete = repeated(panel, filled["season_length"] or habit.season)
     with recorded():  # series too short to train on are forecast all the same
         preparation = prepare_all([(arguments, data)], [complete], filled, layer_of(filled))[0]
     settings = preparation.settings

@@ -268,7 +268,7 @@ def fit_factors(
 
 @torch.no_grad()
 def copy_linear_path(models: Sequence[ForecastModel], start: ForecastModel) -> None:
-    """Set the linear paths of models to that of `start`, a model of the same settings."""
+    """Copy the linear path of `start` to models of the same settings."""
     for model in models:
         for name in LINEAR_PARTS:
             if (part := getattr(start, name)) is not None:

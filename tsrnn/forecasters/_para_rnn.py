@@ -54,8 +54,8 @@ class ParaRNNForecaster(RecurrentForecaster):
         of one's own, such as ``hidden_size=32``. Where the last rows are enough to judge by,
         other candidates are fitted to the rows before them and weighed by rolling
         forecasts (see :doc:`/stacking`): the same network adapted to a panel, and one that is
-        trained on the series; `summary` says what was tried, and what forecasts. Series with
-        exogenous columns are forecast by the pretrained network, adapted to at least 300 rows and
+        trained on the series; `summary` says what was tried, and what forecasts. Otherwise, and
+        with exogenous columns, the pretrained network forecasts, adapted to at least 300 rows and
         25 seasons, and to panels of at least 30 series without a season. There is none of "gru",
         "lstm", "attention" and a user's cell, which are always trained. A file that
         `tsrnn.prior.TrainedPrior.save` wrote: the same with that network, of any cell. "only": the
@@ -279,7 +279,8 @@ class ParaRNNForecaster(RecurrentForecaster):
     fitted_ : FittedNetworks
         Networks, scaling and intervals, which nothing changes after the fit; a
         `FittedWithColumns` around these where columns have effects. Where the prior
-        network forecasts it is a `FittedPrior` and `state_` a `PriorState`; what is of a network
+        network forecasts it is a `FittedPrior` and `state_` a `PriorState`, where several models
+        do a `FittedStacked`, whose `parts_` are forecasters; what is of a network
         trained on these series raises `tsrnn.interpret.UninformativeNetworkError`.
 
     Notes

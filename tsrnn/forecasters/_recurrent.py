@@ -104,9 +104,8 @@ if TYPE_CHECKING:
 MOST_DERIVATIVES = 2000  # of a summary, each a backward pass: a few seconds
 LARGEST = 1e290  # value of which differences and means are finite
 MOST_MISSING = 0.1  # share of missing values with which a network is trained, as if they repeated
-# Independent forecasts of a horizon, at least the usual one of the frequency, from which on
-# candidates are judged; those of series share the shocks of their time, and count as the root of
-# their number.
+# Candidates are judged by at least this many independent forecasts of a horizon, which is at least
+# the usual one of the frequency. Series share shocks: n of them count as the root of n.
 FEWEST_HORIZONS = 5.0
 MANY = 64  # networks of fits made together: more gain little, and all of them are in memory
 
@@ -296,7 +295,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         n_horizons = independent_horizons(panel.lengths, horizon) * math.sqrt(n_units)
         # No network is trained on series of fewer rows than it takes.
         if n_horizons < FEWEST_HORIZONS or panel.lengths.min() < FEWEST_ROWS:
-            return FittedPrior.of(arguments, data, panel, prior, adapts=False)
+            return FittedPrior.of(arguments, data, panel, prior, adapts=True)
         from tsrnn.forecasters._candidates import fit_stacked
 
         return fit_stacked(arguments, data, panel, prior, self._layer)
@@ -649,7 +648,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         Of networks that were trained: their accuracy, what each part of the forecasts brings, and
         recurrence features; with ``per_series=True`` a table by series. Of the prior network:
         what it was trained on, the structural models that forecast, and the features of its
-        forecasts.
+        forecasts. Of a stacked forecast: the candidates, then the page of the heaviest part.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Rows for networks that skip none: missing values are those of a season before."""
+"""Fill missing values with the value of a season before, for networks that cannot skip them."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ class Settings:
 
     @property
     def factor(self) -> bool:
-        """Whether each target has a linear path of its own past, beside common factors."""
+        """Return True if common factors stand beside the linear path of each target."""
         return self.multivariate == "factor"
 
     @property

@@ -34,10 +34,11 @@ from tsrnn.contract import (
     Summary,
     Support,
     anything,
+    arrays_by_part,
     by_name,
     check_arrays,
+    forecast_suffixes,
     integer,
-    level_name,
     listed,
     naive_errors,
     record,
@@ -69,17 +70,11 @@ FITTED: dict[str, Kind] = {
 }
 GUARANTEE = (
     "Intervals: quantiles of {parts}, averaged with their weights, then widened or narrowed by "
-    "step by the errors of rolling forecasts from {n} origins in the last rows, which no part was "
-    "fitted to; the widths as they were count for ten errors. They cover with the stated "
-    "probability as far as later errors are like these; nothing is guaranteed. See a backtest for "
-    "coverage on these data."
+    "step by the errors of rolling forecasts of the last rows, from {n} origins, by fits to the "
+    "rows before; the epoch of a trained network and the weights are chosen by the same rows. The "
+    "widths as they were count for ten errors. They cover with the stated probability as far as "
+    "later errors are like these; nothing is guaranteed. See a backtest for coverage on these data."
 )
-
-
-def interval_names(level: float) -> tuple[str, str]:
-    """Names of the ends of an interval in forecasts by name."""
-    name = level_name(level)
-    return f"-lo-{name}", f"-hi-{name}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,11 +118,11 @@ class StackedState:
         return self.parts[0].target_scale
 
     def select(self, series: np.ndarray) -> StackedState:
-        """State of the series of these numbers, in that order."""
+        """Select series by position."""
         return StackedState(tuple(part.select(series) for part in self.parts))
 
     def replaced(self, series: np.ndarray, new: StackedState) -> StackedState:
-        """Copy in which the series of these numbers are those of `new`."""
+        """Replace the series at some positions by those of `new`."""
         pairs = zip(self.parts, new.parts, strict=True)
         return StackedState(tuple(part.replaced(series, other) for part, other in pairs))
 
@@ -141,12 +136,7 @@ def rows_for(part: FittedModel[Any], panel: Panel, state: Any = None) -> Panel:
         return panel
     network: Any = part
     past = None if state is None else state.tail
-    return repeated(panel, longest_season(network.settings), past)
-
-
-def longest_season(settings: Any) -> int:
-    """Longest season of which a window of the network has all rows, 1 for none."""
-    return max((k for k in settings.seasons if k <= settings.input_size), default=1)
+    return repeated(panel, network.settings.season, past)
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +277,7 @@ class FittedStacked(FittedModel[StackedState]):
     ) -> np.ndarray:
         """Draw paths (n, S, h, C): those of the first part with the centre and width of all."""
         place, part = int(self.weights.argmax()), self.first
-        past, low, high = state.parts[place], *interval_names(JUDGED)
+        past, (_, low, high) = state.parts[place], forecast_suffixes([JUDGED])
         paths = part.simulate(past, h, n, future, rng)
         alone = part.forecast(past, h, [JUDGED], future)
         stacked = self.forecast(state, h, [JUDGED], future)
@@ -414,7 +404,7 @@ class ValidationPart:
         series; and as these may be rare, the widths as they are count as much as the errors, and
         for ten errors more.
         """
-        low, high = interval_names(JUDGED)
+        _, low, high = forecast_suffixes([JUDGED])
         error = self.actual - forecasts[""]
         half = np.abs(np.where(error > 0, forecasts[high], forecasts[low]) - forecasts[""])
         scores = np.abs(error) / np.where(half > 0, half, np.nan)
@@ -540,16 +530,7 @@ def stacked_from_file(
     record(FITTED)(header, "fitted")
     names, table = list(header["parts"]), header["candidates"]
     check_parts(header)
-    parts: list[dict[str, np.ndarray]] = [{} for _ in names]
-    numbers = {}
-    for key, array in arrays.items():
-        place, slash, name = key.partition("/")
-        if not slash:
-            numbers[key] = array
-        elif not (place.isdecimal() and place.isascii() and int(place) < len(names)):
-            raise refuse("the arrays", f"those of {len(names)} parts", key)
-        else:
-            parts[int(place)][name] = array
+    parts, numbers = arrays_by_part(arrays, len(names), "parts")
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {
         "stacking.weights": ("float64", (len(names),)),
         "stacking.widths": ("float64", (header["width_steps"],)),

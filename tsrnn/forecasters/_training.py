@@ -176,7 +176,7 @@ class Network:
 
     @cached_property
     def units(self) -> Units:
-        """Units in float32, of which a linear path that is not trained knows its forecasts."""
+        """Float32 units, with the forecasts of a linear path that is not trained."""
         single = self.training.single
         return with_path(self.model, single) if self.training.settings.factor else single
 
