@@ -211,11 +211,11 @@ class TestAdaptation:
         assert errors["auto"] < 0.93 * errors["only"]
 
     @pytest.mark.parametrize("name", ["thirty series", "long series"])
-    def test_complete_series_are_not_adapted_to_where_nothing_judges_it(self, name):
+    def test_complete_series_that_cannot_be_judged_are_adapted_to_by_rule(self, name):
         frame = self.years(30) if name == "thirty series" else monthly(300)
         model = ParaRNNForecaster(12).fit(frame)
         assert isinstance(model.fitted_, FittedPrior)
-        assert not model.fitted_.adapted
+        assert model.fitted_.adapted
 
     def test_nothing_is_fitted_where_only_the_prior_is_asked_for(self):
         fitted = ParaRNNForecaster(4, prior="only").fit(self.years(30)).fitted_

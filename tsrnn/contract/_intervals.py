@@ -183,7 +183,7 @@ def honest_intervals(
         inside[ends[0]] = np.where(without_zero, np.minimum(low, 0.0), low)
         inside[ends[1]] = np.where(without_zero, np.maximum(high, 0.0), high)
         widened |= without_zero.any(1)
-        # Judge the widths of the model: an interval that is cut, or rounded to a point, can be right.
+        # Judge the widths of the model: an interval that is cut or rounded to a point can be right.
         # Beside a mean above it, [0, 0] is right where a zero is as probable as the level says.
         (low, high), point = (forecasts[end] for end in ends), forecasts[""]
         room = ROUNDING * np.abs(point)
