@@ -313,6 +313,8 @@ FORGED = {
     "no widths": lambda fitted, arrays: arrays["stacking.widths"].fill(np.nan),
     "infinite widths": lambda fitted, arrays: arrays["stacking.widths"].fill(np.inf),
     "negative widths": lambda fitted, arrays: arrays["stacking.widths"].fill(-1),
+    "rows of the prior": lambda fitted, arrays: arrays["0/n_rows"].fill(-5),
+    "rows of the network": lambda fitted, arrays: arrays["1/n_rows"].fill(0),
 }
 
 

@@ -347,6 +347,7 @@ def check_arrays(
     arrays: Mapping[str, np.ndarray],
     shapes: Mapping[str, tuple[str, tuple[int, ...]]],
     may_lack: Sequence[str] = (),
+    positive: Sequence[str] = (),
 ) -> None:
     """Check that a part of a file has certain arrays and no others.
 
@@ -357,6 +358,8 @@ def check_arrays(
         Of every array; -1 in a shape stands for any length.
     may_lack : sequence of str
         Arrays that need not be there.
+    positive : sequence of str
+        Arrays of finite numbers above zero.
 
     Raises
     ------
@@ -382,6 +385,8 @@ def check_arrays(
         )
         if str(came.dtype) != dtype or not fits:
             raise refuse(place, required, f"{came.dtype} {came.shape}")
+        if name in positive and not ((came > 0) & np.isfinite(came)).all():
+            raise refuse(place, "positive", came.ravel()[:8].tolist())
     unknown = [name for name in arrays if name not in shapes]
     if unknown:
         named = ", ".join(list(shapes)[:8]) + (", ..." if len(shapes) > 8 else "")

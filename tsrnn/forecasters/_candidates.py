@@ -162,10 +162,11 @@ def fit_stacked(
         np.ones(1),
         pd.DataFrame(rows.values(), list(rows), list(COLUMNS), dtype=float),
         len(part.origins.series),
+        panel.last_times.astype(np.int64),
     )
     together = stacked.averaged([candidate.forecasts for candidate in kept.values()])
-    states = StackedState(tuple(state for _, state in fits.values()))
-    return replace(stacked, widths=part.widths(together)), states
+    state_after = stacked.begin([state for _, state in fits.values()])
+    return replace(stacked, widths=part.widths(together)), state_after
 
 
 def try_adapted(

@@ -247,7 +247,7 @@ def check_shapes(
     for name, parameter in model.state_dict().items():
         dtype = str(parameter.dtype).removeprefix("torch.")
         shapes[WEIGHTS + name] = dtype, tuple(parameter.shape)
-    check_arrays(arrays, shapes)
+    check_arrays(arrays, shapes, positive=("n_rows",))
     if len(arrays["errors"]) not in (1, n_units):
         required = f"of 1 unit, or of all {n_units}"
         raise refuse("the array 'errors'", required, arrays["errors"].shape)

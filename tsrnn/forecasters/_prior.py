@@ -81,6 +81,7 @@ from tsrnn.prior import (
     count_hyper,
     count_models,
     find_outliers,
+    learning_windows,
     skip_errors,
     trained_prior,
     training_origins,
@@ -280,10 +281,11 @@ def adapted_prior(
     quick = 1 < season_length <= (SEASON_TO_TRY if judged else LONGEST_SEASON)
     if sum(long) < (1 if quick else UNITS_TO_ADAPT):
         return prior
-    chosen = [rows for rows, is_long in zip(series, long, strict=True) if is_long]
-    chosen = [complete_part(rows) for rows in expected_at_errors(chosen, season_length, outliers)]
+    chosen = [rows for rows, is_long in zip(parts, long, strict=True) if is_long]
+    # Errors are searched for where the network learns: the search takes longer than to learn.
+    learned = expected_at_errors(learning_windows(chosen, season_length), season_length, outliers)
     rate = SERIES_RATE if season_length > 1 else PANEL_RATE
-    return prior.adapted_to(chosen, season_length, rate)
+    return prior.adapted_to(learned, season_length, rate)
 
 
 def without_errors_left(panel: Panel, columns: FittedColumns, season_length: int) -> Panel:
@@ -1015,7 +1017,7 @@ def prior_from_file(
         sizes = {"level": 2, "demand": 2, "occurrence": 2, "weights": n_models}
         sizes["occurrence_weights"] = 4
         shapes |= {f"counts.{name}": ("float64", (size,)) for name, size in sizes.items()}
-    check_arrays(arrays, shapes)
+    check_arrays(arrays, shapes, positive=("n_rows", "widths"))
     if "counts.level" in arrays:
         counts = CountHyper(**{name: arrays[f"counts.{name}"] for name in CountHyper._fields})
     columns = FittedColumns.from_file(header, arrays, data, season) if with_terms else None

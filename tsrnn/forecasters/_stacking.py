@@ -47,7 +47,8 @@ from tsrnn.contract import (
 from tsrnn.data import Layout, Panel, quoted
 from tsrnn.forecasters._prior import FittedPrior
 from tsrnn.forecasters._repeated import repeated
-from tsrnn.forecasters._validation_part import independent_horizons
+from tsrnn.forecasters._tracked_widths import EndsOf, TrackedWidths
+from tsrnn.forecasters._validation_part import FEWEST_ROWS, independent_horizons
 from tsrnn.interpret import WIDTH, section, two_columns, wrapped
 from tsrnn.prior import OWN_PRIOR, by_step, evenly, step_factors
 
@@ -56,6 +57,7 @@ MOST_ORIGINS = 100  # of all series, from which candidates are judged
 PARTS = 20  # of the simplex: weights that are tried are multiples of 1 / PARTS
 ERRORS_OF_A_HORIZON = 8.0  # independent ones, that all steps of a horizon count as
 FOR_THE_PRIOR = 2.0  # errors that speak for the prior network as it comes, before any
+TRACKED = "stacking.tracked."  # prefix of arrays of a file
 LEAST_WEIGHT = 0.05  # a candidate with less is left out
 JUDGED = 80  # percent, of the intervals whose widths are corrected
 TINY = 1e-300  # keeps logarithms finite
@@ -84,6 +86,8 @@ class StackedState:
     Attributes
     ----------
     parts : tuple of states
+    widths : TrackedWidths
+        Their change by the rows since the fit.
 
     Examples
     --------
@@ -96,6 +100,7 @@ class StackedState:
     """
 
     parts: tuple[Any, ...]
+    widths: TrackedWidths
 
     @property
     def ids(self) -> pd.Index:
@@ -119,12 +124,14 @@ class StackedState:
 
     def select(self, series: np.ndarray) -> StackedState:
         """Select series by position."""
-        return StackedState(tuple(part.select(series) for part in self.parts))
+        parts = tuple(part.select(series) for part in self.parts)
+        return StackedState(parts, self.widths.select(series))
 
     def replaced(self, series: np.ndarray, new: StackedState) -> StackedState:
         """Replace the series at some positions by those of `new`."""
         pairs = zip(self.parts, new.parts, strict=True)
-        return StackedState(tuple(part.replaced(series, other) for part, other in pairs))
+        parts = tuple(part.replaced(series, other) for part, other in pairs)
+        return StackedState(parts, self.widths.replaced(series, new.widths))
 
 
 def rows_for(part: FittedModel[Any], panel: Panel, state: Any = None) -> Panel:
@@ -137,6 +144,15 @@ def rows_for(part: FittedModel[Any], panel: Panel, state: Any = None) -> Panel:
     network: Any = part
     past = None if state is None else state.tail
     return repeated(panel, network.settings.season, past)
+
+
+def widened(forecasts: dict[str, np.ndarray], factor: np.ndarray) -> dict[str, np.ndarray]:
+    """Forecasts whose intervals are wider by a factor that broadcasts against (n, h, C)."""
+    point = forecasts[""]
+    return {
+        name: ends if name == "" else point + factor * (ends - point)
+        for name, ends in forecasts.items()
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +175,8 @@ class FittedStacked(FittedModel[StackedState]):
         error on the rolling origins over that of the seasonal naive method) and ``seconds``.
     n_origins : int
         Rolling origins, of all series, that the errors are of.
+    fitted_until : integer ndarray of shape (S,)
+        Last times of the series fitted to, as `Panel.times` counts.
 
     Examples
     --------
@@ -176,6 +194,7 @@ class FittedStacked(FittedModel[StackedState]):
     widths: np.ndarray
     candidates: pd.DataFrame
     n_origins: int
+    fitted_until: np.ndarray
 
     @property
     def first(self) -> Any:
@@ -222,33 +241,99 @@ class FittedStacked(FittedModel[StackedState]):
         """Number of steps that a method is asked for, at most those of the part it rests on."""
         return self.first.steps(method, h)
 
+    def begin(self, parts: Sequence[Any]) -> StackedState:
+        """State of these states of all parts, with the widths of the fit."""
+        shape = len(parts[0].ids), self.horizon, self.data.n_targets
+        return StackedState(tuple(parts), TrackedWidths.begin(*shape))
+
     def filter(self, panel: Panel, seen: StackedState | None = None) -> StackedState:
-        """State after the rows of a panel; `seen` is the state of the series fitted to."""
+        """State after the rows of a panel; `seen` is the state of the series fitted to.
+
+        Rows after those fitted to move the widths of series that have rows enough before.
+        """
         states = []
         for place, part in enumerate(self.parts.values()):
             known = None if seen is None else seen.parts[place]
             states.append(part.filter(rows_for(part, panel), known))
-        return StackedState(tuple(states))
+        state, earlier = self.begin(states), self.rows_of_fit(panel)
+        observed = [
+            np.isfinite(panel.series(i)[:n]).sum(0).min() for i, n in enumerate(earlier.tolist())
+        ]
+        tracked = (np.array(observed) >= FEWEST_ROWS) & (earlier < panel.lengths)
+        if not tracked.any():
+            return state
+        series, earlier, positions = (
+            panel.select(tracked),
+            earlier[tracked],
+            np.flatnonzero(tracked),
+        )
+        before = series.between(np.zeros_like(earlier), earlier)
+        after = series.between(earlier, series.lengths)
+        states = [
+            part.filter(rows_for(part, before))
+            if isinstance(part, FittedPrior)
+            else part.filter_series(rows_for(part, before), all_rows.fitted[tracked])
+            for part, all_rows in zip(self.parts.values(), states, strict=True)
+        ]
+        widths, _ = self.begin(states).widths.after(after, self.ends_of(states, after))
+        return replace(state, widths=state.widths.replaced(positions, widths))
+
+    def rows_of_fit(self, panel: Panel) -> np.ndarray:
+        """Rows (S,) of each series no later than its fit, of other series than the last one."""
+        known = self.data.ids.get_indexer(panel.ids)
+        until = np.where(known >= 0, self.fitted_until[known], self.fitted_until.max())
+        earlier = panel.times.astype(np.int64) <= np.repeat(until, panel.lengths)
+        return np.add.reduceat(earlier, panel.indptr[:-1], dtype=np.int64)
 
     def advance(self, state: StackedState, panel: Panel) -> StackedState:
         """State after further rows of all series, in the same order."""
         pairs = zip(self.parts.values(), state.parts, strict=True)
-        return StackedState(
-            tuple(part.advance(past, rows_for(part, panel, past)) for part, past in pairs)
-        )
+        parts = tuple(part.advance(past, rows_for(part, panel, past)) for part, past in pairs)
+        widths, _ = state.widths.after(panel, self.ends_of(state.parts, panel))
+        return StackedState(parts, widths)
+
+    def ends_of(self, states: Sequence[Any], panel: Panel) -> EndsOf:
+        """Forecasts within a panel that follows the states of all parts, see `TrackedWidths`."""
+
+        def ends(series: np.ndarray, skipped: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            rows = panel.select(np.isin(np.arange(panel.n_series), series))
+            reached = [past.select(series) for past in states]
+            if skipped:
+                until = np.full(len(series), skipped)
+                first, rows = rows.between(0 * until, until), rows.between(until, rows.lengths)
+                reached = [
+                    part.advance(past, rows_for(part, first, past))
+                    for part, past in zip(self.parts.values(), reached, strict=True)
+                ]
+            origins = Origins.of(rows, 1, self.horizon)
+            forecasts = self._rolling(reached, rows, origins, self.horizon, [JUDGED])
+            return tuple(forecasts[suffix] for suffix in forecast_suffixes([JUDGED]))
+
+        return ends
 
     def forecast(
         self, state: StackedState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         """Forecasts (S, h, C) and their intervals, under the names of `FittedModel`."""
         pairs = zip(self.parts.values(), state.parts, strict=True)
-        return self.averaged([part.forecast(past, h, levels, future) for part, past in pairs])
+        forecasts = self.averaged([part.forecast(past, h, levels, future) for part, past in pairs])
+        return widened(forecasts, state.widths.factors[:, None])
 
     def rolling(
         self, state: StackedState, panel: Panel, origins: Origins, h: int, levels: list[float]
     ) -> dict[str, np.ndarray]:
         """Forecasts (n, h, C) from n origins within a panel that follows `state`."""
-        pairs = zip(self.parts.values(), state.parts, strict=True)
+        forecasts = self._rolling(state.parts, panel, origins, h, levels)
+        if not levels:
+            return forecasts
+        _, factors = state.widths.after(panel, self.ends_of(state.parts, panel))
+        return widened(forecasts, factors[origins.first][:, None])
+
+    def _rolling(
+        self, states: Sequence[Any], panel: Panel, origins: Origins, h: int, levels: list[float]
+    ) -> dict[str, np.ndarray]:
+        """Forecasts (n, h, C) as `rolling` gives them, with the widths of the fit."""
+        pairs = zip(self.parts.values(), states, strict=True)
         forecasts = [
             part.rolling(past, rows_for(part, panel, past), origins, h, levels)
             for part, past in pairs
@@ -261,11 +346,7 @@ class FittedStacked(FittedModel[StackedState]):
             name: sum(w * part[name] for w, part in zip(self.weights, forecasts, strict=True))
             for name in forecasts[0]
         }
-        factor = by_step(self.widths, means[""].shape[1])[:, None]
-        return {
-            name: ends if name == "" else means[""] + factor * (ends - means[""])
-            for name, ends in means.items()
-        }
+        return widened(means, by_step(self.widths, means[""].shape[1])[:, None])
 
     def simulate(
         self,
@@ -300,6 +381,8 @@ class FittedStacked(FittedModel[StackedState]):
     def to_file(self, state: StackedState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """JSON values and arrays of a file; `stacked_from_file` is the inverse."""
         arrays = {"stacking.weights": self.weights, "stacking.widths": self.widths}
+        arrays["stacking.fitted_until"] = self.fitted_until
+        arrays |= {TRACKED + name: array for name, array in vars(state.widths).items()}
         headers = {}
         for place, ((name, part), past) in enumerate(
             zip(self.parts.items(), state.parts, strict=True)
@@ -505,14 +588,12 @@ def check_parts(header: dict[str, Any]) -> None:
             raise refuse(f"fitted.parts.{name}", "a model, not several", list(part))
 
 
-def check_numbers(weights: np.ndarray, widths: np.ndarray, in_table: list[float]) -> None:
-    """Refuse weights (K,) and widths (n,) that no fit gives; `in_table` are weights (K,), too."""
-    if not (weights > 0).all() or not math.isclose(weights.sum(), 1.0, rel_tol=1e-6):
-        raise refuse("stacking.weights", "positive, with sum 1", weights.tolist())
+def check_weights(weights: np.ndarray, in_table: list[float]) -> None:
+    """Refuse weights (K,) that no fit gives, or not those of the table."""
+    if not math.isclose(weights.sum(), 1.0, rel_tol=1e-6):
+        raise refuse("stacking.weights", "of sum 1", weights.tolist())
     if weights.tolist() != in_table:
         raise refuse("stacking.weights", "those of the candidates", weights.tolist())
-    if not ((widths > 0) & np.isfinite(widths)).all():
-        raise refuse("stacking.widths", "positive", widths.tolist())
 
 
 def stacked_from_file(
@@ -531,13 +612,6 @@ def stacked_from_file(
     names, table = list(header["parts"]), header["candidates"]
     check_parts(header)
     parts, numbers = arrays_by_part(arrays, len(names), "parts")
-    shapes: dict[str, tuple[str, tuple[int, ...]]] = {
-        "stacking.weights": ("float64", (len(names),)),
-        "stacking.widths": ("float64", (header["width_steps"],)),
-    }
-    check_arrays(numbers, shapes)
-    weights, widths = numbers["stacking.weights"], numbers["stacking.widths"]
-    check_numbers(weights, widths, [table[name][0] for name in names])
     pairs = []
     for name, of_part in zip(names, parts, strict=True):
         try:
@@ -547,9 +621,26 @@ def stacked_from_file(
     horizons = [part.horizon for part, _ in pairs]
     if len(set(horizons)) != 1:
         raise refuse("fitted.parts", "of the same horizon", horizons)
+    positive: dict[str, tuple[str, tuple[int, ...]]] = {
+        "stacking.weights": ("float64", (len(names),)),
+        "stacking.widths": ("float64", (header["width_steps"],)),
+    }
+    first, state = pairs[0]
+    tracked = TrackedWidths.begin(len(state.ids), first.horizon, first.data.n_targets)
+    shapes = {TRACKED + name: (str(a.dtype), a.shape) for name, a in vars(tracked).items()}
+    shapes["stacking.fitted_until"] = "int64", (len(state.ids),)
+    check_arrays(numbers, positive | shapes, positive=list(positive))
+    weights = numbers["stacking.weights"]
+    check_weights(weights, [table[name][0] for name in names])
+    tracked = TrackedWidths(**{name: numbers[TRACKED + name] for name in vars(tracked)})
+    tracked.check()
     candidates = pd.DataFrame(table.values(), index=list(table), columns=list(COLUMNS), dtype=float)
     fitted = FittedStacked(
         {name: part for name, (part, _) in zip(names, pairs, strict=True)},
-        weights, widths, candidates, header["n_origins"],
-    )  # fmt: skip
-    return fitted, StackedState(tuple(state for _, state in pairs))
+        weights,
+        numbers["stacking.widths"],
+        candidates,
+        header["n_origins"],
+        numbers["stacking.fitted_until"],
+    )
+    return fitted, StackedState(tuple(state for _, state in pairs), tracked)

@@ -103,6 +103,7 @@ from tsrnn.prior._trained import (
     LONGEST_SEASON,
     Forecasts,
     TrainedPrior,
+    learning_windows,
     trained_prior,
 )
 from tsrnn.prior._trends import broken_trend, cycles, gaussian_process, growth_curve
@@ -192,6 +193,7 @@ __all__ = [
     "hyperprior",
     "innovations",
     "intermittent",
+    "learning_windows",
     "level_shifts",
     "make_examples",
     "markov_switching",

@@ -418,8 +418,7 @@ class TrainedPrior(TrainedNetwork):
         Parameters
         ----------
         series : sequence of ndarray
-            Of series longer than the window that is read, overlapping windows are learned from; of
-            many series up to 300, with a season 100.
+            Learned from are their `learning_windows`.
         season_length : int
         learning_rate : float
 
@@ -428,13 +427,9 @@ class TrainedPrior(TrainedNetwork):
         TrainedPrior
             This one itself where there is nothing to learn from, as of constants.
         """
-        length = window_rows(season_length) + trained_steps(season_length)
-        most = PANEL_UNITS if season_length == 1 else SEASONAL_UNITS
-        chosen = [series[i] for i in evenly(len(series), most)]
-        each = max(1, WINDOWS // len(chosen))
+        chosen = learning_windows(series, season_length)
         scaled = (_Part.of(rows[None], np.array([len(rows)])).values[0] for rows in chosen)
-        parts = [part for rows in scaled for part in windows(rows, length, each)]
-        parts = [part for part in parts if len(training_origins(part, season_length))]
+        parts = [part for part in scaled if len(training_origins(part, season_length))]
         if not parts:
             return self
         examples = make_examples(parts, season_length, np.random.default_rng(0))
@@ -546,6 +541,36 @@ def missing_at_end(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     rows = np.arange(values.shape[1])
     observed = np.isfinite(values) & (rows < lengths[:, None])
     return lengths - 1 - np.where(observed, rows, -1).max(1)
+
+
+def learning_windows(series: Sequence[np.ndarray], season_length: int) -> list[np.ndarray]:
+    """Windows of series that a prior network learns from where it is adapted to them.
+
+    Of long series they overlap. Up to 300 series have windows, 24 where there is a season; they are
+    as far apart as there are.
+
+    Parameters
+    ----------
+    series : sequence of ndarray
+        At least one.
+    season_length : int
+
+    Returns
+    -------
+    list of ndarray
+        Windows of these windows are the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import learning_windows
+    >>> [len(rows) for rows in learning_windows([np.arange(20.0), np.arange(900.0)], 1)[:3]]
+    [20, 66, 66]
+    """
+    length = window_rows(season_length) + trained_steps(season_length)
+    chosen = evenly(len(series), PANEL_UNITS if season_length == 1 else SEASONAL_UNITS)
+    each = max(1, WINDOWS // len(chosen))
+    return [part for i in chosen for part in windows(series[i], length, each)]
 
 
 def windows(rows: np.ndarray, length: int, most: int) -> list[np.ndarray]:
