@@ -287,9 +287,9 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         with recorded(IntervalWarning):  # of levels that nobody asked for
             times, forecasts = self._steps_ahead(state, h, ZERO_LEVELS, X_future)
         probability = zero_probability(forecasts, limits.supports)
-        exact = getattr(fitted, "zero_probability", None)  # of models of counts
-        if exact is not None and (known := exact(state, h)) is not None:
-            probability = np.where(np.isnan(known), probability, known)
+        exact = fitted.zero_probability(state, h)
+        if exact is not None:
+            probability = np.where(np.isnan(exact), probability, exact)
         probability = probability[..., chosen]
         names = tuple(n for n, whole in zip(layout.target_names, chosen, strict=True) if whole)
         return write_frame(

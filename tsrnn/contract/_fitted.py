@@ -130,7 +130,7 @@ class FittedModel(Protocol[S]):
 
     A fit returns one and leaves it for ever: nothing of it changes, and nothing of it is read from
     the estimator, so that copies share it. A class that derives from this one gives `arguments`,
-    `data`, `horizon` and the first four methods; `rolling` and `steps` follow from them. Panels
+    `data`, `horizon` and the first four methods; others follow from them. Panels
     have S series, C targets and the exogenous columns of the data fitted to.
 
     Some answer more. `simulate(state, h, n, future, rng)` gives paths (n, S, h, C), on which
@@ -231,6 +231,13 @@ class FittedModel(Protocol[S]):
                 shape = len(origins.series), *values.shape[1:]
                 forecasts.setdefault(name, np.empty(shape))[at] = values
         return forecasts
+
+    def zero_probability(self, state: S, h: int) -> np.ndarray | None:
+        """Exact probabilities (S, h, C) of a count of zero, NaN where there is none.
+
+        None where all probabilities follow from the ends of intervals.
+        """
+        return None
 
     def steps(self, method: str, h: int | None) -> int:
         """Number of steps that a method is asked for, `horizon` by default."""
