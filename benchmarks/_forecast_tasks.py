@@ -28,6 +28,7 @@ from tsrnn import datasets
 
 KEYS = ["unique_id", "ds"]
 ORIGINS = 12
+ORIGINS_OF_LONG = 80  # of a single long series, whose errors of twelve say little
 FEWEST = 8  # rows that a network needs
 MOST_TASKS = 60  # of a collection that is cut to n rows
 PARTS = ("validation", "test")
@@ -92,12 +93,12 @@ def long(wide: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def rolling(wide: pd.DataFrame, season: int, h: int, part: str) -> Task:
-    """Task of a panel whose part is forecast from `ORIGINS` origins or fewer."""
+def rolling(wide: pd.DataFrame, season: int, h: int, part: str, origins: int = ORIGINS) -> Task:
+    """Task of a panel whose part is forecast from so many origins or fewer."""
     fifth = max(len(wide) // 5, h)
     end = len(wide) - fifth * (part == "validation")
     begin = end - fifth
-    step = max(-(-(fifth - h) // (ORIGINS - 1)), 1)
+    step = max(-(-(fifth - h) // (origins - 1)), 1)
     while gcd(step, season) > 1:  # else all origins would be of one hour of the day
         step += 1
     train = long(wide[:begin])
@@ -273,7 +274,7 @@ def panel(
         frame = table(data)
         if not columns:
             return [rolling(frame, season, h, part)]
-        return [rolling(frame[[name]], season, h, part) for name in columns]
+        return [rolling(frame[[name]], season, h, part, ORIGINS_OF_LONG) for name in columns]
 
     return tasks
 
