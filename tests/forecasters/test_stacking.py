@@ -286,6 +286,12 @@ def test_paths_beyond_the_horizon_of_the_heaviest_part_are_refused(model):
         trained.sample_paths(3, 9)
 
 
+def test_rolling_forecasts_beyond_the_horizon_of_a_part_are_refused(model):
+    assert "trained network" in model.parts_
+    with pytest.raises(ValueError, match="needs h of at most the fitted horizon, 4; got 5"):
+        model.predict_rolling(LATER, NEW + 1)
+
+
 @pytest.mark.parametrize("method", ["components", "plot_components"])
 def test_components_name_the_part_that_has_them(model, method):
     assert "prior network" in model.parts_

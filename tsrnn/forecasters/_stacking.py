@@ -240,8 +240,9 @@ class FittedStacked(FittedModel[StackedState]):
         return replace(self, parts=parts)
 
     def steps(self, method: str, h: int | None) -> int:
-        """Number of steps that a method is asked for, at most those of the part it rests on."""
-        return self.first.steps(method, h)
+        """Number of steps that a method is asked for, at most those of each part it rests on."""
+        rests_on = [self.first] if method == "sample_paths" else self.parts.values()
+        return min(part.steps(method, h) for part in rests_on)
 
     def begin(self, parts: Sequence[Any]) -> StackedState:
         """State of these states of all parts, with the widths of the fit."""
