@@ -60,6 +60,7 @@ FOR_THE_PRIOR = 2.0  # errors that speak for the prior network as it comes, befo
 TRACKED = "stacking.tracked."  # prefix of arrays of a file
 LEAST_WEIGHT = 0.05  # a candidate with less is left out
 JUDGED = 80  # percent, of the intervals whose widths are corrected
+WIDEST_TAIL = 4.0  # largest factor of what errors of a path lie beyond the interval by
 TINY = 1e-300  # keeps logarithms finite
 PRIOR, ADAPTED, TRAINED = "prior network", "adapted prior network", "trained network"
 COLUMNS = ("weight", "error", "seconds")  # of the table of candidates
@@ -366,8 +367,13 @@ class FittedStacked(FittedModel[StackedState]):
         alone = part.forecast(past, h, [JUDGED], future)
         stacked = self.forecast(state, h, [JUDGED], future)
         width = alone[high] - alone[low]
-        ratio = (stacked[high] - stacked[low]) / np.where(width > 0, width, 1.0)
-        return stacked[""] + ratio * (paths - alone[""])
+        ratio = np.ones_like(width)
+        np.divide(stacked[high] - stacked[low], width, out=ratio, where=width > 0)
+        inside = np.clip(paths, alone[low], alone[high])
+        # Of a series that stands still but for jumps, a width may be near zero beside errors as
+        # large as ever: what lies beyond the ends is not widened by much.
+        beyond = np.minimum(ratio, WIDEST_TAIL) * (paths - inside)
+        return stacked[""] + ratio * (inside - alone[""]) + beyond
 
     def contributions(
         self, state: StackedState, future: np.ndarray | None
