@@ -311,7 +311,8 @@ class FittedStacked(FittedModel[StackedState]):
                 ]
             origins = Origins.of(rows, 1, self.horizon)
             forecasts = self._rolling(reached, rows, origins, self.horizon, [JUDGED])
-            return tuple(forecasts[suffix] for suffix in forecast_suffixes([JUDGED]))
+            point, low, high = (forecasts[suffix] for suffix in forecast_suffixes([JUDGED]))
+            return point, low, high
 
         return ends
 
