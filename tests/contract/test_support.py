@@ -341,6 +341,14 @@ class TestCounts:
         with pytest.warns(IntervalWarning, match="have no width"):
             Mean().fit(0 * y).predict(1, level=80)
 
+    @pytest.mark.parametrize("targets", [["a"], ["a", "b"]])
+    def test_rolling_intervals_without_width_are_said_of_their_column(self, targets):
+        flat = pd.DataFrame({"a": 5.5, "b": np.arange(60.0) % 4}, MONTHS)[targets]
+        model = Mean().fit(flat[:50])
+        with pytest.warns(IntervalWarning, match="^intervals of 'a' have no width"):
+            rolling = model.predict_rolling(flat[50:], h=3, level=80)
+        assert rolling["cutoff"].nunique() == 8
+
     def test_the_point_forecast_is_a_real_number(self):
         model = Mean().fit(counts())
         assert model.predict(1).iloc[0] == pytest.approx(counts().mean())

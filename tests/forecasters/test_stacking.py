@@ -218,6 +218,17 @@ def test_paths_have_the_centre_and_width_of_the_forecast(model):
     np.testing.assert_allclose(drawn / width, expected / width, atol=0.25)
 
 
+def test_paths_of_a_series_that_stands_still_but_for_jumps_are_as_far_as_these():
+    levels = np.random.default_rng(1).normal(100, 20, 11).repeat(50)
+    steps = pd.Series(levels, pd.date_range("2020-01-01", periods=550), name="y")
+    model = LRUForecaster(7, support="real", random_state=0).fit(steps)
+    assert isinstance(model.fitted_, FittedStacked)
+    assert max(zip(model.fitted_.weights, model.parts_, strict=True))[1] == "trained network"
+    paths = model.sample_paths(200, random_state=0)["y"]
+    largest = np.abs(np.diff(levels)).max()
+    assert np.abs(paths - levels[-1]).max() < 2 * largest
+
+
 def test_the_summary_says_what_was_tried_and_what_forecasts(model):
     summary = model.summary()
     assert set(summary.candidates.columns) == {"weight", "error", "seconds"}
@@ -284,6 +295,12 @@ def test_paths_beyond_the_horizon_of_the_heaviest_part_are_refused(model):
     trained.fitted_ = replace(model.fitted_, weights=weights)
     with pytest.raises(ValueError, match="needs h of at most the fitted horizon, 4; got 9"):
         trained.sample_paths(3, 9)
+
+
+def test_rolling_forecasts_beyond_the_horizon_of_a_part_are_refused(model):
+    assert "trained network" in model.parts_
+    with pytest.raises(ValueError, match="needs h of at most the fitted horizon, 4; got 5"):
+        model.predict_rolling(LATER, NEW + 1)
 
 
 @pytest.mark.parametrize("method", ["components", "plot_components"])

@@ -217,6 +217,8 @@ def honest_intervals(
 
 def _listed(layout: Layout, ids: pd.Index, chosen: np.ndarray) -> str:
     """The first few of the targets (S, C) chosen, quoted."""
+    if layout.id_col is None:  # rows of rolling forecasts are origins of the only series
+        ids, chosen = ids[:1], np.atleast_2d(chosen.any(0))
     labels = unit_index(layout, ids, multivariate=False)[chosen.ravel()].unique()
     shown = quote_series(labels, NAMES_SHOWN)
     return shown if len(labels) <= NAMES_SHOWN else f"{len(labels)} series, first {shown},"

@@ -60,6 +60,7 @@ FOR_THE_PRIOR = 2.0  # errors that speak for the prior network as it comes, befo
 TRACKED = "stacking.tracked."  # prefix of arrays of a file
 LEAST_WEIGHT = 0.05  # a candidate with less is left out
 JUDGED = 80  # percent, of the intervals whose widths are corrected
+WIDEST_TAIL = 4.0  # largest factor of what errors of a path lie beyond the interval by
 TINY = 1e-300  # keeps logarithms finite
 PRIOR, ADAPTED, TRAINED = "prior network", "adapted prior network", "trained network"
 COLUMNS = ("weight", "error", "seconds")  # of the table of candidates
@@ -240,8 +241,9 @@ class FittedStacked(FittedModel[StackedState]):
         return replace(self, parts=parts)
 
     def steps(self, method: str, h: int | None) -> int:
-        """Number of steps that a method is asked for, at most those of the part it rests on."""
-        return self.first.steps(method, h)
+        """Number of steps that a method is asked for, at most those of each part it rests on."""
+        rests_on = [self.first] if method == "sample_paths" else self.parts.values()
+        return min(part.steps(method, h) for part in rests_on)
 
     def begin(self, parts: Sequence[Any]) -> StackedState:
         """State of these states of all parts, with the widths of the fit."""
@@ -309,7 +311,8 @@ class FittedStacked(FittedModel[StackedState]):
                 ]
             origins = Origins.of(rows, 1, self.horizon)
             forecasts = self._rolling(reached, rows, origins, self.horizon, [JUDGED])
-            return tuple(forecasts[suffix] for suffix in forecast_suffixes([JUDGED]))
+            point, low, high = (forecasts[suffix] for suffix in forecast_suffixes([JUDGED]))
+            return point, low, high
 
         return ends
 
@@ -365,8 +368,13 @@ class FittedStacked(FittedModel[StackedState]):
         alone = part.forecast(past, h, [JUDGED], future)
         stacked = self.forecast(state, h, [JUDGED], future)
         width = alone[high] - alone[low]
-        ratio = (stacked[high] - stacked[low]) / np.where(width > 0, width, 1.0)
-        return stacked[""] + ratio * (paths - alone[""])
+        ratio = np.ones_like(width)
+        np.divide(stacked[high] - stacked[low], width, out=ratio, where=width > 0)
+        inside = np.clip(paths, alone[low], alone[high])
+        # Of a series that stands still but for jumps, a width may be near zero beside errors as
+        # large as ever: what lies beyond the ends is not widened by much.
+        beyond = np.minimum(ratio, WIDEST_TAIL) * (paths - inside)
+        return stacked[""] + ratio * (inside - alone[""]) + beyond
 
     def contributions(
         self, state: StackedState, future: np.ndarray | None
