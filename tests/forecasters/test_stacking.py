@@ -315,7 +315,29 @@ def test_export_of_several_parts_names_them(model, tmp_path):
         export_torch(model, tmp_path / "model.pt2")
 
 
+def test_a_gross_error_among_later_rows_leaves_the_forecast_to_the_prior_network(model):
+    later = LATER.copy()
+    later.loc[0, "y"] = 1e6  # of series "a"
+    usual, wrong = (copy.deepcopy(model).update(rows) for rows in (LATER, later))
+    alone = wrong.parts_["trained network"].predict()
+    assert numbers(alone)[:NEW].max() > 1000
+    before, after = (numbers(m.predict(level=80)) for m in (usual, wrong))
+    names, weights = list(model.parts_), wrong.fitted_.weights[:, None, None]
+    rest = np.delete(np.arange(len(names)), names.index("trained network"))
+    both = np.array([numbers(part.predict()) for part in wrong.parts_.values()])
+    expected = (weights * both)[rest].sum(0) / weights[rest].sum()
+    np.testing.assert_allclose(after[:NEW, :1], expected[:NEW])
+    np.testing.assert_allclose(after[NEW:], before[NEW:])  # series "b"
+    shares = wrong.contributions().filter(like="trained network").iloc[:NEW].to_numpy(float)
+    assert not shares.any()
+    wrong.update(pd.concat([wave(530), wave(500, 1, "b")]).groupby("unique_id").tail(200))
+    both = np.array([numbers(part.predict()) for part in wrong.parts_.values()])
+    np.testing.assert_allclose(numbers(wrong.predict()), (weights * both).sum(0))
+
+
 FORGED = {
+    "far": lambda fitted, arrays: fitted.update(farthest=-1.0),
+    "far nothing": lambda fitted, arrays: fitted.update(farthest=float("nan")),
     "text": lambda fitted, arrays: fitted["candidates"]["prior network"].__setitem__(1, "a"),
     "list": lambda fitted, arrays: fitted["candidates"]["prior network"].__setitem__(1, [1.0]),
     "huge": lambda fitted, arrays: fitted["candidates"]["prior network"].__setitem__(1, 10**400),

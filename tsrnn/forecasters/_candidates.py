@@ -22,11 +22,13 @@ from tsrnn.forecasters._settings import resolve
 from tsrnn.forecasters._stacking import (
     ADAPTED,
     COLUMNS,
+    FARTHEST,
     PRIOR,
     TRAINED,
     FittedStacked,
     StackedState,
     ValidationPart,
+    departure,
 )
 from tsrnn.layers import LayerChoice
 from tsrnn.prior import TrainedPrior
@@ -163,10 +165,15 @@ def fit_stacked(
         pd.DataFrame(rows.values(), list(rows), list(COLUMNS), dtype=float),
         len(part.origins.series),
         panel.last_times.astype(np.int64),
+        np.inf,
     )
-    together = stacked.averaged([candidate.forecasts for candidate in kept.values()])
+    scale = earlier.filter(part.before).target_scale[part.origins.series]
+    forecasts = [candidate.forecasts for candidate in kept.values()]
+    away = np.max([departure(each, forecasts[0], scale).max() for each in forecasts])
+    together = stacked.averaged(forecasts, scale)
     state_after = stacked.begin([state for _, state in fits.values()])
-    return replace(stacked, widths=part.widths(together)), state_after
+    farthest = FARTHEST * max(1.0, float(away))
+    return replace(stacked, widths=part.widths(together), farthest=farthest), state_after
 
 
 def try_adapted(

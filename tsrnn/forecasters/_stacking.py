@@ -41,6 +41,7 @@ from tsrnn.contract import (
     integer,
     listed,
     naive_errors,
+    real,
     record,
     refuse,
 )
@@ -54,11 +55,13 @@ from tsrnn.prior import OWN_PRIOR, by_step, evenly, step_factors
 
 MOST_SERIES = 50  # of a panel that candidates are judged on: they share the shocks of their time
 MOST_ORIGINS = 100  # of all series, from which candidates are judged
+ORIGINS_OF_A_HORIZON = 4  # rows of a horizon: those between have nearly the same errors
 PARTS = 20  # of the simplex: weights that are tried are multiples of 1 / PARTS
 ERRORS_OF_A_HORIZON = 8.0  # independent ones, that all steps of a horizon count as
 FOR_THE_PRIOR = 2.0  # errors that speak for the prior network as it comes, before any
 TRACKED = "stacking.tracked."  # prefix of arrays of a file
 LEAST_WEIGHT = 0.05  # a candidate with less is left out
+FARTHEST = 3.0  # times the largest distance on the rolling origins, and least standard deviations
 JUDGED = 80  # percent, of the intervals whose widths are corrected
 WIDEST_TAIL = 4.0  # largest factor of what errors of a path lie beyond the interval by
 TINY = 1e-300  # keeps logarithms finite
@@ -70,6 +73,7 @@ FITTED: dict[str, Kind] = {
     "candidates": by_name(listed(anything)),
     "n_origins": integer(1, 10**6),
     "width_steps": integer(1, MOST_STEPS),
+    "farthest": real,
 }
 GUARANTEE = (
     "Intervals: quantiles of {parts}, averaged with their weights, then widened or narrowed by "
@@ -158,6 +162,14 @@ def widened(forecasts: dict[str, np.ndarray], factor: np.ndarray) -> dict[str, n
     }
 
 
+def departure(
+    forecasts: dict[str, np.ndarray], others: dict[str, np.ndarray], scale: np.ndarray
+) -> np.ndarray:
+    """Largest distance (n, 1, C) of two forecasts over their steps, in units of `scale` (n, C)."""
+    away = np.abs(forecasts[""] - others[""]).max(1, keepdims=True)
+    return away / scale[:, None]
+
+
 @dataclass(frozen=True, eq=False)
 class FittedStacked(FittedModel[StackedState]):
     """Fitted models whose forecasts are averaged with weights.
@@ -180,6 +192,9 @@ class FittedStacked(FittedModel[StackedState]):
         Rolling origins, of all series, that the errors are of.
     fitted_until : integer ndarray of shape (S,)
         Last times of the series fitted to, as `Panel.times` counts.
+    farthest : float
+        Distance from the prior network, in standard deviations of a series, from which on a trained
+        network forecasts nothing: three times the largest on the rolling origins, at least three.
 
     Examples
     --------
@@ -198,6 +213,7 @@ class FittedStacked(FittedModel[StackedState]):
     candidates: pd.DataFrame
     n_origins: int
     fitted_until: np.ndarray
+    farthest: float
 
     @property
     def first(self) -> Any:
@@ -321,7 +337,8 @@ class FittedStacked(FittedModel[StackedState]):
     ) -> dict[str, np.ndarray]:
         """Forecasts (S, h, C) and their intervals, under the names of `FittedModel`."""
         pairs = zip(self.parts.values(), state.parts, strict=True)
-        forecasts = self.averaged([part.forecast(past, h, levels, future) for part, past in pairs])
+        parts = [part.forecast(past, h, levels, future) for part, past in pairs]
+        forecasts = self.averaged(parts, state.target_scale)
         return widened(forecasts, state.widths.factors[:, None])
 
     def rolling(
@@ -343,15 +360,36 @@ class FittedStacked(FittedModel[StackedState]):
             part.rolling(past, rows_for(part, panel, past), origins, h, levels)
             for part, past in pairs
         ]
-        return self.averaged(forecasts)
+        return self.averaged(forecasts, states[0].target_scale[origins.series])
 
-    def averaged(self, forecasts: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-        """Weighted means of forecasts (n, h, C) of the parts, their ends moved by `widths`."""
+    def averaged(
+        self, forecasts: Sequence[dict[str, np.ndarray]], scale: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        """Weighted means of forecasts (n, h, C) of the parts, their ends moved by `widths`.
+
+        `scale` (n, C) are the standard deviations of the targets.
+        """
+        weights = self.trusted(forecasts, scale)
         means = {
-            name: sum(w * part[name] for w, part in zip(self.weights, forecasts, strict=True))
+            name: sum(w * part[name] for w, part in zip(weights, forecasts, strict=True))
             for name in forecasts[0]
         }
         return widened(means, by_step(self.widths, means[""].shape[1])[:, None])
+
+    def trusted(self, forecasts: Sequence[dict[str, np.ndarray]], scale: np.ndarray) -> np.ndarray:
+        """Weights (K, n, 1, C): zero where a trained network is `farthest` from the prior network.
+
+        That skips gross errors among the last rows, and the trained network takes them as rows.
+        """
+        weights = np.broadcast_to(
+            self.weights[:, None, None, None], (len(forecasts), *scale[:, None].shape)
+        ).copy()
+        names = list(self.parts)
+        if TRAINED in names and len(names) > 1:
+            place = names.index(TRAINED)
+            away = departure(forecasts[place], forecasts[0], scale)
+            weights[place][away > self.farthest] = 0.0
+        return weights / weights.sum(0)
 
     def simulate(
         self,
@@ -380,9 +418,11 @@ class FittedStacked(FittedModel[StackedState]):
         self, state: StackedState, future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         """Weighted additive parts (S, h, C) of each model's forecast, under its name."""
-        shares = {}
+        pairs = zip(self.parts.values(), state.parts, strict=True)
+        forecasts = [part.forecast(past, self.horizon, [], future) for part, past in pairs]
+        weights, shares = self.trusted(forecasts, state.target_scale), {}
         for (name, part), past, weight in zip(
-            self.parts.items(), state.parts, self.weights, strict=True
+            self.parts.items(), state.parts, weights, strict=True
         ):
             for of_part, values in part.contributions(past, future).items():
                 shares[f"{name}: {of_part}"] = weight * values
@@ -405,6 +445,7 @@ class FittedStacked(FittedModel[StackedState]):
             "candidates": {str(name): row.tolist() for name, row in table.iterrows()},
             "n_origins": self.n_origins,
             "width_steps": len(self.widths),
+            "farthest": self.farthest,
         }
         return header, arrays
 
@@ -448,7 +489,9 @@ class ValidationPart:
         selected, starts = panel.select(mask), starts[chosen]
         before = selected.between(np.zeros_like(starts), starts)
         after = selected.between(starts, selected.lengths)
+        longest = int((selected.lengths - starts).max())
         each = max(1, MOST_ORIGINS // (len(chosen) * panel.values.shape[1]))
+        each = min(each, math.ceil(ORIGINS_OF_A_HORIZON * longest / horizon))
         # Steps of another length than the season: every origin at its own phase.
         step = math.ceil((after.lengths.max() - horizon + 1) / each)
         step += step % season == 0 and season > 1
@@ -623,6 +666,8 @@ def stacked_from_file(
     record(FITTED)(header, "fitted")
     names, table = list(header["parts"]), header["candidates"]
     check_parts(header)
+    if not header["farthest"] > 0:
+        raise refuse("fitted.farthest", "positive", header["farthest"])
     parts, numbers = arrays_by_part(arrays, len(names), "parts")
     pairs = []
     for name, of_part in zip(names, parts, strict=True):
@@ -654,5 +699,6 @@ def stacked_from_file(
         candidates,
         header["n_origins"],
         numbers["stacking.fitted_until"],
+        header["farthest"],
     )
     return fitted, StackedState(tuple(state for _, state in pairs), tracked)
