@@ -55,7 +55,6 @@ from tsrnn.prior import OWN_PRIOR, by_step, evenly, step_factors
 
 MOST_SERIES = 50  # of a panel that candidates are judged on: they share the shocks of their time
 MOST_ORIGINS = 100  # of all series, from which candidates are judged
-ORIGINS_OF_A_HORIZON = 4  # rows of a horizon: those between have nearly the same errors
 PARTS = 20  # of the simplex: weights that are tried are multiples of 1 / PARTS
 ERRORS_OF_A_HORIZON = 8.0  # independent ones, that all steps of a horizon count as
 FOR_THE_PRIOR = 2.0  # errors that speak for the prior network as it comes, before any
@@ -489,9 +488,7 @@ class ValidationPart:
         selected, starts = panel.select(mask), starts[chosen]
         before = selected.between(np.zeros_like(starts), starts)
         after = selected.between(starts, selected.lengths)
-        longest = int((selected.lengths - starts).max())
         each = max(1, MOST_ORIGINS // (len(chosen) * panel.values.shape[1]))
-        each = min(each, math.ceil(ORIGINS_OF_A_HORIZON * longest / horizon))
         # Steps of another length than the season: every origin at its own phase.
         step = math.ceil((after.lengths.max() - horizon + 1) / each)
         step += step % season == 0 and season > 1

@@ -45,8 +45,12 @@ class TrackedWidths(SeriesArrays):
 
     Examples
     --------
-    >>> TrackedWidths.begin(n_series=2, horizon=3, n_targets=1).factors.ravel()
-    array([1., 1.])
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from tsrnn import LRUForecaster
+    >>> wave = pd.Series(np.sin(np.arange(900)) + np.arange(900) / 300)
+    >>> LRUForecaster(4).fit(wave).state_.widths.factors
+    array([[1.]])
     """
 
     log_factors: np.ndarray
