@@ -152,17 +152,11 @@ def fit_stacked(
     for name, candidate in kept.items():
         with watch.on(name):
             fits[name] = candidate.finish()
-    errors = {name: part.error(candidate.forecasts) for name, candidate in candidates.items()}
-    rows = {
-        name: [shares.get(name, 0.0), errors.get(name, np.nan), watch.seconds[name]]
-        for name in watch.seconds
-        if name in candidates or name == TRAINED
-    }
     stacked = FittedStacked(
         {name: fit for name, (fit, _) in fits.items()},
         weights[weights > 0],
         np.ones(1),
-        pd.DataFrame(rows.values(), list(rows), list(COLUMNS), dtype=float),
+        table_of(candidates, shares, part, watch),
         len(part.origins.series),
         panel.last_times.astype(np.int64),
         np.inf,
@@ -174,6 +168,22 @@ def fit_stacked(
     state_after = stacked.begin([state for _, state in fits.values()])
     farthest = FARTHEST * max(1.0, float(away))
     return replace(stacked, widths=part.widths(together), farthest=farthest), state_after
+
+
+def table_of(
+    candidates: dict[str, Candidate],
+    shares: dict[str, float],
+    part: ValidationPart,
+    watch: Stopwatch,
+) -> pd.DataFrame:
+    """Table of what was tried, see `FittedStacked`; a network that was given up has no error."""
+    errors = {name: part.error(candidate.forecasts) for name, candidate in candidates.items()}
+    rows = {
+        name: [shares.get(name, 0.0), errors.get(name, np.nan), seconds]
+        for name, seconds in watch.seconds.items()
+        if name in candidates or name == TRAINED
+    }
+    return pd.DataFrame(rows.values(), list(rows), list(COLUMNS), dtype=float)
 
 
 def try_adapted(
