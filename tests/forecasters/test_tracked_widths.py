@@ -27,12 +27,12 @@ def panel_of(*series):
     return read_panel(pd.concat(frames), missing="keep")
 
 
-def ends_at(panel, start):
-    """Forecasts from each row of a panel: ends depend on series, row and step."""
+def ends_at(panel, numbers, begin=0):
+    """Forecasts within the rows from `begin` on of series of these numbers."""
 
     def ends(series, skipped):
         centres = [
-            np.sin(i + start[i] + origin + np.arange(H))
+            np.sin(numbers[i] + begin + origin + np.arange(H))
             for i in series
             for origin in range(skipped, panel.lengths[i], H)
         ]
@@ -62,33 +62,21 @@ VALUES = st.lists(st.one_of(st.floats(-3, 3), st.just(np.nan)), min_size=4, max_
 @settings(deadline=None, max_examples=60)
 @given(st.lists(VALUES, min_size=1, max_size=3), st.integers(1, 5))
 def test_are_those_of_a_loop_in_any_portions(series, portion):
-    series = [[0.0, *y, 0.0] for y in series]  # values known at both ends are no matter of this
-    whole = panel_of(*series)
-    together, factors = TrackedWidths.begin(len(series), H, 1).after(
-        whole, ends_at(whole, np.zeros(len(series), int))
-    )
+    series = [[0.0, *y, 0.0] for y in series]  # a series begins and ends with a known value
+    whole, begun = panel_of(*series), TrackedWidths.begin(len(series), H, 1)
+    together, factors = begun.after(whole, ends_at(whole, np.arange(len(series))))
     for i, y in enumerate(series):
         expected = by_loop(y, i)
         np.testing.assert_allclose(together.log_factors[i, 0], expected[-1], rtol=1e-12)
         rows = slice(whole.indptr[i], whole.indptr[i + 1])
         np.testing.assert_allclose(np.log(factors[rows, 0]), expected[:-1], atol=1e-12)
-    widths = TrackedWidths.begin(len(series), H, 1)
+    widths = begun
     for begin in range(0, int(whole.lengths.max()), portion):
         on = np.flatnonzero(whole.lengths > begin)
         rows = whole.select(whole.lengths > begin)
-        ends = np.minimum(begin + portion, rows.lengths)
-        rows = rows.between(np.full(len(on), begin), ends)
-
-        def ends_of(chosen, skipped, on=on, rows=rows, begin=begin):
-            centres = [
-                np.sin(on[i] + begin + origin + np.arange(H))
-                for i in chosen
-                for origin in range(skipped, rows.lengths[i], H)
-            ]
-            point = np.array(centres)[..., None]
-            return point, point - 0.5, point + 1.0
-
-        widths = widths.replaced(on, widths.select(on).after(rows, ends_of)[0])
+        rows = rows.between(np.full(len(on), begin), np.minimum(begin + portion, rows.lengths))
+        moved, _ = widths.select(on).after(rows, ends_at(rows, on, begin))
+        widths = widths.replaced(on, moved)
     for name, values in vars(together).items():
         np.testing.assert_allclose(getattr(widths, name), values, atol=1e-12)
 
@@ -200,6 +188,7 @@ def test_forged_widths_are_refused(model, tmp_path, case):
         load(place)
 
 
-def test_rows_of_a_series_not_seen_before_its_rows_move_nothing(model, later):
+def test_a_series_with_no_row_until_the_fit_ended_has_the_widths_of_the_fit(model, later):
     other = later[later["unique_id"] == "a"].assign(unique_id="new")
+    assert model.fitted_.filter(read_panel(other)).widths.factors.tolist() == [[1.0]]
     assert len(model.predict(other, 4, level=80)) == 4

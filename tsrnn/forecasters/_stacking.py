@@ -60,9 +60,9 @@ ERRORS_OF_A_HORIZON = 8.0  # independent ones, that all steps of a horizon count
 FOR_THE_PRIOR = 2.0  # errors that speak for the prior network as it comes, before any
 TRACKED = "stacking.tracked."  # prefix of arrays of a file
 LEAST_WEIGHT = 0.05  # a candidate with less is left out
-FARTHEST = 3.0  # times the largest distance on the rolling origins, and least standard deviations
+FARTHEST = 3.0  # factor of the largest distance on the rolling origins, which counts as 1 at least
 JUDGED = 80  # percent, of the intervals whose widths are corrected
-WIDEST_TAIL = 4.0  # largest factor of what errors of a path lie beyond the interval by
+WIDEST_TAIL = 4.0  # largest factor by which a path moves away beyond the ends of its interval
 TINY = 1e-300  # keeps logarithms finite
 PRIOR, ADAPTED, TRAINED = "prior network", "adapted prior network", "trained network"
 COLUMNS = ("weight", "error", "seconds")  # of the table of candidates
@@ -134,7 +134,7 @@ class StackedState:
         return StackedState(parts, self.widths.select(series))
 
     def replaced(self, series: np.ndarray, new: StackedState) -> StackedState:
-        """Replace the series at some positions by those of `new`."""
+        """Replace the series at some positions by the series of `new`."""
         pairs = zip(self.parts, new.parts, strict=True)
         parts = tuple(part.replaced(series, other) for part, other in pairs)
         return StackedState(parts, self.widths.replaced(series, new.widths))
@@ -256,7 +256,7 @@ class FittedStacked(FittedModel[StackedState]):
         return replace(self, parts=parts)
 
     def steps(self, method: str, h: int | None) -> int:
-        """Number of steps that a method is asked for, at most those of each part it rests on."""
+        """Number of steps of a method; refused where a part that forecasts has fewer."""
         rests_on = [self.first] if method == "sample_paths" else self.parts.values()
         return min(part.steps(method, h) for part in rests_on)
 
@@ -281,11 +281,7 @@ class FittedStacked(FittedModel[StackedState]):
         tracked = (np.array(observed) >= FEWEST_ROWS) & (earlier < panel.lengths)
         if not tracked.any():
             return state
-        series, earlier, positions = (
-            panel.select(tracked),
-            earlier[tracked],
-            np.flatnonzero(tracked),
-        )
+        series, earlier = panel.select(tracked), earlier[tracked]
         before = series.between(np.zeros_like(earlier), earlier)
         after = series.between(earlier, series.lengths)
         states = [
@@ -295,10 +291,10 @@ class FittedStacked(FittedModel[StackedState]):
             for part, all_rows in zip(self.parts.values(), states, strict=True)
         ]
         widths, _ = self.begin(states).widths.after(after, self.ends_of(states, after))
-        return replace(state, widths=state.widths.replaced(positions, widths))
+        return replace(state, widths=state.widths.replaced(np.flatnonzero(tracked), widths))
 
     def rows_of_fit(self, panel: Panel) -> np.ndarray:
-        """Rows (S,) of each series no later than its fit, of other series than the last one."""
+        """Rows (S,) of each series until the fit ended; of other series, until the latest end."""
         known = self.data.ids.get_indexer(panel.ids)
         until = np.where(known >= 0, self.fitted_until[known], self.fitted_until.max())
         earlier = panel.times.astype(np.int64) <= np.repeat(until, panel.lengths)
@@ -378,7 +374,7 @@ class FittedStacked(FittedModel[StackedState]):
     def trusted(self, forecasts: Sequence[dict[str, np.ndarray]], scale: np.ndarray) -> np.ndarray:
         """Weights (K, n, 1, C): zero where a trained network is `farthest` from the prior network.
 
-        That skips gross errors among the last rows, and the trained network takes them as rows.
+        A trained network reads gross errors as rows; the prior network skips them.
         """
         weights = np.broadcast_to(
             self.weights[:, None, None, None], (len(forecasts), *scale[:, None].shape)
@@ -641,7 +637,7 @@ def check_parts(header: dict[str, Any]) -> None:
 
 
 def check_weights(weights: np.ndarray, in_table: list[float]) -> None:
-    """Refuse weights (K,) that no fit gives, or not those of the table."""
+    """Refuse weights (K,) that do not sum to one or differ from the table."""
     if not math.isclose(weights.sum(), 1.0, rel_tol=1e-6):
         raise refuse("stacking.weights", "of sum 1", weights.tolist())
     if weights.tolist() != in_table:

@@ -25,8 +25,8 @@ RATE = 0.1  # of a horizon whose values all lie outside, nearly: a tenth wider
 MISSES = 0.2  # share that an interval of 80 percent leaves
 FARTHEST = float(np.log(4.0))  # a width is never moved by more than this factor
 
-# Point forecasts and ends of 80 percent, each (n, H, C), of all forecasts from the rows `skipped`,
-# `skipped` + H, ... of the series of these positions; widths are those of the fit.
+# Forecasts from rows k, k + H, k + 2 H, ... of some series: from the positions of the series and k,
+# the point forecasts and ends of 80 percent, each of shape (n, H, C), with the widths of the fit.
 EndsOf = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
@@ -78,7 +78,7 @@ class TrackedWidths(SeriesArrays):
         if not ((self.age >= 0) & (self.age < horizon)).all():
             raise refuse("rows since a forecast", f"below {horizon}", self.age[:8].tolist())
         if not (np.isfinite(self.low) & np.isfinite(self.high) & (self.low <= self.high)).all():
-            raise refuse("ends of a forecast that is held against rows", "in order", "others")
+            raise refuse("ends of a tracked forecast", "finite and in order", "other numbers")
 
     @property
     def factors(self) -> np.ndarray:
@@ -91,7 +91,7 @@ class TrackedWidths(SeriesArrays):
         Missing values move nothing.
         """
         horizon, lengths = self.low.shape[1], panel.lengths
-        new = self.select(np.arange(panel.n_series))  # copies of the arrays
+        new = self.select(np.arange(panel.n_series))  # copies, which alone are changed
         factors = np.empty_like(panel.values)
         for age in np.unique(self.age):  # series of one age have their forecasts at the same rows
             group, skipped = np.flatnonzero(self.age == age), -age % horizon
