@@ -8,6 +8,7 @@ from tsrnn.contract._calibration import (
     Calibration,
     conformal_quantile,
     effective_number,
+    relative_sizes,
 )
 from tsrnn.contract._checks import (
     check_fits,
@@ -158,6 +159,7 @@ __all__ = [
     "record",
     "recorded",
     "refuse",
+    "relative_sizes",
     "remove_unfinished",
     "saved_arguments",
     "seed_of",

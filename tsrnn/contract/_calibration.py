@@ -15,6 +15,10 @@ from tsrnn.data import warn_user
 OWN_ERRORS = 100
 MOST_ERRORS = 20_000  # of a step: the coverage of 95 percent is then known to 0.15 percent
 ROUNDING = 1e-9  # of a rank: 99 errors suffice for 99 percent
+# Sum of squared deviations of the logarithms that chance alone gives, and that counts before any
+# unit: ten units, with means of about six independent errors each.
+CHANCE = 10 * 0.1
+LARGEST_RATIO = 100.0  # of the size of a unit's errors to the geometric mean
 
 GUARANTEES = {
     "conformal": (
@@ -123,6 +127,56 @@ def conformal_quantile(sizes: np.ndarray, level: float, effective: np.ndarray) -
     return np.where((ranks > counts) | (counts == 0), np.nan, quantiles)
 
 
+def relative_sizes(sums: np.ndarray, counts: np.ndarray) -> np.ndarray | None:
+    r"""Sizes of the errors of units relative to each other, shrunk towards equal ones.
+
+    With :math:`r_u` the mean absolute error of a unit over that of all units at the same steps, the
+    size is :math:`(r_u / \bar r)^b` with the geometric mean :math:`\bar r`. The power is
+
+    .. math:: b = \frac{\sum_u x_u y_u}{\sqrt{(1 + \sum_u x_u^2) (1 + \sum_u y_u^2)}}
+
+    with the deviations x and y of :math:`\log r_u` from its mean in the first and in the second
+    half of the rows: sizes that do not last from one half to the other say nothing, nor do small
+    differences of few units.
+
+    Parameters
+    ----------
+    sums, counts : ndarray of shape (2, U, h, C)
+        Sums and numbers of absolute errors in both halves of the rows, by unit, step and target.
+
+    Returns
+    -------
+    ndarray of shape (U, C) or None
+        NaN of a unit without errors; None where all sizes are equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.contract import relative_sizes
+    >>> sums = np.repeat([1.0, 4.0], 20).reshape(1, 40, 1, 1) * np.ones((2, 1, 1, 1))
+    >>> relative_sizes(sums, np.ones_like(sums))[[0, -1]].round(2).ravel().tolist()
+    [0.52, 1.93]
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        by_step = sums.sum((0, 1)) / counts.sum((0, 1))
+        relative = np.where(by_step > 0, sums / by_step, 0.0)
+        halves = np.log(relative.sum(2) / counts.sum(2))  # (2, U, C)
+        both = np.log(relative.sum((0, 2)) / counts.sum((0, 2)))  # (U, C)
+    known = np.isfinite(both)
+    lasting = np.isfinite(halves).all(0)
+    weights = lasting / np.maximum(lasting.sum(0), 1)
+    halves = np.where(lasting, halves, 0.0)
+    first, second = np.where(lasting, halves - (weights * halves).sum(1, keepdims=True), 0.0)
+    variation = np.sqrt((CHANCE + (first**2).sum()) * (CHANCE + (second**2).sum()))
+    power = (first * second).sum() / variation
+    if power <= 0:
+        return None
+    logs = np.where(known, both, 0.0)
+    away = power * (logs - logs.sum(0) / np.maximum(known.sum(0), 1))
+    limit = np.log(LARGEST_RATIO)  # a unit may have been forecast without an error
+    return np.where(known, np.exp(np.clip(away, -limit, limit)), np.nan)
+
+
 @dataclass(frozen=True, eq=False)
 class Calibration:
     r"""Scaled forecast errors :math:`(y_{t+k} - \hat y_{t+k}) / s_t` of rows not fitted to.
@@ -139,6 +193,12 @@ class Calibration:
         Units whose errors are pooled; taken as independent.
     scale : str
         Of "rolling", in words.
+    units : integer ndarray of shape (n,), optional
+        Unit of each pooled error.
+    sizes : ndarray of shape (V, C), optional
+        Sizes of the errors of all units relative to each other, see `relative_sizes`: of pooled
+        errors, those of a unit are taken to be a sample of all after division by the sizes. NaN of
+        a unit that has none, by default of all: these have the errors of all as they are.
 
     Examples
     --------
@@ -153,9 +213,19 @@ class Calibration:
     method: str
     n_pooled: int = 1
     scale: str = "the model's intervals"
+    units: np.ndarray | None = None
+    sizes: np.ndarray | None = None
 
     @classmethod
-    def of(cls, errors: np.ndarray, method: str, n_pooled: int = 1, **words: str) -> Calibration:
+    def of(
+        cls,
+        errors: np.ndarray,
+        method: str,
+        n_pooled: int = 1,
+        units: np.ndarray | None = None,
+        sizes: np.ndarray | None = None,
+        **words: str,
+    ) -> Calibration:
         """Calibration by errors (U, n, h, C), pooled where units have few, sampled where many.
 
         Constant series have none, NaN; where all are constant, so are their forecasts, and every
@@ -173,9 +243,11 @@ class Calibration:
             errors = np.where(np.isfinite(errors).any((0, 1, 2)), errors, 0.0)
         n = errors.shape[1]
         if n > MOST_ERRORS:  # at random: a stride would pick up one hour of the day
-            chosen = np.random.default_rng(0).choice(n, MOST_ERRORS, replace=False)
-            errors = errors[:, np.sort(chosen)]
-        return cls(np.ascontiguousarray(errors), method, n_pooled, **words)
+            chosen = np.sort(np.random.default_rng(0).choice(n, MOST_ERRORS, replace=False))
+            errors = errors[:, chosen]
+            units = None if units is None else units[chosen]
+        errors = np.ascontiguousarray(errors)
+        return cls(errors, method, n_pooled, units=units, sizes=sizes, **words)
 
     @property
     def is_empty(self) -> bool:
@@ -201,6 +273,45 @@ class Calibration:
         errors = self.errors.reshape(1, -1, *self.errors.shape[2:])
         return replace(self, errors=errors, n_pooled=int(self.counts.any((1, 2)).sum()))
 
+    @property
+    def by_unit(self) -> bool:
+        """True if units have intervals of their own."""
+        return len(self.errors) > 1 or self.sizes is not None
+
+    @cached_property
+    def relative(self) -> Calibration:
+        """Calibration by the pooled errors over the sizes of their units."""
+        if self.units is None or self.sizes is None:
+            return self
+        errors = self.errors / self.sizes[self.units][None, :, None]
+        return replace(self, errors=errors, units=None, sizes=None)
+
+    def sizes_of(self, units: np.ndarray) -> np.ndarray | None:
+        """Relative sizes (m, C) of units by position, NaN of others; None where all are equal."""
+        if self.sizes is None:
+            return None
+        return np.where(units[:, None] < 0, np.nan, self.sizes[units])
+
+    def to_file(self) -> dict[str, np.ndarray]:
+        """Arrays of a file."""
+        n_targets = self.errors.shape[3]
+        return {
+            "errors": self.errors,
+            "error_units": np.zeros(0, np.int64) if self.units is None else self.units,
+            "error_sizes": np.zeros((0, n_targets)) if self.sizes is None else self.sizes,
+        }
+
+    def trajectories(self, unit: int) -> np.ndarray:
+        """Errors (m, h, C) of all steps from one origin, as those of a unit are; -1 for others."""
+        errors, size = self.errors, np.ones(self.errors.shape[3])
+        sizes = self.sizes_of(np.array([unit]))
+        if sizes is not None and np.isfinite(sizes).all():
+            errors, size = self.relative.errors, sizes[0]
+        complete = np.isfinite(errors).all((2, 3))
+        if len(errors) > 1 and unit >= 0 and complete[unit].any():
+            return errors[unit][complete[unit]]
+        return size * errors[complete]
+
     @cached_property
     def guarantee(self) -> str:
         """Guarantee of the intervals; of conformal ones, with the largest levels."""
@@ -215,11 +326,17 @@ class Calibration:
             if m[-1] < n[-1] - ROUNDING
             else ""
         )
+        pooled = (
+            "Those of all series are pooled, over the size of each series' errors beside the "
+            "others', as far as it lasted from the first to the second half of the part. "
+            if self.sizes is not None
+            else ""
+        )
         errors = (
-            f"With {n[0]} errors of the first step and {n[-1]} of the last{counted}, levels of "
-            f"up to {levels[0]:.3g} and {levels[-1]:.3g} percent can be guaranteed, m / (m + 1) of "
-            "m independent errors. Wider intervals rest on an assumption, that errors are normal: "
-            "Student's t with the errors' root mean square."
+            f"{pooled}With {n[0]} errors of the first step and {n[-1]} of the last{counted}, "
+            f"levels of up to {levels[0]:.3g} and {levels[-1]:.3g} percent can be guaranteed, "
+            "m / (m + 1) of m independent errors. Wider intervals rest on an assumption, that "
+            "errors are normal: Student's t with the errors' root mean square."
         )
         return words.format(scale=self.scale, errors=errors)
 
@@ -260,6 +377,10 @@ class Calibration:
         widths, guaranteed = self._widths(level)
         rows = np.zeros_like(units) if len(self.errors) == 1 else units
         chosen, reliable = widths[rows], guaranteed[rows]
+        sizes = self.sizes_of(units)
+        if sizes is not None:
+            relative, _ = self.relative._widths(level)
+            chosen = np.where(np.isfinite(sizes)[:, None], relative * sizes[:, None], chosen)
         without = (rows < 0) | ~self.counts[rows].any((1, 2))
         if np.any(without):
             all_widths, all_reliable = self.pooled._widths(level)

@@ -82,7 +82,7 @@ class Program(nn.Module):
         pooled, own_levels = None, 0
         if levels and calibration.method not in HEADS:
             pooled = by_series(self._half_widths(np.full(groups, -1)), groups)[0]
-            own_levels = len(levels) if len(calibration.errors) > 1 else 0
+            own_levels = len(levels) if calibration.by_unit else 0
         self.register_buffer("pooled", pooled)
         layers, _, size = model.network.initial_state(1).shape
         self.shapes = {

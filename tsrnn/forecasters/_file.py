@@ -75,8 +75,10 @@ def from_file(
             "fitted.settings.boxcox", f"that of use_boxcox, {filled['boxcox']}", settings.boxcox
         )
     check_learned(header, settings)
-    # Earlier versions kept no rows.
+    # Earlier versions kept no rows, and all pooled errors were of one size.
     arrays.setdefault("sample_rows", np.zeros((1, 0, arrays["sample"].shape[-1]), np.float32))
+    arrays.setdefault("error_units", np.zeros(0, np.int64))
+    arrays.setdefault("error_sizes", np.zeros((0, arrays["errors"].shape[-1])))
     known = [data.exog_names.index(name) for name in data.known_ahead]
     sizes = data.n_targets, len(data.exog_names), known
     with as_saved("fitted.settings"):
@@ -103,7 +105,7 @@ def from_file(
         data=data,
         settings=settings,
         model=model.eval(),
-        calibration=Calibration(arrays["errors"], header["intervals"], header["pooled_units"]),
+        calibration=calibration_from(arrays, header),
         scaling=scaling,
         history=header["history"],
         best_epochs=header["best_epochs"],
@@ -196,6 +198,24 @@ def check_learned(header: dict[str, Any], settings: Settings) -> None:
         raise refuse("fitted.validation", "errors of 'model', among others", header["validation"])
 
 
+def calibration_from(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Calibration:
+    """Calibration of the intervals, from arrays that are checked."""
+    units, sizes = arrays["error_units"], arrays["error_sizes"]
+    given = {"units": units, "sizes": sizes} if len(sizes) else {}
+    return Calibration(arrays["errors"], header["intervals"], header["pooled_units"], **given)
+
+
+def check_sizes(arrays: dict[str, np.ndarray], n_units: int) -> None:
+    """Check units of pooled errors and the sizes of their errors, empty where all are equal."""
+    errors, units, sizes = (arrays[name] for name in ("errors", "error_units", "error_sizes"))
+    if not len(units) and not len(sizes):
+        return
+    if len(sizes) != n_units or not (np.isnan(sizes) | ((sizes > 0) & np.isfinite(sizes))).all():
+        raise refuse("the array 'error_sizes'", f"positive, of {n_units} units", sizes.shape)
+    if errors.shape[:2] != (1, len(units)) or not ((units >= 0) & (units < n_units)).all():
+        raise refuse("the array 'error_units'", "a unit of each pooled error", units.shape)
+
+
 def tests_of(columns: dict[str, Any]) -> pd.DataFrame:
     """Tests of the parts of the forecasts, as `FittedNetworks.to_file` wrote them."""
     names = ["step", "part"]
@@ -240,6 +260,8 @@ def check_shapes(
         "tail": ("float64", (-1, n_targets + n_exog)),
         "tail_lengths": ("int64", (n_series,)),
         "errors": ("float32", (-1, -1, settings.horizon, n_joint)),
+        "error_units": ("int64", (-1,)),
+        "error_sizes": ("float64", (-1, n_joint)),
         "state": ("float32", state),
         "sample": ("float32", (-1, -1, n_joint + n_exog)),
         "sample_rows": ("float32", (-1, -1, n_joint + n_exog)),
@@ -251,6 +273,7 @@ def check_shapes(
     if len(arrays["errors"]) not in (1, n_units):
         required = f"of 1 unit, or of all {n_units}"
         raise refuse("the array 'errors'", required, arrays["errors"].shape)
+    check_sizes(arrays, n_units)
     if not arrays["sample"].size:
         raise refuse("the array 'sample'", "of at least one row", arrays["sample"].shape)
     lengths, n_rows = arrays["tail_lengths"], len(arrays["tail"])

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from tsrnn.contract import Arguments, Calibration, FittedData, seed_of
+from tsrnn.contract import Arguments, FittedData, seed_of
 from tsrnn.data import Panel, Scaler
 from tsrnn.forecasters._columns import FittedColumns
 from tsrnn.forecasters._distribution import HEADS
@@ -145,7 +145,7 @@ class Preparation:
             data=self.data,
             settings=settings,
             model=model,
-            calibration=Calibration.of(errors.scaled, settings.intervals, errors.n_pooled),
+            calibration=errors.calibration(),
             scaling=self.scaling,
             history=trained.history,
             best_epochs=trained.best_epochs,

@@ -434,7 +434,7 @@ class FittedNetworks(FittedModel[RecurrentState]):
             "deviation": scaling.deviation,
             "tail": np.vstack(state.tail),
             "tail_lengths": np.array([len(rows) for rows in state.tail]),
-            "errors": self.calibration.errors,
+            **self.calibration.to_file(),
             "state": state.hidden.numpy(),
             "sample": self.sample.numpy(),
             "sample_rows": self.sample_rows.numpy(),
@@ -501,18 +501,14 @@ def drawn_errors(
     ValueError
         If the validation part has no origin with errors of all steps.
     """
-    errors = calibration.errors
-    complete = np.isfinite(errors).all((2, 3))
-    pooled = errors[complete]
-    if not len(pooled):
-        raise ValueError(
-            "sample paths are made of validation errors of all steps from one origin; the "
-            "validation part has none. Fit with a larger val_size"
-        )
-    drawn = np.empty((len(units), n, *errors.shape[2:]))
+    drawn = np.empty((len(units), n, *calibration.errors.shape[2:]))
     for i, unit in enumerate(units):
-        sample = pooled if len(errors) == 1 or unit < 0 else errors[unit][complete[unit]]
-        sample = sample if len(sample) else pooled
+        sample = calibration.trajectories(unit)
+        if not len(sample):
+            raise ValueError(
+                "sample paths are made of validation errors of all steps from one origin; the "
+                "validation part has none. Fit with a larger val_size"
+            )
         drawn[i] = sample[rng.integers(len(sample), size=n)]
     return drawn
 

@@ -9,8 +9,15 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from tsrnn.contract import MOST_ERRORS, OWN_ERRORS, IntervalWarning
+from tsrnn.contract import (
+    MOST_ERRORS,
+    OWN_ERRORS,
+    Calibration,
+    IntervalWarning,
+    relative_sizes,
+)
 from tsrnn.data import warn_user
+from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._gain import PartLosses
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._settings import Settings
@@ -42,6 +49,8 @@ class ValidationErrors:
         the errors of all, or of some of many units, as if of one unit.
     n_pooled : int
         Units in that sample; 1 where each has its own.
+    pooled_units : integer ndarray of shape (n,) or None
+        Units of the errors of that sample.
     state : Tensor of shape (layers, U, state_size)
         State after the last row of each unit.
     """
@@ -62,6 +71,12 @@ class ValidationErrors:
         longest = int((ends - split).max())
         shape = (len(units), longest) if self._pooled is None else (1, len(self._pooled))
         self.scaled = np.full((*shape, model.horizon, model.n_targets), np.nan, dtype=np.float32)
+        self.pooled_units: np.ndarray | None = None
+        if self._pooled is not None:
+            self.pooled_units = (torch.searchsorted(ends, self._pooled, right=True)).numpy()
+            # Of all units and in both halves of the part, not of the sample alone.
+            self._sums = np.zeros((2, len(units), *self.scaled.shape[2:]), np.float32)
+            self._numbers = np.zeros_like(self._sums)
         self._losses = PartLosses(longest, model.horizon)
         self._squares: dict[str, Tensor] = {}
         self._counts: dict[str, Tensor] = {}
@@ -91,6 +106,13 @@ class ValidationErrors:
         if self._pooled is None:
             self.scaled[unit, rows - (self._split[unit] - 1)] = scaled.numpy()
             return
+        steps, ends = torch.arange(1, scaled.shape[1] + 1), self._units.indptr[1:]
+        late = 2 * (rows[:, None] + steps) >= (self._split + ends)[unit][:, None]
+        known, sizes = torch.isfinite(scaled), scaled.abs().nan_to_num()
+        for half, inside in enumerate((~late, late)):
+            mask = known & inside[..., None]
+            np.add.at(self._sums[half], unit.numpy(), torch.where(mask, sizes, 0.0).numpy())
+            np.add.at(self._numbers[half], unit.numpy(), mask.numpy())
         at = torch.searchsorted(self._pooled, rows).clamp(max=len(self._pooled) - 1)
         chosen = self._pooled[at] == rows
         self.scaled[0, at[chosen]] = scaled[chosen].numpy()
@@ -132,6 +154,14 @@ class ValidationErrors:
         squares = torch.where(known, error, 0.0).square().sum((0, 2)).double()
         self._squares[name] = self._squares.get(name, 0.0) + squares
         self._counts[name] = self._counts.get(name, 0.0) + known.sum((0, 2)).double()
+
+    def calibration(self) -> Calibration:
+        """Calibration of intervals by these errors, pooled over their sizes by unit."""
+        method, units, sizes = self._settings.intervals, self.pooled_units, None
+        if units is not None and method not in HEADS:
+            sizes = relative_sizes(self._sums, self._numbers)
+        units = None if sizes is None else units
+        return Calibration.of(self.scaled, method, self.n_pooled, units=units, sizes=sizes)
 
     def tests(self) -> pd.DataFrame:
         """Tests of each part of the forecast against those before it, see `PartLosses`."""
