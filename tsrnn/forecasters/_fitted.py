@@ -481,7 +481,7 @@ def fitted_series(ids: pd.Index, panel: Panel, seen: tuple[Any, np.ndarray] | No
     series = ids.get_indexer(panel.ids)
     if seen is not None and panel.layout.id_col is None:
         shared = panel.values[panel.times == seen[0]]
-        if not (len(shared) and np.array_equal(shared[0], seen[1])):
+        if not (len(shared) and np.array_equal(shared[0], seen[1], equal_nan=True)):
             series = np.full_like(series, -1)
     return series
 

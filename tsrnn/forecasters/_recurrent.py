@@ -68,6 +68,7 @@ from tsrnn.forecasters._validation_part import (
 from tsrnn.forecasters._with_columns import (
     FittedWithColumns,
     StateWithColumns,
+    lagged_columns,
     with_columns_from_file,
 )
 from tsrnn.interpret import (
@@ -287,8 +288,9 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
             # Whose models need no adaptation, and know missing rows. Counts beside other targets
             # leave these the choice of all candidates, and are weighed with them.
             return FittedPrior.of(arguments, data, panel, prior, adapts=False)
-        gaps = arguments.missing == "keep" or np.isnan(panel.values).mean() > MOST_MISSING
-        if panel.exog_names or gaps:
+        missing = [np.isnan(rows).mean() for rows in (panel.values, panel.exog) if rows.size]
+        gaps = arguments.missing == "keep" or max(missing) > MOST_MISSING
+        if gaps or lagged_columns(arguments, data):
             return FittedPrior.of(arguments, data, panel, prior, adapts=True)
         horizon = max(arguments.horizon or 1, habits(panel.layout).horizon)
         n_units = panel.n_series * panel.values.shape[1]
@@ -595,7 +597,8 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         """Effects of the columns over their values and by lag.
 
         A curve is the difference that a value makes to the median of the column, in the mean over
-        series. Where all terms of a column are linear, it is that of a lasting change, and there
+        series. Of a stacked forecast they are those of the heaviest part that has them. Where all
+        terms of a column are linear, it is that of a lasting change, and there
         are the responses to a change of one unit by lag. Curves by the hour of the day are given
         at four hours; those by the time of the year in its mean.
 

@@ -1,4 +1,4 @@
-"""Fill missing values with the value of a season before, for networks that cannot skip them."""
+"""Fill missing targets and columns with the value of a season before."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tsrnn.data import Panel
 
 
 def repeated(panel: Panel, season: int, past: Sequence[np.ndarray] | None = None) -> Panel:
-    """Panel whose missing targets are the values of a season before, known or repeated themselves.
+    """Panel whose missing values are those of a season before, known or repeated themselves.
 
     So that no row is read before it comes. Without rows a season before, they are the last value,
     and at the begin of a series the first.
@@ -29,16 +29,17 @@ def repeated(panel: Panel, season: int, past: Sequence[np.ndarray] | None = None
     Panel
         The panel itself where nothing is missing.
     """
-    if not np.isnan(panel.values).any():
+    rows = np.hstack([panel.values, panel.exog])
+    gaps = np.flatnonzero(np.isnan(rows).any(0))
+    if not len(gaps):
         return panel
-    values = panel.values.copy()
     for i, (first, end) in enumerate(zip(panel.indptr[:-1], panel.indptr[1:], strict=True)):
-        known = None if past is None else past[i]
-        for j in range(values.shape[1]):
-            before = np.empty(0) if known is None else known[:, j]
-            rows = repeat_season(np.concatenate([before, values[first:end, j]]), season)
-            values[first:end, j] = rows[len(before) :]
-    return replace(panel, values=values)
+        for j in gaps:
+            before = np.empty(0) if past is None else past[i][:, j]
+            column = repeat_season(np.concatenate([before, rows[first:end, j]]), season)
+            rows[first:end, j] = column[len(before) :]
+    values, exog = np.hsplit(rows, [panel.values.shape[1]])
+    return replace(panel, values=values, exog=exog)
 
 
 def repeat_season(rows: np.ndarray, season: int) -> np.ndarray:

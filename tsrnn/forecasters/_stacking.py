@@ -50,6 +50,7 @@ from tsrnn.forecasters._prior import FittedPrior
 from tsrnn.forecasters._repeated import repeated
 from tsrnn.forecasters._tracked_widths import EndsOf, TrackedWidths
 from tsrnn.forecasters._validation_part import FEWEST_ROWS, independent_horizons
+from tsrnn.forecasters._with_columns import FittedWithColumns
 from tsrnn.interpret import WIDTH, section, two_columns, wrapped
 from tsrnn.prior import OWN_PRIOR, by_step, evenly, step_factors
 
@@ -79,9 +80,12 @@ GUARANTEE = (
     "step by the errors of rolling forecasts of the last rows, from {n} origins, by fits to the "
     "rows before; the epoch of a trained network and the weights are chosen by the same rows. The "
     "widths as they were count for ten errors. They cover with the stated probability as far as "
-    "later errors are like these. Rows that come later move the widths of their series, so that "
-    "in the long run intervals of 80 percent miss a fifth of them, whatever the errors are, if the "
-    "factor stays between 1/4 and 4; nothing more is guaranteed. See a backtest for coverage."
+    "later errors are like these. {later}See a backtest for coverage."
+)
+LATER = (
+    "Rows that come later move the widths of their series, so that in the long run intervals of 80 "
+    "percent miss a fifth of them, whatever the errors are, if the factor stays between 1/4 and 4; "
+    "nothing more is guaranteed. "
 )
 
 
@@ -143,9 +147,10 @@ class StackedState:
 def rows_for(part: FittedModel[Any], panel: Panel, state: Any = None) -> Panel:
     """Rows as a part reads them: a trained network has no place for missing values.
 
-    `state` is its state before these rows, None at the begin.
+    `state` is its state before these rows, None at the begin. Behind effects of columns, missing
+    values of what these leave are filled.
     """
-    if isinstance(part, FittedPrior):
+    if isinstance(part, FittedPrior | FittedWithColumns):
         return panel
     network: Any = part
     past = None if state is None else state.tail
@@ -220,6 +225,14 @@ class FittedStacked(FittedModel[StackedState]):
         return list(self.parts.values())[int(self.weights.argmax())]
 
     @property
+    def columns(self) -> Any:
+        """Effects of columns in the part of most weight that has them; None without any."""
+        order = np.argsort(-self.weights, kind="stable")
+        parts = [list(self.parts.values())[i] for i in order]
+        regressions = [getattr(part, "columns", None) for part in parts]
+        return next((part for part in regressions if part is not None), None)
+
+    @property
     def arguments(self) -> Arguments:  # type: ignore[override]
         """Constructor arguments of the fit."""
         return self.first.arguments
@@ -243,7 +256,17 @@ class FittedStacked(FittedModel[StackedState]):
     @property
     def guarantee(self) -> str:
         """Guarantee of the intervals."""
-        return GUARANTEE.format(n=self.n_origins, parts=quoted(list(self.parts)))
+        later = LATER if self.tracks else ""
+        return GUARANTEE.format(n=self.n_origins, parts=quoted(list(self.parts)), later=later)
+
+    @property
+    def tracks(self) -> bool:
+        """True if rows after the fit move the widths of intervals.
+
+        Columns ahead are not known where rows are taken in, so that there is no forecast to hold
+        them against.
+        """
+        return not self.data.exog_names
 
     def with_layout(self, layout: Layout) -> Self:
         """Same models of data with another layout, which knows the times of further rows."""
@@ -274,7 +297,10 @@ class FittedStacked(FittedModel[StackedState]):
         for place, part in enumerate(self.parts.values()):
             known = None if seen is None else seen.parts[place]
             states.append(part.filter(rows_for(part, panel), known))
-        state, earlier = self.begin(states), self.rows_of_fit(panel)
+        state = self.begin(states)
+        if not self.tracks:
+            return state
+        earlier = self.rows_of_fit(panel)
         observed = [
             np.isfinite(panel.series(i)[:n]).sum(0).min() for i, n in enumerate(earlier.tolist())
         ]
@@ -304,7 +330,9 @@ class FittedStacked(FittedModel[StackedState]):
         """State after further rows of all series, in the same order."""
         pairs = zip(self.parts.values(), state.parts, strict=True)
         parts = tuple(part.advance(past, rows_for(part, panel, past)) for part, past in pairs)
-        widths, _ = state.widths.after(panel, self.ends_of(state.parts, panel))
+        widths = state.widths
+        if self.tracks:
+            widths, _ = widths.after(panel, self.ends_of(state.parts, panel))
         return StackedState(parts, widths)
 
     def ends_of(self, states: Sequence[Any], panel: Panel) -> EndsOf:
@@ -341,7 +369,7 @@ class FittedStacked(FittedModel[StackedState]):
     ) -> dict[str, np.ndarray]:
         """Forecasts (n, h, C) from n origins within a panel that follows `state`."""
         forecasts = self._rolling(state.parts, panel, origins, h, levels)
-        if not levels:
+        if not levels or not self.tracks:
             return forecasts
         _, factors = state.widths.after(panel, self.ends_of(state.parts, panel))
         return widened(forecasts, factors[origins.first][:, None])

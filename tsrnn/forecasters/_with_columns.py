@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ from tsrnn.forecasters._columns import (
     state_from_file,
     state_to_file,
 )
+from tsrnn.forecasters._repeated import repeated
 from tsrnn.forecasters._scaling import boxcox
 from tsrnn.prior import LONGEST_SEASON
 
@@ -159,7 +161,7 @@ class FittedWithColumns(FittedModel[StateWithColumns]):
         from tsrnn.forecasters._fitted import fitted_series  # torch
 
         series = fitted_series(self.data.ids, panel, last)
-        left, columns = self.columns.advance(self.columns.begin(panel), panel)
+        left, columns = self.without_effects(self.columns.begin(panel), panel)
         scale = Scaler.fit(panel.values, panel.indptr).scale
         scale[series >= 0] = self.target_scale[series[series >= 0]]
         network = self.network.filter_series(left, series)
@@ -167,7 +169,7 @@ class FittedWithColumns(FittedModel[StateWithColumns]):
 
     def advance(self, state: StateWithColumns, panel: Panel) -> StateWithColumns:
         """State after further rows of all series, in the same order."""
-        left, columns = self.columns.advance(state.columns, panel)
+        left, columns = self.without_effects(state.columns, panel, state.network.tail)
         network = self.network.advance(state.network, left)
         return replace(state, network=network, columns=columns, last=last_rows(panel))
 
@@ -179,6 +181,16 @@ class FittedWithColumns(FittedModel[StateWithColumns]):
         shares, deviation = self.effects_ahead(state, h, future)
         widening = self.columns.widening(state.columns)[:, None]
         return self.with_effects(left, levels, shares, deviation, widening)
+
+    def without_effects(
+        self, state: ColumnState, panel: Panel, past: Sequence[np.ndarray] | None = None
+    ) -> tuple[Panel, ColumnState]:
+        """Rows that the effects of the columns leave, without gaps, and the columns after them.
+
+        `past` are rows that they left before. What is missing is that of a season before.
+        """
+        left, columns = self.columns.advance(state, panel)
+        return repeated(left, self.network.settings.season, past), columns
 
     def effects_ahead(
         self, state: StateWithColumns, h: int, future: np.ndarray | None
@@ -233,7 +245,7 @@ class FittedWithColumns(FittedModel[StateWithColumns]):
         levels: list[float],
     ) -> dict[str, np.ndarray]:
         """Forecasts (n, h, C) from n origins within a panel after `state`, in one pass."""
-        left, _ = self.columns.advance(state.columns, panel)
+        left, _ = self.without_effects(state.columns, panel, state.network.tail)
         forecasts = self.network.rolling(state.network, left, origins, h, levels)
         shares, deviation = np.empty((2, *forecasts[""].shape))
         for i, (matrix, centre, *_) in enumerate(self.columns.along(state.columns, panel)):
@@ -313,7 +325,7 @@ def fit_columns(
     """
     kinds = effect_kinds(arguments, data)
     history = [name for name in data.exog_names if name not in data.known_ahead]
-    if lagged := [name for name in history if "lagged" in kinds.get(name, ())]:
+    if lagged := lagged_columns(arguments, data):
         raise ValueError(
             "a network trained on the series learns the effects of columns that are not known "
             f'ahead by itself; got "lagged" for {lagged}. Leave them out of effects, name them in '
@@ -329,6 +341,13 @@ def fit_columns(
         factors=settings.boxcox is not None,  # what they leave is positive, to be transformed
     )
     return columns if any(term.column >= 0 for term in columns.effects.terms) else None
+
+
+def lagged_columns(arguments: Arguments, data: FittedData) -> list[Any]:
+    """Columns not known ahead whose lagged effects were asked for."""
+    kinds = effect_kinds(arguments, data)
+    history = [name for name in data.exog_names if name not in data.known_ahead]
+    return [name for name in history if "lagged" in kinds.get(name, ())]
 
 
 def with_columns_from_file(
