@@ -133,6 +133,7 @@ def fit_stacked(
         earlier, before = fitted, panel.between(np.zeros_like(starts), starts)
         if fitted.columns is not None:  # effects of the calendar, estimated
             earlier, *_ = FittedPrior.as_it_comes(arguments, data, before, prior)
+
     with watch.on(ADAPTED):
         adapted = earlier.adapted_to(before)
     with watch.on(PRIOR):  # together: most of the time is for what they share

@@ -672,7 +672,8 @@ def summarise_stacked(
     }
     notes = [
         "Error: mean absolute error on the rolling origins over that of the seasonal naive method "
-        "before them. Seconds: of the fit and its forecasts there. Candidates without a weight "
+        "before them. Seconds: of the fit and its forecasts there; what both pretrained networks "
+        "forecast from counts for the first of them. Candidates without a weight "
         "forecast nothing; one without an error was given up before it was trained.",
         fitted.guarantee,
     ]
