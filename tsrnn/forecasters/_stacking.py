@@ -387,11 +387,13 @@ class FittedStacked(FittedModel[StackedState]):
         steps, names = max(h, self.horizon), forecast_suffixes(levels)
         together = rolling_of(parts, state.parts, panel, every, steps, sorted({*levels, JUDGED}))
         forecasts = [{name: part[name][places, :h] for name in names} for part in together]
-        held = [
+        of_tracked = [
             {name: part[name][followed, : self.horizon] for name in forecast_suffixes([JUDGED])}
             for part in together
         ]
-        _, factors = state.widths.after(panel, *self.averaged(held, scale[tracked.series]).values())
+        _, factors = state.widths.after(
+            panel, *self.averaged(of_tracked, scale[tracked.series]).values()
+        )
         means = self.averaged(forecasts, scale[origins.series])
         return widened(means, factors[origins.first][:, None])
 
