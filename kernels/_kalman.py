@@ -13,7 +13,8 @@ says nothing, so that arrays have observed rows alone.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import numpy as np
 
@@ -33,6 +34,7 @@ def kalman_gains(
     moves: np.ndarray,
     effects: np.ndarray,
     covariance: np.ndarray,
+    stops: Mapping[int, Callable[[], None]] = MappingProxyType({}),
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gains and variances of the prediction errors of J models; covariances are carried on.
 
@@ -48,6 +50,8 @@ def kalman_gains(
         Number of the effect that each row observes, below m.
     covariance : ndarray of shape (3 + m, 3 + m, J)
         Covariances of the states before these rows; afterwards, in place, of those after them.
+    stops : mapping of int to callable, optional
+        By numbers of rows, functions that are called where `covariance` is after that row.
 
     Returns
     -------
@@ -70,11 +74,19 @@ def kalman_gains(
     (0.5, 2.0, 0.5)
     """
     n_rows, (size, n_models) = len(moves), innovation.shape
-    shape = n_rows, n_models
-    gain, variance = np.empty((-(-n_models // TILE), n_rows, size, TILE)), np.empty(shape)
-    given = (noise, damping, memory, innovation, moves, effects, covariance)
-    _run("gains", (*given, gain, variance), 1, gain.size * size)
+    gain = empty_array((-(-n_models // TILE), n_rows, size, TILE), np.float64)
+    variance = np.empty((n_rows, n_models))
+    given = (noise, damping, memory, innovation, moves, effects, covariance, gain, variance)
+    begin = 0
+    for end in sorted({*(row + 1 for row in stops), n_rows}):
+        _run("gains", given, 1, gain.size * size, begin, end)
+        stops.get(end - 1, _nothing)()
+        begin = end
     return gain, variance
+
+
+def _nothing() -> None:
+    """Stop at the last row where none is asked for."""
 
 
 def kalman_errors(
@@ -136,8 +148,15 @@ def _kernels() -> dict[str, Callable[..., None]]:
     return compiler.load("kalman", kalman_ir() + compiler.entries_ir(POINTERS, SIZES), arguments)
 
 
-def _run(kind: str, arrays: tuple[np.ndarray, ...], n_series: int, work: int) -> None:
-    """Check the arrays of a kernel and run it over all series and models."""
+def _run(
+    kind: str,
+    arrays: tuple[np.ndarray, ...],
+    n_series: int,
+    work: int,
+    begin: int = 0,
+    end: int | None = None,
+) -> None:
+    """Check the arrays of a kernel and run it over all series and models, and rows to `end`."""
     by_name = dict(zip(POINTERS[kind], arrays, strict=True))
     n_models, n_rows = len(by_name["damping"]), len(by_name["moves"])
     _, n_table, size, _ = by_name["gain"].shape
@@ -168,6 +187,12 @@ def _run(kind: str, arrays: tuple[np.ndarray, ...], n_series: int, work: int) ->
             f"effects must lie between 0 and {size - EFFECTS - 1}, as states have {size} fields; "
             f"got {effects.min()} to {effects.max()}"
         )
-    addresses = (array.ctypes.data for array in arrays)
-    kernel = functools.partial(_kernels()[kind], *addresses, n_table, n_rows, size, n_models)
+    end = n_rows if end is None else end
+    # Numbers of a row in the arrays that begin at row `begin`.
+    per_row = {"moves": 1, "effects": 1, "variance": n_models, "gain": size * TILE}
+    addresses = (
+        array.ctypes.data + begin * per_row.get(name, 0) * array.itemsize
+        for name, array in by_name.items()
+    )
+    kernel = functools.partial(_kernels()[kind], *addresses, n_table, end - begin, size, n_models)
     run_ranges(kernel, split(n_series, n_models, work))

@@ -27,19 +27,12 @@ def panel_of(*series):
     return read_panel(pd.concat(frames), missing="keep")
 
 
-def ends_at(panel, numbers, begin=0):
-    """Forecasts within the rows from `begin` on of series of these numbers."""
-
-    def ends(series, skipped):
-        centres = [
-            np.sin(numbers[i] + begin + origin + np.arange(H))
-            for i in series
-            for origin in range(skipped, panel.lengths[i], H)
-        ]
-        point = np.array(centres)[..., None]
-        return point, point - 0.5, point + 1.0
-
-    return ends
+def after(widths, panel, numbers, begin=0):
+    """Widths and factors after the rows from `begin` on of series of these numbers."""
+    origins = widths.origins(panel)
+    first = numbers[origins.series] + begin + origins.offset
+    point = np.sin(first[:, None] + np.arange(H))[..., None]
+    return widths.after(panel, point, point - 0.5, point + 1.0)
 
 
 def by_loop(y, i):
@@ -64,7 +57,7 @@ VALUES = st.lists(st.one_of(st.floats(-3, 3), st.just(np.nan)), min_size=4, max_
 def test_are_those_of_a_loop_in_any_portions(series, portion):
     series = [[0.0, *y, 0.0] for y in series]  # a series begins and ends with a known value
     whole, begun = panel_of(*series), TrackedWidths.begin(len(series), H, 1)
-    together, factors = begun.after(whole, ends_at(whole, np.arange(len(series))))
+    together, factors = after(begun, whole, np.arange(len(series)))
     for i, y in enumerate(series):
         expected = by_loop(y, i)
         np.testing.assert_allclose(together.log_factors[i, 0], expected[-1], rtol=1e-12)
@@ -75,7 +68,7 @@ def test_are_those_of_a_loop_in_any_portions(series, portion):
         on = np.flatnonzero(whole.lengths > begin)
         rows = whole.select(whole.lengths > begin)
         rows = rows.between(np.full(len(on), begin), np.minimum(begin + portion, rows.lengths))
-        moved, _ = widths.select(on).after(rows, ends_at(rows, on, begin))
+        moved, _ = after(widths.select(on), rows, on, begin)
         widths = widths.replaced(on, moved)
     for name, values in vars(together).items():
         np.testing.assert_allclose(getattr(widths, name), values, atol=1e-12)
@@ -91,11 +84,8 @@ def test_intervals_miss_a_fifth_in_the_long_run(shape):
     }[shape]
     panel, fixed = panel_of(y), 1.2816
 
-    def ends(series, skipped):
-        point = np.zeros((-(-(n - skipped) // H), H, 1))
-        return point, point - fixed, point + fixed
-
-    _, factors = TrackedWidths.begin(1, H, 1).after(panel, ends)
+    point = np.zeros((n // H, H, 1))
+    _, factors = TrackedWidths.begin(1, H, 1).after(panel, point, point - fixed, point + fixed)
     held = np.repeat(factors[::H, 0], H)[:n]  # a forecast keeps the width of its origin
     missed = np.mean(np.abs(y) > fixed * held)
     # Changes add up to that of the logarithm, which stays within its limits.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any, Protocol, Self, TypeVar
 
@@ -211,23 +211,32 @@ class FittedModel(Protocol[S]):
     def to_file(self, state: S) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """JSON values and arrays of a file; `Forecaster._from_file` is the inverse."""
 
+    def states_at(self, state: S, panel: Panel, origins: Origins) -> Iterator[tuple[np.ndarray, S]]:
+        """Numbers of the first origin of each series and the states there, then of the next."""
+        on, known = np.arange(panel.n_series), np.zeros(panel.n_series, np.int64)
+        for ordinal in range(origins.counts.max(initial=0)):
+            at = np.flatnonzero(origins.ordinal == ordinal)
+            # Go on with the series that have another origin.
+            state, on = state.select(np.searchsorted(on, origins.series[at])), origins.series[at]
+            begin, end = known[on], origins.offset[at]
+            moves, known[on] = end > begin, end
+            if moves.any():
+                mask = np.isin(np.arange(panel.n_series), on[moves])
+                new = panel.select(mask).between(begin[moves], end[moves])
+                further = self.advance(state.select(np.flatnonzero(moves)), new)
+                state = further if moves.all() else state.replaced(np.flatnonzero(moves), further)
+            yield at, state
+
     def rolling(
         self, state: S, panel: Panel, origins: Origins, h: int, levels: list[float]
     ) -> dict[str, np.ndarray]:
         """Forecasts (n, h, C) from n origins within a panel that follows `state`."""
         known_ahead = panel.exog_of(self.data.known_ahead)
         forecasts: dict[str, np.ndarray] = {}
-        known = np.zeros_like(origins.counts)  # new rows taken in
-        for ordinal in range(origins.counts.max()):
-            at = np.flatnonzero(origins.ordinal == ordinal)
-            if ordinal:  # go on with the series that have another origin
-                on = origins.counts > ordinal
-                state = state.select(np.flatnonzero(on[origins.counts >= ordinal]))
-                new = panel.select(on).between(known[on], known[on] + origins.step)
-                state, known = self.advance(state, new), known + origins.step
+        for at, reached in self.states_at(state, panel, origins):
             rows = origins.first[at][:, None] + np.arange(h)
             future = known_ahead[rows] if known_ahead.shape[1] else None
-            for name, values in self.forecast(state, h, levels, future).items():
+            for name, values in self.forecast(reached, h, levels, future).items():
                 shape = len(origins.series), *values.shape[1:]
                 forecasts.setdefault(name, np.empty(shape))[at] = values
         return forecasts

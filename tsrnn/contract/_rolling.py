@@ -22,7 +22,8 @@ class Origins(NamedTuple):
         Number of the origin within its series, from 0.
     first : integer ndarray of shape (n,)
         Row of the panel that the first step forecasts.
-    step : int
+    offset : integer ndarray of shape (n,)
+        Rows of the panel before it, of its series.
 
     Examples
     --------
@@ -38,7 +39,7 @@ class Origins(NamedTuple):
     series: np.ndarray
     ordinal: np.ndarray
     first: np.ndarray
-    step: int
+    offset: np.ndarray
 
     @classmethod
     def of(cls, panel: Panel, h: int, step: int) -> Origins:
@@ -60,7 +61,28 @@ class Origins(NamedTuple):
         counts = (panel.lengths - h) // step + 1
         series = np.repeat(np.arange(len(counts)), counts)
         ordinal = np.arange(len(series)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return cls(counts, series, ordinal, panel.indptr[series] + ordinal * step, step)
+        return cls.at(panel, series, ordinal * step)
+
+    @classmethod
+    def at(cls, panel: Panel, series: np.ndarray, offset: np.ndarray) -> Origins:
+        """Origins (n,) after some rows of the series of a panel, series by series in order."""
+        counts = np.bincount(series, minlength=panel.n_series)
+        ordinal = np.arange(len(series)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return cls(counts, series, ordinal, panel.indptr[series] + offset, offset)
+
+    def union(self, others: Origins, panel: Panel) -> tuple[Origins, np.ndarray, np.ndarray]:
+        """Origins of either of two, and the places of these and of `others` among them."""
+        rows = np.concatenate([self.first, others.first])
+        first, places = np.unique(rows, return_inverse=True)
+        series = np.searchsorted(panel.indptr, first, "right") - 1
+        every = Origins.at(panel, series, first - panel.indptr[series])
+        return every, places[: len(self.first)], places[len(self.first) :]
+
+    def of_series(self, number: int) -> Origins:
+        """Origins of a series in a panel of itself alone."""
+        offset = self.offset[self.series == number]
+        ordinal, counts = np.arange(len(offset)), self.counts[[number]]
+        return Origins(counts, np.zeros_like(ordinal), ordinal, offset, offset)
 
     def cutoffs(self, panel: Panel, last_times: np.ndarray) -> np.ndarray:
         """Last time known at each origin, (n,)."""

@@ -206,8 +206,8 @@ class FittedBySeries(FittedModel[StateBySeries]):
         """Forecasts (n, h, C) from n origins within a panel after `state`."""
         pairs = zip(self.of(state), panels_of(panel), strict=True)
         parts = [
-            fitted.rolling(past, part, Origins.of(part, h, origins.step), h, levels)
-            for (fitted, past), part in pairs
+            fitted.rolling(past, part, origins.of_series(number), h, levels)
+            for number, ((fitted, past), part) in enumerate(pairs)
         ]
         return self._joined(parts)
 

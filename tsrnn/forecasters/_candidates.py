@@ -23,6 +23,7 @@ from tsrnn.forecasters._stacking import (
     ADAPTED,
     COLUMNS,
     FARTHEST,
+    LEAST_WEIGHT,
     PRIOR,
     TRAINED,
     FittedStacked,
@@ -133,19 +134,26 @@ def fit_stacked(
         earlier, before = fitted, panel.between(np.zeros_like(starts), starts)
         if fitted.columns is not None:  # effects of the calendar, estimated
             earlier, *_ = FittedPrior.as_it_comes(arguments, data, before, prior)
-        candidates[PRIOR] = Candidate(part.forecasts(earlier), lambda: (fitted, state))
-    error = part.error(candidates[PRIOR].forecasts)
 
     with watch.on(ADAPTED):
-        adapted = try_adapted(earlier, fitted, panel, before, part)
-        if adapted is not None:
-            candidates[ADAPTED] = adapted
+        adapted = earlier.adapted_to(before)
+    with watch.on(PRIOR):  # together: most of the time is for what they share
+        networks = [earlier] if adapted is earlier else [earlier, adapted]
+        forecasts = part.forecasts(networks)
+    candidates[PRIOR] = Candidate(forecasts[0], lambda: (fitted, state))
+    if adapted is not earlier:
+        # States do not depend on the weights of a network.
+        candidates[ADAPTED] = Candidate(forecasts[1], lambda: (fitted.adapted_to(panel), state))
+    error = part.error(candidates[PRIOR].forecasts)
 
     with watch.on(TRAINED):
         if linear_error(preparation, part) < HOPELESS * error:
             candidates[TRAINED] = try_trained(preparation, part)
 
     weights = part.weights([candidate.forecasts for candidate in candidates.values()])
+    if panel.exog_names:  # whose intervals are those of the prior network
+        weights[0] = max(weights[0], LEAST_WEIGHT)
+        weights /= weights.sum()
     shares = dict(zip(candidates, weights.tolist(), strict=True))
     kept = {name: candidate for name, candidate in candidates.items() if shares[name]}
     fits = {}
@@ -161,13 +169,14 @@ def fit_stacked(
         panel.last_times.astype(np.int64),
         np.inf,
     )
-    scale = earlier.filter(part.before).target_scale[part.origins.series]
+    scale = earlier.empty_state(part.before).target_scale[part.origins.series]
     forecasts = [candidate.forecasts for candidate in kept.values()]
     away = np.max([departure(each, forecasts[0], scale).max() for each in forecasts])
     together = stacked.averaged(forecasts, scale)
     state_after = stacked.begin([state for _, state in fits.values()])
     farthest = FARTHEST * max(1.0, float(away))
-    return replace(stacked, widths=part.widths(together), farthest=farthest), state_after
+    widths = stacked.widths if panel.exog_names else part.widths(together)
+    return replace(stacked, widths=widths, farthest=farthest), state_after
 
 
 def table_of(
@@ -186,32 +195,15 @@ def table_of(
     return pd.DataFrame(rows.values(), list(rows), list(COLUMNS), dtype=float)
 
 
-def try_adapted(
-    earlier: FittedPrior, fitted: FittedPrior, panel: Panel, before: Panel, part: ValidationPart
-) -> Candidate | None:
-    """Prior network adapted to the rows before the validation part; None where they are too few.
-
-    `earlier` and `fitted` are it as it comes, with effects of the calendar from the rows before
-    and from all.
-    """
-
-    def finish() -> tuple[FittedPrior, PriorState]:
-        to_all = fitted.adapted_to(panel)
-        return to_all, to_all.filter(panel)
-
-    adapted = earlier.adapted_to(before)
-    return None if adapted is earlier else Candidate(part.forecasts(adapted), finish)
-
-
 def try_trained(preparation: Preparation, part: ValidationPart) -> Candidate:
     """Network trained on the rows before the validation part."""
     judged = judge_all([preparation])
     earlier, _ = preparation.finished(judged[0], None)
-    return Candidate(part.forecasts(earlier), lambda: finish_all([preparation], judged)[0])
+    return Candidate(part.forecasts([earlier])[0], lambda: finish_all([preparation], judged)[0])
 
 
 def linear_error(preparation: Preparation, part: ValidationPart) -> float:
     """Error of the linear path that the network would start from."""
     linear = preparation.without_network()
     fitted, _ = linear.finished(judge_all([linear])[0], None)
-    return part.error(part.forecasts(fitted))
+    return part.error(part.forecasts([fitted])[0])

@@ -291,11 +291,16 @@ class FittedNetworks(FittedModel[RecurrentState]):
         empty = {level: (points.copy(), points.copy()) for level in levels}
         ends = empty if learned else self._scaled_ends(state, levels, h)
 
+        # Number of the origin after each row of the units, -1 where there is none.
+        at_row = torch.full((len(units.values),), -1)
+        of_unit = torch.as_tensor(origins.series * per_series)[:, None] + torch.arange(per_series)
+        before = begin[of_unit] - 1 + torch.as_tensor(origins.offset)[:, None]
+        at_row[before] = place[of_unit] + torch.as_tensor(origins.ordinal)[:, None]
+
         def visit(rows: Tensor, unit: Tensor, states: Tensor) -> None:
-            step = rows - begin[unit] + 1
-            is_origin = (step % origins.step == 0) & (step // origins.step < counts[unit])
-            at = place[unit][is_origin] + step[is_origin] // origins.step
+            is_origin = at_row[rows] >= 0
             rows, unit, states = rows[is_origin], unit[is_origin], states[is_origin]
+            at = at_row[rows]
             points[at] = model.forecast(units, rows, units.starts[unit], states)[:, :h].numpy()
             spreads[at] = units.spread[rows][:, None].numpy()
             if learned:

@@ -81,6 +81,7 @@ from tsrnn.prior import (
     count_hyper,
     count_models,
     find_outliers,
+    forecasts_by,
     learning_windows,
     skip_errors,
     trained_prior,
@@ -601,12 +602,14 @@ class FittedPrior(FittedModel[PriorState]):
         Effects of columns are put back; widths grow by the variance that their coefficients bring.
         `future` (S, h, n) are the columns that are known ahead.
         """
-        left, regression, known = self.forecasts_left(state, h), self.columns, state.columns
-        if regression is None:
-            return left
-        assert known is not None
-        times = self.data.times_ahead(state, h)
-        matrix, shares = regression.ahead(known, times, self.exog_ahead(state, h, future))
+        return forecasts_by_networks([self], state, h, future)[0]
+
+    def with_effects(
+        self, left: Forecasts, known: ColumnState, matrix: np.ndarray, shares: np.ndarray
+    ) -> Forecasts:
+        """Forecasts with the effects of columns, `shares` of the rows ahead in a `matrix`."""
+        regression, h = self.columns, left.median.shape[1]
+        assert regression is not None
         # Standard deviation that the 80 percent interval of a normal implies.
         low, high = left.at([0.1, 0.9]).swapaxes(0, 1)
         deviation = (high - low) / (2 * NORMAL_80)
@@ -642,11 +645,10 @@ class FittedPrior(FittedModel[PriorState]):
 
         Those of counts are by models of counts, with the mean in place of the median.
         """
-        forecasts, units = self.continuous_forecasts(state, h), self.counting(state)
-        if self.counts is None or not units.any():
-            return forecasts
-        rows, lengths = (part[units] for part in state.last_rows)
-        counted = count_forecasts(rows, lengths, self.season_length, h, self.counts)
+        return forecasts_left_by([self], state, h)[0]
+
+    def with_counts(self, forecasts: Forecasts, units: np.ndarray, counted: Any) -> Forecasts:
+        """Forecasts with those of some units by models of counts."""
         median, quantiles = forecasts.median.copy(), forecasts.quantiles.copy()
         median[units], quantiles[units] = counted.mean, counted.quantile(PROBABILITIES)
         share = units.mean()
@@ -664,24 +666,11 @@ class FittedPrior(FittedModel[PriorState]):
         probability[units] = counted.probability_of_zero
         return probability.reshape(len(state.ids), -1, h).swapaxes(1, 2)
 
-    def continuous_forecasts(self, state: PriorState, h: int) -> Forecasts:
-        """Predictive distributions of all units by structural models and autoregressions."""
+    @property
+    def widths_of_series(self) -> np.ndarray:
+        """Factors (n,) of the learned widths by step, wider of a series that was adapted to."""
         single = len(self.data.ids) * self.data.n_targets == 1
-        widths = self.widths * (IN_SAMPLE_WIDTH if self.adapted and single else 1.0)
-        rows, counts, outliers = self.rows_read(state)
-        earlier = state.earlier_rows
-        forecasts = self.prior.forecast(rows, counts, self.season_length, h, widths, earlier)
-        raw = state.last_rows[0]
-        units, last, probability = outliers.errors_at_end(raw, counts)
-        if not len(units):
-            return forecasts
-        # The last row may be an error, or a shift of the level: two futures.
-        shifted = rows[units]
-        shifted[np.arange(len(units)), last] = raw[units, last]
-        other = self.prior.forecast(
-            shifted, counts[units], self.season_length, h, widths, earlier[units]
-        )
-        return forecasts.mixed(other, units, probability)
+        return self.widths * (IN_SAMPLE_WIDTH if self.adapted and single else 1.0)
 
     def rows_read(self, state: PriorState) -> tuple[np.ndarray, np.ndarray, Outliers]:
         """Last rows (U, W) of each unit, NaN at gross errors, their number (U,), and outliers."""
@@ -724,12 +713,7 @@ class FittedPrior(FittedModel[PriorState]):
         self, state: PriorState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         """Forecasts (S, h, C) and their intervals, under the names of `FittedModel`."""
-        drawn = self.forecasts(state, h, future)
-        tails = [0.5 + side * level / 200 for level in levels for side in (-1, 1)]
-        quantiles = np.concatenate([drawn.median[:, None], drawn.at(tails)], 1)
-        n_series, _, n_targets = state.tail.shape
-        by_series = quantiles.reshape(n_series, n_targets, -1, h).transpose(2, 0, 3, 1)
-        return dict(zip(forecast_suffixes(levels), by_series, strict=True))
+        return forecast_by([self], state, h, levels, future)[0]
 
     def contributions(self, state: PriorState, future: np.ndarray | None) -> dict[str, np.ndarray]:
         """Parts (S, h, C) of the forecasts of `horizon` steps, by name."""
@@ -739,24 +723,7 @@ class FittedPrior(FittedModel[PriorState]):
         self, state: PriorState, panel: Panel, origins: Origins, h: int, levels: list[float]
     ) -> dict[str, np.ndarray]:
         """Forecasts (n, h, C) from n origins within a panel that follows `state`."""
-        # Every origin is a series of its own, so that all of them are one batch.
-        states, places = [state], [np.flatnonzero(origins.ordinal == 0)]
-        alive = np.arange(panel.n_series)
-        for ordinal in range(1, int(origins.ordinal.max()) + 1):
-            here = np.flatnonzero(origins.ordinal == ordinal)
-            moved = states[-1].select(np.searchsorted(alive, origins.series[here]))
-            alive = origins.series[here]
-            begin = (ordinal - 1) * origins.step
-            step = np.full(len(alive), origins.step)
-            part = panel.select(np.isin(np.arange(panel.n_series), alive))
-            states.append(self.advance(moved, part.between(0 * step + begin, step + begin)))
-            places.append(here)
-        reached = states[0].joined(states[1:]).select(np.argsort(np.concatenate(places)))
-        future = None
-        if self.columns is not None and self.data.known_ahead:
-            rows = origins.first[:, None] + np.arange(h)
-            future = panel.exog_of(self.data.known_ahead)[rows]
-        return self.forecast(reached, h, levels, future)
+        return rolling_by([self], state, panel, origins, h, levels)[0]
 
     def simulate(
         self,
@@ -838,6 +805,86 @@ class FittedPrior(FittedModel[PriorState]):
             header |= of_columns
             arrays |= numbers | state_to_file(state.columns)
         return header, arrays
+
+
+def forecast_by(
+    networks: Sequence[FittedPrior],
+    state: PriorState,
+    h: int,
+    levels: list[float],
+    future: np.ndarray | None,
+) -> list[dict[str, np.ndarray]]:
+    """Forecasts by networks that read the same state, each as `FittedPrior.forecast` gives them.
+
+    The networks differ in their weights and widths alone. What these do not change, which takes
+    most of the time, is computed once.
+    """
+    tails = [0.5 + side * level / 200 for level in levels for side in (-1, 1)]
+    n_series, _, n_targets = state.tail.shape
+    results = []
+    for drawn in forecasts_by_networks(networks, state, h, future):
+        quantiles = np.concatenate([drawn.median[:, None], drawn.at(tails)], 1)
+        by_series = quantiles.reshape(n_series, n_targets, -1, h).transpose(2, 0, 3, 1)
+        results.append(dict(zip(forecast_suffixes(levels), by_series, strict=True)))
+    return results
+
+
+def rolling_by(
+    networks: Sequence[FittedPrior],
+    state: PriorState,
+    panel: Panel,
+    origins: Origins,
+    h: int,
+    levels: list[float],
+) -> list[dict[str, np.ndarray]]:
+    """Rolling forecasts by networks that read the same state, see `forecast_by`."""
+    first = networks[0]
+    # Every origin is a series of its own, so that all of them are one batch.
+    places, states = zip(*first.states_at(state, panel, origins), strict=True)
+    reached = states[0].joined(states[1:]).select(np.argsort(np.concatenate(places)))
+    future = None
+    if first.columns is not None and first.data.known_ahead:
+        rows = origins.first[:, None] + np.arange(h)
+        future = panel.exog_of(first.data.known_ahead)[rows]
+    return forecast_by(networks, reached, h, levels, future)
+
+
+def forecasts_by_networks(
+    networks: Sequence[FittedPrior], state: PriorState, h: int, future: np.ndarray | None
+) -> list[Forecasts]:
+    """Predictive distributions as `FittedPrior.forecasts` gives them, see `forecast_by`."""
+    left, first, known = forecasts_left_by(networks, state, h), networks[0], state.columns
+    if first.columns is None:
+        return left
+    assert known is not None
+    times = first.data.times_ahead(state, h)
+    matrix, shares = first.columns.ahead(known, times, first.exog_ahead(state, h, future))
+    return [first.with_effects(of_network, known, matrix, shares) for of_network in left]
+
+
+def forecasts_left_by(
+    networks: Sequence[FittedPrior], state: PriorState, h: int
+) -> list[Forecasts]:
+    """Predictive distributions as `FittedPrior.forecasts_left` gives them, see `forecast_by`."""
+    first, units = networks[0], networks[0].counting(state)
+    season, priors = first.season_length, [network.prior for network in networks]
+    widths = [network.widths_of_series for network in networks]
+    rows, counts, outliers = first.rows_read(state)
+    raw, earlier = state.last_rows[0], state.earlier_rows
+    forecasts = forecasts_by(priors, rows, counts, season, h, widths, earlier)
+    ending, last, probability = outliers.errors_at_end(raw, counts)
+    if len(ending):
+        # The last row may be an error, or a shift of the level: two futures.
+        shifted = rows[ending]
+        shifted[np.arange(len(ending)), last] = raw[ending, last]
+        others = forecasts_by(priors, shifted, counts[ending], season, h, widths, earlier[ending])
+        pairs = zip(forecasts, others, strict=True)
+        forecasts = [of_network.mixed(other, ending, probability) for of_network, other in pairs]
+    if first.counts is None or not units.any():
+        return forecasts
+    rows, lengths = (part[units] for part in state.last_rows)
+    counted = count_forecasts(rows, lengths, season, h, first.counts)
+    return [first.with_counts(of_network, units, counted) for of_network in forecasts]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

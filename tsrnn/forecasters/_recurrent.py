@@ -68,7 +68,6 @@ from tsrnn.forecasters._validation_part import (
 from tsrnn.forecasters._with_columns import (
     FittedWithColumns,
     StateWithColumns,
-    lagged_columns,
     with_columns_from_file,
 )
 from tsrnn.interpret import (
@@ -290,7 +289,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
             return FittedPrior.of(arguments, data, panel, prior, adapts=False)
         missing = [np.isnan(rows).mean() for rows in (panel.values, panel.exog) if rows.size]
         gaps = arguments.missing == "keep" or max(missing) > MOST_MISSING
-        if gaps or lagged_columns(arguments, data):
+        if gaps or not set(data.exog_names) <= set(data.known_ahead):
             return FittedPrior.of(arguments, data, panel, prior, adapts=True)
         horizon = max(arguments.horizon or 1, habits(panel.layout).horizon)
         n_units = panel.n_series * panel.values.shape[1]

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -46,9 +46,9 @@ from tsrnn.contract import (
     refuse,
 )
 from tsrnn.data import Layout, Panel, quoted
-from tsrnn.forecasters._prior import FittedPrior
+from tsrnn.forecasters._prior import FittedPrior, forecast_by, rolling_by
 from tsrnn.forecasters._repeated import repeated
-from tsrnn.forecasters._tracked_widths import EndsOf, TrackedWidths
+from tsrnn.forecasters._tracked_widths import TrackedWidths
 from tsrnn.forecasters._validation_part import FEWEST_ROWS, independent_horizons
 from tsrnn.forecasters._with_columns import FittedWithColumns
 from tsrnn.interpret import WIDTH, section, two_columns, wrapped
@@ -65,6 +65,7 @@ FARTHEST = 3.0  # factor of the largest distance on the rolling origins, which c
 JUDGED = 80  # percent, of the intervals whose widths are corrected
 WIDEST_TAIL = 4.0  # largest factor by which a path moves away beyond the ends of its interval
 TINY = 1e-300  # keeps logarithms finite
+Result = TypeVar("Result")
 PRIOR, ADAPTED, TRAINED = "prior network", "adapted prior network", "trained network"
 COLUMNS = ("weight", "error", "seconds")  # of the table of candidates
 # Fields of a file.
@@ -80,12 +81,12 @@ GUARANTEE = (
     "step by the errors of rolling forecasts of the last rows, from {n} origins, by fits to the "
     "rows before; the epoch of a trained network and the weights are chosen by the same rows. The "
     "widths as they were count for ten errors. They cover with the stated probability as far as "
-    "later errors are like these. {later}See a backtest for coverage."
+    "later errors are like these. Rows that come later move the widths of their series, so that "
+    "in the long run intervals of 80 percent miss a fifth of them, whatever the errors are, if the "
+    "factor stays between 1/4 and 4; nothing more is guaranteed. See a backtest for coverage."
 )
-LATER = (
-    "Rows that come later move the widths of their series, so that in the long run intervals of 80 "
-    "percent miss a fifth of them, whatever the errors are, if the factor stays between 1/4 and 4; "
-    "nothing more is guaranteed. "
+GUARANTEE_WITH_COLUMNS = (
+    "Intervals: those of the prior network, moved with its median to the weighted forecast. "
 )
 
 
@@ -155,6 +156,51 @@ def rows_for(part: FittedModel[Any], panel: Panel, state: Any = None) -> Panel:
     network: Any = part
     past = None if state is None else state.tail
     return repeated(panel, network.settings.season, past)
+
+
+def of_each(
+    parts: Sequence[Any],
+    states: Sequence[Any],
+    pretrained: Callable[[list[FittedPrior], Any], Sequence[Result]],
+    trained: Callable[[Any, Any], Result],
+) -> list[Result]:
+    """Results of all parts, in their order.
+
+    Parameters
+    ----------
+    parts, states : sequence
+        Fitted models, and the state of each.
+    pretrained : callable
+        Takes all pretrained networks together, which read the same state, and that state.
+    trained : callable
+        Takes a trained network and its state.
+    """
+    networks = [number for number, part in enumerate(parts) if isinstance(part, FittedPrior)]
+    results: dict[int, Result] = {}
+    if networks:
+        together = pretrained([parts[number] for number in networks], states[networks[0]])
+        results = dict(zip(networks, together, strict=True))
+    return [
+        results[number] if number in results else trained(part, state)
+        for number, (part, state) in enumerate(zip(parts, states, strict=True))
+    ]
+
+
+def rolling_of(
+    parts: Sequence[Any],
+    states: Sequence[Any],
+    panel: Panel,
+    origins: Origins,
+    h: int,
+    levels: list[float],
+) -> list[dict[str, np.ndarray]]:
+    """Rolling forecasts of each of some fitted models, see `FittedModel.rolling`."""
+    return of_each(
+        parts,
+        states,
+        lambda networks, past: rolling_by(networks, past, panel, origins, h, levels),
+        lambda part, past: part.rolling(past, rows_for(part, panel, past), origins, h, levels),
+    )
 
 
 def widened(forecasts: dict[str, np.ndarray], factor: np.ndarray) -> dict[str, np.ndarray]:
@@ -256,17 +302,18 @@ class FittedStacked(FittedModel[StackedState]):
     @property
     def guarantee(self) -> str:
         """Guarantee of the intervals."""
-        later = LATER if self.tracks else ""
-        return GUARANTEE.format(n=self.n_origins, parts=quoted(list(self.parts)), later=later)
+        if self.has_columns:
+            return GUARANTEE_WITH_COLUMNS + self.parts[PRIOR].guarantee
+        return GUARANTEE.format(n=self.n_origins, parts=quoted(list(self.parts)))
 
     @property
-    def tracks(self) -> bool:
-        """True if rows after the fit move the widths of intervals.
+    def has_columns(self) -> bool:
+        """True if there are columns beside the targets, all known ahead.
 
-        Columns ahead are not known where rows are taken in, so that there is no forecast to hold
-        them against.
+        Intervals are then those of the prior network, moved to the forecast. No forecast is held
+        against later rows: columns ahead are not known where rows are taken in.
         """
-        return not self.data.exog_names
+        return bool(self.data.exog_names)
 
     def with_layout(self, layout: Layout) -> Self:
         """Same models of data with another layout, which knows the times of further rows."""
@@ -293,14 +340,17 @@ class FittedStacked(FittedModel[StackedState]):
 
         Rows after those fitted to move the widths of series that have rows enough before.
         """
-        states = []
-        for place, part in enumerate(self.parts.values()):
-            known = None if seen is None else seen.parts[place]
-            states.append(part.filter(rows_for(part, panel), known))
-        state = self.begin(states)
-        if not self.tracks:
+        parts = list(self.parts.values())
+        known = [None] * len(parts) if seen is None else seen.parts
+        states = of_each(
+            parts,
+            known,
+            lambda networks, _: [networks[0].filter(panel)] * len(networks),
+            lambda part, past: part.filter(rows_for(part, panel), past),
+        )
+        state, earlier = self.begin(states), self.rows_of_fit(panel)
+        if self.has_columns:
             return state
-        earlier = self.rows_of_fit(panel)
         observed = [
             np.isfinite(panel.series(i)[:n]).sum(0).min() for i, n in enumerate(earlier.tolist())
         ]
@@ -310,13 +360,13 @@ class FittedStacked(FittedModel[StackedState]):
         series, earlier = panel.select(tracked), earlier[tracked]
         before = series.between(np.zeros_like(earlier), earlier)
         after = series.between(earlier, series.lengths)
-        states = [
-            part.filter(rows_for(part, before))
-            if isinstance(part, FittedPrior)
-            else part.filter_series(rows_for(part, before), all_rows.fitted[tracked])
-            for part, all_rows in zip(self.parts.values(), states, strict=True)
-        ]
-        widths, _ = self.begin(states).widths.after(after, self.ends_of(states, after))
+        begun = of_each(
+            parts,
+            states,
+            lambda networks, _: [networks[0].filter(before)] * len(networks),
+            lambda part, past: part.filter_series(rows_for(part, before), past.fitted[tracked]),
+        )
+        widths = self.tracked(self.begin(begun), after)
         return replace(state, widths=state.widths.replaced(np.flatnonzero(tracked), widths))
 
     def rows_of_fit(self, panel: Panel) -> np.ndarray:
@@ -328,39 +378,25 @@ class FittedStacked(FittedModel[StackedState]):
 
     def advance(self, state: StackedState, panel: Panel) -> StackedState:
         """State after further rows of all series, in the same order."""
-        pairs = zip(self.parts.values(), state.parts, strict=True)
-        parts = tuple(part.advance(past, rows_for(part, panel, past)) for part, past in pairs)
-        widths = state.widths
-        if self.tracks:
-            widths, _ = widths.after(panel, self.ends_of(state.parts, panel))
-        return StackedState(parts, widths)
-
-    def ends_of(self, states: Sequence[Any], panel: Panel) -> EndsOf:
-        """Forecasts within a panel that follows the states of all parts, see `TrackedWidths`."""
-
-        def ends(series: np.ndarray, skipped: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            rows = panel.select(np.isin(np.arange(panel.n_series), series))
-            reached = [past.select(series) for past in states]
-            if skipped:
-                until = np.full(len(series), skipped)
-                first, rows = rows.between(0 * until, until), rows.between(until, rows.lengths)
-                reached = [
-                    part.advance(past, rows_for(part, first, past))
-                    for part, past in zip(self.parts.values(), reached, strict=True)
-                ]
-            origins = Origins.of(rows, 1, self.horizon)
-            forecasts = self._rolling(reached, rows, origins, self.horizon, [JUDGED])
-            point, low, high = (forecasts[suffix] for suffix in forecast_suffixes([JUDGED]))
-            return point, low, high
-
-        return ends
+        parts = of_each(
+            list(self.parts.values()),
+            state.parts,
+            lambda networks, past: [networks[0].advance(past, panel)] * len(networks),
+            lambda part, past: part.advance(past, rows_for(part, panel, past)),
+        )
+        widths = state.widths if self.has_columns else self.tracked(state, panel)
+        return StackedState(tuple(parts), widths)
 
     def forecast(
         self, state: StackedState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         """Forecasts (S, h, C) and their intervals, under the names of `FittedModel`."""
-        pairs = zip(self.parts.values(), state.parts, strict=True)
-        parts = [part.forecast(past, h, levels, future) for part, past in pairs]
+        parts = of_each(
+            list(self.parts.values()),
+            state.parts,
+            lambda networks, past: forecast_by(networks, past, h, levels, future),
+            lambda part, past: part.forecast(past, h, levels, future),
+        )
         forecasts = self.averaged(parts, state.target_scale)
         return widened(forecasts, state.widths.factors[:, None])
 
@@ -368,27 +404,44 @@ class FittedStacked(FittedModel[StackedState]):
         self, state: StackedState, panel: Panel, origins: Origins, h: int, levels: list[float]
     ) -> dict[str, np.ndarray]:
         """Forecasts (n, h, C) from n origins within a panel that follows `state`."""
-        forecasts = self._rolling(state.parts, panel, origins, h, levels)
-        if not levels or not self.tracks:
-            return forecasts
-        _, factors = state.widths.after(panel, self.ends_of(state.parts, panel))
-        return widened(forecasts, factors[origins.first][:, None])
-
-    def _rolling(
-        self, states: Sequence[Any], panel: Panel, origins: Origins, h: int, levels: list[float]
-    ) -> dict[str, np.ndarray]:
-        """Forecasts (n, h, C) as `rolling` gives them, with the widths of the fit."""
-        pairs = zip(self.parts.values(), states, strict=True)
-        forecasts = [
-            part.rolling(past, rows_for(part, panel, past), origins, h, levels)
-            for part, past in pairs
+        parts, scale = list(self.parts.values()), state.target_scale
+        if self.has_columns or not levels:
+            forecasts = rolling_of(parts, state.parts, panel, origins, h, levels)
+            return self.averaged(forecasts, scale[origins.series])
+        # Widths follow forecasts from origins of their own: all in one pass.
+        tracked = state.widths.origins(panel)
+        every, places, followed = origins.union(tracked, panel)
+        steps, names = max(h, self.horizon), forecast_suffixes(levels)
+        together = rolling_of(parts, state.parts, panel, every, steps, sorted({*levels, JUDGED}))
+        forecasts = [{name: part[name][places, :h] for name in names} for part in together]
+        of_tracked = [
+            {name: part[name][followed, : self.horizon] for name in forecast_suffixes([JUDGED])}
+            for part in together
         ]
-        return self.averaged(forecasts, states[0].target_scale[origins.series])
+        _, factors = state.widths.after(
+            panel, *self.averaged(of_tracked, scale[tracked.series]).values()
+        )
+        means = self.averaged(forecasts, scale[origins.series])
+        return widened(means, factors[origins.first][:, None])
+
+    def tracked(self, state: StackedState, panel: Panel) -> TrackedWidths:
+        """Widths after further rows of all series."""
+        origins, shape = state.widths.origins(panel), (0, self.horizon, self.data.n_targets)
+        ends: Sequence[np.ndarray] = [np.empty(shape)] * 3
+        if len(origins.series):
+            forecasts = rolling_of(
+                list(self.parts.values()), state.parts, panel, origins, self.horizon, [JUDGED]
+            )
+            averaged = self.averaged(forecasts, state.target_scale[origins.series])
+            ends = [averaged[name] for name in forecast_suffixes([JUDGED])]
+        return state.widths.after(panel, *ends)[0]
 
     def averaged(
         self, forecasts: Sequence[dict[str, np.ndarray]], scale: np.ndarray
     ) -> dict[str, np.ndarray]:
         """Weighted means of forecasts (n, h, C) of the parts, their ends moved by `widths`.
+
+        With columns, the ends are those of the prior network around them.
 
         `scale` (n, C) are the standard deviations of the targets.
         """
@@ -397,6 +450,9 @@ class FittedStacked(FittedModel[StackedState]):
             name: sum(w * part[name] for w, part in zip(weights, forecasts, strict=True))
             for name in forecasts[0]
         }
+        if self.has_columns:
+            prior = forecasts[list(self.parts).index(PRIOR)]
+            return {name: means[""] + (ends - prior[""]) for name, ends in prior.items()}
         return widened(means, by_step(self.widths, means[""].shape[1])[:, None])
 
     def trusted(self, forecasts: Sequence[dict[str, np.ndarray]], scale: np.ndarray) -> np.ndarray:
@@ -441,8 +497,12 @@ class FittedStacked(FittedModel[StackedState]):
         self, state: StackedState, future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         """Weighted additive parts (S, h, C) of each model's forecast, under its name."""
-        pairs = zip(self.parts.values(), state.parts, strict=True)
-        forecasts = [part.forecast(past, self.horizon, [], future) for part, past in pairs]
+        forecasts = of_each(
+            list(self.parts.values()),
+            state.parts,
+            lambda networks, past: forecast_by(networks, past, self.horizon, [], future),
+            lambda part, past: part.forecast(past, self.horizon, [], future),
+        )
         weights, shares = self.trusted(forecasts, state.target_scale), {}
         for (name, part), past, weight in zip(
             self.parts.items(), state.parts, weights, strict=True
@@ -523,14 +583,18 @@ class ValidationPart:
         n_horizons = independent_horizons(panel.lengths, horizon)
         return cls(before, after, origins, horizon, actual, scale, n_horizons)
 
-    def forecasts(self, fitted: FittedModel[Any]) -> dict[str, np.ndarray]:
-        """Forecasts (n, h, C) of a model fitted to the rows before, with intervals of 80 percent.
+    def forecasts(self, fitted: Sequence[FittedModel[Any]]) -> list[dict[str, np.ndarray]]:
+        """Forecasts (n, h, C) of models fitted to the rows before, with intervals of 80 percent.
 
         Under the names of `FittedModel`.
         """
-        state = fitted.filter(rows_for(fitted, self.before))
-        after = rows_for(fitted, self.after, state)
-        return fitted.rolling(state, after, self.origins, self.horizon, [JUDGED])
+        states = of_each(
+            fitted,
+            fitted,
+            lambda networks, _: [networks[0].filter(self.before)] * len(networks),
+            lambda part, _: part.filter(rows_for(part, self.before)),
+        )
+        return rolling_of(fitted, states, self.after, self.origins, self.horizon, [JUDGED])
 
     def error(self, forecasts: dict[str, np.ndarray]) -> float:
         """Mean absolute error over that of the seasonal naive method."""
@@ -642,7 +706,8 @@ def summarise_stacked(
     }
     notes = [
         "Error: mean absolute error on the rolling origins over that of the seasonal naive method "
-        "before them. Seconds: of the fit and its forecasts there. Candidates without a weight "
+        "before them. Seconds: of the fit and its forecasts there; what both pretrained networks "
+        "forecast from counts for the first of them. Candidates without a weight "
         "forecast nothing; one without an error was given up before it was trained.",
         fitted.guarantee,
     ]

@@ -12,22 +12,17 @@ long as :math:`\theta` stays within its limits. This is the update of adaptive c
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from tsrnn.contract import SeriesArrays, refuse
+from tsrnn.contract import Origins, SeriesArrays, refuse
 from tsrnn.data import Panel
 
 RATE = 0.1  # of a horizon whose values all lie outside, nearly: a tenth wider
 MISSES = 0.2  # share that an interval of 80 percent leaves
 FARTHEST = float(np.log(4.0))  # a width is never moved by more than this factor
-
-# Forecasts from rows k, k + H, k + 2 H, ... of some series: from the positions of the series and k,
-# the point forecasts and ends of 80 percent, each of shape (n, H, C), with the widths of the fit.
-EndsOf = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,30 +80,43 @@ class TrackedWidths(SeriesArrays):
         """Factors of the widths, shape (S, C)."""
         return np.exp(self.log_factors)
 
-    def after(self, panel: Panel, ends_of: EndsOf) -> tuple[Self, np.ndarray]:
+    def origins(self, panel: Panel) -> Origins:
+        """Origins of the forecasts that further rows of all series are held against."""
+        horizon, lengths = self.low.shape[1], panel.lengths
+        skipped = -self.age % horizon
+        counts = np.maximum(-((skipped - lengths) // horizon), 0)
+        series = np.repeat(np.arange(len(counts)), counts)
+        ordinal = np.arange(len(series)) - np.repeat(counts.cumsum() - counts, counts)
+        return Origins.at(panel, series, skipped[series] + ordinal * horizon)
+
+    def after(
+        self, panel: Panel, point: np.ndarray, low: np.ndarray, high: np.ndarray
+    ) -> tuple[Self, np.ndarray]:
         """Widths after further rows of all series, and their factors before each row, (N, C).
 
         Missing values move nothing.
+
+        Parameters
+        ----------
+        panel : Panel
+        point, low, high : ndarray of shape (n, H, C)
+            Forecasts from `origins` and their ends of 80 percent, with the widths of the fit.
         """
         horizon, lengths = self.low.shape[1], panel.lengths
         new = self.select(np.arange(panel.n_series))  # copies, which alone are changed
         factors = np.empty_like(panel.values)
-        for age in np.unique(self.age):  # series of one age have their forecasts at the same rows
-            group, skipped = np.flatnonzero(self.age == age), -age % horizon
-            forecast = group[lengths[group] > skipped]
-            forecasts = ends_of(forecast, skipped) if len(forecast) else None
-            counts = np.zeros_like(lengths)
-            counts[forecast] = -((skipped - lengths[forecast]) // horizon)
-            first = counts.cumsum() - counts
-            for row in range(lengths[group].max()):
-                here, step = group[lengths[group] > row], (age + row) % horizon
-                if step == 0 and forecasts is not None:
-                    new._hold(
-                        here, *(e[first[here] + (row - skipped) // horizon] for e in forecasts)
-                    )
-                at = panel.indptr[here] + row
-                factors[at] = new.factors[here]
-                new._move(here, step, panel.values[at])
+        first = self.origins(panel).first
+        number = np.full(len(panel.values), -1)  # of the forecast that begins at a row
+        number[first] = np.arange(len(first))
+        for row in range(lengths.max()):
+            here = np.flatnonzero(lengths > row)
+            at = panel.indptr[here] + row
+            begins = number[at] >= 0
+            if begins.any():
+                forecast = number[at[begins]]
+                new._hold(here[begins], point[forecast], low[forecast], high[forecast])
+            factors[at] = np.exp(new.log_factors[here])
+            new._move(here, (self.age[here] + row) % horizon, panel.values[at])
         age = (self.age + lengths) % horizon
         new.low[age == 0], new.high[age == 0] = 0.0, 0.0
         return type(self)(new.log_factors, age, new.low, new.high), factors
@@ -121,8 +129,8 @@ class TrackedWidths(SeriesArrays):
         self.low[series] = point + factor * (low - point)
         self.high[series] = point + factor * (high - point)
 
-    def _move(self, series: np.ndarray, step: int, y: np.ndarray) -> None:
-        """Move the widths of some series by values (G, C) of a step of the forecast."""
+    def _move(self, series: np.ndarray, step: np.ndarray, y: np.ndarray) -> None:
+        """Move the widths of some series by values (G, C) of steps (G,) of the forecasts."""
         outside = (y < self.low[series, step]) | (y > self.high[series, step])
         change = np.where(np.isnan(y), 0.0, RATE / self.low.shape[1] * (outside - MISSES))
         moved = self.log_factors[series] + change

@@ -325,7 +325,7 @@ def fit_columns(
     """
     kinds = effect_kinds(arguments, data)
     history = [name for name in data.exog_names if name not in data.known_ahead]
-    if lagged := lagged_columns(arguments, data):
+    if lagged := [name for name in history if "lagged" in kinds.get(name, ())]:
         raise ValueError(
             "a network trained on the series learns the effects of columns that are not known "
             f'ahead by itself; got "lagged" for {lagged}. Leave them out of effects, name them in '
@@ -341,13 +341,6 @@ def fit_columns(
         factors=settings.boxcox is not None,  # what they leave is positive, to be transformed
     )
     return columns if any(term.column >= 0 for term in columns.effects.terms) else None
-
-
-def lagged_columns(arguments: Arguments, data: FittedData) -> list[Any]:
-    """Columns not known ahead whose lagged effects were asked for."""
-    kinds = effect_kinds(arguments, data)
-    history = [name for name in data.exog_names if name not in data.known_ahead]
-    return [name for name in history if "lagged" in kinds.get(name, ())]
 
 
 def with_columns_from_file(

@@ -103,6 +103,7 @@ from tsrnn.prior._trained import (
     LONGEST_SEASON,
     Forecasts,
     TrainedPrior,
+    forecasts_by,
     learning_windows,
     trained_prior,
 )
@@ -188,6 +189,7 @@ __all__ = [
     "find_outliers",
     "first_values",
     "fit_effects",
+    "forecasts_by",
     "gaussian_process",
     "growth_curve",
     "hyperprior",

@@ -7,10 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, ndtri
 
-from tsrnn.contract import ONE_THREAD
 from tsrnn.prior._autoregression import (
     AutoregressionForecasts,
-    autoregress,
     log_bayes_factor,
 )
 from tsrnn.prior._forward import PROBABILITIES
@@ -44,8 +42,7 @@ class Mixture(NamedTuple):
 def mix_autoregression(
     quantiles: np.ndarray,
     learned: np.ndarray,
-    values: np.ndarray,
-    season_length: int,
+    forecasts: AutoregressionForecasts,
     log_evidence: np.ndarray,
 ) -> Mixture | None:
     """Average quantiles of the network and of autoregressions, step by step.
@@ -60,9 +57,8 @@ def mix_autoregression(
     learned : ndarray of shape (15, h)
         The same with the widths that were learned, on which the weights depend: a median does not
         change with the widths of a panel.
-    values : ndarray of shape (T,)
-        Rows up to the origin, NaN where one is missing.
-    season_length : int
+    forecasts : AutoregressionForecasts
+        Of the rows up to the origin.
     log_evidence : ndarray of shape (n,)
         Largest log likelihood of a structural model up to each of the last observed rows.
 
@@ -72,10 +68,6 @@ def mix_autoregression(
         None where no step has a weight of the autoregressions.
     """
     h = quantiles.shape[1]
-    with ONE_THREAD:
-        forecasts = autoregress(values, season_length, h, log_evidence)
-    if forecasts is None:
-        return None
     steps = len(forecasts.mean)
     near = quantiles[:, :steps]
     weights = expit(

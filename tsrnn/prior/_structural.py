@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -221,13 +223,21 @@ class Models(NamedTuple):
         return np.eye(len(self.first))[..., None] * self.first
 
     def gains(
-        self, rows: np.ndarray, before: int, covariance: np.ndarray
+        self,
+        rows: np.ndarray,
+        before: int,
+        covariance: np.ndarray,
+        stops: Mapping[int, Callable[[], None]] = MappingProxyType({}),
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Gains and variances of observed rows; `covariance` is carried on from row `before`."""
+        """Gains and variances of observed rows; `covariance` is carried on from row `before`.
+
+        See `kalman_gains`.
+        """
         moves, effects = _moves(rows, before, len(self.first) - 3)
         return kalman_gains(
-            self.noise, self.damping, self.memory, self.innovation, moves, effects, covariance
-        )
+            self.noise, self.damping, self.memory, self.innovation, moves, effects, covariance,
+            stops,
+        )  # fmt: skip
 
 
 @lru_cache(maxsize=16)
@@ -339,25 +349,63 @@ def structural_filter(season_length: int, rows: np.ndarray) -> StructuralFilter:
     return _kept_filter(season_length, rows.astype(np.int64).tobytes())
 
 
-def _variances_ahead(
+def filter_and_variances(
     season_length: int, rows: np.ndarray, places: np.ndarray, h: int
-) -> np.ndarray:
-    """Variances (O, h, J) of forecasts from places (O,) among the observed rows."""
+) -> tuple[StructuralFilter, np.ndarray]:
+    """Filter of observed rows, and variances of the forecasts from some of them.
+
+    Parameters
+    ----------
+    season_length : int
+    rows : integer ndarray of shape (T,)
+        Numbers of the observed rows, from 0 on.
+    places : integer ndarray of shape (O,)
+        Places among the observed rows to forecast from.
+    h : int
+
+    Returns
+    -------
+    filter : StructuralFilter
+    variances : ndarray of shape (O, h, J)
+    """
     places, numbers = np.unique(places, return_inverse=True)
-    needed = rows[: places[-1] + 1].astype(np.int64).tobytes()
-    return _kept_variances(season_length, needed, places.tobytes(), h)[numbers]
+    if len(rows) == rows[-1] + 1:  # tables without gaps are asked for again, from other places
+        kalman, end = structural_filter(season_length, rows), places[-1] + 1
+        variances = _kept_variances(season_length, int(end), places.tobytes(), h)
+    else:
+        kalman, variances = _kept_pass(
+            season_length, rows.astype(np.int64).tobytes(), places.tobytes(), h
+        )
+    return kalman, variances[numbers]
 
 
 @lru_cache(maxsize=8)
-def _kept_variances(season_length: int, rows: bytes, places: bytes, h: int) -> np.ndarray:
-    models, numbers = structural_models(season_length), np.frombuffer(rows, np.int64)
-    covariance, begin, parts = models.first_covariance, 0, []
-    for place in np.frombuffer(places, np.int64).tolist():
-        end = place + 1
-        models.gains(numbers[begin:end], numbers[max(begin - 1, 0)], covariance)
-        parts.append(_variances(models, covariance, int(numbers[place]), h))
-        begin = end
-    return np.stack(parts)
+def _kept_variances(season_length: int, n_rows: int, places: bytes, h: int) -> np.ndarray:
+    return _pass(season_length, np.arange(n_rows), np.frombuffer(places, np.int64), h)[1]
+
+
+@lru_cache(maxsize=4)
+def _kept_pass(
+    season_length: int, rows: bytes, places: bytes, h: int
+) -> tuple[StructuralFilter, np.ndarray]:
+    numbers = np.frombuffer(rows, np.int64)
+    return _pass(season_length, numbers, np.frombuffer(places, np.int64), h)
+
+
+def _pass(
+    season_length: int, rows: np.ndarray, places: np.ndarray, h: int
+) -> tuple[StructuralFilter, np.ndarray]:
+    """`filter_and_variances` by one recursion of the covariances, which most of the time is for."""
+    models = structural_models(season_length)
+    covariance, variances = models.first_covariance, []
+
+    def ahead(row: int) -> None:
+        variances.append(_variances(models, covariance, row, h))
+
+    stops = {place: partial(ahead, int(rows[place])) for place in places.tolist()}
+    gain, variance = models.gains(rows, 0, covariance, stops)
+    kalman = StructuralFilter(rows, gain, variance**-0.5, models.damping, models.memory)
+    return kalman, np.stack(variances)
 
 
 def structural_evidence(
@@ -443,7 +491,8 @@ def _evidence(
     scaled, beginning, positive, changes, season_changes, first_squares = scale_rows(
         values, rows, lengths, season_length
     )
-    kalman, (owner, place) = structural_filter(season_length, rows), np.nonzero(origins)
+    owner, place = np.nonzero(origins)
+    kalman, ahead = filter_and_variances(season_length, rows, place, h)
     lanes, numbers = np.where(alive[:, None], scaled, np.nan), np.full(scaled.shape, -1)
     numbers[owner, :, place] = np.arange(2 * len(owner)).reshape(-1, 2)
     error, state = kalman.innovations(lanes.reshape(-1, longest), numbers.reshape(-1, longest))
@@ -480,7 +529,7 @@ def _evidence(
 
     square = known[owner, :, place] + first_squares[owner, :, place][..., None]  # (O, 2, J)
     noise = square / (DEGREES + place)[:, None, None]
-    spread = np.sqrt(noise[:, None] * _variances_ahead(season_length, rows, place, h)[:, :, None])
+    spread = np.sqrt(noise[:, None] * ahead[:, :, None])
     forecast = _forecasts(state.reshape(len(owner), 2, *state.shape[1:]), rows[place], h)
     forecast -= scaled[owner, :, place][:, None, :, None]
     last, change = values[owner, place], changes[owner, place]

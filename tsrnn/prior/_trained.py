@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, ndtri
 
+from tsrnn.contract import ONE_THREAD
+from tsrnn.prior._autoregression import AutoregressionForecasts, autoregress
 from tsrnn.prior._examples import (
     PANEL_RATE,
     make_examples,
@@ -36,6 +38,7 @@ from tsrnn.prior._structural import (
     SCALES,
     SEASONS,
     TRENDS,
+    Evidence,
     evenly,
     structural_evidence,
     structural_models,
@@ -268,42 +271,7 @@ class TrainedPrior(TrainedNetwork):
         Forecasts
         """
         widths = np.ones(PAST_ROWS) if widths is None else widths
-        quantiles = np.empty((len(values), len(PROBABILITIES), h))
-        states = np.empty((len(values), self.state_size))
-        total, of_autoregressions = np.zeros(self.n_models(season_length)), Counter[str]()
-        # After missing rows at the end, forecasts are later steps from the last observed row.
-        late = missing_at_end(values, lengths)
-        for units, part in self._parts(values, lengths - late, season_length, h + late.max()):
-            forecasts = self._predict(part, season_length, h + int(late[units].max()))
-            learned = (forecasts.median[:, None] + forecasts.offsets)[forecasts.final]
-            scaled = forecasts.offsets * by_step(widths, forecasts.offsets.shape[-1])
-            forecasts = replace(forecasts, offsets=scaled)
-            factors = own_factors(past_scores(part.values, part.lengths, forecasts))[:, None]
-            final, varies = forecasts.final, part.varies
-            median = np.where(varies, forecasts.median[final], part.last)
-            offsets = scaled[final] * np.where(varies, factors, 0.0)[..., None]
-            drawn, weights = median[:, None] + offsets, forecasts.weights[final]
-            for number, unit in enumerate(units.tolist() if self.autoregression else ()):
-                reach, rows = slice(late[unit] + h), part.values[number, : part.lengths[number]]
-                if earlier is not None:
-                    before = without_far_rows(earlier[unit], values[unit, : lengths[unit]])
-                    rows = np.concatenate([before / part.unit[number], rows])
-                mixture = mix_autoregression(
-                    drawn[number, :, reach], learned[number, :, reach], rows,
-                    season_length, forecasts.log_evidence[number],
-                )  # fmt: skip
-                if mixture is not None:
-                    drawn[number, :, reach] = mixture.quantiles
-                    weights[number, :, reach] *= 1 - mixture.weights
-                    of_autoregressions[mixture.name] += mixture.weights[late[unit] :].mean()
-            steps = (late[units, None] + np.arange(h))[:, None]
-            taken, shares = (np.take_along_axis(array, steps, 2) for array in (drawn, weights))
-            quantiles[units] = taken * part.unit[:, None]
-            states[units] = forecasts.state[final]
-            total += shares.mean(-1).sum(0)
-        models = pd.Series(total, self.names(season_length))
-        models = pd.concat([models, pd.Series(of_autoregressions, dtype=float)])
-        return Forecasts(quantiles[:, MIDDLE], quantiles, models / len(values), states)
+        return forecasts_by([self], values, lengths, season_length, h, [widths], earlier)[0]
 
     def medians_from(
         self,
@@ -345,8 +313,11 @@ class TrainedPrior(TrainedNetwork):
                 evidence = forecasts.log_evidence[0][: observed[origin - 1]]
                 known = part.values[0, :origin]
                 known = np.append(without_far_rows(before, rows[:origin]) / part.unit[0], known)
-                of_origin = quantiles[number]
-                mixture = mix_autoregression(of_origin, of_origin, known, season_length, evidence)
+                of_origin, mixture = quantiles[number], None
+                with ONE_THREAD:
+                    regressed = autoregress(known, season_length, of_origin.shape[1], evidence)
+                if regressed is not None:
+                    mixture = mix_autoregression(of_origin, of_origin, regressed, evidence)
                 if mixture is None and number == len(of_unit) - 1:
                     break
                 if mixture is not None:
@@ -450,31 +421,25 @@ class TrainedPrior(TrainedNetwork):
     def _predict(
         self, part: _Part, season_length: int, h: int, place: np.ndarray | None = None
     ) -> OriginForecasts:
-        """Forecasts from rows (U, T), by default the last ones that are held against what came.
+        """Forecasts from rows (U, T), see `_Origins.of`."""
+        return self._weigh(_Origins.of(part, season_length, h, place))
 
-        Those are of as many steps whatever is asked for: widths do not depend on h.
-        """
-        steps = h if place is not None else max(h, PAST_ROWS)
-        if place is None:
-            place = past_origins(part.values, part.lengths, FEWEST_ROWS)
-        units, rows = np.nonzero(place)
-        # The network reads observed rows alone.
-        seen = np.isfinite(part.values).cumsum(1) - 1
-        evidence = structural_evidence(part.values, part.lengths, place, season_length, steps)
+    def _weigh(self, origins: _Origins) -> OriginForecasts:
+        """Forecasts from what the structural models say at some origins."""
+        part, units, rows, evidence = origins.part, origins.units, origins.rows, origins.evidence
         features, forecasts, deviations, likelihood = (
             array.astype(float, copy=False) for array in evidence[:4]
         )
         predictive = self._predictive(
             features,
             units,
-            seen[units, rows],
-            season_length,
+            origins.seen[units, rows],
+            origins.season_length,
             forecasts,
             deviations,
             np.maximum(likelihood, -1e4),
         )
         last, scale = evidence.last[:, None], evidence.scale[:, None]
-        n_observed = seen[np.arange(len(seen)), part.lengths - 1] + 1
         return OriginForecasts(
             units,
             rows,
@@ -483,8 +448,59 @@ class TrainedPrior(TrainedNetwork):
             scale[:, None] * (predictive.quantiles - predictive.median[:, None]),
             predictive.weights,
             predictive.state,
-            [of_unit[:n] for of_unit, n in zip(evidence.log_evidence, n_observed, strict=True)],
+            origins.log_evidence,
         )
+
+    def _mixed(
+        self,
+        origins: _Origins,
+        steps: np.ndarray,
+        widths: np.ndarray,
+        regressed: Sequence[AutoregressionForecasts | None],
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Counter[str]]:
+        """Forecasts of the units of a part, mixed with those of autoregressions.
+
+        Parameters
+        ----------
+        origins : _Origins
+            The last rows of the part.
+        steps : integer ndarray of shape (U, h)
+            From the last observed row of each unit, from 0.
+        widths : ndarray of shape (n,)
+        regressed : sequence of AutoregressionForecasts or None
+            Of each unit.
+
+        Returns
+        -------
+        quantiles : ndarray of shape (U, 15, h)
+        states : ndarray of shape (U, D)
+        weights : ndarray of shape (J,)
+            Of structural models, a mean over steps and a sum over units.
+        names : Counter
+            The same weights of autoregressions, by name.
+        """
+        part, forecasts, names = origins.part, self._weigh(origins), Counter[str]()
+        learned = (forecasts.median[:, None] + forecasts.offsets)[forecasts.final]
+        scaled = forecasts.offsets * by_step(widths, forecasts.offsets.shape[-1])
+        forecasts = replace(forecasts, offsets=scaled)
+        factors = own_factors(past_scores(part.values, part.lengths, forecasts))[:, None]
+        final, varies = forecasts.final, part.varies
+        median = np.where(varies, forecasts.median[final], part.last)
+        offsets = scaled[final] * np.where(varies, factors, 0.0)[..., None]
+        drawn, weights = median[:, None] + offsets, forecasts.weights[final]
+        for number, of_unit in enumerate(regressed):
+            if of_unit is None:
+                continue
+            reach, evidence = slice(steps[number, -1] + 1), origins.log_evidence[number]
+            mixture = mix_autoregression(
+                drawn[number, :, reach], learned[number, :, reach], of_unit, evidence
+            )
+            if mixture is not None:
+                drawn[number, :, reach] = mixture.quantiles
+                weights[number, :, reach] *= 1 - mixture.weights
+                names[mixture.name] += mixture.weights[steps[number, 0] :].mean()
+        taken, shares = (np.take_along_axis(x, steps[:, None], 2) for x in (drawn, weights))
+        return taken * part.unit[:, None], forecasts.state[final], shares.mean(-1).sum(0), names
 
     def names(self, season_length: int) -> list[str]:
         """Names of the structural models, in the order of their weights."""
@@ -495,6 +511,119 @@ class TrainedPrior(TrainedNetwork):
             for trend in TRENDS
             for season in seasons
         ]
+
+
+def forecasts_by(
+    priors: Sequence[TrainedPrior],
+    values: np.ndarray,
+    lengths: np.ndarray,
+    season_length: int,
+    h: int,
+    widths: Sequence[np.ndarray],
+    earlier: np.ndarray | None = None,
+) -> list[Forecasts]:
+    """Predictive distributions of the h rows after each unit, by several prior networks.
+
+    Structural models and autoregressions, which take most of the time, are the same for all.
+
+    Parameters
+    ----------
+    priors : sequence of TrainedPrior
+        At least one; with autoregressions all, or none.
+    values, lengths, season_length, h, earlier
+        As in `TrainedPrior.forecast`.
+    widths : sequence of ndarray of shape (n,)
+        Factors of the learned widths by step, of each network.
+
+    Returns
+    -------
+    list of Forecasts
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.prior import forecasts_by, trained_prior
+    >>> rows, prior = np.array([[112.0, 118.0, 132.0, 129.0, 121.0, 135.0]]), trained_prior()
+    >>> widths = [np.array([1.0]), np.array([2.0])]
+    >>> narrow, wide = forecasts_by([prior, prior], rows, np.array([6]), 1, 3, widths)
+    >>> bool((wide.at([0.9]) > narrow.at([0.9])).all())
+    True
+    """
+    quantiles = np.empty((len(priors), len(values), len(PROBABILITIES), h))
+    states = [np.empty((len(values), prior.state_size)) for prior in priors]
+    totals = np.zeros((len(priors), priors[0].n_models(season_length)))
+    names: list[Counter[str]] = [Counter() for _ in priors]
+    # After missing rows at the end, forecasts are later steps from the last observed row.
+    late = missing_at_end(values, lengths)
+    earlier = values[:, :0] if earlier is None else earlier
+    for units, part in priors[0]._parts(values, lengths - late, season_length, h + late.max()):
+        origins = _Origins.of(part, season_length, h + int(late[units].max()))
+        regressed: list[AutoregressionForecasts | None] = [None] * len(units)
+        for number, unit in enumerate(units.tolist() if priors[0].autoregression else ()):
+            before = without_far_rows(earlier[unit], values[unit, : lengths[unit]])
+            rows = part.values[number, : part.lengths[number]]
+            rows = np.concatenate([before / part.unit[number], rows])
+            steps, evidence = int(late[unit]) + h, origins.log_evidence[number]
+            with ONE_THREAD:
+                regressed[number] = autoregress(rows, season_length, steps, evidence)
+        taken = late[units, None] + np.arange(h)
+        for place, (prior, factors) in enumerate(zip(priors, widths, strict=True)):
+            quantiles[place, units], states[place][units], total, of_names = prior._mixed(
+                origins, taken, factors, regressed
+            )
+            totals[place] += total
+            names[place].update(of_names)
+    models, results = priors[0].names(season_length), []
+    for of_prior, state, total, of_names in zip(quantiles, states, totals, names, strict=True):
+        weights = pd.concat([pd.Series(total, models), pd.Series(of_names, dtype=float)])
+        results.append(Forecasts(of_prior[:, MIDDLE], of_prior, weights / len(values), state))
+    return results
+
+
+@dataclass(frozen=True, eq=False)
+class _Origins:
+    """Rows that are forecast from, with what structural models say, which no network has read.
+
+    Attributes
+    ----------
+    part : _Part
+    season_length : int
+    units, rows : integer ndarray of shape (O,)
+    seen : integer ndarray of shape (U, T)
+        Number of each row among the observed ones, from 0.
+    evidence : Evidence
+    """
+
+    part: _Part
+    season_length: int
+    units: np.ndarray
+    rows: np.ndarray
+    seen: np.ndarray
+    evidence: Evidence
+
+    @classmethod
+    def of(
+        cls, part: _Part, season_length: int, h: int, place: np.ndarray | None = None
+    ) -> _Origins:
+        """Origins at rows (U, T), by default the last ones that are held against what came.
+
+        Those are of as many steps whatever is asked for: widths do not depend on h.
+        """
+        steps = h if place is not None else max(h, PAST_ROWS)
+        if place is None:
+            place = past_origins(part.values, part.lengths, FEWEST_ROWS)
+        units, rows = np.nonzero(place)
+        # The network reads observed rows alone.
+        seen = np.isfinite(part.values).cumsum(1) - 1
+        evidence = structural_evidence(part.values, part.lengths, place, season_length, steps)
+        return cls(part, season_length, units, rows, seen, evidence)
+
+    @cached_property
+    def log_evidence(self) -> list[np.ndarray]:
+        """Largest log likelihood of a model up to each observed row, unit by unit."""
+        n_observed = self.seen[np.arange(len(self.seen)), self.part.lengths - 1] + 1
+        of_units = self.evidence.log_evidence
+        return [of_unit[:n] for of_unit, n in zip(of_units, n_observed, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
