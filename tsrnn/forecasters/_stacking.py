@@ -645,6 +645,8 @@ class StackedSummary(Summary):
     facts : dict
     candidates : DataFrame
         See `FittedStacked`.
+    effects : DataFrame or None
+        Effects of columns in the heaviest part that has them; None without columns.
     parts : dict of str to Summary
         Of the parts that forecast, by name.
     notes : list of str
@@ -654,6 +656,7 @@ class StackedSummary(Summary):
     composition: str
     facts: dict[str, object]
     candidates: pd.DataFrame
+    effects: pd.DataFrame | None
     parts: dict[str, Any]
     notes: list[str]
 
@@ -702,8 +705,9 @@ def summarise_stacked(
         "Frequency": fitted.data.freq,
         "Horizon": fitted.horizon,
         "Rolling origins": fitted.n_origins,
-        "Widths since fit": f"{factors.min():.2f} to {factors.max():.2f}",
     }
+    if not fitted.has_columns:
+        facts["Widths since fit"] = f"{factors.min():.2f} to {factors.max():.2f}"
     notes = [
         "Error: mean absolute error on the rolling origins over that of the seasonal naive method "
         "before them. Seconds: of the fit and its forecasts there; what both pretrained networks "
@@ -712,7 +716,10 @@ def summarise_stacked(
         fitted.guarantee,
     ]
     title = f"{fitted.arguments.class_name} Results"
-    return StackedSummary(title, composition_of(fitted), facts, fitted.candidates, parts, notes)
+    effects = None if fitted.columns is None else fitted.columns.table()
+    return StackedSummary(
+        title, composition_of(fitted), facts, fitted.candidates, effects, parts, notes
+    )
 
 
 def check_parts(header: dict[str, Any]) -> None:
