@@ -200,9 +200,11 @@ def check_learned(header: dict[str, Any], settings: Settings) -> None:
 
 def calibration_from(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Calibration:
     """Calibration of the intervals, from arrays that are checked."""
+    errors, method, n_pooled = arrays["errors"], header["intervals"], header["pooled_units"]
+    if not len(arrays["error_sizes"]):
+        return Calibration(errors, method, n_pooled)
     units, sizes = arrays["error_units"], arrays["error_sizes"]
-    given = {"units": units, "sizes": sizes} if len(sizes) else {}
-    return Calibration(arrays["errors"], header["intervals"], header["pooled_units"], **given)
+    return Calibration(errors, method, n_pooled, units=units, sizes=sizes)
 
 
 def check_sizes(arrays: dict[str, np.ndarray], n_units: int) -> None:
