@@ -289,18 +289,46 @@ def test_update_with_a_negative_value_widens_the_support_of_all_parts(model, tmp
     assert np.isfinite(numbers(updated.predict(level=80))).all()
 
 
+@pytest.mark.filterwarnings("ignore:intervals are calibrated for 4 steps")
+def test_rolling_forecasts_beyond_the_horizon_are_those_after_updates(model):
+    assert "trained network" in model.parts_
+    later = pd.concat([wave(336), wave(306, 1, "b")])
+    later = later.groupby("unique_id").tail(NEW + 6)
+    rolling = model.predict_rolling(later, 9, level=80)
+    updated = copy.deepcopy(model).update(later.groupby("unique_id").head(1))
+    expected = pd.concat([model.predict(9, level=80), updated.predict(9, level=80)])
+    last = rolling.groupby("unique_id")["cutoff"].transform("max")
+    both = pd.concat([rolling[rolling["cutoff"] < last], rolling[rolling["cutoff"] == last]])
+    np.testing.assert_allclose(numbers(both), numbers(expected), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"prior": None, "network": True, "max_epochs": 2, "batch_size": 4}]
+)
+def test_neither_order_nor_names_of_series_change_a_forecast(changes):
+    """A network is trained on the same segments in the same order."""
+    frames = [wave(130, seed, f"s{seed}") for seed in range(9)]
+    renamed = [frame.assign(unique_id="x" + frame["unique_id"]) for frame in frames]
+    first, second = (
+        LRUForecaster(NEW, random_state=0, **changes).fit(pd.concat(order)).predict(level=80)
+        for order in (frames, [renamed[i] for i in (3, 8, 0, 2, 7, 1, 5, 6, 4)])
+    )
+    assert second["unique_id"].unique().tolist()[:2] == ["xs3", "xs8"]
+    second = second.sort_values(["unique_id", "ds"])
+    np.testing.assert_allclose(numbers(first), numbers(second), rtol=1e-5)
+
+
+def test_a_series_of_a_stacked_panel_is_forecast_by_its_id(model):
+    with pytest.raises(ValueError, match=r"all series share .* predict\(ids=\.\.\.\)"):
+        model.for_series("a")
+
+
 def test_paths_beyond_the_horizon_of_the_heaviest_part_are_refused(model):
     trained = copy.copy(model)
     weights = np.where(np.array(list(model.parts_)) == "trained network", 0.9, 0.05)
     trained.fitted_ = replace(model.fitted_, weights=weights)
     with pytest.raises(ValueError, match="needs h of at most the fitted horizon, 4; got 9"):
         trained.sample_paths(3, 9)
-
-
-def test_rolling_forecasts_beyond_the_horizon_of_a_part_are_refused(model):
-    assert "trained network" in model.parts_
-    with pytest.raises(ValueError, match="needs h of at most the fitted horizon, 4; got 5"):
-        model.predict_rolling(LATER, NEW + 1)
 
 
 @pytest.mark.parametrize("method", ["components", "plot_components"])
@@ -311,7 +339,8 @@ def test_components_name_the_part_that_has_them(model, method):
 
 
 def test_export_of_several_parts_names_them(model, tmp_path):
-    with pytest.raises(ValueError, match="'trained network' forecast together"):
+    advice = r"'trained network' forecast together.* model\.parts_\['trained network'\]"
+    with pytest.raises(ValueError, match=advice):
         export_torch(model, tmp_path / "model.pt2")
 
 
