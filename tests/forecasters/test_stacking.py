@@ -202,6 +202,34 @@ def test_rolling_forecasts_are_those_after_updates(model, tmp_path):
     np.testing.assert_allclose(first[columns], expected[columns], rtol=1e-5)
 
 
+@pytest.mark.parametrize("targets", [["y"], ["y", "v"]])
+def test_rolling_forecasts_of_unequal_series_with_gaps_are_those_after_updates(targets):
+    rng, frames = np.random.default_rng(0), []
+    for seed, rows in enumerate((340, 300, 260)):
+        frame = wave(rows, seed, f"s{seed}")
+        frame["v"] = frame["y"] / 2 + 5 * np.sin(np.arange(rows) / 9) + rng.standard_normal(rows)
+        for target in targets:
+            frame.loc[rng.random(rows) < 0.04, target] = np.nan
+        frames.append(frame[["unique_id", "ds", *targets]])
+    frame = pd.concat(frames)
+    late = frame.groupby("unique_id").cumcount(ascending=False) < 14
+    later = {name: rows for name, rows in frame[late].groupby("unique_id")}
+    later["s1"] = later["s1"][:9]
+    target = targets if len(targets) > 1 else "y"
+    model = LRUForecaster(NEW, target=target, random_state=0).fit(frame[~late])
+    assert isinstance(model.fitted_, FittedStacked)
+    assert "trained network" in model.parts_
+    rolling = model.predict_rolling(pd.concat(later.values()), step_size=3, level=80)
+    for name, rows in later.items():
+        updated, expected = copy.deepcopy(model), []
+        for origin in range(0, len(rows) - NEW + 1, 3):
+            if origin:
+                updated.update(rows[origin - 3 : origin])
+            expected.append(updated.predict(level=80, ids=[name]))
+        ours = numbers(rolling[rolling["unique_id"] == name])
+        np.testing.assert_allclose(ours, numbers(pd.concat(expected)), rtol=1e-5)
+
+
 def test_a_series_is_forecast_alone_as_in_the_panel(model):
     alone = model.predict(ids=["b"], level=80)
     together = model.predict(level=80)
