@@ -74,6 +74,11 @@ def kalman_gains(
     (0.5, 2.0, 0.5)
     """
     n_rows, (size, n_models) = len(moves), innovation.shape
+    outside = [row for row in stops if not 0 <= row < n_rows]
+    if outside:
+        raise ValueError(
+            f"stops must be numbers of the {n_rows} rows, from 0 on; got {outside}. Leave these out"
+        )
     gain = empty_array((-(-n_models // TILE), n_rows, size, TILE), np.float64)
     variance = np.empty((n_rows, n_models))
     given = (noise, damping, memory, innovation, moves, effects, covariance, gain, variance)

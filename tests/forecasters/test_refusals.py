@@ -347,11 +347,6 @@ class TestNewRows:
 
 
 class TestRolling:
-    def test_horizon(self, after, wave):
-        rows = wave.iloc[-10:]
-        parts = "at most the fitted horizon, 6; got 7", "larger horizon"
-        told(ValueError, lambda: after.predict_rolling(rows, h=7), *parts)
-
     def test_too_few_rows(self, after, small, wave, panel, cut):
         rows = wave.iloc[-10:-6]
         told(ValueError, lambda: after.predict_rolling(rows), "at least 6 new rows; there are 4")

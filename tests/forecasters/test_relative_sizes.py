@@ -107,6 +107,19 @@ class TestCalibration:
         ):
             np.testing.assert_allclose(width, expected, rtol=0.02)
 
+    def test_paths_of_a_target_without_a_size_alone_have_the_errors_of_all(self):
+        errors = RNG(0).normal(size=(1, 60, 3, 2))
+        units, sizes = np.repeat(np.arange(3), 20), np.array([[0.5, np.nan], [2, 3], [1, 0.5]])
+        calibration = Calibration(errors, "conformal", 3, units=units, sizes=sizes)
+        for unit in (0, 1, -1):
+            expected = errors[0].copy()
+            for target in range(2):
+                size = np.nan if unit < 0 else sizes[unit, target]
+                if np.isfinite(size):
+                    expected[..., target] *= size / sizes[units, target][:, None]
+            expected = expected[np.isfinite(expected).all((1, 2))]
+            np.testing.assert_allclose(calibration.trajectories(unit), expected)
+
 
 class TestPanel:
     def test_each_series_has_its_coverage(self, fitted):

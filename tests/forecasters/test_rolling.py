@@ -25,8 +25,9 @@ def close(rolling, looped, scale):
     np.testing.assert_allclose(numbers, expected, rtol=0, atol=2e-5 * scale)
 
 
+@pytest.mark.filterwarnings("ignore:intervals are calibrated for 6 steps")
 @pytest.mark.parametrize("step", [1, 3])
-@pytest.mark.parametrize("h", [1, 4, 6])
+@pytest.mark.parametrize("h", [1, 4, 6, 9])  # the network forecasts six steps directly
 def test_of_one_series(small, wave, h, step):
     model = small().fit(wave.iloc[:-20])
     rolling = model.predict_rolling(wave.iloc[-20:], h=h, step_size=step, level=[80])
@@ -68,13 +69,15 @@ def test_of_many_targets_of_many_series(small, panel, cut):
         close(rolling[rolling["unique_id"] == name], expected, rows["y"].abs().mean())
 
 
+@pytest.mark.filterwarnings("ignore:intervals are calibrated for 6 steps")
+@pytest.mark.parametrize("h", [5, 8])
 @pytest.mark.parametrize("multivariate", ["joint", "independent"])
-def test_with_columns_known_ahead(small, wide, multivariate):
+def test_with_columns_known_ahead(small, wide, multivariate, h):
     frame = wide.assign(x=np.sin(np.arange(len(wide))))
     model = small(target=["u", "v"], known_ahead=["x", "w"], multivariate=multivariate)
     model.fit(frame.iloc[:-12])
-    rolling = model.predict_rolling(frame.iloc[-12:], h=5, level=[80])
-    looped = one_by_one(model, frame.iloc[-12:], 5, 1, level=[80], ahead=("x", "w"))
+    rolling = model.predict_rolling(frame.iloc[-12:], h=h, level=[80])
+    looped = one_by_one(model, frame.iloc[-12:], h, 1, level=[80], ahead=("x", "w"))
     close(rolling, looped, 5)
 
 

@@ -101,7 +101,7 @@ class TestShares:
     def segments(self, n_units=30, seed=0):
         ends = torch.arange(1, n_units + 1) * 20
         return Segments(
-            ends - 20, ends, warm_up=4, length=10, batch_size=2,
+            ends - 20, ends, order=torch.arange(n_units), warm_up=4, length=10, batch_size=2,
             generator=torch.Generator().manual_seed(seed),
         )  # fmt: skip
 

@@ -202,6 +202,34 @@ def test_rolling_forecasts_are_those_after_updates(model, tmp_path):
     np.testing.assert_allclose(first[columns], expected[columns], rtol=1e-5)
 
 
+@pytest.mark.parametrize("targets", [["y"], ["y", "v"]])
+def test_rolling_forecasts_of_unequal_series_with_gaps_are_those_after_updates(targets):
+    rng, frames = np.random.default_rng(0), []
+    for seed, rows in enumerate((340, 300, 260)):
+        frame = wave(rows, seed, f"s{seed}")
+        frame["v"] = frame["y"] / 2 + 5 * np.sin(np.arange(rows) / 9) + rng.standard_normal(rows)
+        for target in targets:
+            frame.loc[rng.random(rows) < 0.04, target] = np.nan
+        frames.append(frame[["unique_id", "ds", *targets]])
+    frame = pd.concat(frames)
+    late = frame.groupby("unique_id").cumcount(ascending=False) < 14
+    later = {name: rows for name, rows in frame[late].groupby("unique_id")}
+    later["s1"] = later["s1"][:9]
+    target = targets if len(targets) > 1 else "y"
+    model = LRUForecaster(NEW, target=target, random_state=0).fit(frame[~late])
+    assert isinstance(model.fitted_, FittedStacked)
+    assert "trained network" in model.parts_
+    rolling = model.predict_rolling(pd.concat(later.values()), step_size=3, level=80)
+    for name, rows in later.items():
+        updated, expected = copy.deepcopy(model), []
+        for origin in range(0, len(rows) - NEW + 1, 3):
+            if origin:
+                updated.update(rows[origin - 3 : origin])
+            expected.append(updated.predict(level=80, ids=[name]))
+        ours = numbers(rolling[rolling["unique_id"] == name])
+        np.testing.assert_allclose(ours, numbers(pd.concat(expected)), rtol=1e-5)
+
+
 def test_a_series_is_forecast_alone_as_in_the_panel(model):
     alone = model.predict(ids=["b"], level=80)
     together = model.predict(level=80)
@@ -289,18 +317,46 @@ def test_update_with_a_negative_value_widens_the_support_of_all_parts(model, tmp
     assert np.isfinite(numbers(updated.predict(level=80))).all()
 
 
+@pytest.mark.filterwarnings("ignore:intervals are calibrated for 4 steps")
+def test_rolling_forecasts_beyond_the_horizon_are_those_after_updates(model):
+    assert "trained network" in model.parts_
+    later = pd.concat([wave(336), wave(306, 1, "b")])
+    later = later.groupby("unique_id").tail(NEW + 6)
+    rolling = model.predict_rolling(later, 9, level=80)
+    updated = copy.deepcopy(model).update(later.groupby("unique_id").head(1))
+    expected = pd.concat([model.predict(9, level=80), updated.predict(9, level=80)])
+    last = rolling.groupby("unique_id")["cutoff"].transform("max")
+    both = pd.concat([rolling[rolling["cutoff"] < last], rolling[rolling["cutoff"] == last]])
+    np.testing.assert_allclose(numbers(both), numbers(expected), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"prior": None, "network": True, "max_epochs": 2, "batch_size": 4}]
+)
+def test_neither_order_nor_names_of_series_change_a_forecast(changes):
+    """A network is trained on the same segments in the same order."""
+    frames = [wave(130, seed, f"s{seed}") for seed in range(9)]
+    renamed = [frame.assign(unique_id="x" + frame["unique_id"]) for frame in frames]
+    first, second = (
+        LRUForecaster(NEW, random_state=0, **changes).fit(pd.concat(order)).predict(level=80)
+        for order in (frames, [renamed[i] for i in (3, 8, 0, 2, 7, 1, 5, 6, 4)])
+    )
+    assert second["unique_id"].unique().tolist()[:2] == ["xs3", "xs8"]
+    second = second.sort_values(["unique_id", "ds"])
+    np.testing.assert_allclose(numbers(first), numbers(second), rtol=1e-5)
+
+
+def test_a_series_of_a_stacked_panel_is_forecast_by_its_id(model):
+    with pytest.raises(ValueError, match=r"all series share .* predict\(ids=\.\.\.\)"):
+        model.for_series("a")
+
+
 def test_paths_beyond_the_horizon_of_the_heaviest_part_are_refused(model):
     trained = copy.copy(model)
     weights = np.where(np.array(list(model.parts_)) == "trained network", 0.9, 0.05)
     trained.fitted_ = replace(model.fitted_, weights=weights)
     with pytest.raises(ValueError, match="needs h of at most the fitted horizon, 4; got 9"):
         trained.sample_paths(3, 9)
-
-
-def test_rolling_forecasts_beyond_the_horizon_of_a_part_are_refused(model):
-    assert "trained network" in model.parts_
-    with pytest.raises(ValueError, match="needs h of at most the fitted horizon, 4; got 5"):
-        model.predict_rolling(LATER, NEW + 1)
 
 
 @pytest.mark.parametrize("method", ["components", "plot_components"])
@@ -311,7 +367,8 @@ def test_components_name_the_part_that_has_them(model, method):
 
 
 def test_export_of_several_parts_names_them(model, tmp_path):
-    with pytest.raises(ValueError, match="'trained network' forecast together"):
+    advice = r"'trained network' forecast together.* model\.parts_\['trained network'\]"
+    with pytest.raises(ValueError, match=advice):
         export_torch(model, tmp_path / "model.pt2")
 
 

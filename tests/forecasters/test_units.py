@@ -186,8 +186,8 @@ class TestSegments:
         starts = torch.cat([torch.zeros(1, dtype=torch.long), ends[:-1]])
         generator = torch.Generator().manual_seed(seed)
         return Segments(
-            starts, ends, warm_up=warm_up, length=length, batch_size=batch_size,
-            generator=generator,
+            starts, ends, order=torch.arange(len(ends)), warm_up=warm_up, length=length,
+            batch_size=batch_size, generator=generator,
         )  # fmt: skip
 
     def origins(self, batch):

@@ -1,5 +1,7 @@
 """Kalman filter of structural models: kernels against the loop in numpy, and laws."""
 
+import functools
+
 import numpy as np
 import pytest
 import torch
@@ -139,6 +141,36 @@ def test_gains_of_two_parts_are_those_of_the_whole(period):
     np.testing.assert_array_equal(np.concatenate([gain_1, gain_2], 1), gain)
     np.testing.assert_array_equal(np.concatenate([variance_1, variance_2]), variance)
     np.testing.assert_array_equal(end, covariance)
+
+
+@settings(max_examples=30, deadline=None)
+@given(problem=problems, data=st.data())
+def test_covariances_at_stops_are_those_of_the_rows_before(problem, data):
+    p, n_rows = problem, len(problem.moves)
+    rows = data.draw(st.sets(st.integers(0, n_rows - 1)))
+    covariance, kept = p.covariance.copy(), {}
+
+    def keep(row):
+        kept[row] = covariance.copy()
+
+    given = p.noise, p.damping, p.memory, p.innovation, p.moves, p.effects
+    stops = {row: functools.partial(keep, row) for row in rows}
+    gain, variance = kalman_gains(*given, covariance, stops)
+    assert list(kept) == sorted(rows)
+    for row in rows:
+        np.testing.assert_array_equal(kept[row], p.gains(slice(0, row + 1))[2])
+    expected = p.gains()
+    np.testing.assert_array_equal(by_model(gain, len(p.noise)), by_model(expected[0], len(p.noise)))
+    np.testing.assert_array_equal(variance, expected[1])
+    np.testing.assert_array_equal(covariance, expected[2])
+
+
+@pytest.mark.parametrize("row", [-1, 5, 600])
+def test_stops_beyond_the_rows_are_refused(row):
+    p = Problem(5, 4)
+    given = p.noise, p.damping, p.memory, p.innovation, p.moves, p.effects, p.covariance
+    with pytest.raises(ValueError, match=rf"stops must be numbers of the 5 rows.*; got \[{row}\]"):
+        kalman_gains(*given, {row: print})
 
 
 def test_a_series_has_the_bits_that_it_has_alone(monkeypatch):

@@ -305,8 +305,10 @@ class Calibration:
         """Errors (m, h, C) of all steps from one origin, as those of a unit are; -1 for others."""
         errors, size = self.errors, np.ones(self.errors.shape[3])
         sizes = self.sizes_of(np.array([unit]))
-        if sizes is not None and np.isfinite(sizes).all():
-            errors, size = self.relative.errors, sizes[0]
+        if sizes is not None:  # a target without a size has the errors of all, as in half_widths
+            known = np.isfinite(sizes[0])
+            errors = np.where(known, self.relative.errors, errors)
+            size = np.where(known, sizes[0], 1.0)
         complete = np.isfinite(errors).all((2, 3))
         if len(errors) > 1 and unit >= 0 and complete[unit].any():
             return errors[unit][complete[unit]]

@@ -52,6 +52,7 @@ from tsrnn.data._future import (
 from tsrnn.data._holidays import Holidays, load_holidays
 from tsrnn.data._missing import without_gaps
 from tsrnn.data._month_names import month_number
+from tsrnn.data._order import order_of_series
 from tsrnn.data._panel import Layout, Panel, windows
 from tsrnn.data._read import read_panel, read_series
 from tsrnn.data._recognise import Recognised, Written, recognise
@@ -95,6 +96,7 @@ __all__ = [
     "log_ratios",
     "looks_like_dates",
     "month_number",
+    "order_of_series",
     "panel_frame",
     "past_times",
     "quote",

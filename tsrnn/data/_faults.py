@@ -307,7 +307,8 @@ def warn_user(message: str, category: type[UserWarning] = UserWarning) -> None:
     'a series is short'
     """
     level, frame = 1, sys._getframe()
-    package = __name__.partition(".")[0]
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+    # torch's decorators stand between functions of the package.
+    packages = __name__.partition(".")[0], "torch"
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in packages:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)

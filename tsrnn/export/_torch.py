@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from tsrnn.contract import check_is_fitted, check_levels, file_place, put_file
-from tsrnn.data import quoted
+from tsrnn.data import quote, quoted
 from tsrnn.export._program import Program
 from tsrnn.export._verify import Arrays, Run, verify
 from tsrnn.forecasters import (
@@ -245,9 +245,15 @@ def fitted_networks(forecaster: Any) -> tuple[FittedNetworks, RecurrentState]:
             "network. Fit with prior=None, or keep it by save and tsrnn.load"
         )
     if isinstance(fitted, FittedStacked):
+        name = "trained network"
+        advice = (
+            f"Export the {name} alone, model.parts_[{quote(name)}]"
+            if name in fitted.parts
+            else "Fit with prior=None to train a network alone"
+        )
         raise ValueError(
             f"a program has one network; {quoted(list(fitted.parts))} forecast together here. "
-            "Fit with prior=None to train a network alone, or keep all by save and tsrnn.load"
+            f"{advice}, or keep all by save and tsrnn.load"
         )
     if isinstance(fitted, FittedWithColumns):
         columns = dict.fromkeys(fitted.data.given_ahead, "none")

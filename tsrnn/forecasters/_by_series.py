@@ -165,7 +165,7 @@ class FittedBySeries(FittedModel[StateBySeries]):
         return labels.index(label)
 
     def steps(self, method: str, h: int | None) -> int:
-        """Number of steps that a method is asked for, at most the horizon."""
+        """Number of steps that a method is asked for."""
         return self.members[0].steps(method, h)
 
     def filter(self, panel: Panel, seen: StateBySeries | None = None) -> StateBySeries:

@@ -118,15 +118,15 @@ class FittedNetworks(FittedModel[RecurrentState]):
         return self.calibration.guarantee
 
     def steps(self, method: str, h: int | None) -> int:
-        """Number of steps that a method is asked for, at most the horizon.
+        """Number of steps that a method is asked for.
 
         Raises
         ------
         ValueError
-            If it is larger.
+            If paths are to be longer than the horizon: their errors are known that far.
         """
         h = self.horizon if h is None else positive_integer("h", h)
-        if h > self.horizon:
+        if method == "sample_paths" and h > self.horizon:
             raise ValueError(
                 f"{method} needs h of at most the fitted horizon, {self.horizon}; got {h}. Fit "
                 "with a larger horizon"
@@ -280,7 +280,12 @@ class FittedNetworks(FittedModel[RecurrentState]):
     def rolling(
         self, state: RecurrentState, panel: Panel, origins: Origins, h: int, levels: list[float]
     ) -> dict[str, np.ndarray]:
-        """Forecasts (n, h, C) from n origins within a panel after `state`, in one pass."""
+        """Forecasts (n, h, C) from n origins within a panel after `state`.
+
+        In one pass up to the horizon; beyond it each origin has rows of its own to go on from.
+        """
+        if h > self.horizon:
+            return super().rolling(state, panel, origins, h, levels)
         model, per_series = self.model, state.units_per_series
         double, begin = self.units(state, panel)
         units, learned = double.to(torch.float32), self.calibration.method in HEADS

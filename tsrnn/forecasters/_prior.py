@@ -36,7 +36,7 @@ from tsrnn.contract import (
     truth,
     verbosity,
 )
-from tsrnn.data import Panel
+from tsrnn.data import Panel, order_of_series
 from tsrnn.forecasters._columns import (
     REGRESSION,
     ColumnState,
@@ -283,6 +283,9 @@ def adapted_prior(
     if sum(long) < (1 if quick else UNITS_TO_ADAPT):
         return prior
     chosen = [rows for rows, is_long in zip(parts, long, strict=True) if is_long]
+    indptr = np.cumsum([0, *map(len, chosen)])
+    order = order_of_series(np.concatenate(chosen)[:, None], indptr)
+    chosen = [chosen[i] for i in order]
     # Errors are searched for where the network learns: the search takes longer than to learn.
     learned = expected_at_errors(learning_windows(chosen, season_length), season_length, outliers)
     rate = SERIES_RATE if season_length > 1 else PANEL_RATE

@@ -504,8 +504,8 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         if not isinstance(self.fitted_, FittedBySeries):
             raise ValueError(
                 "for_series gives the forecaster of one series of those that have a network each; "
-                "this one was fitted with per_series=False. Construct with per_series=True and fit "
-                "again"
+                "here all series share what forecasts. Name series in predict(ids=...), or "
+                "construct with per_series=True and fit again, which trains a network for each"
             )
         number, past = self.fitted_.number_of(series), self._history
         other = copy.copy(self).set_params(**self.fitted_.members[number].arguments.as_dict())

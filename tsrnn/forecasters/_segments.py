@@ -78,6 +78,8 @@ class Segments(Epoch):
     ----------
     starts, ends : integer Tensors of shape (U,)
         Training part of each unit.
+    order : integer Tensor of shape (U,)
+        Order in which units are numbered for the draws.
     warm_up : int
         Rows that only warm the state up, where a segment does not begin with its unit.
     length : int
@@ -91,12 +93,13 @@ class Segments(Epoch):
         starts: Tensor,
         ends: Tensor,
         *,
+        order: Tensor,
         warm_up: int,
         length: int,
         batch_size: int,
         generator: torch.Generator,
     ) -> None:
-        self.starts, self.ends = starts, ends
+        self.starts, self.ends, self.order = starts, ends, order
         self.warm_up, self.length = warm_up, length
         self.batch_size, self.generator = batch_size, generator
         usable = (ends - starts - 1).clamp(min=0)
@@ -119,7 +122,7 @@ class Segments(Epoch):
 
     def batches(self) -> Iterator[Batch]:
         """Batches without end, in passes over all segments."""
-        plan = torch.arange(len(self.starts)).repeat_interleave(self.counts)
+        plan = self.order.repeat_interleave(self.counts[self.order])
         # Short units that fit in one batch are the same in every step, in any order.
         same = bool(self._whole.all()) and len(plan) <= self.batch_size
         if same and self._only is None:

@@ -45,7 +45,7 @@ from tsrnn.contract import (
     record,
     refuse,
 )
-from tsrnn.data import Layout, Panel, quoted
+from tsrnn.data import Layout, Panel, order_of_series, quoted
 from tsrnn.forecasters._prior import FittedPrior, forecast_by, rolling_by
 from tsrnn.forecasters._repeated import repeated
 from tsrnn.forecasters._tracked_widths import TrackedWidths
@@ -326,9 +326,8 @@ class FittedStacked(FittedModel[StackedState]):
         return replace(self, parts=parts)
 
     def steps(self, method: str, h: int | None) -> int:
-        """Number of steps of a method; refused where a part that forecasts has fewer."""
-        rests_on = [self.first] if method == "sample_paths" else self.parts.values()
-        return min(part.steps(method, h) for part in rests_on)
+        """Number of steps of a method; paths are those of the heaviest part."""
+        return self.first.steps(method, h)
 
     def begin(self, parts: Sequence[Any]) -> StackedState:
         """State of these states of all parts, with the widths of the fit."""
@@ -566,8 +565,9 @@ class ValidationPart:
 
         Origins are spread over the part; of many series a few origins each.
         """
-        validated = np.flatnonzero(panel.lengths - starts >= horizon)
-        chosen = validated[evenly(len(validated), MOST_SERIES)]
+        order = order_of_series(panel.values, panel.indptr)
+        validated = order[(panel.lengths - starts >= horizon)[order]]
+        chosen = np.sort(validated[evenly(len(validated), MOST_SERIES)])
         mask = np.isin(np.arange(panel.n_series), chosen)
         selected, starts = panel.select(mask), starts[chosen]
         before = selected.between(np.zeros_like(starts), starts)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from tsrnn.contract import check_fits
+from tsrnn.data import order_of_series
 from tsrnn.forecasters._distribution import Distribution
 from tsrnn.forecasters._factors import copy_linear_path, fit_factors, with_path
 from tsrnn.forecasters._linear_path import fit_linear_paths
@@ -117,6 +118,13 @@ class Training:
             return units
         return units.with_strength(settings.varying_seasons, by_target=settings.factor)
 
+    @cached_property
+    def order(self) -> Tensor:
+        """Order of the units for the draws of training: forecasts do not depend on that of rows."""
+        return torch.from_numpy(
+            order_of_series(self.units.values.numpy(), self.units.indptr.numpy())
+        )
+
     @property
     def alone(self) -> bool:
         """True with callbacks, several processes or another device, which Lightning serves."""
@@ -186,6 +194,7 @@ class Network:
         return Segments(
             self.training.units.starts + offset,
             self.ends + offset,
+            order=self.training.order,
             warm_up=max(settings.input_size, LEAST_WARM_UP),
             length=max(FORECASTS_OF_A_SEGMENT, settings.horizon),
             batch_size=settings.batch_size,

@@ -149,7 +149,7 @@ class FittedWithColumns(FittedModel[StateWithColumns]):
         return self.network.guarantee
 
     def steps(self, method: str, h: int | None) -> int:
-        """Number of steps that a method is asked for, at most the horizon."""
+        """Number of steps that a method is asked for."""
         return self.network.steps(method, h)
 
     def filter(self, panel: Panel, seen: StateWithColumns | None = None) -> StateWithColumns:

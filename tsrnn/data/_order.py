@@ -1,0 +1,45 @@
+"""Order of series by their values, whatever the order in which they come."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def order_of_series(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
+    """Positions of series by their values, for draws that do not depend on the order of a frame.
+
+    By the mean absolute change from row to row over the largest one, so that neither names nor
+    units of measure count, nor level or sign.
+
+    Parameters
+    ----------
+    values : ndarray of shape (N, C)
+        Rows of all series, one below the other; NaN where missing.
+    indptr : integer ndarray of shape (S + 1,)
+        Series i has the rows indptr[i] to indptr[i + 1].
+
+    Returns
+    -------
+    integer ndarray of shape (S,)
+        The smallest share first; series that are alike stay in their order.
+
+    Raises
+    ------
+    IndexError
+        If a series has no rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.data import order_of_series
+    >>> values = np.array([[1.0], [9.0], [17.0], [200.0], [200.0], [500.0]])
+    >>> order_of_series(values, np.array([0, 3, 6])).tolist()
+    [1, 0]
+    """
+    starts, lengths = indptr[:-1], np.diff(indptr)
+    change = np.nan_to_num(np.abs(np.diff(values, axis=0, prepend=np.nan)))
+    change[starts] = 0.0
+    largest = np.maximum.reduceat(change, starts)
+    mean = np.add.reduceat(change, starts) / lengths[:, None]
+    share = np.divide(mean, largest, out=np.zeros_like(mean), where=largest > 0)
+    return np.argsort(share.sum(1), kind="stable")
