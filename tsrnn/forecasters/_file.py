@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -201,8 +202,8 @@ def check_learned(header: dict[str, Any], settings: Settings) -> None:
 def calibration_from(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Calibration:
     """Calibration of the intervals, from arrays that are checked."""
     units, sizes = arrays["error_units"], arrays["error_sizes"]
-    given = {"units": units, "sizes": sizes} if len(sizes) else {}
-    return Calibration(arrays["errors"], header["intervals"], header["pooled_units"], **given)
+    read = Calibration(arrays["errors"], header["intervals"], header["pooled_units"])
+    return replace(read, units=units, sizes=sizes) if len(sizes) else read
 
 
 def check_sizes(arrays: dict[str, np.ndarray], n_units: int) -> None:
