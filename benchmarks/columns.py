@@ -975,8 +975,8 @@ LONG_COLUMNS = ("MASE", "coverage", "Winkler", "spent")
 LONG_PARTS = {"default": "auto", "prior network": "only", "trained network": None}
 # Rows -> series to develop on, and others.
 LONG = {
-    "hours": (["zone_1", "zone_3", "zone_5", "zone_14"], ["zone_4", "zone_10", "zone_15"]),
-    "hours, calendar": (["zone_3"], ["zone_10", "zone_20"]),
+    "hours": (["zone_1", "zone_3"], ["zone_4", "zone_10", "zone_15"]),
+    "hours, calendar": (["zone_3"], ["zone_20"]),
     "days": (["zone_2", "zone_6", "zone_12"], ["zone_4", "zone_17", "zone_20"]),
     "ETT": (["ETTh1"], ["ETTh2"]),
 }

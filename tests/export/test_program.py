@@ -76,6 +76,21 @@ def test_forecasts_from_memory_and_from_rows(kit, name):
     kit.assert_forecasts(run(rows=rows, lengths=lengths, memory=empty), of_new)
 
 
+def test_widths_by_the_sizes_of_the_errors_of_series(kit):
+    rough = kit.panel([60] * 12)
+    odd = rough["unique_id"].str[1:].astype(int) % 2 == 1
+    noise = np.random.default_rng(1).normal(0, 20, len(rough))
+    model = PARA(**kit.SMALL).fit(rough.assign(y=rough["y"] + noise * odd))
+    assert np.nanmax(model.calibration_.sizes) > 1.2
+    run, memory = run_of(kit, model)
+    for frame, memory_of in ((None, memory), (kit.panel([40], 7, name="new"), memory[:1] * 0)):
+        rows = nothing(memory)
+        if frame is not None:
+            rows = dict(zip(("rows", "lengths"), kit.padded(frame, ["y"]), strict=True))
+        expected = kit.predicted(model.predict(X=frame, level=LEVELS), "ParaRNN", [80, 95])
+        kit.assert_forecasts(run(**rows, memory=memory_of), expected)
+
+
 @pytest.mark.parametrize("name", ["lstm", "LRU", "Newton", "intervals of their own", "short"])
 def test_what_comes_after_is_an_update(kit, name):
     model = model_of(kit, name)

@@ -240,5 +240,5 @@ def test_refusals(frame, changes, message):
 def test_for_series_names_what_there_is(model):
     with pytest.raises(ValueError, match="'x' is not a series that was fitted to"):
         model.for_series("x")
-    with pytest.raises(ValueError, match="Construct with per_series=True"):
+    with pytest.raises(ValueError, match="construct with per_series=True"):
         model.for_series("s0").for_series("s0")

@@ -346,6 +346,22 @@ def test_neither_order_nor_names_of_series_change_a_forecast(changes):
     np.testing.assert_allclose(numbers(first), numbers(second), rtol=1e-5)
 
 
+def test_steps_beyond_the_calendar_are_refused_before_they_are_forecast(model, monkeypatch):
+    monkeypatch.setattr(FittedStacked, "forecast", None)
+    with pytest.raises(ValueError, match="between the years 1678 and 2261"):
+        model.predict(100_000)
+
+
+def test_a_network_without_effect_is_named_as_a_part_of_the_forecast():
+    line = pd.Series(np.random.default_rng(0).normal(9, 1, 500).cumsum(), name="y")
+    model = ParaRNNForecaster(4, random_state=0).fit(line)
+    assert model.best_epochs_ == [0]
+    (reason,) = model.inactive_networks_.values()
+    weight = model.fitted_.candidates.loc["trained network", "weight"]
+    assert f"the trained network alone, with weight {weight:.2f} in the forecast" in reason
+    assert ("the prior network (" in reason) == ("prior network" in model.parts_)
+
+
 def test_a_series_of_a_stacked_panel_is_forecast_by_its_id(model):
     with pytest.raises(ValueError, match=r"all series share .* predict\(ids=\.\.\.\)"):
         model.for_series("a")

@@ -628,8 +628,9 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         data = self.fitted_.data
         check_steps_fit(h, len(state.ids), data.n_targets * (1 + 2 * len(levels)))
         future = data.read_future(X_future, state.ids, state.last_times, h)
-        forecasts = self.fitted_.forecast(state, h, levels, future)
-        return times_of_future(X_future, state.ids, state.last_times, h, data.layout), forecasts
+        # Times first: steps beyond the calendar are refused before the work of forecasting them.
+        times = times_of_future(X_future, state.ids, state.last_times, h, data.layout)
+        return times, self.fitted_.forecast(state, h, levels, future)
 
     def _written(
         self,

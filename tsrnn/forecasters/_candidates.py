@@ -23,7 +23,6 @@ from tsrnn.forecasters._stacking import (
     ADAPTED,
     COLUMNS,
     FARTHEST,
-    LEAST_WEIGHT,
     PRIOR,
     TRAINED,
     FittedStacked,
@@ -37,6 +36,9 @@ from tsrnn.prior import TrainedPrior
 # A network is not trained where the linear path that it starts from errs by so much more than the
 # prior network: training does not make up for it, and the weight would be near zero.
 HOPELESS = 1.25
+# Weight of the prior network with columns: where these go on to values that were never seen, a
+# trained network errs more than the validation part says. Its ends are those of the intervals, too.
+LEAST_WITH_COLUMNS = 0.4
 SILENT_SECONDS, MOMENT = 2.0, 0.1  # after which progress is shown, of a fit and of a candidate
 
 
@@ -151,9 +153,9 @@ def fit_stacked(
             candidates[TRAINED] = try_trained(preparation, part)
 
     weights = part.weights([candidate.forecasts for candidate in candidates.values()])
-    if panel.exog_names:  # whose intervals are those of the prior network
-        weights[0] = max(weights[0], LEAST_WEIGHT)
-        weights /= weights.sum()
+    if panel.exog_names and weights[0] < LEAST_WITH_COLUMNS:
+        weights[1:] *= (1 - LEAST_WITH_COLUMNS) / weights[1:].sum()
+        weights[0] = LEAST_WITH_COLUMNS
     shares = dict(zip(candidates, weights.tolist(), strict=True))
     kept = {name: candidate for name, candidate in candidates.items() if shares[name]}
     fits = {}

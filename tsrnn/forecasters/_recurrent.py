@@ -822,8 +822,15 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         """Networks, counted from 1, that contribute nothing to the forecasts, and why."""
         from tsrnn.forecasters._summary import reason_of_inactivity
 
+        fitted, beside = self.fitted_, ""
+        if isinstance(fitted, FittedStacked):
+            others = dict(zip(fitted.parts, fitted.weights.tolist(), strict=True))
+            weight = others.pop(TRAINED, 0.0)
+            named = " and ".join(f"the {name} ({share:.2f})" for name, share in others.items())
+            beside = f". This is the {TRAINED} alone, with weight {weight:.2f} in the forecast"
+            beside += f" beside {named}" if named else ""
         return {
-            number: reason_of_inactivity(self._single(), number)
+            number: reason_of_inactivity(self._single(), number) + beside
             for number, best in enumerate(self.best_epochs_, start=1)
             if best == 0
         }
