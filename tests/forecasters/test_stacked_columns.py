@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from tsrnn import ParaRNNForecaster, load
+from tsrnn.contract import DamagedFileError, read_file, write_file
 from tsrnn.forecasters import FittedPrior, FittedStacked, FittedWithColumns
 
 ROWS, LATER, H = 470, 40, 7
@@ -91,6 +92,29 @@ def test_of_a_file_they_are_the_same(fitted, tmp_path):
     ]
     pd.testing.assert_frame_equal(*later)
     assert loaded.interval_guarantee_ == fitted.interval_guarantee_
+
+
+def test_a_file_without_the_prior_network_is_refused(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    header, arrays = read_file(tmp_path / "model")
+    of_fit = header["fitted"]
+    _, *others = of_fit["parts"]
+    of_fit["parts"] = {name: of_fit["parts"][name] for name in others}
+    weights = np.full(len(others), 1 / len(others))
+    for row in of_fit["candidates"].values():
+        row[0] = 0.0
+    for name in others:
+        of_fit["candidates"][name][0] = 1 / len(others)
+    kept = {"stacking.weights": weights}
+    for name, array in arrays.items():
+        number, slash, key = name.partition("/")
+        if not slash:
+            kept.setdefault(name, array)
+        elif number != "0":
+            kept[f"{int(number) - 1}/{key}"] = array
+    write_file(tmp_path / "model", header, kept)
+    with pytest.raises(DamagedFileError, match="'prior network', whose intervals"):
+        load(tmp_path / "model")
 
 
 def test_contributions_sum_to_the_forecast(fitted):

@@ -776,6 +776,8 @@ def stacked_from_file(
         "stacking.widths": ("float64", (header["width_steps"],)),
     }
     first, state = pairs[0]
+    if first.data.exog_names and PRIOR not in names:
+        raise refuse("fitted.parts", f"with {PRIOR!r}, whose intervals are taken", names)
     tracked = TrackedWidths.begin(len(state.ids), first.horizon, first.data.n_targets)
     shapes = {TRACKED + name: (str(a.dtype), a.shape) for name, a in vars(tracked).items()}
     shapes["stacking.fitted_until"] = "int64", (len(state.ids),)
