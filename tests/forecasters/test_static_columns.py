@@ -33,6 +33,8 @@ PLAN = ALL.loc[NEW & LAST, [*KEYS, "x"]]
 
 def fitted(static, **options):
     columns = [*KEYS, "y", "x", *static]
+    # Static columns leave the prior network alone, so that the others are of it alone, too.
+    options = {"prior": "only"} | options
     return ParaRNNForecaster(H, known_ahead="x", static=static or None, **options).fit(
         ALL.loc[~NEW & ~LAST, columns]
     )
