@@ -196,9 +196,9 @@ class Calibration:
     units : integer ndarray of shape (n,), optional
         Unit of each pooled error.
     sizes : ndarray of shape (V, C), optional
-        Sizes of the errors of all units relative to each other, see `relative_sizes`: of pooled
-        errors, those of a unit are taken to be a sample of all after division by the sizes. NaN of
-        a unit that has none, by default of all: these have the errors of all as they are.
+        Sizes of the errors of all units relative to each other, see `relative_sizes`. Pooled errors
+        over these sizes are one sample. A unit without a size, NaN, has the errors of all units as
+        they are; so have all units by default.
 
     Examples
     --------
@@ -301,18 +301,31 @@ class Calibration:
             "error_sizes": np.zeros((0, n_targets)) if self.sizes is None else self.sizes,
         }
 
-    def trajectories(self, unit: int) -> np.ndarray:
-        """Errors (m, h, C) of all steps from one origin, as those of a unit are; -1 for others."""
-        errors, size = self.errors, np.ones(self.errors.shape[3])
+    @cached_property
+    def complete(self) -> np.ndarray:
+        """Pooled errors (m, h, C) of origins that have errors of all steps."""
+        return self.errors[np.isfinite(self.errors).all((2, 3))]
+
+    def draw(self, unit: int, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw errors (n, h, C) of a unit by position, -1 for another, all steps of one origin.
+
+        There must be complete origins.
+        """
+        sample, size = self.complete, np.ones(self.errors.shape[3])
         sizes = self.sizes_of(np.array([unit]))
-        if sizes is not None:  # a target without a size has the errors of all, as in half_widths
+        if len(self.errors) > 1 and unit >= 0:
+            of_unit = self.errors[unit][np.isfinite(self.errors[unit]).all((1, 2))]
+            sample = of_unit if len(of_unit) else sample
+        elif sizes is not None:
+            # A target without a size has the errors of all, as in `half_widths`.
             known = np.isfinite(sizes[0])
-            errors = np.where(known, self.relative.errors, errors)
             size = np.where(known, sizes[0], 1.0)
-        complete = np.isfinite(errors).all((2, 3))
-        if len(errors) > 1 and unit >= 0 and complete[unit].any():
-            return errors[unit][complete[unit]]
-        return size * errors[complete]
+            if known.all():
+                sample = self.relative.complete
+            elif known.any():
+                errors = np.where(known, self.relative.errors, self.errors)
+                sample = errors[np.isfinite(errors).all((2, 3))]
+        return size * sample[rng.integers(len(sample), size=n)]
 
     @cached_property
     def guarantee(self) -> str:

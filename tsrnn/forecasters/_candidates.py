@@ -36,8 +36,8 @@ from tsrnn.prior import TrainedPrior
 # A network is not trained where the linear path that it starts from errs by so much more than the
 # prior network: training does not make up for it, and the weight would be near zero.
 HOPELESS = 1.25
-# Weight of the prior network with columns: where these go on to values that were never seen, a
-# trained network errs more than the validation part says. Its ends are those of the intervals, too.
+# Least weight of the prior network with columns: a trained network errs more than the validation
+# part says where columns take values that were never seen.
 LEAST_WITH_COLUMNS = 0.4
 SILENT_SECONDS, MOMENT = 2.0, 0.1  # after which progress is shown, of a fit and of a candidate
 

@@ -512,14 +512,13 @@ def drawn_errors(
         If the validation part has no origin with errors of all steps.
     """
     drawn = np.empty((len(units), n, *calibration.errors.shape[2:]))
+    if not len(calibration.complete):
+        raise ValueError(
+            "sample paths are made of validation errors of all steps from one origin; the "
+            "validation part has none. Fit with a larger val_size"
+        )
     for i, unit in enumerate(units):
-        sample = calibration.trajectories(unit)
-        if not len(sample):
-            raise ValueError(
-                "sample paths are made of validation errors of all steps from one origin; the "
-                "validation part has none. Fit with a larger val_size"
-            )
-        drawn[i] = sample[rng.integers(len(sample), size=n)]
+        drawn[i] = calibration.draw(unit, n, rng)
     return drawn
 
 

@@ -55,9 +55,9 @@ class ParaRNNForecaster(RecurrentForecaster):
         other candidates are fitted to the rows before them and weighed by rolling
         forecasts (see :doc:`/stacking`): the same network adapted to a panel, and one that is
         trained on the series; `summary` says what was tried, and what forecasts. Otherwise, and
-        with exogenous columns, the pretrained network forecasts, adapted to at least 300 rows and
-        25 seasons, and to panels of at least 30 series without a season. There is none of "gru",
-        "lstm", "attention" and a user's cell, which are always trained. A file that
+        with columns not known ahead, the pretrained network forecasts, adapted to at least 300 rows
+        and 25 seasons, and to panels of at least 30 series without a season. There is none of
+        "gru", "lstm", "attention" and a user's cell, which are always trained. A file that
         `tsrnn.prior.TrainedPrior.save` wrote: the same with that network, of any cell. "only": the
         network as it comes. None: always train.
     effects : dict, optional

@@ -651,7 +651,7 @@ class FittedPrior(FittedModel[PriorState]):
         return forecasts_left_by([self], state, h)[0]
 
     def with_counts(self, forecasts: Forecasts, units: np.ndarray, counted: Any) -> Forecasts:
-        """Forecasts with those of some units by models of counts."""
+        """Replace the forecasts of some units by forecasts of models of counts."""
         median, quantiles = forecasts.median.copy(), forecasts.quantiles.copy()
         median[units], quantiles[units] = counted.mean, counted.quantile(PROBABILITIES)
         share = units.mean()

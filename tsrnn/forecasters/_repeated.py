@@ -11,7 +11,7 @@ from tsrnn.data import Panel
 
 
 def repeated(panel: Panel, season: int, past: Sequence[np.ndarray] | None = None) -> Panel:
-    """Panel whose missing values are those of a season before, known or repeated themselves.
+    """Fill missing values with the value of a season before, itself known or filled.
 
     So that no row is read before it comes. Without rows a season before, they are the last value,
     and at the begin of a series the first.

@@ -326,7 +326,7 @@ class FittedStacked(FittedModel[StackedState]):
         return replace(self, parts=parts)
 
     def steps(self, method: str, h: int | None) -> int:
-        """Number of steps of a method; paths are those of the heaviest part."""
+        """Number of steps of a method; the heaviest part draws the paths."""
         return self.first.steps(method, h)
 
     def begin(self, parts: Sequence[Any]) -> StackedState:

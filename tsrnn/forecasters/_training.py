@@ -120,7 +120,7 @@ class Training:
 
     @cached_property
     def order(self) -> Tensor:
-        """Order of the units for the draws of training: forecasts do not depend on that of rows."""
+        """Order of the units for the draws of training, whatever the order of the frame."""
         return torch.from_numpy(
             order_of_series(self.units.values.numpy(), self.units.indptr.numpy())
         )

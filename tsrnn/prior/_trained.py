@@ -458,7 +458,7 @@ class TrainedPrior(TrainedNetwork):
         widths: np.ndarray,
         regressed: Sequence[AutoregressionForecasts | None],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Counter[str]]:
-        """Forecasts of the units of a part, mixed with those of autoregressions.
+        """Mix the forecasts of the units of a part with forecasts of autoregressions.
 
         Parameters
         ----------
