@@ -55,16 +55,17 @@ def against_roots(name: str, n_rows: int, n_series: int, network: Any) -> list[A
     """Errors of moduli and periods over replications of one process."""
     roots = roots_of(*PROCESSES[name])
     order = len(roots) + int((roots.imag > 0).sum())
+    frame = simulated(roots, n_rows, n_series, 0)
     start = time.perf_counter()
     model = ParaRNNForecaster(
         horizon=12, prior=None, network=network, per_series=True, random_state=0
-    ).fit(simulated(roots, n_rows, n_series, 0))
+    ).fit(frame)
     seconds = time.perf_counter() - start
     known = pd.DataFrame(
         {"modulus": np.abs(roots), "angle": np.angle(roots), "share": 1 / len(roots)}
     )
     moduli, periods, missed = [], [], 0
-    for column in model.fitted_.labels:
+    for column in frame:
         features = forecast_features(model.for_series(column), order=order)
         for root, place in zip(roots, match_features(known, features), strict=True):
             if place < 0:

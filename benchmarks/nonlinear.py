@@ -90,7 +90,7 @@ def gains(rows: int, per_process: int) -> None:
             y, _ = PROCESSES[name](rows + 3000, 100 + i)
             fits = [fitted(y, rows, {"network": network}) for network in (True, False)]
             errors = [squared_error(model, y, rows) for model in fits]
-            test = fits[0].fitted_.tests.loc[("all", "model")]
+            test = fits[0].fitted_.trained.tests.loc[("all", "model")]
             found.append((fits[0].best_epoch_, test["statistic"], errors[0] / errors[1] - 1))
     table = pd.DataFrame(found, columns=["epoch", "statistic", "error"])
     print_row(["statistic", "networks", "error afterwards"])

@@ -69,6 +69,7 @@ PAGES = [
     "docs/stacking.md",
     "docs/regression.md",
     "docs/theory/comparison.md",
+    "docs/which_model.md",
     "docs/theory/conformal.md",
     "docs/theory/erm_bounds.md",
     "docs/theory/jordan.md",

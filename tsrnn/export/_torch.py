@@ -17,14 +17,10 @@ import torch
 from torch import Tensor
 
 from tsrnn.contract import check_is_fitted, check_levels, file_place, put_file
-from tsrnn.data import quote, quoted
 from tsrnn.export._program import Program
 from tsrnn.export._verify import Arrays, Run, verify
 from tsrnn.forecasters import (
     FittedNetworks,
-    FittedPrior,
-    FittedStacked,
-    FittedWithColumns,
     RecurrentForecaster,
     RecurrentState,
 )
@@ -238,35 +234,7 @@ def fitted_networks(forecaster: Any) -> tuple[FittedNetworks, RecurrentState]:
             f"got {type(forecaster).__name__}. {advice}"
         )
     check_is_fitted(forecaster)
-    fitted = forecaster.fitted_
-    if isinstance(fitted, FittedPrior):
-        raise ValueError(
-            "a network trained on the series can be exported; this forecaster uses the prior "
-            "network. Fit with prior=None, or keep it by save and tsrnn.load"
-        )
-    if isinstance(fitted, FittedStacked):
-        name = "trained network"
-        advice = (
-            f"Export the {name} alone, model.parts_[{quote(name)}]"
-            if name in fitted.parts
-            else "Fit with prior=None to train a network alone"
-        )
-        raise ValueError(
-            f"a program has one network; {quoted(list(fitted.parts))} forecast together here. "
-            f"{advice}, or keep all by save and tsrnn.load"
-        )
-    if isinstance(fitted, FittedWithColumns):
-        columns = dict.fromkeys(fitted.data.given_ahead, "none")
-        raise ValueError(
-            "a program is a network alone; the effects of columns of this forecaster are a "
-            f"regression before it. Fit with effects={columns} and without calendar, so that the "
-            "network learns them, or keep it by save and tsrnn.load"
-        )
-    if not isinstance(fitted, FittedNetworks):
-        raise ValueError(
-            "a program has one network; this forecaster was fitted with per_series=True. Export "
-            "that of one series, model.for_series(id)"
-        )
+    fitted = forecaster.fitted_.program()
     if fitted.settings.layer == "BlockRecurrentAttention":
         raise ValueError(
             "cell='attention' cannot be exported: what it does in a step depends on its state. Fit "

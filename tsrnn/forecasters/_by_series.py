@@ -13,7 +13,6 @@ from tsrnn.contract import (
     Arguments,
     DamagedFileError,
     FittedData,
-    FittedModel,
     Kind,
     Origins,
     Summary,
@@ -25,12 +24,15 @@ from tsrnn.contract import (
     refuse,
 )
 from tsrnn.data import Panel, quote
-from tsrnn.forecasters._with_columns import FittedWithColumns, StateWithColumns
+from tsrnn.forecasters._forecast_part import ForecastPart
 from tsrnn.interpret import WIDTH, two_columns, wrapped
 
 if TYPE_CHECKING:
     from tsrnn.forecasters._fitted import FittedNetworks
+    from tsrnn.forecasters._recurrent import RecurrentForecaster
+    from tsrnn.forecasters._stability import FeatureStability
     from tsrnn.forecasters._state import RecurrentState
+    from tsrnn.forecasters._with_columns import FittedWithColumns, StateWithColumns
 
     Network = FittedNetworks | FittedWithColumns
 
@@ -101,7 +103,7 @@ class StateBySeries:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedBySeries(FittedModel[StateBySeries]):
+class FittedBySeries(ForecastPart[StateBySeries]):
     """Fitted networks, one a series: of an id, or of a column of a frame without ids.
 
     Attributes
@@ -124,7 +126,7 @@ class FittedBySeries(FittedModel[StateBySeries]):
     @property
     def networks(self) -> list[FittedNetworks]:
         """Networks of the series, without the effects of columns."""
-        return [m.network if isinstance(m, FittedWithColumns) else m for m in self.members]
+        return [member.trained for member in self.members]
 
     @property
     def labels(self) -> list[Any]:
@@ -147,8 +149,48 @@ class FittedBySeries(FittedModel[StateBySeries]):
         counts = [np.isfinite(member.calibration.errors).sum() for member in self.networks]
         return f"Series by series. {self.members[int(np.argmin(counts))].guarantee}"
 
-    def number_of(self, label: Any) -> int:
-        """Position of the network of an id or a column.
+    @property
+    def trained(self) -> FittedNetworks:
+        """Refuse: there are networks by series."""
+        raise ValueError(
+            "fitted with per_series=True, a forecaster has networks, settings and errors by "
+            f"series. Ask that of one of them, such as for_series({quote(self.labels[0])}); "
+            "summary() has a table of all"
+        )
+
+    @property
+    def network_active(self) -> bool:
+        """True if the network of any series contributes to its forecasts."""
+        return any(member.network_active for member in self.members)
+
+    @property
+    def regression(self) -> None:
+        """Refuse: effects are by series."""
+        raise ValueError(
+            "effect_curves are of all series; each has effects of its own here. Take those of "
+            "for_series(...)"
+        )
+
+    def program(self) -> FittedNetworks:
+        """Refuse: there are networks by series."""
+        raise ValueError(
+            "a program has one network; this forecaster was fitted with per_series=True. Export "
+            "that of one series, model.for_series(id)"
+        )
+
+    def summarise(
+        self, forecaster: RecurrentForecaster, stability: FeatureStability | None
+    ) -> SummaryBySeries:
+        """Table of the networks by series."""
+        if stability is not None:
+            raise ValueError(
+                "stability is that of the forecast of one network; these are by series. Ask it of "
+                "for_series(...)"
+            )
+        return summarise_by_series(self, forecaster.state_)
+
+    def member(self, label: Any) -> tuple[int, Network]:
+        """Position and networks of an id or a column.
 
         Raises
         ------
@@ -162,7 +204,8 @@ class FittedBySeries(FittedModel[StateBySeries]):
                 f"{quote(label)} is not a {kind} that was fitted to; these are "
                 f"{', '.join(map(quote, labels[:3]))}{', ...' if len(labels) > 3 else ''}"
             )
-        return labels.index(label)
+        number = labels.index(label)
+        return number, self.members[number]
 
     def steps(self, method: str, h: int | None) -> int:
         """Number of steps that a method is asked for."""

@@ -12,6 +12,7 @@ from tsrnn.data import Layout, Panel, by_row, past_times
 from tsrnn.prior import Components, structural_components
 
 if TYPE_CHECKING:
+    from tsrnn.forecasters._forecast_part import ForecastPart
     from tsrnn.forecasters._prior import FittedPrior, PriorState
 
 BYTES_OF_A_STEP = 320  # of a model: forty numbers, of components, variances and weights
@@ -137,7 +138,8 @@ def rows_with_horizon(fitted: FittedPrior, state: PriorState, h: int, values: np
 class ComponentMethods:
     """Components of a forecaster with the prior network; a part of it."""
 
-    fitted_: Any
+    fitted_: ForecastPart[Any]
+    state_: Any
     _state_after: Any
 
     def components(
@@ -211,18 +213,19 @@ class ComponentMethods:
     def _prior_network(self, method: str) -> FittedPrior:
         """Fitted prior network, which the method needs."""
         check_is_fitted(self)
-        stacked = getattr(self.fitted_, "parts", {})
-        parts = [name for name, part in stacked.items() if hasattr(part, "prior")]
-        if parts:
-            raise ValueError(
-                f"{method} needs forecasts by the prior network alone; here it is a part of the "
-                f"forecast. Take parts_[{parts[0]!r}].{method}(), or contributions() of all parts"
-            )
-        if not hasattr(self.fitted_, "prior"):
+        pretrained = self.fitted_.pretrained(self.state_)
+        if pretrained is None:
             raise ValueError(
                 f"{method} needs forecasts by the prior network; this forecaster trained a network "
                 "of these series, whose forecasts contributions() splits. Fit again with "
                 'prior="only"'
             )
-        fitted: FittedPrior = self.fitted_
-        return fitted
+        network, _ = pretrained
+        if network is not self.fitted_:
+            parts = self.fitted_.parts_of(self.state_)
+            name = next(name for name, (part, _) in parts.items() if part is network)
+            raise ValueError(
+                f"{method} needs forecasts by the prior network alone; here it is a part of the "
+                f"forecast. Take parts_[{name!r}].{method}(), or contributions() of all parts"
+            )
+        return network

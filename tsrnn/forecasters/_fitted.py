@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,13 +15,13 @@ from tsrnn.contract import (
     Arguments,
     Calibration,
     FittedData,
-    FittedModel,
     Origins,
     positive_integer,
     with_intervals,
 )
 from tsrnn.data import Panel
 from tsrnn.forecasters._distribution import HEADS
+from tsrnn.forecasters._forecast_part import ForecastPart
 from tsrnn.forecasters._intervals import (
     Ends,
     each_end,
@@ -30,6 +30,7 @@ from tsrnn.forecasters._intervals import (
 )
 from tsrnn.forecasters._linearised import linear_paths
 from tsrnn.forecasters._model import ForecastModel
+from tsrnn.forecasters._repeated import repeated
 from tsrnn.forecasters._scaling import FARTHEST, Scaling, fit_scaling, standardise, standardised
 from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._state import RecurrentState, run_filter
@@ -38,12 +39,17 @@ from tsrnn.forecasters._units import Units, Windows, by_series, network_inputs, 
 from tsrnn.interpret import ForecastPaths
 from tsrnn.layers import check_saveable
 
+if TYPE_CHECKING:
+    from tsrnn.forecasters._recurrent import RecurrentForecaster
+    from tsrnn.forecasters._stability import FeatureStability
+    from tsrnn.forecasters._summary import NetworkSummary
+
 GRID = np.linspace(0.005, 0.995, 100)  # probabilities between which learned quantiles are read
 WEIGHTS = "model."  # before the names of the network's parameters in a file
 
 
 @dataclass(frozen=True, eq=False)
-class FittedNetworks(FittedModel[RecurrentState]):
+class FittedNetworks(ForecastPart[RecurrentState]):
     """Fitted recurrent networks, their linear path, scaling and intervals; never changed.
 
     Attributes
@@ -392,7 +398,28 @@ class FittedNetworks(FittedModel[RecurrentState]):
         }
         return scaled | {"level": scaled["level"] + target.location[:, None]}
 
-    def forecast_paths(self, at: str) -> ForecastPaths:
+    @property
+    def trained(self) -> FittedNetworks:
+        """These networks."""
+        return self
+
+    def program(self) -> FittedNetworks:
+        """These networks."""
+        return self
+
+    def readable(self, panel: Panel, state: RecurrentState | None = None) -> Panel:
+        """Rows in which missing values are those of a season before."""
+        return repeated(panel, self.settings.season, None if state is None else state.tail)
+
+    def summarise(
+        self, forecaster: RecurrentForecaster, stability: FeatureStability | None
+    ) -> NetworkSummary:
+        """Summary of these networks as all that forecasts."""
+        from tsrnn.forecasters._summary import summarise
+
+        return summarise(self, forecaster, stability)
+
+    def forecast_paths(self, state: RecurrentState, at: str) -> ForecastPaths:
         """Paths of the forecasts made linear, along sampled rows.
 
         Raises

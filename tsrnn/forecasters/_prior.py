@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,7 +16,6 @@ from tsrnn.contract import (
     MOST_STEPS,
     Arguments,
     FittedData,
-    FittedModel,
     Kind,
     Origins,
     SeriesArrays,
@@ -49,11 +48,13 @@ from tsrnn.forecasters._columns import (
     steps_per_day,
 )
 from tsrnn.forecasters._components import forecast_contributions
+from tsrnn.forecasters._forecast_part import ForecastPart, features_of
 from tsrnn.forecasters._outliers import NOTE as OUTLIERS
 from tsrnn.forecasters._outliers import outlier_frame, outlier_section
 from tsrnn.interpret import (
     WIDTH,
     ForecastPaths,
+    UninformativeNetworkError,
     feature_section,
     path_steps,
     reading_of_forecasts,
@@ -92,6 +93,9 @@ from tsrnn.prior import (
 )
 
 if TYPE_CHECKING:
+    from tsrnn.forecasters._fitted import FittedNetworks
+    from tsrnn.forecasters._recurrent import RecurrentForecaster
+    from tsrnn.forecasters._stability import FeatureStability
     from tsrnn.kernels import Cell
 
 LARGE_ERRORS = 0.1  # share of the squares, from which on effects of hours are estimated again
@@ -393,7 +397,7 @@ class PriorState(SeriesArrays):
 
 
 @dataclass(frozen=True, eq=False)
-class FittedPrior(FittedModel[PriorState]):
+class FittedPrior(ForecastPart[PriorState]):
     """Pretrained network with the parameters that were fitted to these series.
 
     Attributes
@@ -425,6 +429,8 @@ class FittedPrior(FittedModel[PriorState]):
     ('FittedPrior', 1)
     """
 
+    skips_missing: ClassVar[bool] = True
+    shares_state: ClassVar[bool] = True
     arguments: Arguments
     data: FittedData
     horizon: int
@@ -754,8 +760,45 @@ class FittedPrior(FittedModel[PriorState]):
             paths[:, units] = counted.sample(n, rng)
         return paths.reshape(n, n_series, n_targets, h).swapaxes(2, 3)
 
-    def forecast_paths(self, state: PriorState) -> ForecastPaths:
-        """Paths of the forecasts from many rows of the data, as they are."""
+    @property
+    def trained(self) -> FittedNetworks:
+        """Refuse: no network of these series was trained."""
+        raise UninformativeNetworkError(
+            f"this {self.arguments.class_name} forecasts by the prior network, which was trained "
+            "on other series; summary() shows what forecasts. A network of these series, with "
+            "recurrence features, settings and errors, is trained with prior=None"
+        )
+
+    @property
+    def network_active(self) -> bool:
+        """True: the pretrained network always contributes."""
+        return True
+
+    @property
+    def regression(self) -> FittedColumns | None:
+        """Regression on exogenous columns and the calendar; None without them."""
+        return self.columns
+
+    def pretrained(self, state: PriorState) -> tuple[FittedPrior, PriorState]:
+        """Return this network and the state."""
+        return self, state
+
+    def program(self) -> FittedNetworks:
+        """Refuse: no network of these series was trained."""
+        raise ValueError(
+            "a network trained on the series can be exported; this forecaster uses the prior "
+            "network. Fit with prior=None, or keep it by save and tsrnn.load"
+        )
+
+    def summarise(
+        self, forecaster: RecurrentForecaster, stability: FeatureStability | None
+    ) -> PriorSummary:
+        """Summary of this network as all that forecasts."""
+        features = features_of(forecaster, stability)
+        return summarise_prior(self, forecaster.state_, features)
+
+    def forecast_paths(self, state: PriorState, at: str) -> ForecastPaths:
+        """Paths of the forecasts from many rows of the data, as they are; `at` changes nothing."""
         last_rows, counts, _ = self.rows_read(state)
         rng = np.random.default_rng(0)
         long = np.flatnonzero(counts >= np.median(counts))

@@ -18,6 +18,7 @@ from tsrnn.contract import (
     Calibration,
     FittedData,
     Forecaster,
+    Summary,
     as_saved,
     check_is_fitted,
     check_not_too_large,
@@ -27,38 +28,27 @@ from tsrnn.contract import (
 )
 from tsrnn.data import Layout, Panel, quote
 from tsrnn.forecasters._by_series import (
-    FittedBySeries,
-    StateBySeries,
-    SummaryBySeries,
     descriptions_of,
     joined,
     members_from_file,
     panels_of,
-    summarise_by_series,
 )
 from tsrnn.forecasters._columns import REGRESSION
 from tsrnn.forecasters._components import ComponentMethods
 from tsrnn.forecasters._effect_curves import effect_curves
+from tsrnn.forecasters._forecast_part import ForecastPart
 from tsrnn.forecasters._outliers import outlier_frame
 from tsrnn.forecasters._prior import (
     FittedPrior,
-    PriorState,
-    PriorSummary,
     asked_to_train,
     check_honoured,
     prior_from_file,
     read_prior,
-    summarise_prior,
     takes_prior,
 )
 from tsrnn.forecasters._scaling import boxcox_lambda, check_positive
 from tsrnn.forecasters._stacking import (
-    TRAINED,
-    FittedStacked,
-    StackedState,
-    StackedSummary,
     stacked_from_file,
-    summarise_stacked,
 )
 from tsrnn.forecasters._validation_part import (
     FEWEST_ROWS,
@@ -66,16 +56,11 @@ from tsrnn.forecasters._validation_part import (
     usual_horizon,
 )
 from tsrnn.forecasters._with_columns import (
-    FittedWithColumns,
-    StateWithColumns,
     with_columns_from_file,
 )
 from tsrnn.interpret import (
     ForecastPaths,
-    UninformativeNetworkError,
     active_networks,
-    forecast_features,
-    recurrence_features,
 )
 from tsrnn.prior import TrainedPrior, check_outliers
 
@@ -88,20 +73,11 @@ if TYPE_CHECKING:
     from tsrnn.forecasters._model import ForecastModel
     from tsrnn.forecasters._settings import Settings
     from tsrnn.forecasters._stability import FeatureStability
-    from tsrnn.forecasters._state import RecurrentState
-    from tsrnn.forecasters._summary import NetworkSummary
-    from tsrnn.interpret import LyapunovExponents
     from tsrnn.kernels import Cell
     from tsrnn.layers import Ensemble, LayerChoice, RecurrentNetwork
 
-    AnyFit = (
-        Fit
-        | tuple[FittedBySeries, StateBySeries]
-        | tuple[FittedPrior, PriorState]
-        | tuple[FittedStacked, StackedState]
-    )
+    AnyFit = tuple[ForecastPart[Any], Any]
 
-MOST_DERIVATIVES = 2000  # of a summary, each a backward pass: a few seconds
 LARGEST = 1e290  # value of which differences and means are finite
 MOST_MISSING = 0.1  # share of missing values with which a network is trained, as if they repeated
 # Candidates are judged by at least this many independent forecasts of a horizon, which is at least
@@ -149,7 +125,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
     legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate", "keep")
     keeps_missing_columns: ClassVar[bool] = True
     offers = frozenset({"plot_components", "plot_effects", "sample_paths"})
-    fitted_: FittedNetworks | FittedWithColumns | FittedBySeries | FittedPrior | FittedStacked
+    fitted_: ForecastPart[Any]
 
     def __init__(
         self,
@@ -420,15 +396,12 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
             check_positive(panel)
         return panel
 
-    def _filter(
-        self, panel: Panel
-    ) -> RecurrentState | StateWithColumns | StateBySeries | PriorState | StackedState:
+    def _filter(self, panel: Panel) -> Any:
         return self.fitted_.filter(panel, self.state_)
 
     def _read(self, df: Any) -> Panel:
         panel, arguments = super()._read(df), self.fitted_.arguments
-        skips = isinstance(self.fitted_, FittedPrior | FittedStacked)
-        if arguments.missing == "auto" and not skips:
+        if arguments.missing == "auto" and not self.fitted_.skips_missing:
             return self._interpolated(panel, first=False)
         return panel
 
@@ -444,18 +417,8 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         return arguments.prior is not None and not asked_to_train(arguments, default, cell)
 
     def _outlier_rows(self, state: Any, layout: Layout) -> pd.DataFrame | None:
-        prior = self._prior_part(state)
-        return None if prior is None else outlier_frame(*prior, layout)
-
-    def _prior_part(self, state: Any) -> tuple[FittedPrior, PriorState] | None:
-        """Prior network that forecasts, alone or with others, and its part of a state."""
-        if isinstance(self.fitted_, FittedPrior):
-            return self.fitted_, state
-        if isinstance(self.fitted_, FittedStacked):
-            for part, of_part in zip(self.fitted_.parts.values(), state.parts, strict=True):
-                if isinstance(part, FittedPrior):
-                    return part, of_part
-        return None
+        pretrained = self.fitted_.pretrained(state)
+        return None if pretrained is None else outlier_frame(*pretrained, layout)
 
     @property
     def outliers_(self) -> pd.DataFrame:
@@ -501,17 +464,10 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         ['infl']
         """
         check_is_fitted(self)
-        if not isinstance(self.fitted_, FittedBySeries):
-            raise ValueError(
-                "for_series gives the forecaster of one series of those that have a network each; "
-                "here all series share what forecasts. Name series in predict(ids=...), or "
-                "construct with per_series=True and fit again, which trains a network for each"
-            )
-        number, past = self.fitted_.number_of(series), self._history
-        other = copy.copy(self).set_params(**self.fitted_.members[number].arguments.as_dict())
-        other.fitted_ = self.fitted_.members[number]
-        other.state_ = self.state_.members[number]
-        if past.most and self.fitted_.by_column:
+        (number, fitted), past = self.fitted_.member(series), self._history
+        other = copy.copy(self).set_params(**fitted.arguments.as_dict())
+        other.fitted_, other.state_ = fitted, self.state_.members[number]
+        if past.most and self.fitted_.data.layout.id_col is None:
             past = replace(past, values=[past.values[0][:, [number]]])
         elif past.most:
             past = replace(past, values=[past.values[number]], times=[past.times[number]])
@@ -528,13 +484,8 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
             If one model forecasts.
         """
         check_is_fitted(self)
-        if not isinstance(self.fitted_, FittedStacked):
-            raise AttributeError(
-                "parts_ are those of a stacked forecast; one model forecasts here, see summary()"
-            )
-        pairs: Any = zip(self.fitted_.parts.items(), self.state_.parts, strict=True)
         forecasters = {}
-        for (name, part), state in pairs:
+        for name, (part, state) in self.fitted_.parts_of(self.state_).items():
             forecaster: Any = copy.copy(self)
             forecaster.fitted_, forecaster.state_ = part, state
             forecasters[name] = forecaster
@@ -629,22 +580,15 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         [2.0, 2.0]
         """
         check_is_fitted(self)
-        if isinstance(self.fitted_, FittedBySeries):
-            raise ValueError(
-                "effect_curves are of all series; each has effects of its own here. Take those of "
-                "for_series(...)"
-            )
-        columns = getattr(self.fitted_, "columns", None)
-        if columns is None or not columns.data.exog_names:
+        regression = self.fitted_.regression
+        if regression is None or not regression.data.exog_names:
             raise ValueError(
                 "effect_curves are of exogenous columns with effects; this forecaster has none. "
                 "Fit to data with columns beside the target, known ahead"
             )
-        return effect_curves(columns)
+        return effect_curves(regression)
 
-    def summary(
-        self, *, stability: FeatureStability | None = None
-    ) -> NetworkSummary | SummaryBySeries | PriorSummary | StackedSummary:
+    def summary(self, *, stability: FeatureStability | None = None) -> Summary:
         """Summary of the fit; print the result.
 
         Of networks that were trained: their accuracy, what each part of the forecasts brings, and
@@ -659,27 +603,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
             are shown, with the share of refits in which each returns.
         """
         check_is_fitted(self)
-        if isinstance(self.fitted_, FittedStacked):
-            if stability is not None:
-                raise ValueError(
-                    "stability is that of one network; several models forecast here. Take the "
-                    "summary of one of parts_"
-                )
-            pages = {name: part.summary() for name, part in self.parts_.items()}
-            return summarise_stacked(self.fitted_, self.state_, pages)
-        features = shown_features(self, stability)
-        if isinstance(self.fitted_, FittedBySeries):
-            return summarise_by_series(self.fitted_, self.state_)
-        if isinstance(self.fitted_, FittedPrior):
-            return summarise_prior(self.fitted_, self.state_, features)
-        from tsrnn.forecasters._summary import Readings, summarise
-
-        readings = Readings(features)
-        if self.network_active_:
-            matrices = recurrence_features(self) if self.network_.matrix_names else None
-            readings = Readings(features, matrices, exponent_of_network(self))
-        columns = self.fitted_.columns if isinstance(self.fitted_, FittedWithColumns) else None
-        return summarise(self._single(), self.state_, readings, columns)
+        return self.fitted_.summarise(self, stability)
 
     def block_shares_(self) -> list[np.ndarray] | None:
         """Share of the network's output variance by block, an array a layer of every network.
@@ -714,87 +638,62 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         """
         check_is_fitted(self)
         at = choice("at", at, ("data", "mean"))
-        if isinstance(self.fitted_, FittedPrior):
-            return self.fitted_.forecast_paths(self.state_)
-        if isinstance(self.fitted_, FittedStacked):
-            parts = list(self.parts_.values())
-            return parts[int(self.fitted_.weights.argmax())].forecast_paths(at=at)
-        return self._single().forecast_paths(at)
+        return self.fitted_.forecast_paths(self.state_, at)
 
-    def _single(self) -> FittedNetworks:
-        """Fitted networks, which are those of all series."""
+    def _trained(self) -> FittedNetworks:
         check_is_fitted(self)
-        fitted: Any = self.fitted_
-        if isinstance(fitted, FittedStacked):
-            fitted = fitted.parts.get(TRAINED, fitted.first)
-        if isinstance(fitted, FittedPrior):
-            raise UninformativeNetworkError(
-                f"this {type(self).__name__} forecasts by the prior network, which was trained on "
-                "other series; summary() shows what forecasts. A network of these series, with "
-                "recurrence features, settings and errors, is trained with prior=None"
-            )
-        if isinstance(fitted, FittedBySeries):
-            first = fitted.labels[0]
-            raise ValueError(
-                "fitted with per_series=True, a forecaster has networks, settings and errors by "
-                f"series. Ask that of one of them, such as for_series({quote(first)}); summary() "
-                "has a table of all"
-            )
-        network: FittedNetworks = (
-            fitted.network if isinstance(fitted, FittedWithColumns) else fitted
-        )
-        return network
+        return self.fitted_.trained
 
     @property
     def settings_(self) -> Settings:
         """Arguments as they were used, defaults filled in."""
-        settings = self._single().settings
+        settings = self._trained().settings
         return replace(settings, options=dict(settings.options))
 
     @property
     def model_(self) -> ForecastModel:
         """Local level, linear path, network and effect of columns known ahead."""
-        return self._single().model
+        return self._trained().model
 
     @property
     def network_(self) -> RecurrentNetwork | Ensemble:
         """Recurrent network, an ensemble of several."""
-        return self._single().model.network
+        return self._trained().model.network
 
     @property
     def calibration_(self) -> Calibration:
         """Errors of the validation part, of which intervals are made."""
-        return self._single().calibration
+        return self._trained().calibration
 
     @property
     def history_(self) -> list[dict[str, float]]:
         """Losses and learning rate of every epoch."""
-        return [dict(epoch) for epoch in self._single().history]
+        return [dict(epoch) for epoch in self._trained().history]
 
     @property
     def linear_path_(self) -> dict[str, Any]:
         """Form of the linear path; empty without one."""
-        return dict(self._single().linear_path)
+        return dict(self._trained().linear_path)
 
     @property
     def validation_(self) -> pd.DataFrame:
         """Root mean squared error by step on the validation part."""
-        return self._single().validation.copy()
+        return self._trained().validation.copy()
 
     @property
     def sample_(self) -> Tensor:
         """Inputs of the network, by which blocks are judged."""
-        return self._single().sample.clone()
+        return self._trained().sample.clone()
 
     @property
     def sample_length_(self) -> int:
         """Rows of the longest series fitted to."""
-        return self._single().sample_length
+        return self._trained().sample_length
 
     @property
     def best_epochs_(self) -> list[int]:
         """Epoch of each network whose parameters are kept; 0 is the start."""
-        return list(self._single().best_epochs)
+        return list(self._trained().best_epochs)
 
     @property
     def best_epoch_(self) -> int:
@@ -808,75 +707,10 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         Of networks by series, if that of any series does.
         """
         check_is_fitted(self)
-        fitted = self.fitted_
-        if isinstance(fitted, FittedStacked):
-            return any(part.network_active_ for part in self.parts_.values())
-        if isinstance(fitted, FittedPrior):
-            return True
-        if isinstance(fitted, FittedBySeries):
-            return any(any(member.best_epochs) for member in fitted.networks)
-        return any(self._single().best_epochs)
+        return self.fitted_.network_active
 
     @property
     def inactive_networks_(self) -> dict[int, str]:
         """Networks, counted from 1, that contribute nothing to the forecasts, and why."""
-        from tsrnn.forecasters._summary import reason_of_inactivity
-
-        fitted, beside = self.fitted_, ""
-        if isinstance(fitted, FittedStacked):
-            others = dict(zip(fitted.parts, fitted.weights.tolist(), strict=True))
-            weight = others.pop(TRAINED, 0.0)
-            named = " and ".join(f"the {name} ({share:.2f})" for name, share in others.items())
-            beside = f". This is the {TRAINED} alone, with weight {weight:.2f} in the forecast"
-            beside += f" beside {named}" if named else ""
-        return {
-            number: reason_of_inactivity(self._single(), number) + beside
-            for number, best in enumerate(self.best_epochs_, start=1)
-            if best == 0
-        }
-
-
-def shown_features(
-    forecaster: RecurrentForecaster, stability: FeatureStability | None
-) -> pd.DataFrame | None:
-    """Features of the whole forecast for a summary, by default without their stability.
-
-    None where forecasts do not vary, a file has no rows to judge by, each series has a network of
-    its own, or reading them takes too many derivatives.
-    """
-    fitted = forecaster.fitted_
-    if stability is not None:
-        from tsrnn.forecasters._stability import FeatureStability  # which refits forecasters
-
-        if not isinstance(stability, FeatureStability):
-            raise TypeError(
-                "stability must be what tsrnn.forecasters.feature_stability gave; got "
-                f"{type(stability).__name__}"
-            )
-        if stability.of != "forecast" or isinstance(fitted, FittedBySeries):
-            raise ValueError(
-                "stability is that of the whole forecast of one network, "
-                'feature_stability(..., of="forecast"); with per_series=True ask it of for_series'
-            )
-        return stability.features
-    if isinstance(fitted, FittedBySeries):
-        return None
-    if not isinstance(fitted, FittedPrior):
-        fitted = forecaster._single()
-        derivatives = fitted.horizon * fitted.model.n_targets
-        if derivatives * fitted.model.n_targets > MOST_DERIVATIVES:
-            return None
-    try:
-        return forecast_features(forecaster)
-    except ValueError:
-        return None
-
-
-def exponent_of_network(forecaster: RecurrentForecaster) -> LyapunovExponents | None:
-    """Lyapunov exponent of the network; None of layers that have none, and of short samples."""
-    from tsrnn.interpret import lyapunov_exponent
-
-    try:
-        return lyapunov_exponent(forecaster)
-    except (TypeError, ValueError):
-        return None
+        check_is_fitted(self)
+        return self.fitted_.inactive_networks

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -45,14 +45,20 @@ from tsrnn.contract import (
     record,
     refuse,
 )
-from tsrnn.data import Layout, Panel, order_of_series, quoted
+from tsrnn.data import Layout, Panel, order_of_series, quote, quoted
+from tsrnn.forecasters._forecast_part import ForecastPart
 from tsrnn.forecasters._prior import FittedPrior, forecast_by, rolling_by
-from tsrnn.forecasters._repeated import repeated
 from tsrnn.forecasters._tracked_widths import TrackedWidths
 from tsrnn.forecasters._validation_part import FEWEST_ROWS, independent_horizons
-from tsrnn.forecasters._with_columns import FittedWithColumns
-from tsrnn.interpret import WIDTH, section, two_columns, wrapped
+from tsrnn.interpret import WIDTH, ForecastPaths, section, two_columns, wrapped
 from tsrnn.prior import OWN_PRIOR, by_step, evenly, step_factors
+
+if TYPE_CHECKING:
+    from tsrnn.forecasters._columns import FittedColumns
+    from tsrnn.forecasters._fitted import FittedNetworks
+    from tsrnn.forecasters._prior import PriorState
+    from tsrnn.forecasters._recurrent import RecurrentForecaster
+    from tsrnn.forecasters._stability import FeatureStability
 
 MOST_SERIES = 50  # of a panel that candidates are judged on: they share the shocks of their time
 MOST_ORIGINS = 100  # of all series, from which candidates are judged
@@ -145,19 +151,6 @@ class StackedState:
         return StackedState(parts, self.widths.replaced(series, new.widths))
 
 
-def rows_for(part: FittedModel[Any], panel: Panel, state: Any = None) -> Panel:
-    """Rows as a part reads them: a trained network has no place for missing values.
-
-    `state` is its state before these rows, None at the begin. Behind effects of columns, missing
-    values of what these leave are filled.
-    """
-    if isinstance(part, FittedPrior | FittedWithColumns):
-        return panel
-    network: Any = part
-    past = None if state is None else state.tail
-    return repeated(panel, network.settings.season, past)
-
-
 def of_each(
     parts: Sequence[Any],
     states: Sequence[Any],
@@ -175,7 +168,7 @@ def of_each(
     trained : callable
         Takes a trained network and its state.
     """
-    networks = [number for number, part in enumerate(parts) if isinstance(part, FittedPrior)]
+    networks = [number for number, part in enumerate(parts) if part.shares_state]
     results: dict[int, Result] = {}
     if networks:
         together = pretrained([parts[number] for number in networks], states[networks[0]])
@@ -199,7 +192,7 @@ def rolling_of(
         parts,
         states,
         lambda networks, past: rolling_by(networks, past, panel, origins, h, levels),
-        lambda part, past: part.rolling(past, rows_for(part, panel, past), origins, h, levels),
+        lambda part, past: part.rolling(past, part.readable(panel, past), origins, h, levels),
     )
 
 
@@ -221,7 +214,7 @@ def departure(
 
 
 @dataclass(frozen=True, eq=False)
-class FittedStacked(FittedModel[StackedState]):
+class FittedStacked(ForecastPart[StackedState]):
     """Fitted models whose forecasts are averaged with weights.
 
     Quantiles of one probability are averaged, and intervals widened or narrowed by step.
@@ -257,6 +250,7 @@ class FittedStacked(FittedModel[StackedState]):
     True
     """
 
+    skips_missing: ClassVar[bool] = True
     parts: dict[str, Any]
     weights: np.ndarray
     widths: np.ndarray
@@ -271,12 +265,71 @@ class FittedStacked(FittedModel[StackedState]):
         return list(self.parts.values())[int(self.weights.argmax())]
 
     @property
-    def columns(self) -> Any:
-        """Effects of columns in the part of most weight that has them; None without any."""
-        order = np.argsort(-self.weights, kind="stable")
-        parts = [list(self.parts.values())[i] for i in order]
-        regressions = [getattr(part, "columns", None) for part in parts]
+    def regression(self) -> FittedColumns | None:
+        """Regression on columns of the part of most weight that has it; None without any."""
+        parts = list(self.parts.values())
+        regressions = [parts[i].regression for i in np.argsort(-self.weights, kind="stable")]
         return next((part for part in regressions if part is not None), None)
+
+    @property
+    def trained(self) -> FittedNetworks:
+        """Trained networks among the parts."""
+        return self.parts.get(TRAINED, self.first).trained
+
+    @property
+    def network_active(self) -> bool:
+        """True if a network of any part contributes."""
+        return any(part.network_active for part in self.parts.values())
+
+    @property
+    def inactive_networks(self) -> dict[int, str]:
+        """Reason by trained network that contributes nothing, and the weights of the others."""
+        others = dict(zip(self.parts, self.weights.tolist(), strict=True))
+        weight = others.pop(TRAINED, 0.0)
+        beside = f". This is the {TRAINED} alone, with weight {weight:.2f} in the forecast"
+        if others:
+            named = " and ".join(f"the {name} ({share:.2f})" for name, share in others.items())
+            beside += f" beside {named}"
+        return {number: why + beside for number, why in super().inactive_networks.items()}
+
+    def pretrained(self, state: StackedState) -> tuple[FittedPrior, PriorState] | None:
+        """First pretrained network among the parts, and its part of the state."""
+        each = zip(self.parts.values(), state.parts, strict=True)
+        alone = (part.pretrained(of_part) for part, of_part in each)
+        return next((pair for pair in alone if pair is not None), None)
+
+    def parts_of(self, state: StackedState) -> dict[str, tuple[ForecastPart[Any], Any]]:
+        """Weighted parts by name, each with its part of a state."""
+        pairs = zip(self.parts.items(), state.parts, strict=True)
+        return {name: (part, of_part) for (name, part), of_part in pairs}
+
+    def forecast_paths(self, state: StackedState, at: str) -> ForecastPaths:
+        """Paths of the forecasts of the part of most weight."""
+        return self.first.forecast_paths(state.parts[int(self.weights.argmax())], at)
+
+    def summarise(
+        self, forecaster: RecurrentForecaster, stability: FeatureStability | None
+    ) -> StackedSummary:
+        """Summary of the weights, then of the part of most weight."""
+        if stability is not None:
+            raise ValueError(
+                "stability is that of one network; several models forecast here. Take the "
+                "summary of one of parts_"
+            )
+        pages = {name: part.summary() for name, part in forecaster.parts_.items()}
+        return summarise_stacked(self, forecaster.state_, pages)
+
+    def program(self) -> FittedNetworks:
+        """Refuse: several models forecast."""
+        advice = (
+            f"Export the {TRAINED} alone, model.parts_[{quote(TRAINED)}]"
+            if TRAINED in self.parts
+            else "Fit with prior=None to train a network alone"
+        )
+        raise ValueError(
+            f"a program has one network; {quoted(list(self.parts))} forecast together here. "
+            f"{advice}, or keep all by save and tsrnn.load"
+        )
 
     @property
     def arguments(self) -> Arguments:  # type: ignore[override]
@@ -345,7 +398,7 @@ class FittedStacked(FittedModel[StackedState]):
             parts,
             known,
             lambda networks, _: [networks[0].filter(panel)] * len(networks),
-            lambda part, past: part.filter(rows_for(part, panel), past),
+            lambda part, past: part.filter(part.readable(panel), past),
         )
         state, earlier = self.begin(states), self.rows_of_fit(panel)
         if self.has_columns:
@@ -363,7 +416,7 @@ class FittedStacked(FittedModel[StackedState]):
             parts,
             states,
             lambda networks, _: [networks[0].filter(before)] * len(networks),
-            lambda part, past: part.filter_series(rows_for(part, before), past.fitted[tracked]),
+            lambda part, past: part.filter_series(part.readable(before), past.fitted[tracked]),
         )
         widths = self.tracked(self.begin(begun), after)
         return replace(state, widths=state.widths.replaced(np.flatnonzero(tracked), widths))
@@ -381,7 +434,7 @@ class FittedStacked(FittedModel[StackedState]):
             list(self.parts.values()),
             state.parts,
             lambda networks, past: [networks[0].advance(past, panel)] * len(networks),
-            lambda part, past: part.advance(past, rows_for(part, panel, past)),
+            lambda part, past: part.advance(past, part.readable(panel, past)),
         )
         widths = state.widths if self.has_columns else self.tracked(state, panel)
         return StackedState(tuple(parts), widths)
@@ -592,7 +645,7 @@ class ValidationPart:
             fitted,
             fitted,
             lambda networks, _: [networks[0].filter(self.before)] * len(networks),
-            lambda part, _: part.filter(rows_for(part, self.before)),
+            lambda part, _: part.filter(part.readable(self.before)),
         )
         return rolling_of(fitted, states, self.after, self.origins, self.horizon, [JUDGED])
 
@@ -716,7 +769,7 @@ def summarise_stacked(
         fitted.guarantee,
     ]
     title = f"{fitted.arguments.class_name} Results"
-    effects = None if fitted.columns is None else fitted.columns.table()
+    effects = None if fitted.regression is None else fitted.regression.table()
     return StackedSummary(
         title, composition_of(fitted), facts, fitted.candidates, effects, parts, notes
     )

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from tsrnn.contract import Summary
 from tsrnn.forecasters._columns import effect_section
+from tsrnn.forecasters._forecast_part import features_of
 from tsrnn.forecasters._gain import ALL, network_test, tested_steps
 from tsrnn.interpret import (
     WIDTH,
     feature_section,
+    lyapunov_exponent,
     reading_of,
     reading_of_forecasts,
+    recurrence_features,
     section,
     two_columns,
     wrapped,
@@ -24,7 +28,9 @@ from tsrnn.kernels import Cell
 if TYPE_CHECKING:
     from tsrnn.forecasters._columns import FittedColumns
     from tsrnn.forecasters._fitted import FittedNetworks
+    from tsrnn.forecasters._recurrent import RecurrentForecaster
     from tsrnn.forecasters._settings import Settings
+    from tsrnn.forecasters._stability import FeatureStability
     from tsrnn.forecasters._state import RecurrentState
     from tsrnn.forecasters._with_columns import StateWithColumns
     from tsrnn.interpret import LyapunovExponents
@@ -33,6 +39,7 @@ WHOLE = "Recurrence features of the whole forecast, by share of its variance"
 MATRICES = "Recurrence features of the network's matrices, by share of its output's variance"
 SHORT = {"linear path": "linear", "seasonal naive": "seasonal"}  # columns of a page
 UNBOUNDED = ("relu", "identity")
+MOST_DERIVATIVES = 2000  # of a page, each a backward pass: a few seconds
 
 
 TESTS = (
@@ -110,32 +117,22 @@ class NetworkSummary(Summary):
         return "\n".join(parts)
 
 
-class Readings(NamedTuple):
-    """Features and exponent read of a fitted forecaster; None where there is nothing to read.
-
-    Attributes
-    ----------
-    forecast, matrices : DataFrame or None
-        Features of the whole forecast, and of the network's matrices.
-    lyapunov : LyapunovExponents or None
-        Of the network along its sample.
-    """
-
-    forecast: pd.DataFrame | None = None
-    matrices: pd.DataFrame | None = None
-    lyapunov: LyapunovExponents | None = None
-
-
 def summarise(
     fitted: FittedNetworks,
-    state: RecurrentState | StateWithColumns,
-    readings: Readings,
+    forecaster: RecurrentForecaster,
+    stability: FeatureStability | None,
     columns: FittedColumns | None = None,
 ) -> NetworkSummary:
-    """Build the summary of fitted networks, with what is read of forecasts and networks.
-
-    `columns` is the regression whose effects were taken out before.
-    """
+    """Build the summary of a forecaster by networks, behind a regression on columns or not."""
+    n_targets = fitted.model.n_targets
+    few = fitted.horizon * n_targets * n_targets <= MOST_DERIVATIVES
+    features = features_of(forecaster, stability) if few or stability is not None else None
+    matrices = exponent = None
+    if fitted.network_active:
+        if fitted.model.network.matrix_names:
+            matrices = recurrence_features(forecaster)
+        with suppress(TypeError, ValueError):  # layers that have none, and short samples
+            exponent = lyapunov_exponent(forecaster)
     settings, history = fitted.settings, fitted.history
     longest = max((int(entry["epoch"]) for entry in history), default=0)
     notes = [fitted.guarantee, *fitted.support_notes]
@@ -143,26 +140,26 @@ def summarise(
         notes.append(TESTS)
     if columns is not None:
         notes.append(columns.note)
-    if readings.forecast is not None:
-        notes.append(reading_of_forecasts(readings.forecast))
-    if readings.matrices is not None:
-        notes.append(reading_of(readings.matrices))
-        explosive = int((readings.matrices["modulus"] > 1).sum())
+    if features is not None:
+        notes.append(reading_of_forecasts(features))
+    if matrices is not None:
+        notes.append(reading_of(matrices))
+        explosive = int((matrices["modulus"] > 1).sum())
         if explosive and settings.options.get("nonlinearity") in UNBOUNDED:
             notes.append(f"{explosive} features have a modulus above 1: the state can explode.")
-    if readings.lyapunov is not None:
-        notes.append(f"State of the network along the data: {readings.lyapunov.words}")
+    if exponent is not None:
+        notes.append(f"State of the network along the data: {exponent.words}")
     if settings.network is not False and longest >= settings.max_epochs:
         notes.append("Training stopped at max_epochs, not because it had converged.")
     return NetworkSummary(
         title=f"{fitted.arguments.class_name} Results",
         composition=composition(fitted),
-        facts=facts_of_fit(fitted, state, longest),
+        facts=facts_of_fit(fitted, forecaster.state_, longest),
         accuracy=fitted.validation.copy(),
         tests=fitted.tests,
-        features=readings.forecast,
-        network_features=readings.matrices,
-        lyapunov=readings.lyapunov,
+        features=features,
+        network_features=matrices,
+        lyapunov=exponent,
         notes=notes,
         effects=None if columns is None else columns.table(),
     )

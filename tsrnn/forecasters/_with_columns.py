@@ -14,7 +14,6 @@ from scipy.special import ndtri
 from tsrnn.contract import (
     Arguments,
     FittedData,
-    FittedModel,
     Origins,
     SeriesArrays,
     Support,
@@ -32,14 +31,19 @@ from tsrnn.forecasters._columns import (
     state_from_file,
     state_to_file,
 )
+from tsrnn.forecasters._forecast_part import ForecastPart
 from tsrnn.forecasters._repeated import repeated
 from tsrnn.forecasters._scaling import boxcox
+from tsrnn.interpret import ForecastPaths
 from tsrnn.prior import LONGEST_SEASON
 
 if TYPE_CHECKING:
     from tsrnn.forecasters._fitted import FittedNetworks
+    from tsrnn.forecasters._recurrent import RecurrentForecaster
     from tsrnn.forecasters._settings import Settings
+    from tsrnn.forecasters._stability import FeatureStability
     from tsrnn.forecasters._state import RecurrentState
+    from tsrnn.forecasters._summary import NetworkSummary
 
 ORIGINS_AT_ONCE = 64  # whose columns ahead are in memory: of hours, hundreds of each step
 
@@ -90,7 +94,7 @@ class StateWithColumns(SeriesArrays):
 
 
 @dataclass(frozen=True, eq=False)
-class FittedWithColumns(FittedModel[StateWithColumns]):
+class FittedWithColumns(ForecastPart[StateWithColumns]):
     """Fitted networks behind a regression on columns, whose effects are put back ahead.
 
     Attributes
@@ -301,6 +305,37 @@ class FittedWithColumns(FittedModel[StateWithColumns]):
             slope = change / np.where(small, 1.0, added)
             effects = effects * np.where(small, point ** (exponent - 1), slope)[..., None]
         return parts | dict(zip(self.columns.part_names, np.moveaxis(effects, -1, 0), strict=True))
+
+    @property
+    def trained(self) -> FittedNetworks:
+        """Networks behind the regression."""
+        return self.network
+
+    @property
+    def regression(self) -> FittedColumns:
+        """Regression on exogenous columns."""
+        return self.columns
+
+    def forecast_paths(self, state: StateWithColumns, at: str) -> ForecastPaths:
+        """Paths of the networks' forecasts, without the effects of columns."""
+        return self.network.forecast_paths(state.network, at)
+
+    def summarise(
+        self, forecaster: RecurrentForecaster, stability: FeatureStability | None
+    ) -> NetworkSummary:
+        """Summary of the networks, with the effects of columns."""
+        from tsrnn.forecasters._summary import summarise
+
+        return summarise(self.network, forecaster, stability, self.columns)
+
+    def program(self) -> FittedNetworks:
+        """Refuse: a program has no regression."""
+        columns = dict.fromkeys(self.data.given_ahead, "none")
+        raise ValueError(
+            "a program is a network alone; the effects of columns of this forecaster are a "
+            f"regression before it. Fit with effects={columns} and without calendar, so that the "
+            "network learns them, or keep it by save and tsrnn.load"
+        )
 
     def to_file(self, state: StateWithColumns) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """JSON values and arrays of a file; `with_columns_from_file` is the inverse."""
