@@ -1,6 +1,9 @@
+import inspect
 import os
 from importlib.metadata import version as installed_version
 from pathlib import Path
+
+import tsrnn
 
 os.environ.setdefault("TSRNN_OUTPUT", str(Path(__file__).parent / "_build" / "gallery"))
 
@@ -32,6 +35,10 @@ html_css_files = ["equations.css"]
 autosummary_generate = True
 autosummary_imported_members = True
 autosummary_ignore_module_all = False
+# Classes of examples/13_a_picture_of_each.py, whose pages show it.
+autosummary_context = {
+    "examples_of": [name for name in tsrnn.__all__ if inspect.isclass(getattr(tsrnn, name))]
+}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
@@ -53,6 +60,9 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "parallel": 2,
+    # The page of a class shows the examples that use it.
+    "doc_module": ("tsrnn",),
+    "backreferences_dir": "generated/examples_of",
 }
 
 # The build needs no network; links into other projects' pages do.

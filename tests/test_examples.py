@@ -1,5 +1,6 @@
 """Every example runs and prints what it promises."""
 
+import inspect
 import os
 import re
 import subprocess
@@ -7,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+import tsrnn
 
 pytestmark = pytest.mark.example
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -150,3 +153,14 @@ def test_bad_news_moves_the_variance_more_than_good_news(tmp_path):
 def test_no_example_is_left_out():
     tested = set(re.findall(r'output_of\("(\d\d_\w+\.py)"', Path(__file__).read_text("utf-8")))
     assert tested == {path.name for path in EXAMPLES.glob("[0-9]*.py")}
+
+
+def test_every_model_draws_a_picture(tmp_path):
+    said = output_of("13_a_picture_of_each.py", tmp_path)
+    assert said.count("ahead") == 13
+    names = "networks classical_models slow_movers several_series volatility effects_of_shocks"
+    pictures = {f"{name}.png" for name in [*names.split(), "sequences"]}
+    assert {path.name for path in tmp_path.iterdir()} == pictures
+    example = (EXAMPLES / "13_a_picture_of_each.py").read_text(encoding="utf-8")
+    for name in tsrnn.__all__:
+        assert not inspect.isclass(getattr(tsrnn, name)) or name in example
