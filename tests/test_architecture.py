@@ -28,7 +28,7 @@ ARROWS = {
     "linear": {"kernels", "data", "contract", "layers", "preprocessing", "prior"},
     "training": {"contract"},
     "forecasters": {"data", "contract", "layers", "kernels", "interpret", "prior", "training"},
-    "erm": {"contract", "layers", "kernels", "interpret", "training"},
+    "erm": {"contract", "data", "layers", "kernels", "interpret", "training"},
     "linearity": {"contract", "data", "linear"},
     "inference": {"contract", "data", "erm", "plotting"},
     "baselines": {"data", "contract"},

@@ -136,8 +136,9 @@ def reconcile(
     (support,) = model.fitted_.data.supports
     if np.isfinite(support.upper):
         raise ValueError(
-            f"sums have no upper bound; those of {model.fitted_.data.layout.target_names[0]!r} "
-            f"would be cut by support={support.value!r}. Give support='nonnegative' or 'real'"
+            "sums have no upper bound; those of "
+            f"{quote(model.fitted_.data.layout.target_names[0])} would be cut by "
+            f"support={support.value!r}. Give support='nonnegative' or 'real'"
         )
     # Widths are those of the errors, not of what cutting and rounding leaves of intervals.
     model.fitted_ = model.fitted_.with_supports((Support.of("real"),))
@@ -248,7 +249,7 @@ def _read_hierarchy(
 ) -> _Hierarchy:
     """Series of all levels, added up from rows of the lowest."""
     if isinstance(target, list | tuple):
-        raise ValueError(f"a hierarchy is of one target; got target={target!r}")
+        raise ValueError(f"a hierarchy is of one target; got target={quote(target)}")
     lists = _read_spec(spec)
     if not isinstance(df, pd.DataFrame):
         columns = [*lists[-1], time_col, target]
@@ -271,14 +272,14 @@ def _read_hierarchy(
         first = tuple(text.iloc[int((series == uneven.index[0]).argmax())])
         raise ValueError(
             f"every series must have one row at each of the {n_times} times, as a sum over fewer "
-            f"is another series; {first!r} has {uneven['size'].iloc[0]} rows. Write zeros where "
-            "there was nothing, or leave the series out"
+            f"is another series; {quote(first)} has {uneven['size'].iloc[0]} rows. Write zeros "
+            "where there was nothing, or leave the series out"
         )
     try:
         time, times = pd.factorize(stamps, sort=True)
     except TypeError as error:
         raise TypeError(
-            f"column {time_col!r} must have times of one type, which can be sorted; got "
+            f"column {quote(time_col)} must have times of one type, which can be sorted; got "
             f"{quote(stamps.iloc[0])} among others. Convert them with pandas.to_datetime"
         ) from error
     lowest = np.empty((len(counts), n_times))
@@ -296,7 +297,7 @@ def _read_hierarchy(
     if doubled.any():
         raise ValueError(
             "series are named by the values of their columns with a slash between, and two would "
-            f"be {names[int(doubled.argmax())]!r}. Rename values, so that each name is of one "
+            f"be {quote(names[int(doubled.argmax())])}. Rename values, so that each name is of one "
             "series"
         )
     summing = np.zeros((len(names), len(keys)))
@@ -337,10 +338,12 @@ def _read_rows(df: pd.DataFrame, columns: list[Any]) -> pd.DataFrame:
     y = frame[target]
     missing = frame.isna().any()
     if missing.any():
-        raise ValueError(f"column {missing.idxmax()!r} must have no missing values: sums need all")
+        raise ValueError(
+            f"column {quote(missing.idxmax())} must have no missing values: sums need all"
+        )
     endless = np.isinf(y.to_numpy(float)).sum()
     if endless:
-        raise ValueError(f"column {target!r} must be finite: sums need all; {endless} are not")
+        raise ValueError(f"column {quote(target)} must be finite: sums need all; {endless} are not")
     return frame
 
 
@@ -366,7 +369,7 @@ def _check_levels(lists: list[list[Any]]) -> None:
     if absent:
         raise ValueError(
             f"the lowest level of spec, {bottom}, must be the last and have all columns; it lacks "
-            f"{sorted(absent, key=str)}. Put it last, or add these columns to it"
+            f"{quote(sorted(absent, key=str))}. Put it last, or add these columns to it"
         )
     sets = [frozenset(columns) for columns in lists]
     if any(len(columns) != len(names) for columns, names in zip(sets, lists, strict=True)) or len(
@@ -387,8 +390,9 @@ def _check_tree(tree: _Hierarchy) -> None:
             child, first, second = *pairs[:, crossing[0]], pairs[1, crossing[0] + 1]
             raise ValueError(
                 "method='top_down' shares each series among those of the next level of spec, which "
-                f"must lie in one each; {tree.names[child]!r} lies in {tree.names[first]!r} and in "
-                f"{tree.names[second]!r}. Order the levels as a tree, or take another method"
+                f"must lie in one each; {quote(tree.names[child])} lies in "
+                f"{quote(tree.names[first])} and in {quote(tree.names[second])}. Order the levels "
+                "as a tree, or take another method"
             )
 
 
@@ -406,8 +410,8 @@ def _complete(column: pd.Series, names: list[str], model: str) -> np.ndarray:
     if lost.any():
         raise ValueError(
             "every series must have a forecast to be reconciled; "
-            f"{names[int(lost.argmax())]!r} has none, as {model} could not be fitted to it. Take "
-            "another model, or leave the series out"
+            f"{quote(names[int(lost.argmax())])} has none, as {model} could not be fitted to it. "
+            "Take another model, or leave the series out"
         )
     return point
 
@@ -478,7 +482,7 @@ def _projection(method: str, tree: _Hierarchy, point: np.ndarray, errors: np.nda
     if (left > allowed).any():
         worst = int((left - allowed).max(axis=1).argmax())
         raise ValueError(
-            f"method={method!r} cannot make the forecasts of {tree.names[worst]!r} add up: it "
+            f"method={method!r} cannot make the forecasts of {quote(tree.names[worst])} add up: it "
             f"needs errors at more times than there are sums, {n_sums}, and there are "
             f"{errors.shape[1]}. Give more rows, or take method='mint_shrink'"
         )
@@ -573,7 +577,7 @@ def _reconcile_by(
     reconciled = result[column].to_numpy(float).reshape(n, -1)
     if not np.isfinite(reconciled).all():
         lost = tree.names[int((~np.isfinite(reconciled)).any(axis=1).argmax())]
-        raise ValueError(f"{name} has no finite forecast of {lost!r}. Take another reconciler")
+        raise ValueError(f"{name} has no finite forecast of {quote(lost)}. Take another reconciler")
     P = getattr(reconciler, "P", None)
     linear = None if P is None else tree.summing @ np.asarray(P @ np.eye(n))
     exact = linear is not None and np.allclose(linear @ tree.summing, tree.summing, atol=1e-6)

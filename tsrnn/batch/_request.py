@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import Classical, Forecaster, check_levels, last_step, positive_integer
-from tsrnn.data import CsvFormat, holds_labels
+from tsrnn.data import CsvFormat, holds_labels, quote
 
 __all__ = ["Request", "check_zone", "make_request", "with_numbers", "zone_of"]
 
@@ -188,8 +188,8 @@ def check_zone(frame: Any, number: int, request: Request) -> None:
     if zone != request.zone:
         raise ValueError(
             f"all partitions must have timestamps of one time zone; the column "
-            f"{request.time_col!r} of partition {number} has {zone or 'none'}, that of the first "
-            f"rows {request.zone or 'none'}. Convert all to one zone, such as UTC"
+            f"{quote(request.time_col)} of partition {number} has {zone or 'none'}, that of the "
+            f"first rows {request.zone or 'none'}. Convert all to one zone, such as UTC"
         )
 
 
@@ -211,8 +211,8 @@ def with_numbers(
             continue  # text to be coded when the frame is read
         if len(wrong):
             raise TypeError(
-                f"the column {name!r} must hold numbers; got {wrong[name][0]!r}. Correct it, or "
-                "leave the field empty if the value is missing"
+                f"the column {quote(name)} must hold numbers; got {quote(wrong[name][0])}. Correct "
+                "it, or leave the field empty if the value is missing"
             )
         frame = frame.with_columns(numbers)
     return frame

@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from tsrnn.data import DataFiles, load_polars
+from tsrnn.data import DataFiles, load_polars, quote
 
 __all__ = ["FileRows", "FrameRows", "Given"]
 
@@ -46,7 +46,7 @@ class FrameRows:
         types = sorted({type(name).__name__ for name in ids.tolist()})
         if len(types) > 1:
             raise TypeError(
-                f"the ids in {id_col!r} must be of one type; they are of {', '.join(types)}. "
+                f"the ids in {quote(id_col)} must be of one type; they are of {', '.join(types)}. "
                 "Convert them, for example by astype(str)"
             )
         self.ids: list[Any] = ids.tolist()
@@ -192,8 +192,8 @@ def _with_whole_ids(table: Any, id_col: str) -> Any:
     wrong = written.filter((whole.cast(pl.String) != written).fill_null(True))
     if len(wrong):
         raise ValueError(
-            f"ids must be whole numbers, as those that the model was fitted to; got {wrong[0]!r}. "
-            "Take such series out"
+            "ids must be whole numbers, as those that the model was fitted to; got "
+            f"{quote(wrong[0])}. Take such series out"
         )
     return table.with_columns(whole)
 
@@ -205,7 +205,9 @@ def check_columns(columns: list[Any], needed: list[Any], id_col: str) -> None:
         advice = "Name the columns by the model's id_col, time_col and target"
         if id_col in missing:
             advice += "; or melt a wide frame into a long one"
-        raise ValueError(f"the data need the columns {missing}; theirs are {columns}. {advice}")
+        raise ValueError(
+            f"the data need the columns {quote(missing)}; theirs are {quote(columns)}. {advice}"
+        )
     twice = [name for name in needed if columns.count(name) > 1]
     if twice:
         raise ValueError(f"column names must be unique; twice there are {twice}. Rename one")
@@ -215,6 +217,6 @@ def check_ids(n_missing: int, id_col: str) -> None:
     """Refuse rows without an id."""
     if n_missing:
         raise ValueError(
-            f"the column {id_col!r} must name a series in each row; {n_missing} ids are missing. "
-            "Fill them in or drop these rows"
+            f"the column {quote(id_col)} must name a series in each row; {n_missing} ids are "
+            "missing. Fill them in or drop these rows"
         )

@@ -60,7 +60,7 @@ def given_params(params: Any, index: pd.Index, names: Sequence[str]) -> np.ndarr
     unknown = np.flatnonzero(~np.isfinite(values).all(1))
     if len(unknown):
         raise ValueError(
-            f"params must be finite; those of {index[unknown[0]]!r} are "
+            f"params must be finite; those of {quote(index[unknown[0]])} are "
             f"{dict(zip(names, values[unknown[0]].tolist(), strict=True))}. Give all of them, or "
             "leave the series out"
         )
@@ -79,7 +79,8 @@ def _check_names(came: Any, names: Sequence[str]) -> None:
     unknown = [name for name in came if name not in names]
     if absent or unknown:
         raise ValueError(
-            f"params must be named {list(names)}; missing are {absent}, unknown are {unknown}"
+            f"params must be named {list(names)}; missing are {quote(absent)}, unknown are "
+            f"{quote(unknown)}"
         )
 
 

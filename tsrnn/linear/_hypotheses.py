@@ -34,7 +34,7 @@ def restriction_matrix(restrictions: Any, names: Sequence[str]) -> np.ndarray:
             if sorted(map(str, restrictions.columns)) != sorted(names):
                 raise ValueError(
                     f"restrictions must have a column for each parameter, {tuple(names)}; got "
-                    f"{list(restrictions.columns)}"
+                    f"{quote(list(restrictions.columns))}"
                 )
             restrictions = restrictions[list(names)]
         return real_array("restrictions", restrictions)
