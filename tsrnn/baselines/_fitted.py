@@ -30,7 +30,6 @@ from tsrnn.baselines._rows import (
     FittedRows,
     RowsState,
     name_series,
-    name_units,
 )
 from tsrnn.baselines._unit import (
     SEASONLESS,
@@ -55,7 +54,7 @@ from tsrnn.contract import (
     unit_number,
     with_shared_arguments,
 )
-from tsrnn.data import Panel, quote, quoted, steps_between, warn_user
+from tsrnn.data import Panel, quote, quote_series, quoted, steps_between, warn_user
 
 # Date and time on a page of statsmodels or arch.
 _WHEN = re.compile(
@@ -218,7 +217,7 @@ class FittedUnits(FittedRows):
         """Quote the first few units."""
         if self.model.multivariate:
             return name_series(self.data.layout, units)
-        return name_units(units)
+        return quote_series(units, NAMES_SHOWN)
 
     def page(self, i: int, state: RowsState) -> str:
         """The library's page about one unit, rebuilt from rows and parameters."""

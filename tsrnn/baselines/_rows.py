@@ -201,11 +201,4 @@ class BaselineSummary(Summary):
 
 def name_series(layout: Layout, ids: Iterable[Any]) -> str:
     """Quote the first few series; "the series" if the data have no ids."""
-    return "the series" if layout.id_col is None else name_units(ids)
-
-
-def name_units(labels: Iterable[Any]) -> str:
-    """Quote the first few labels."""
-    labels = list(labels)
-    shown = quote_series(labels, NAMES_SHOWN)
-    return shown if len(labels) <= NAMES_SHOWN else f"first {shown}"
+    return "the series" if layout.id_col is None else quote_series(ids, NAMES_SHOWN)

@@ -28,9 +28,9 @@ def by_parameter(
 
 
 def given_params(params: Any, index: pd.Index, names: Sequence[str]) -> np.ndarray:
-    """Parameters (N, k) that a user gives: by unit and name, or for all units by name or in order.
+    """Read parameters (N, k) of a user: by unit and name, or one set for all units.
 
-    Further units are not read.
+    Rows of other units are ignored.
 
     Raises
     ------
@@ -119,10 +119,9 @@ def tidy(
     *,
     diagonal: bool,
 ) -> Any:
-    """A row a time and pair of targets: ids where there are some, time, first, second, `name`.
+    """Long frame of matrices (rows, n, n): id, time, first, second, and the entry as `name`.
 
-    In the library of the data. Matrices (rows, n, n) have an id and a time each. Pairs of a target
-    with itself are kept with `diagonal`.
+    It is in the library of the data. `diagonal` keeps pairs of a target with itself.
     """
     keys = row_keys(layout, ids, times)
     rows, columns = np.triu_indices(matrices.shape[-1], 0 if diagonal else 1)
