@@ -6,6 +6,8 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
+from tsrnn.contract import FittedData
+
 # Far beyond any use, yet small enough to allocate before a check refuses the value.
 MOST_LAGS, MOST_ROWS = 10_000, 10**9
 
@@ -23,6 +25,15 @@ def order_of(name: str, value: Any, what: str, least: tuple[int, int] = (1, 0)) 
     if not any(value):
         raise ValueError(f"{name}=(p, q), {what}, needs a lag of either; got {value!r}")
     return int(value[0]), int(value[1])
+
+
+def check_season(seasonal: str, period: int, length: Any, data: FittedData) -> None:
+    """Refuse a season of one row; `length` is the argument `season_length`."""
+    if period == 1:
+        raise ValueError(
+            f"seasonal={seasonal!r} needs a season of at least two rows; got season_length="
+            f"{length!r} and the frequency {data.freq!r}"
+        )
 
 
 def burn_of(value: Any) -> int:

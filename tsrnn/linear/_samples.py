@@ -169,6 +169,12 @@ def _groups(
     return by_kept(np.where(long, within, without))
 
 
+def rows_to_last_value(values: np.ndarray) -> np.ndarray:
+    """Number (N,) of rows of series (N, T) up to the last observation."""
+    seen = np.isfinite(values)
+    return np.where(seen.any(1), values.shape[1] - seen[:, ::-1].argmax(1), 0)
+
+
 def without_rounding(values: np.ndarray) -> np.ndarray:
     """Replace series (N, T) that vary by rounding only by their first value."""
     seen = np.isfinite(values)
