@@ -253,7 +253,8 @@ class FittedLinear(ClassicalModel[LinearState]):
         check_kind(arguments.cov_type, estimates)
         n, lost = len(estimates.params), np.flatnonzero(~estimates.fitted)
         loose = np.flatnonzero(estimates.fitted & ~estimates.converged)
-        short = _with_columns_left_out(estimates)
+        left_out = [any(t.startswith(LEFT_OUT) for t in texts) for texts in estimates.messages]
+        short = np.flatnonzero(np.array(left_out, bool) & estimates.fitted)
         if len(lost) or len(loose) or len(short):
             labels = unit_index(data.layout, data.ids, family.multivariate)
         if len(lost):
@@ -554,12 +555,6 @@ def widening(n: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     degrees = np.maximum(n - k, LEAST_DEGREES).astype(float)
     return degrees, (n + k) / degrees
-
-
-def _with_columns_left_out(estimates: Estimates) -> np.ndarray:
-    """Units in which an exogenous column has no coefficient."""
-    marked = [any(text.startswith(LEFT_OUT) for text in texts) for texts in estimates.messages]
-    return np.flatnonzero(np.array(marked, bool) & estimates.fitted)
 
 
 # Fields of a file beside those of every forecaster.

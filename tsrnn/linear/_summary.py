@@ -57,10 +57,14 @@ def _summary_of_unit(forecaster: LinearForecaster, i: int, cov_type: str | None)
         notes = [kind, *lacking, *notes]
     if estimates.fitted[0]:
         notes += family.notes()
+    series = i // fitted.n_units
+    ids = fitted.data.ids[series : series + 1]
+    begin, end = sample_text(fitted.data.layout, ids, *fitted.sample[:, series])
     model = {
         "Series": show_label(forecaster.units_[i]),
         "Model": family.title,
-        **_sample_facts(fitted, i),
+        "Sample": begin,
+        "": f"- {end}",
         "Covariance Type": cov_type,
         **family.conventions,
         **family.facts(params, constants),
@@ -130,13 +134,6 @@ def _summary_of_all(forecaster: LinearForecaster) -> LinearSummary:
         f"{type(forecaster).__name__} Results", model, fit, table, None,
         forecaster.fitted_.outlier_table(), notes,
     )  # fmt: skip
-
-
-def _sample_facts(fitted: FittedLinear, unit: int) -> dict[str, object]:
-    i = unit // fitted.n_units  # the series
-    first, last = fitted.sample[:, i]
-    begin, end = sample_text(fitted.data.layout, fitted.data.ids[i : i + 1], first, last)
-    return {"Sample": begin, "": f"- {end}"}
 
 
 def _residual_tests(fitted: FittedLinear, unit: int) -> pd.DataFrame | None:
@@ -236,7 +233,8 @@ class LinearSummary(Summary):
             lines.append(NO_ERROR)
         if self.notes:
             lines += ["", "Warnings and notes:"]
-        lines += [_wrapped(f"[{i}] {note}", width) for i, note in enumerate(self.notes, 1)]
+        for i, note in enumerate(self.notes, 1):
+            lines.append(textwrap.fill(f"[{i}] {note}", width, subsequent_indent="    "))
         return "\n".join(lines)
 
 
@@ -327,7 +325,3 @@ def _fixed(value: float) -> str:
 
 def _two(value: float) -> str:
     return "-" if np.isnan(value) else f"{value:.2f}"
-
-
-def _wrapped(text: str, width: int) -> str:
-    return textwrap.fill(text, width, subsequent_indent="    ")

@@ -53,9 +53,10 @@ def _refusals(
     reasons, models = {}, with_columns(models, kept)
     simplest = min(models, key=fewest_rows)
     fewest = fewest_rows(simplest)
+    besides = f" with {len(kept)} exogenous columns" * bool(kept)
     for i in np.flatnonzero(count < fewest):
         reasons[int(i)] = (
-            f"{simplest.title}{_besides(kept)} needs at least {fewest} observations; the series "
+            f"{simplest.title}{besides} needs at least {fewest} observations; the series "
             f"has {count[i]}. Give more rows, or take a model with fewer parameters"
         )
     if all(model.positive for model in models):
@@ -66,10 +67,6 @@ def _refusals(
                 "Take additive components",
             )
     return reasons
-
-
-def _besides(kept: tuple[int, ...]) -> str:
-    return f" with {len(kept)} exogenous columns" * bool(kept)
 
 
 def given(

@@ -6,7 +6,6 @@ from functools import partial
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from tsrnn.kernels import Fields, Lanes, paths, sums
 from tsrnn.linear.theta._cells import GIVEN, advance, row_cell
@@ -46,13 +45,9 @@ def expected(dynamic: bool, params: np.ndarray, states: np.ndarray, h: int) -> n
     """Means (N, h) ahead; the dynamic model takes them into the lines of later ones."""
     columns, fields, means = _columns(params)[1:], _columns(states), []
     for _ in range(h):
-        fields, mean = advance(dynamic, fields, columns, _same, 1.0)
+        fields, mean = advance(dynamic, fields, columns, lambda value: value, 1.0)
         means.append(mean)
     return torch.stack(means, 1).numpy()
-
-
-def _same(mean: Tensor) -> Tensor:
-    return mean
 
 
 def responses(dynamic: bool, params: np.ndarray, states: np.ndarray, h: int) -> np.ndarray:
