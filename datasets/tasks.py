@@ -522,3 +522,7 @@ def _asked(n: int, length: int, last: int) -> NDArray[np.bool_]:
 
 A5 = _even_permutations(5)
 A5.flags.writeable = False
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -5,8 +5,9 @@ The Kalman filter runs on arrays; all other names load torch when they are first
 
 # ruff: noqa: F405 (names of `_with_torch`)
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tsrnn._lazy import lazy_names
 from tsrnn.kernels._kalman import kalman_errors, kalman_gains
 
 if TYPE_CHECKING:
@@ -46,16 +47,5 @@ __all__ = [
     "without_padding",
 ]
 
-
 if not TYPE_CHECKING:  # to a type checker, a name that is not above does not exist
-
-    def __getattr__(name: str) -> Any:
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from tsrnn.kernels import _with_torch
-
-        return getattr(_with_torch, name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    __getattr__, __dir__ = lazy_names(__name__, __all__, f"{__name__}._with_torch")

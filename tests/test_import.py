@@ -1,4 +1,4 @@
-"""What ``import tsrnn`` costs and gives."""
+"""Cost and public names of ``import tsrnn``."""
 
 import importlib
 import pkgutil
@@ -211,14 +211,35 @@ def test_version_is_that_of_the_installed_package():
     assert tsrnn.__version__ == version("tsrnn")
 
 
-def test_unknown_attribute_has_the_usual_wording():
-    with pytest.raises(AttributeError, match="module 'tsrnn' has no attribute 'nonesuch'"):
-        _ = tsrnn.nonesuch
+def public_modules():
+    """Return the package, its rooms and every public module within them."""
+    names = ["tsrnn", *(f"tsrnn.{room}" for room in ROOMS)]
+    for room in names[1:]:
+        paths = getattr(importlib.import_module(room), "__path__", ())
+        names += [name for _, name, _ in pkgutil.iter_modules(paths, f"{room}.")]
+    return sorted(name for name in names if "._" not in name)
 
 
-@pytest.mark.parametrize("room", ["", *(room for room in ROOMS if room != "sktime")])
-def test_dir_of_a_room_lists_public_names_alone(room):
-    module = importlib.import_module(f"tsrnn.{room}".removesuffix("."))
+@pytest.mark.parametrize("name", public_modules())
+def test_dir_of_a_module_lists_public_names_alone(name):
+    module = importlib.import_module(name)
     shown = {name for name in dir(module) if not name.startswith("_")}
     inner = {name for _, name, _ in pkgutil.iter_modules(getattr(module, "__path__", ()))}
     assert shown - inner == {name for name in module.__all__ if not name.startswith("_")} - inner
+
+
+LAZY = ["tsrnn", *(f"tsrnn.{room}" for room in ("erm", "forecasters", "interpret", "kernels"))]
+
+
+@pytest.mark.parametrize("name", [*LAZY, "tsrnn.prior", "tsrnn.sktime", "tsrnn.training"])
+def test_lazy_modules_say_which_attribute_they_lack(name):
+    with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'nonesuch'"):
+        _ = importlib.import_module(name).nonesuch
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_lazy_names_are_kept_by_their_module(name):
+    code = f"m = __import__({name!r}, fromlist=['']); "
+    code += "before = len(vars(m)); [getattr(m, n) for n in m.__all__]; "
+    code += "print({*m.__all__} <= {*vars(m)}, len(vars(m)) > before)"
+    assert run(code) == "True True"

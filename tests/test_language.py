@@ -45,6 +45,27 @@ def banned(path):
     return places
 
 
+# Names of labels in the package: what formats them is `tsrnn.data.quote`.
+LABEL = re.compile(
+    r"(.*\W)?(columns?|columns?\.name|(id|time|target)_cols?|(target|exog)_names|ids|labels?"
+    r"|cutoffs?|last_times?)(\[.*\])?"
+)
+
+
+def unquoted(path):
+    """Return labels that an f-string of a file formats by `repr`, alone or in a list."""
+    places = []
+    for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FormattedValue):
+            text = ast.unparse(node.value)
+            listed = re.fullmatch(r"(?:list|sorted)\((.*)\)", text)
+            if (node.conversion == ord("r") or listed) and LABEL.fullmatch(
+                listed[1] if listed else text
+            ):
+                places.append(f"{path}:{node.lineno} formats {text} without quote()")
+    return places
+
+
 def modules():
     paths = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
     return [path.relative_to(ROOT).as_posix() for path in paths]
@@ -53,6 +74,18 @@ def modules():
 @pytest.mark.parametrize("path", modules())
 def test_names_are_those_of_the_field(path):
     assert not banned(path), "\n".join(banned(path))
+
+
+@pytest.mark.parametrize("path", [path for path in modules() if path.startswith("tsrnn/")])
+def test_labels_in_messages_are_quoted(path):
+    assert not unquoted(path), "\n".join(unquoted(path))
+
+
+@pytest.mark.parametrize("label", ["column!r", "frame.columns[0]!r", "list(data.exog_names)"])
+def test_an_unquoted_label_is_seen(label, tmp_path, monkeypatch):
+    (tmp_path / "a.py").write_text(f'text = f"{{{label}}}"\n')
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    assert len(unquoted("a.py")) == 1
 
 
 def test_what_is_banned_is_seen(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tsrnn import _fork  # noqa: F401 (from here on, forks are safe)
+from tsrnn._lazy import lazy_names
 
 if TYPE_CHECKING:
     from tsrnn import (
@@ -138,25 +139,15 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # to a type checker, a name that is not above does not exist
-
-    def __getattr__(name: str) -> Any:
-        value = _resolve(name)
-        globals()[name] = value
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
-def _resolve(name: str) -> Any:
+def _load(name: str) -> Any:
     if name == "__version__":
         return import_module("importlib.metadata").version("tsrnn")
     if name in _FUNCTIONS:
         return getattr(import_module(f"tsrnn.{_FUNCTIONS[name]}"), name)
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from tsrnn.models import MODELS, model_class
 
     return model_class(name) if name in MODELS else import_module(f"tsrnn.{name}")
+
+
+if not TYPE_CHECKING:  # to a type checker, a name that is not above does not exist
+    __getattr__, __dir__ = lazy_names(__name__, __all__, _load)

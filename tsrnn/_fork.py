@@ -1,22 +1,22 @@
-"""Forked processes: threads of OpenMP end before a fork, and start again on both sides of it.
+"""Forked processes: threads of OpenMP end before a fork, and restart in parent and child.
 
-GNU's OpenMP, on which torch runs on Linux, keeps its threads for the next operation. A forked
-child has the list of them but not the threads, and would wait for them without end.
+GNU's OpenMP, which torch uses on Linux, keeps its threads for the next operation. A forked child
+inherits the list of threads but not the threads, and would wait for them forever.
 """
 
 import os
 import sys
 import threading
 
-_SOFT = 1  # the kind of pause of OpenMP that keeps all settings
+_SOFT = 1  # omp_pause_soft, which keeps all settings
 
 
 class _Threads(threading.local):
-    """Threads of OpenMP that serve the thread that forks, which alone goes on in a child."""
+    """Threads of OpenMP of the thread that forks, the only one to survive in a child."""
 
     def __init__(self) -> None:
         self._ended = False
-        self._lost = False  # this process is itself a fork made before its threads had ended
+        self._lost = False  # True in a fork made before the threads had ended
 
     def end(self) -> None:
         """End idle threads."""
@@ -24,9 +24,9 @@ class _Threads(threading.local):
         from threadpoolctl import ThreadpoolController
 
         pools = ThreadpoolController().select(prefix="libgomp").lib_controllers
-        # Builds before GCC 9, which scikit-learn has shipped but torch has not, cannot end theirs.
+        # Builds before GCC 9, which scikit-learn has shipped, lack this function.
         pauses = [getattr(pool.dynlib, "omp_pause_resource_all", None) for pool in pools]
-        # OpenMP would wait here, too, for threads that are lost.
+        # With lost threads OpenMP would hang here, too.
         self._ended = not self._lost and not any([pause(_SOFT) for pause in pauses if pause])
 
     def begin_parent(self) -> None:
@@ -34,7 +34,7 @@ class _Threads(threading.local):
         self._ended = False
 
     def begin_child(self) -> None:
-        """Give torch one thread where others are lost, as in a fork that Python did not make."""
+        """Give torch one thread if the others are lost, as in a fork not made by Python."""
         if not self._ended:
             self._lost = True
             if "torch" in sys.modules:

@@ -29,9 +29,9 @@ METHODS = (
     "bottom_up", "top_down", "ols", "wls_struct", "wls_var", "mint_cov", "mint_shrink",
 )  # fmt: skip
 INTERVALS = ("normality", "bootstrap")
-WEIGHTED = ("wls_var", "mint_cov", "mint_shrink")  # by errors of one step
-ROUNDING = 1e-7  # of a width over the widest of its step: the root of a variance that cancels
-FEWEST_ERRORS = 3  # times with errors of all series, below which they have no correlations
+WEIGHTED = ("wls_var", "mint_cov", "mint_shrink")  # by one-step errors
+ROUNDING = 1e-7  # width over the widest of its step below which a cancelled variance is rounding
+FEWEST_ERRORS = 3  # times with errors of all series that correlations need
 
 
 def reconcile(
@@ -44,9 +44,9 @@ def reconcile(
     method: Any = "mint_shrink",
     intervals: str = "normality",
 ) -> pd.DataFrame:
-    r"""Forecast all levels of a hierarchy and reconcile: forecasts of parts add up to their sum's.
+    r"""Forecast all levels of a hierarchy, and reconcile: forecasts of parts add up to their sums.
 
-    The series of `df` are added up to every level, a forecaster is fitted to all of them in one
+    The series of `df` are summed to every level, a forecaster is fitted to all of them in one
     batch, and its forecasts :math:`\hat y` become
 
     .. math:: \tilde y = S P \hat y
@@ -56,10 +56,10 @@ def reconcile(
     Parameters
     ----------
     forecaster : forecaster of tsrnn
-        For one target, without exogenous columns. It is copied, and not fitted itself.
+        For one target, without exogenous columns. A copy is fitted.
     df : pandas.DataFrame
-        Long, a row a series of the lowest level and time: the columns of `spec`, those of time and
-        target that the forecaster names, and perhaps others, which are not read.
+        Long, a row per time and series of the lowest level: the columns of `spec`, and the time and
+        target columns of the forecaster. Other columns are ignored.
     spec : sequence of sequences of str
         Columns of each level, the last with all of them: ``[["country"], ["country", "region"]]``.
         Series are named by the values of these columns, with a slash between.
@@ -69,19 +69,19 @@ def reconcile(
         Coverage of intervals in percent.
     method : {"mint_shrink", "mint_cov", "wls_var", "wls_struct", "ols", "bottom_up", "top_down"}
         Minimum trace with the covariance of one-step errors, shrunk or not, or with their
-        variances; with the number of lowest series as variance; unweighted; the sums of the lowest
-        forecasts; the highest ones shared as the forecasts below are. A reconciler of
-        ``hierarchicalforecast.methods`` is taken as well.
+        variances; with the number of lowest series as variance; unweighted; sums of the lowest
+        forecasts; the highest forecast split in proportion to the forecasts below. Reconcilers of
+        ``hierarchicalforecast.methods`` are accepted as well.
     intervals : {"normality", "bootstrap"}
-        Normal: the variances of :math:`S P W P' S'`, where W has the widths of the forecaster's
-        intervals and the correlations of its errors of one step. Or the quantiles of these errors
-        themselves, of all series at the same time, reconciled and as much wider at later steps as
-        the forecaster's intervals are; "top_down" needs these.
+        "normality" takes the variances of :math:`S P W P' S'`, where W has the widths of the
+        forecaster's intervals and the correlations of its one-step errors. "bootstrap" takes
+        quantiles of these errors, joint over series, reconciled, and widened at later steps like
+        the forecaster's intervals; "top_down" needs it.
 
     Returns
     -------
     DataFrame
-        The forecasts of all series as the forecaster writes them. Point forecasts add up, ends of
+        Forecasts of all series in the format of the forecaster. Point forecasts add up; ends of
         intervals, which are quantiles, do not.
 
     Raises
@@ -93,19 +93,19 @@ def reconcile(
 
     Notes
     -----
-    Errors of one step are those of ``fittedvalues()``, which the models of `tsrnn.linear` have.
-    Other forecasters are fitted a second time, to the first two thirds of the rows, and forecast
-    the last third one step ahead. A series without errors, a constant one, has no variance: methods
-    that weight by errors leave its forecast as it is.
+    One-step errors come from ``fittedvalues()`` of the models of `tsrnn.linear`. Other forecasters
+    are fitted a second time, to the first two thirds of the rows, and forecast the last third one
+    step ahead. A constant series has no errors: methods that weight by errors leave its forecast
+    unchanged.
 
-    Where no value is negative, by `support` of the forecaster, no forecast is: negative ones of the
-    lowest level are set to zero, and added up. Ends of intervals are cut at zero, and rounded
-    where the values are counts; errors that are drawn are cut at the lowest level and added up.
-    Bounds above, such as those of shares, are none of sums: a support that has them is refused.
+    If the `support` of the forecaster excludes negative values, negative forecasts of the lowest
+    level are set to zero before they are summed. Ends of intervals are cut at zero, and rounded for
+    counts; bootstrap draws are cut at the lowest level and summed. Upper bounds, such as those of
+    shares, do not hold for sums: a support with one is refused.
 
-    Intervals need :math:`P S = I`: only then is the error of a reconciled forecast that of the
-    forecasts times :math:`S P`. Top-down with fixed shares, and reconcilers that constrain their
-    forecasts, leave out the error of the shares or the constraint, and are refused with `level`.
+    Intervals need :math:`P S = I`: only then is the error of a reconciled forecast :math:`S P`
+    times the error of the forecasts. Top-down with fixed shares, and reconcilers that constrain
+    their forecasts, ignore the error of the shares or the constraint, and are refused with `level`.
 
     References
     ----------
@@ -136,14 +136,15 @@ def reconcile(
     (support,) = model.fitted_.data.supports
     if np.isfinite(support.upper):
         raise ValueError(
-            f"sums have no upper bound; those of {model.fitted_.data.layout.target_names[0]!r} "
-            f"would be cut by support={support.value!r}. Give support='nonnegative' or 'real'"
+            "sums have no upper bound; those of "
+            f"{quote(model.fitted_.data.layout.target_names[0])} would be cut by "
+            f"support={support.value!r}. Give support='nonnegative' or 'real'"
         )
-    # Widths are those of the errors, not of what cutting and rounding leaves of intervals.
+    # On the real line, so that widths are not cut or rounded by the support.
     model.fitted_ = model.fitted_.with_supports((Support.of("real"),))
     column = model.column_name
     with warnings.catch_warnings():
-        # Reconciled intervals are judged, below: those of a constant may get width from others.
+        # Only reconciled intervals are checked, below: a constant may get width from other series.
         warnings.filterwarnings("ignore", r"intervals of .* have no width", IntervalWarning)
         base = _in_order(model.predict(h=h, level=levels or None), tree.names, id_col)
     point = _complete(base[column], tree.names, type(model).__name__)
@@ -151,7 +152,7 @@ def reconcile(
     if levels or method in WEIGHTED or getattr(method, "insample", False):
         errors = _one_step_errors(forecaster, model, data, tree, [id_col, time_col])
     known = errors[:, np.isfinite(errors).all(axis=0)]
-    linear: np.ndarray | None = None  # S P of a method that has one
+    linear: np.ndarray | None = None  # S P, unless the method is not linear
     if not isinstance(method, str):
         reconciled, linear = _reconcile_by(method, tree, point, errors, needs_linear=bool(levels))
     elif method == "top_down":
@@ -170,7 +171,7 @@ def reconcile(
         if intervals == "bootstrap":
             bounds = _error_quantiles(tree, linear, point, upper - lower, known, share, floor)
         else:
-            assert linear is not None  # of "top_down" alone, which is refused above
+            assert linear is not None  # only "top_down" has None, and is refused above
             width = _reconciled_width(linear, (upper - lower) / 2, known)
             bounds = reconciled - width, reconciled + width
         flat |= (bounds[1] == bounds[0]).any(axis=1)
@@ -184,7 +185,12 @@ def reconcile(
         for end, values in zip(ends, inside.values(), strict=True):
             written[end] = values.ravel()
     if flat.any():
-        _warn_without_width([name for name, still in zip(tree.names, flat, strict=True) if still])
+        names = [name for name, still in zip(tree.names, flat, strict=True) if still]
+        warn_user(
+            f"intervals of {quoted(names, 3)} have no width: their forecast errors are zero. They "
+            "guarantee nothing if coming values differ. Give rows in which the series vary",
+            IntervalWarning,
+        )
     written.attrs = dict(base.attrs)
     if levels:
         written.attrs["guarantee"] = (
@@ -194,18 +200,8 @@ def reconcile(
     return written
 
 
-def _warn_without_width(names: list[str]) -> None:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    warn_user(
-        f"intervals of {', '.join(map(quote, names[:3]))}{more} have no width: their forecast "
-        "errors are zero. They guarantee nothing if coming values differ. Give rows in which the "
-        "series vary",
-        IntervalWarning,
-    )
-
-
 def _check_arguments(forecaster: Any, method: Any, intervals: Any, level: Any) -> list[float]:
-    """Levels as a list; all are refused that do not go together."""
+    """Check the arguments, and return the levels as a list."""
     if not isinstance(forecaster, Forecaster):
         raise TypeError(
             f"forecaster must be a forecaster of tsrnn, such as ARMA(); got {forecaster!r}"
@@ -223,10 +219,12 @@ def _check_arguments(forecaster: Any, method: Any, intervals: Any, level: Any) -
 
 
 class _Hierarchy(NamedTuple):
-    """Series of all levels one below the other, the lowest last."""
+    """Series of all levels, the lowest last."""
 
     names: list[str]
-    levels: dict[str, np.ndarray]  # of each level the row of the series with each lowest one in it
+    levels: dict[
+        str, np.ndarray
+    ]  # by level, (n_bottom,): row of the series that has each lowest one
     times: pd.Index
     values: np.ndarray  # (n, T)
     summing: np.ndarray  # (n, n_bottom)
@@ -246,9 +244,9 @@ class _Hierarchy(NamedTuple):
 def _read_hierarchy(
     df: Any, spec: Sequence[Sequence[str]], time_col: Any, target: Any
 ) -> _Hierarchy:
-    """Series of all levels, added up from rows of the lowest."""
+    """Sum rows of the lowest level to the series of all levels."""
     if isinstance(target, list | tuple):
-        raise ValueError(f"a hierarchy is of one target; got target={target!r}")
+        raise ValueError(f"a hierarchy is of one target; got target={quote(target)}")
     lists = _read_spec(spec)
     if not isinstance(df, pd.DataFrame):
         columns = [*lists[-1], time_col, target]
@@ -260,7 +258,7 @@ def _read_hierarchy(
     _check_levels(lists)
     bottom = lists[-1]
     frame = _read_rows(df, [*bottom, time_col, target])
-    # Values of the columns as text: they are parts of names, and 1 and "1" would be one of them.
+    # As text, since values become parts of names, where 1 and "1" are the same.
     text = frame[bottom].astype(str)
     series = text.groupby(bottom, observed=True).ngroup().to_numpy()
     stamps, y = frame[time_col], frame[target].to_numpy(float)
@@ -271,19 +269,19 @@ def _read_hierarchy(
         first = tuple(text.iloc[int((series == uneven.index[0]).argmax())])
         raise ValueError(
             f"every series must have one row at each of the {n_times} times, as a sum over fewer "
-            f"is another series; {first!r} has {uneven['size'].iloc[0]} rows. Write zeros where "
-            "there was nothing, or leave the series out"
+            f"is another series; {quote(first)} has {uneven['size'].iloc[0]} rows. Write zeros "
+            "where there was nothing, or leave the series out"
         )
     try:
         time, times = pd.factorize(stamps, sort=True)
     except TypeError as error:
         raise TypeError(
-            f"column {time_col!r} must have times of one type, which can be sorted; got "
+            f"column {quote(time_col)} must have times of one type, which can be sorted; got "
             f"{quote(stamps.iloc[0])} among others. Convert them with pandas.to_datetime"
         ) from error
     lowest = np.empty((len(counts), n_times))
     lowest[series, time] = y
-    # The first row of each lowest series, which has the values that name it.
+    # The first row of each lowest series has the values that name it.
     keys = text.iloc[np.unique(series, return_index=True)[1]]
     names: list[str] = []
     levels: dict[str, np.ndarray] = {}
@@ -296,7 +294,7 @@ def _read_hierarchy(
     if doubled.any():
         raise ValueError(
             "series are named by the values of their columns with a slash between, and two would "
-            f"be {names[int(doubled.argmax())]!r}. Rename values, so that each name is of one "
+            f"be {quote(names[int(doubled.argmax())])}. Rename values, so that each name is of one "
             "series"
         )
     summing = np.zeros((len(names), len(keys)))
@@ -323,13 +321,13 @@ def _check_present(df: pd.DataFrame, lists: list[list[Any]], time_col: Any, targ
 
 
 def _read_rows(df: pd.DataFrame, columns: list[Any]) -> pd.DataFrame:
-    """Columns of a frame, without missing values; the last one is the target."""
+    """Select columns, the target last; refuse missing and infinite values."""
     target = columns[-1]
     frame = df[columns]
     if frame.shape[1] != len(columns) or len(set(columns)) != len(columns):
         raise ValueError(
-            f"df must have each of the columns {columns} once, for levels, times and target; "
-            "rename what is there twice"
+            f"df must have each of the columns {quote(columns)} once, for levels, times and "
+            "target; rename what is there twice"
         )
     if not len(frame):
         raise ValueError("df must have rows, one for each series of the lowest level and time")
@@ -337,15 +335,17 @@ def _read_rows(df: pd.DataFrame, columns: list[Any]) -> pd.DataFrame:
     y = frame[target]
     missing = frame.isna().any()
     if missing.any():
-        raise ValueError(f"column {missing.idxmax()!r} must have no missing values: sums need all")
+        raise ValueError(
+            f"column {quote(missing.idxmax())} must have no missing values: sums need all"
+        )
     endless = np.isinf(y.to_numpy(float)).sum()
     if endless:
-        raise ValueError(f"column {target!r} must be finite: sums need all; {endless} are not")
+        raise ValueError(f"column {quote(target)} must be finite: sums need all; {endless} are not")
     return frame
 
 
 def _read_spec(spec: Any) -> list[list[Any]]:
-    """Columns of each level as lists."""
+    """Check `spec`, and return the columns of each level as lists."""
     legal = isinstance(spec, Sequence) and not isinstance(spec, str) and len(spec) > 0
     if not legal or any(
         isinstance(columns, str) or not isinstance(columns, Sequence) or not columns
@@ -360,26 +360,26 @@ def _read_spec(spec: Any) -> list[list[Any]]:
 
 
 def _check_levels(lists: list[list[Any]]) -> None:
-    """Refuse levels that are no parts of the last, or that are there twice."""
+    """Refuse levels with columns outside the last one, and repetitions."""
     bottom = lists[-1]
     absent = {name for columns in lists for name in columns} - set(bottom)
     if absent:
         raise ValueError(
-            f"the lowest level of spec, {bottom}, must be the last and have all columns; it lacks "
-            f"{sorted(absent, key=str)}. Put it last, or add these columns to it"
+            f"the lowest level of spec, {quote(bottom)}, must be the last and have all columns; it "
+            f"lacks {quote(sorted(absent, key=str))}. Put it last, or add these columns to it"
         )
     sets = [frozenset(columns) for columns in lists]
     if any(len(columns) != len(names) for columns, names in zip(sets, lists, strict=True)) or len(
         set(sets)
     ) != len(sets):
         raise ValueError(
-            f"spec must name each column of a level, and each level, once; got {lists}. Drop what "
-            "is there twice"
+            "spec must name each column of a level, and each level, once; got "
+            f"{quote(lists)}. Drop what is there twice"
         )
 
 
 def _check_tree(tree: _Hierarchy) -> None:
-    """Refuse levels that cross: a part would have two sums to be a share of."""
+    """Refuse crossing levels, where a part would be a share of two sums."""
     for upper, lower in pairwise(tree.levels.values()):
         pairs = np.unique(np.stack([lower, upper]), axis=1)
         crossing = np.flatnonzero(np.diff(pairs[0]) == 0)
@@ -387,27 +387,28 @@ def _check_tree(tree: _Hierarchy) -> None:
             child, first, second = *pairs[:, crossing[0]], pairs[1, crossing[0] + 1]
             raise ValueError(
                 "method='top_down' shares each series among those of the next level of spec, which "
-                f"must lie in one each; {tree.names[child]!r} lies in {tree.names[first]!r} and in "
-                f"{tree.names[second]!r}. Order the levels as a tree, or take another method"
+                f"must lie in one each; {quote(tree.names[child])} lies in "
+                f"{quote(tree.names[first])} and in {quote(tree.names[second])}. Order the levels "
+                "as a tree, or take another method"
             )
 
 
 def _in_order(frame: pd.DataFrame, names: list[str], id_col: str) -> pd.DataFrame:
-    """Rows of a frame by series, in the order of these names."""
+    """Sort the rows of a frame by series, in the order of `names`."""
     return frame.iloc[
         np.argsort(pd.Index(names).get_indexer(pd.Index(frame[id_col])), kind="stable")
     ]
 
 
 def _complete(column: pd.Series, names: list[str], model: str) -> np.ndarray:
-    """Forecasts (n, h) of all series, or an error that names one without."""
+    """Forecasts (n, h) of all series; refuse a missing one."""
     point = column.to_numpy(float).reshape(len(names), -1)
     lost = np.isnan(point).any(axis=1)
     if lost.any():
         raise ValueError(
             "every series must have a forecast to be reconciled; "
-            f"{names[int(lost.argmax())]!r} has none, as {model} could not be fitted to it. Take "
-            "another model, or leave the series out"
+            f"{quote(names[int(lost.argmax())])} has none, as {model} could not be fitted to it. "
+            "Take another model, or leave the series out"
         )
     return point
 
@@ -419,11 +420,11 @@ def _one_step_errors(
     tree: _Hierarchy,
     keys: list[str],
 ) -> np.ndarray:
-    """Errors of one-step forecasts (n, T), NaN where there are none."""
+    """Errors of one-step forecasts (n, T), NaN where missing."""
     if hasattr(model, "fittedvalues"):
         fitted = model.fittedvalues().set_index(keys)["fitted"]
     else:
-        # Two thirds to estimate and one to err: enough of either for a correlation.
+        # Two thirds to estimate, one third of errors for the correlations.
         early = data[keys[1]] < tree.times[2 * len(tree.times) // 3]
         rolled = clone(forecaster).fit(data[early]).predict_rolling(data[~early], h=1)
         fitted = rolled.set_index(keys)[model.column_name]
@@ -436,19 +437,19 @@ def _one_step_errors(
             f"{type(model).__name__} has {count}, from {len(tree.times)} rows a series. Give more "
             "rows, or take method='bottom_up', 'ols' or 'wls_struct' without level"
         )
-    # What a sum of floats leaves of a forecast without error is no error.
+    # Errors at rounding level are set to zero.
     exact = np.nanmax(np.abs(errors), axis=1) <= 1e-10 * np.abs(tree.values).max(axis=1)
     return np.where(exact[:, None], 0 * errors, errors)
 
 
 def _projection(method: str, tree: _Hierarchy, point: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    r"""Matrix S P (n, n) of a method that is linear, of errors (n, T') at the same times.
+    r"""Matrix S P (n, n) of a linear method, from errors (n, T') of all series.
 
-    With the constraints C, of which C y = 0 where series add up, the minimum trace is
+    With constraints C, where C y = 0 for series that add up, minimum trace has
 
     .. math:: S P = I - W C' (C W C')^+ C,
 
-    which needs no inverse of W: series without errors, and groups of one series, are no exception.
+    which needs no inverse of W, so that W may be singular, as with series without errors.
     """
     S = tree.summing
     n, n_bottom = S.shape
@@ -464,11 +465,11 @@ def _projection(method: str, tree: _Hierarchy, point: np.ndarray, errors: np.nda
     else:
         W = np.cov(errors) if method == "mint_cov" else _shrunk_covariance(errors)
     C = np.hstack([np.eye(n_sums), -S[:n_sums]])
-    # Constraints in units of the errors in them, so that series of any size weigh alike.
+    # Constraints in units of their errors, so that series of any size weigh alike.
     size = np.sqrt(np.abs(C) @ np.diag(W))
     scaled = C / np.where(size > 0, size, 1.0)[:, None]
-    # Where errors add up, as those of linear methods do, the constraints hold already and have no
-    # error but rounding, whose variance is below 1e-10 of the units above.
+    # If errors already add up, as those of linear methods do, constraint errors are rounding, with
+    # variances below 1e-10 in these units.
     values, vectors = np.linalg.eigh(scaled @ W @ scaled.T)
     vectors = vectors[:, values > 1e-10]
     inverse = vectors / values[values > 1e-10] @ vectors.T
@@ -478,7 +479,7 @@ def _projection(method: str, tree: _Hierarchy, point: np.ndarray, errors: np.nda
     if (left > allowed).any():
         worst = int((left - allowed).max(axis=1).argmax())
         raise ValueError(
-            f"method={method!r} cannot make the forecasts of {tree.names[worst]!r} add up: it "
+            f"method={method!r} cannot make the forecasts of {quote(tree.names[worst])} add up: it "
             f"needs errors at more times than there are sums, {n_sums}, and there are "
             f"{errors.shape[1]}. Give more rows, or take method='mint_shrink'"
         )
@@ -488,8 +489,8 @@ def _projection(method: str, tree: _Hierarchy, point: np.ndarray, errors: np.nda
 def _shrunk_covariance(errors: np.ndarray) -> np.ndarray:
     r"""Covariance of errors (n, T) with correlations shrunk to zero.
 
-    By the share :math:`\sum_{i \ne j} \widehat{Var}(r_{ij}) / \sum_{i \ne j} r_{ij}^2` (Schäfer and
-    Strimmer, 2005), of series that have errors.
+    The share is :math:`\sum_{i \ne j} \widehat{Var}(r_{ij}) / \sum_{i \ne j} r_{ij}^2` (Schäfer and
+    Strimmer, 2005), over series with errors.
     """
     count = errors.shape[1]
     deviation = errors.std(axis=1, ddof=1)
@@ -505,7 +506,7 @@ def _shrunk_covariance(errors: np.ndarray) -> np.ndarray:
 
 
 def _share_down(tree: _Hierarchy, values: np.ndarray) -> np.ndarray:
-    """Values (n, m) of the highest level, shared at each level as those below are."""
+    """Split values (n, m) of the highest level in proportion to the values of each level below."""
     _check_tree(tree)
     shared = values.copy()
     for upper, lower in pairwise(tree.levels.values()):
@@ -515,7 +516,7 @@ def _share_down(tree: _Hierarchy, values: np.ndarray) -> np.ndarray:
         np.add.at(sums, parents, values[children])
         np.add.at(sizes, parents, np.abs(values[children]))
         alike = 1 / np.bincount(parents, minlength=len(values))[parents, None]
-        # Parts that cancel out have no shares: alike, as hierarchicalforecast has it.
+        # Parts that cancel out get equal shares, as in hierarchicalforecast.
         none = np.abs(sums) <= 1e-10 * sizes
         share = values[children] / np.where(none, 1.0, sums)[parents]
         shared[children] = np.where(none[parents], alike, share) * shared[parents]
@@ -523,9 +524,9 @@ def _share_down(tree: _Hierarchy, values: np.ndarray) -> np.ndarray:
 
 
 def _not_below(tree: _Hierarchy, values: np.ndarray, floor: float) -> np.ndarray:
-    """Values (n, m) of all levels, of which those of the lowest are cut at 0, and added up."""
+    """Cut values (n, m) of the lowest level at `floor`, and sum them to all levels."""
     lowest = values[-tree.summing.shape[1] :]
-    # Sums of forecasts that add up are left as they are: to add them again would round.
+    # Nothing to cut: summing again would only round.
     return values if (lowest >= floor).all() else tree.summing @ np.maximum(lowest, floor)
 
 
@@ -534,7 +535,7 @@ def _reconcile_by(
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Forecasts (n, h) by a reconciler of hierarchicalforecast, and its S P if it has one.
 
-    Series have numbers for names, as the library splits names at slashes.
+    Numbers replace the names of series, which the library splits at slashes.
     """
     try:
         from hierarchicalforecast.core import HierarchicalReconciliation
@@ -556,7 +557,7 @@ def _reconcile_by(
     sums.insert(0, "unique_id", ids)
     reconciler, name = copy.deepcopy(method), type(method).__name__
     try:
-        # Warnings are of divisions and matrices inside; the forecasts are checked below.
+        # Warnings are of divisions and matrices in the library; forecasts are checked below.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = HierarchicalReconciliation([reconciler]).reconcile(
@@ -573,7 +574,7 @@ def _reconcile_by(
     reconciled = result[column].to_numpy(float).reshape(n, -1)
     if not np.isfinite(reconciled).all():
         lost = tree.names[int((~np.isfinite(reconciled)).any(axis=1).argmax())]
-        raise ValueError(f"{name} has no finite forecast of {lost!r}. Take another reconciler")
+        raise ValueError(f"{name} has no finite forecast of {quote(lost)}. Take another reconciler")
     P = getattr(reconciler, "P", None)
     linear = None if P is None else tree.summing @ np.asarray(P @ np.eye(n))
     exact = linear is not None and np.allclose(linear @ tree.summing, tree.summing, atol=1e-6)
@@ -587,17 +588,17 @@ def _reconcile_by(
 
 
 def _reconciled_width(linear: np.ndarray, width: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    """Roots of the diagonal of S P W P' S', of widths (n, h) and the correlations of errors."""
+    """Roots of the diagonal of S P W P' S', from widths (n, h) and correlations of errors."""
     covariance = np.cov(errors)
     deviation = np.sqrt(np.diag(covariance))
     scale = np.where(deviation > 0, deviation, 1.0)
     correlation = covariance / np.outer(scale, scale)
-    np.fill_diagonal(correlation, 1.0)  # of series without errors, too
+    np.fill_diagonal(correlation, 1.0)  # also for series without errors
     steps = [linear * w for w in width.T]
     variance = np.array(
         [np.einsum("ij,jk,ik->i", A, correlation, A, optimize=True) for A in steps]
     ).T
-    # Where errors cancel, as those of a constant in its sums, what is left is rounding of any sign.
+    # Where errors cancel, the variance is rounding of either sign.
     reconciled = np.sqrt(np.maximum(variance, 0.0))
     return np.where(reconciled > ROUNDING * width.max(axis=0), reconciled, 0.0)
 
@@ -611,13 +612,13 @@ def _error_quantiles(
     level: float,
     floor: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of intervals (n, h): quantiles of reconciled forecasts with the errors of each time.
+    """Ends of intervals (n, h): quantiles of reconciled forecasts plus the errors of each time.
 
-    Errors are as much wider at later steps as the intervals of the forecaster, `width`, are.
-    No value of the lowest level is below `floor`.
+    Errors grow over the steps like the intervals of the forecaster, `width`. Values of the lowest
+    level are cut at `floor`.
     """
     count, tail = errors.shape[1], (1 - level / 100) / 2
-    # A quantile below that of the smallest of the errors is not known; less 1e-9 for rounding.
+    # No quantile is known beyond the smallest error; 1e-9 absorbs rounding.
     needed = int(np.ceil(1 / tail - 1e-9)) - 1
     if count < needed:
         raise ValueError(
@@ -632,7 +633,7 @@ def _error_quantiles(
         ahead = point[:, [step]] + growth[:, [step]] * errors
         ahead = _share_down(tree, ahead) if linear is None else linear @ ahead
         ahead = _not_below(tree, ahead, floor)
-        # Weibull's definition: a new error exceeds the quantile as often as it should.
+        # Weibull's definition: a new error exceeds the quantile with the right probability.
         ends[:, :, step] = np.quantile(ahead, [tail, 1 - tail], axis=1, method="weibull")
     return ends[0], ends[1]
 

@@ -1,4 +1,4 @@
-"""Table of the models of the package: where each is, and by what name the command line knows it."""
+"""Table of the models of the package: module, and name on the command line."""
 
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -12,9 +12,9 @@ class Model(NamedTuple):
     Parameters
     ----------
     module : str
-        Module that has the class, imported when the class is asked for.
+        Module of the class, imported on first use.
     command : str, optional
-        Name on the command line; None for what it does not fit.
+        Name on the command line; None for models that it does not fit.
     description : str
         A line for ``tsrnn models``.
     sktime : bool
@@ -34,7 +34,7 @@ class Model(NamedTuple):
 
 
 _NETWORKS, _LINEAR, _BASELINES = "tsrnn.forecasters", "tsrnn.linear", "tsrnn.baselines"
-# By the name of the class, which files hold; in the order of `tsrnn models`.
+# By class name, which saved files contain; in the order of `tsrnn models`.
 MODELS: dict[str, Model] = {
     "ParaRNNForecaster": Model(_NETWORKS, "pararnn", "network of small independent blocks", True),
     "LEMForecaster": Model(_NETWORKS, "lem", "network whose units learn their time steps", True),
@@ -79,7 +79,7 @@ MODELS: dict[str, Model] = {
 
 
 def model_class(name: str) -> Any:
-    """Class of a model; its module is imported now.
+    """Class of a model; imports its module.
 
     Parameters
     ----------

@@ -26,21 +26,21 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
     Parameters
     ----------
     path : path or binary file
-        An open file, for example an `io.BytesIO`, is read to its end.
+        A path, or an open file such as an `io.BytesIO`, which is read to its end.
 
     Returns
     -------
     forecaster, ParaRNNRegressor or ParaRNNClassifier
-        Of the class of the one that was saved; fitted, with the same predictions.
+        Fitted model of the saved class, with the same predictions.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     DamagedFileError
-        A ValueError, if the file is damaged, was changed, is not of tsrnn, or is of a newer
-        format. It names the field or array, what it must be and what came. Nothing is built of a
-        size that the arrays of the file do not bear out.
+        A ValueError, if the file is damaged, was changed, is not of tsrnn, or has a newer format.
+        It names the field or array, what it must be and what came. Sizes are checked against the
+        arrays in the file before anything is allocated.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
                 f"it holds a {name:.60}, written by tsrnn {header['version']:.60}; this version "
                 f"reads {', '.join(sorted(MODELS))}. Install a newer tsrnn"
             )
-        # members of a combination are of the format of their file
+        # parts, such as members of a combination, have the format of their file
         part = {"format": header["format"]} | part
         return model_class(name)._restore(part, arrays, restore)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsrnn.baselines import ArchModel, Drift, Naive, SeasonalNaive, StatsmodelsTheta
+from tsrnn.baselines import VAR, ArchModel, Drift, Naive, SeasonalNaive, StatsmodelsTheta
 from tsrnn.data import quote
 from tsrnn.evaluation import Combination, backtest, compare
 from tsrnn.linear import ARMA, ETS
@@ -113,3 +113,73 @@ def test_a_combination_counts_the_series_of_a_frame(shape):
         UserWarning, match="^1 of 3 series, the first 'b', are not forecast by 'arch'"
     ):
         model.predict()
+
+
+class Mislabelled:
+    """Model that forecasts the first series and day whatever it was asked for."""
+
+    def __init__(self, column, label):
+        self.column, self.label = column, label
+
+    def get_params(self, deep=True):
+        return {"column": self.column, "label": self.label}
+
+    def set_params(self, **params):
+        return self
+
+    def fit(self, df):
+        return self
+
+    def predict(self, X, h=1, level=None):
+        frame = Drift().fit(X).predict(h)
+        values = np.empty(len(frame), object)
+        values[:] = [self.label] * len(frame)
+        return frame.assign(**{self.column: values})
+
+
+@pytest.mark.parametrize("kind", ["int64", "timestamp", "tuple", "text"])
+def test_a_forecast_of_another_series_is_named(kind):
+    (first, second), shown = LABELS[kind]
+    model = Mislabelled("unique_id", first)
+    (text, *_) = told(lambda: backtest(model, long((second, second))[:40], h=2, n_windows=2))
+    check_words(text)
+    assert f"forecasts are of other series than asked for: {shown} in place of " in text
+
+
+def test_a_forecast_of_another_time_is_named():
+    model = Mislabelled("ds", pd.Timestamp("2024-01-01"))
+    (text, *_) = told(lambda: backtest(model, long((1, 1))[:40], h=2, n_windows=2))
+    check_words(text)
+    assert "timestamps than asked for: 2024-01-01 in place of 2024-02-06 in row 0" in text
+
+
+INTEGER_COLUMNS = {
+    "infinite": lambda y: Drift().fit(y.mask(y == y.iloc[5, 0], np.inf)),
+    "missing": lambda y: Drift(missing="error").fit(y.mask(y == y.iloc[5, 0])),
+    "support": lambda y: Drift(support="nonnegative").fit(y - 100),
+    "exogenous": lambda y: Drift(target=2).fit(y),
+    "ahead": lambda y: ARMA(order=(1, 0), target=2, known_ahead=[1]).fit(y).predict(2),
+    "twice": lambda y: Drift(target=[1, 1]).fit(y),
+    "alone": lambda y: VAR(target=1).fit(y),
+    "member": lambda y: Combination({"a": ARMA((1, 0), known_ahead=[1])}, target=2).fit(y),
+}
+
+
+@pytest.mark.parametrize("call", INTEGER_COLUMNS.values(), ids=INTEGER_COLUMNS)
+@pytest.mark.parametrize("dtype", [object, "int64"])
+def test_columns_with_integer_names(call, dtype):
+    columns = pd.Index([1, 2], dtype=dtype)
+    y = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), DAYS, columns)
+    texts = told(lambda: call(y))
+    assert any("1" in text for text in texts)
+    for text in texts:
+        check_words(text)
+
+
+def test_a_trial_of_single_series_warns_of_none():
+    """A member that fails on one series is tried on others alone, which says nothing of the fit."""
+    frame = long(("a", "b"))
+    frame = frame.assign(y=frame["y"].where(frame["unique_id"] == "a", np.nan))
+
+    texts = told(lambda: Combination({"arch": ArchModel(), "naive": Naive()}, horizon=2).fit(frame))
+    assert not any("1 of 1" in text for text in texts)

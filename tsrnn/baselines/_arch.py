@@ -24,6 +24,7 @@ from tsrnn.contract import (
     seed_of,
     with_shared_arguments,
 )
+from tsrnn.data import quote
 
 MEANS = ("Constant", "Zero", "AR", "HAR", "LS", "ARX", "HARX")
 WITH_REGRESSORS = ("LS", "ARX", "HARX")
@@ -65,7 +66,7 @@ class VolatilityModel(UnitModel):
             dist=self.dist,  # type: ignore[arg-type]
             rescale=rescale or None,
         )
-        # arch simulates by the generator of the distribution, which it would not seed
+        # arch simulates by the generator of the distribution, which is otherwise not seeded
         model.distribution = type(model.distribution)(seed=np.random.default_rng(self.seed))
         return model
 
@@ -135,14 +136,14 @@ class VolatilityModel(UnitModel):
 
     @property
     def closed(self) -> bool:
-        """Whether variances beyond the first step have a closed form."""
+        """True if variances beyond the first step have a closed form."""
         if self.vol in ("EGARCH", "APARCH"):
             return False
         return self.power == 2.0 or self.vol in ("HARCH", "ARCH")
 
     def page(self, fitted: UnitEstimates, rows: Rows) -> str:
         model = self.build(rows, fitted.spec["scale"])
-        # standard errors are those of a fit alone; started at its optimum it ends there
+        # only a fit has standard errors; started at the optimum it stays there
         results = model.fit(disp="off", starting_values=fitted.params, show_warning=False)
         return str(results.summary())
 
@@ -171,19 +172,19 @@ class ArchModel(UnitForecaster):
     mean : {"Constant", "Zero", "AR", "HAR", "LS", "ARX", "HARX"}
         "LS", "ARX" and "HARX" have the exogenous columns as regressors.
     lags : int or list of int, default 0
-        Of the autoregressive means; those of "HAR" and "HARX" are horizons such as [1, 5, 22].
+        Lags of the autoregressive means; horizons such as [1, 5, 22] for "HAR" and "HARX".
     vol : {"GARCH", "ARCH", "EGARCH", "FIGARCH", "APARCH", "HARCH"}
     p, o, q : int, default 1, 0, 1
         Orders of the symmetric, asymmetric and lagged volatility part.
     power : float, default 2.0
-        Of absolute residuals in "GARCH" and "FIGARCH".
+        Power of absolute residuals in "GARCH" and "FIGARCH".
     dist : {"normal", "t", "skewt", "ged"}
     rescale : bool, default False
-        Whether arch may scale a series for the optimiser. Parameters are then those of the
-        scaled series, by the factor in `spec_`; forecasts are not.
+        Whether arch may scale a series for the optimiser. Parameters then refer to the scaled
+        series, by the factor in `spec_`; forecasts are in the unit of the data.
     n_simulations : int, default 1000
-        Paths of which variances are means where these have no closed form: "EGARCH" and
-        "APARCH", and a power other than 2, beyond the first step. They are drawn by `random_state`.
+        Paths averaged for variances without a closed form: beyond the first step of "EGARCH",
+        "APARCH" and powers other than 2. They are drawn by `random_state`.
     known_ahead : str or list of str, optional
         Exogenous columns are regressors, of the means that have them; to forecast, name all.
     **shared
@@ -251,7 +252,8 @@ class ArchModel(UnitForecaster):
         if bool(data.exog_names) != (mean in WITH_REGRESSORS):
             raise ValueError(
                 f"mean must be one of {WITH_REGRESSORS} for data with exogenous columns and of the "
-                f"others for data without; got {mean!r} and the columns {list(data.exog_names)}"
+                f"others for data without; got {mean!r} and the columns "
+                f"{quote(list(data.exog_names))}"
             )
         return VolatilityModel(
             mean=mean,

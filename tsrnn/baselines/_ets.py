@@ -24,7 +24,7 @@ from tsrnn.contract import (
 
 KINDS = ("add", "mul")
 SIGMA2, SEASONAL = "sigma2", "initial_seasonal"
-VARIANCES_KNOWN = ("ANN", "AAN", "AAdN", "ANA", "AAA", "AAdA")  # models of linear recursions
+VARIANCES_KNOWN = ("ANN", "AAN", "AAdN", "ANA", "AAA", "AAdA")  # linear recursions
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class SmoothingModel(ScaledModel):
         if results.model.short_name in VARIANCES_KNOWN:
             relative = results._relative_forecast_variance(np.arange(1, h + 1))
             return normal(mean, sigma * np.sqrt(relative), levels)
-        # the same errors for all units: intervals of equal series are equal
+        # All units get the same errors, so that equal series have equal intervals.
         errors = np.random.default_rng(self.seed).normal(size=(h, self.n_simulations))
         paths = simulated(results, sigma * errors)
         ends = {
@@ -92,7 +92,7 @@ class SmoothingModel(ScaledModel):
     def smoothed(self, unit: Unit) -> Any:
         """Statsmodels' results of the rows at the smoothing parameters.
 
-        From the initial states estimated where the rows begin where those did, else from
+        Initial states are the estimated ones if the rows begin where those of the fit did, else
         statsmodels' heuristic ones.
         """
         fitted, rows, _ = unit
@@ -160,8 +160,8 @@ class StatsmodelsETS(StandardizedForecaster):
     season_length : int, optional
         Steps m of a season; by frequency where it is None, 1 for none.
     n_simulations : int, default 1000
-        Paths of which intervals are quantiles where a variance is not known: models with a
-        multiplicative part. They are drawn by `random_state`, at `predict`.
+        Paths whose quantiles are the intervals of models with a multiplicative part, which have no
+        known variance. They are drawn by `random_state`, at `predict`.
     **shared
         As in all forecasters.
 

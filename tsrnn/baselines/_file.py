@@ -25,13 +25,13 @@ from tsrnn.contract import (
 NUMBERS: dict[str, type[Any]] = {
     "n_rows": int, "loglik": float, "aic": float, "bic": float, "converged": bool,
 }  # fmt: skip
-ESTIMATES = "estimates."  # before the names of arrays
-# Arguments that are orders, or of which orders are chosen up to.
+ESTIMATES = "estimates."  # prefix of array names
+# Arguments that are orders, or bounds on orders.
 ORDERS = (
     "order", "seasonal_order", "season_length", "lags", "p", "o", "q", "max_p", "max_q", "max_P",
     "max_Q", "d", "D", "max_lags", "rank", "seasonal", "autoregressive",
 )  # fmt: skip
-MOST_LAGS = 1000  # that orders may be beside few rows
+MOST_LAGS = 1000  # largest order in a file with few rows
 
 
 def estimates_header(estimates: tuple[UnitEstimates, ...]) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def estimates_arrays(estimates: tuple[UnitEstimates, ...]) -> dict[str, np.ndarr
 
 
 def check_lags(value: Any, most: int, name: str) -> None:
-    """Refuse orders that no rows bear out, before anything is as long as they say."""
+    """Refuse orders beyond the rows, before arrays of that size are built."""
     if isinstance(value, list | tuple):
         for item in value:
             check_lags(item, most, name)
@@ -127,7 +127,7 @@ def check_unit(
     fitted : UnitEstimates
     rows : Rows
     seen : set
-        Names and choices checked for other units; those of this one are added.
+        Names and choices already checked; this unit adds its own.
 
     Raises
     ------

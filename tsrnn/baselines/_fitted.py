@@ -29,8 +29,7 @@ from tsrnn.baselines._rows import (
     BaselineSummary,
     FittedRows,
     RowsState,
-    listed,
-    series_named,
+    name_series,
 )
 from tsrnn.baselines._unit import (
     SEASONLESS,
@@ -55,7 +54,7 @@ from tsrnn.contract import (
     unit_number,
     with_shared_arguments,
 )
-from tsrnn.data import Panel, quote, quoted, steps_between, warn_user
+from tsrnn.data import Panel, quote, quote_series, quoted, steps_between, warn_user
 
 # Date and time on a page of statsmodels or arch.
 _WHEN = re.compile(
@@ -75,11 +74,11 @@ class FittedUnits(FittedRows):
     Attributes
     ----------
     model : UnitModel
-        With the arguments of the fit.
+        Model with the arguments of the fit.
     estimates : tuple of UnitEstimates
-        Of each unit.
+        Estimates of each unit.
     first_times : ndarray of shape (S,)
-        Times of the first rows fitted to, from which rows are numbered.
+        Times of the first rows at `fit`; rows are numbered from them.
     """
 
     model: UnitModel
@@ -114,7 +113,7 @@ class FittedUnits(FittedRows):
         self, state: RowsState, h: int, n: int, future: np.ndarray | None, rng: np.random.Generator
     ) -> np.ndarray:
         """Paths (n, S, h, C) that the models of the units draw, each with its own seed."""
-        # drawn here, so that paths do not depend on the number of processes
+        # Drawn in this process, so that paths do not depend on the number of processes.
         seeds = rng.integers(2**32, size=len(state.ids) * self.per_series).tolist()
         ahead = self.data.all_ahead(future)
         answers = self.ask("paths", state, ahead, h, n, seeds=seeds)
@@ -137,12 +136,12 @@ class FittedUnits(FittedRows):
         *arguments: Any,
         seeds: list[int] | None = None,
     ) -> list[Any]:
-        """Answers of the model about every unit of a state, None where it has no parameters.
+        """Ask the model about every unit of a state; None for a unit without parameters.
 
         Raises
         ------
         ValueError
-            If none can be answered; units that cannot be are warned of.
+            If all units fail; single failures are warned of.
         """
         layout, model = self.data.layout, self.model.with_seed(self.arguments.random_state)
         series = self.data.series_of(state.ids, self.arguments.class_name)
@@ -184,7 +183,7 @@ class FittedUnits(FittedRows):
         return 1 if self.model.multivariate else self.data.n_targets
 
     def joined(self, parts: list[Any], h: int) -> np.ndarray:
-        """Forecasts of units as (S, h, C), NaN where there are none."""
+        """Forecasts of units as (S, h, C), NaN where a unit has none."""
         width = self.data.n_targets // self.per_series
         joined = np.full((len(parts), h, width), np.nan)
         for place, part in enumerate(parts):
@@ -215,10 +214,10 @@ class FittedUnits(FittedRows):
             )
 
     def names(self, units: pd.Index) -> str:
-        """Names of the first few of some units."""
+        """Quote the first few units."""
         if self.model.multivariate:
-            return series_named(self.data.layout, units)
-        return listed(units)
+            return name_series(self.data.layout, units)
+        return quote_series(units, NAMES_SHOWN)
 
     def page(self, i: int, state: RowsState) -> str:
         """The library's page about one unit, rebuilt from rows and parameters."""
@@ -230,12 +229,12 @@ class FittedUnits(FittedRows):
         try:
             with recorded():
                 page = self.model.estimated(fitted).page(fitted, rows)
-        except np.linalg.LinAlgError as error:  # rows of a file that were not those fitted to
+        except np.linalg.LinAlgError as error:  # a file may hold rows other than those of the fit
             raise ValueError(
                 f"the rows kept of {self.names(self.units[[i]])} must determine the estimates, "
                 f"which they did when they were fitted; now: {error}. Fit the model again"
             ) from error
-        # Without the time at which the library wrote it.
+        # Pages of equal fits are equal: blank out the time of writing.
         page = _WHEN.sub(lambda match: match[1] + " " * len(match[2]), page)
         return "\n".join([page, *fitted.messages])
 
@@ -258,10 +257,10 @@ class FittedUnits(FittedRows):
 
 @with_shared_arguments
 class UnitForecaster(Classical[RowsState]):
-    """Base of the models with parameters; not to be used by itself.
+    """Base of the models with parameters.
 
-    Parameters are estimated once, at `fit`. A subclass answers `_model`: a `UnitModel` with the
-    arguments checked, which estimates and forecasts one unit. Estimates are frames with a row a
+    Parameters are estimated once, at `fit`. `_model` of a subclass returns a `UnitModel` with
+    checked arguments, which estimates and forecasts one unit. Estimates are frames with a row a
     unit.
 
     Parameters
@@ -368,7 +367,7 @@ class UnitForecaster(Classical[RowsState]):
         if model.multivariate and data.n_targets < 2:
             raise ValueError(
                 f"{type(self).__name__} needs at least 2 targets; got "
-                f"{list(panel.target_names)}. Name them by target=[...]"
+                f"{quote(list(panel.target_names))}. Name them by target=[...]"
             )
         tasks = [(model, rows) for rows in unit_rows(model, state)]
         estimates = tuple(in_processes(arguments, estimate_unit, tasks))
@@ -415,8 +414,8 @@ def unit_rows(model: UnitModel, state: RowsState, offsets: np.ndarray | None = N
 def in_processes(arguments: Arguments, work: Callable[..., Any], tasks: list[tuple]) -> list[Any]:
     """Results of `work` for the arguments of each task, in order.
 
-    In other processes unless `n_jobs` is 1 or None. Matrix products have one thread, here as
-    there: small ones are faster so, and an optimiser ends at the same numbers.
+    They run in other processes unless `n_jobs` is 1 or None. Matrix products use one thread in
+    either case: small ones are faster, and the optimiser ends at the same numbers.
     """
     n_jobs, verbose, name = job_count(arguments.n_jobs), arguments.verbose, arguments.class_name
     bar = {"total": len(tasks), "desc": name, "disable": not verbose, "leave": False}
@@ -447,7 +446,7 @@ def estimate_unit(model: UnitModel, rows: Rows) -> UnitEstimates:
             fitted = model.estimate(rows)
         if not np.isfinite(fitted.params).all():
             reason = "gives parameters that are not finite"
-    except Exception as error:  # of whatever kind the library raises
+    except Exception as error:  # libraries raise errors of any kind
         reason = f"cannot be fitted: {type(error).__name__}: {error}"
     if reason:
         return UnitEstimates(
@@ -474,7 +473,7 @@ def ask_unit(
     try:
         with recorded() as texts:
             answer = getattr(model.estimated(unit.fitted), question)(unit, *arguments)
-    except Exception as error:  # of whatever kind the library raises
+    except Exception as error:  # libraries raise errors of any kind
         return None, texts, f"{type(error).__name__}: {error}"
     if not is_finite(answer):
         return None, texts, "numbers that are not finite"
@@ -482,7 +481,7 @@ def ask_unit(
 
 
 def is_finite(answer: Ahead | np.ndarray) -> bool:
-    """Whether all numbers of an answer are finite."""
+    """Return True if all numbers of an answer are finite."""
     if isinstance(answer, np.ndarray):
         return bool(np.isfinite(answer).all())
     parts = [answer.mean, *(end for ends in answer.ends.values() for end in ends)]
@@ -490,7 +489,7 @@ def is_finite(answer: Ahead | np.ndarray) -> bool:
 
 
 def count(name: str, value: Any, optional: bool = False) -> Any:
-    """Argument that is an integer of at least 0, or None where it is optional."""
+    """Check an argument: an integer of at least 0, or None if optional."""
     if not (is_count(value) or (optional and value is None)):
         or_none = ", or None" * optional
         raise ValueError(f"{name} must be an integer of at least 0{or_none}; got {value!r}")
@@ -498,7 +497,7 @@ def count(name: str, value: Any, optional: bool = False) -> Any:
 
 
 def counts(name: str, value: Any, what: str, n: int) -> tuple[int, ...]:
-    """Argument of n integers of at least 0; an error names them as `what`."""
+    """Check an argument of n integers of at least 0; errors name them as `what`."""
     listed = isinstance(value, Sequence) and not isinstance(value, str) and len(value) == n
     if not listed or not all(is_count(item) for item in value):
         raise ValueError(f"{name} must be {n} integers {what} of at least 0; got {value!r}")
@@ -506,5 +505,5 @@ def counts(name: str, value: Any, what: str, n: int) -> tuple[int, ...]:
 
 
 def is_count(value: Any) -> bool:
-    """Whether a value is an integer of at least 0."""
+    """Return True for an integer of at least 0."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 0

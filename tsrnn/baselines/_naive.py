@@ -14,8 +14,8 @@ from tsrnn.baselines._rows import (
     BaselineSummary,
     FittedRows,
     RowsState,
+    name_series,
     season_steps,
-    series_named,
 )
 from tsrnn.contract import (
     MOST_STEPS,
@@ -33,9 +33,9 @@ from tsrnn.contract import (
 )
 from tsrnn.data import Panel, warn_user
 
-FEW_ERRORS = 4  # below, not even an interval of 80 percent could be had without a distribution
+FEW_ERRORS = 4  # fewer give no interval of 80 percent without assuming a distribution
 CRITICAL = 1.645  # of the normal distribution at 90 percent, as the organisers of M4 round it
-SEASONS = 3  # that a series must have to be tested
+SEASONS = 3  # that the test of seasonality needs
 
 
 @dataclass(frozen=True)
@@ -65,17 +65,16 @@ class Rule(ABC):
         """Forecasts and their standard errors, each (S, h, C), of series that are long enough."""
 
     def factor(self, length: int, h: int) -> np.ndarray:
-        """Errors of h steps as sums (h, k) of independent ones, up to scale; here they add up."""
+        """Loadings (h, k) of the errors of h steps on independent ones, up to scale."""
         return np.tri(h)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedNaive(FittedRows):
-    """Naive method after a fit: its rule, as nothing is estimated.
+    """Naive method after a fit, which estimates nothing: its rule.
 
-    Intervals take quantiles of Student's t, with the standard deviation of the residuals over
-    their degrees of freedom. They are exact, however few rows there are, if errors are normal,
-    uncorrelated and of constant variance.
+    Intervals take quantiles of Student's t and the standard deviation of the residuals. They are
+    exact for any number of rows if errors are normal, uncorrelated and of constant variance.
     """
 
     rule: Rule
@@ -85,14 +84,14 @@ class FittedNaive(FittedRows):
     )
 
     def filter(self, panel: Panel) -> RowsState:
-        """State after the rows of a panel, of which one series at least must be long enough."""
+        """State after the rows of a panel; warn of series too short, raise if all are."""
         state, fewest = super().filter(panel), self.rule.fewest
         short = np.flatnonzero(state.lengths < fewest)
         if not len(short):
             return state
         message = (
             f"{self.arguments.class_name} needs at least {fewest} rows of a series; "
-            f"{series_named(self.data.layout, state.ids[short])} has {state.lengths[short[0]]}"
+            f"{name_series(self.data.layout, state.ids[short])} has {state.lengths[short[0]]}"
         )
         if len(short) == len(state.ids):
             raise ValueError(f"{message}. Give more rows")
@@ -107,7 +106,7 @@ class FittedNaive(FittedRows):
         few = np.flatnonzero((state.lengths >= self.rule.fewest) & (degrees < FEW_ERRORS))
         if levels and len(few):
             least = int(degrees[few].min())
-            names = series_named(self.data.layout, state.ids[few])
+            names = name_series(self.data.layout, state.ids[few])
             warn_user(
                 f"the intervals of {names} rest on {least} error{'s' * (least > 1)}: they follow "
                 "from the assumption of normal errors alone, which so few cannot question. Give "
@@ -128,7 +127,7 @@ class FittedNaive(FittedRows):
             factor = self.rule.factor(int(length), h)
             factor /= np.linalg.norm(factor, axis=1, keepdims=True)
             draws = factor @ rng.standard_normal((n, factor.shape[1], mean.shape[2]))
-            # Student's t, as in the intervals: each target's variance is estimated by itself
+            # Student's t, as in the intervals: the variance of each target is estimated
             shape = n, 1, mean.shape[2]
             paths[:, i] = draws / np.sqrt(rng.chisquare(degrees[i], shape) / degrees[i])
         return mean + error * paths
@@ -150,9 +149,9 @@ class FittedNaive(FittedRows):
 
 
 class NaiveMethod(Classical[RowsState]):
-    """Base of the naive methods, which have no parameters; not to be used by itself.
+    """Base of the naive methods, which have no parameters.
 
-    Forecasts follow from the rows alone, so that new series are forecast as well.
+    Forecasts follow from the rows alone, so that new series can be forecast.
     """
 
     offers: ClassVar[frozenset[str]] = frozenset({"sample_paths"})
@@ -179,7 +178,7 @@ class NaiveMethod(Classical[RowsState]):
 
     @property
     def messages_(self) -> pd.Series:
-        """Reason why a unit has no forecast, where it is too short: a tuple of texts."""
+        """Tuple of texts by unit: the reason where it is too short to be forecast."""
         data, fewest = self._fitted_model().data, self.fitted_.rule.fewest
         lengths = self.state_.lengths.repeat(data.n_targets)
         texts = [
@@ -226,7 +225,7 @@ class NaiveMethod(Classical[RowsState]):
 
 
 class SeasonBefore(Rule):
-    """Value of the same step of the season before; with a season of one step, the last value."""
+    """Value of the same step one season ago; the last value if a season is one step."""
 
     @property
     def fewest(self) -> int:
@@ -248,6 +247,7 @@ class SeasonBefore(Rule):
         return ((apart >= 0) & (apart % self.season == 0)).astype(float)
 
 
+@with_shared_arguments
 class Naive(NaiveMethod):
     r"""The last value, for every step ahead.
 
@@ -256,13 +256,7 @@ class Naive(NaiveMethod):
 
     Parameters
     ----------
-    random_state, verbose
-        As in all forecasters.
-    intervals : {"model", "conformal"}
-        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
-        As in all forecasters.
-    missing, strict, support
+    **shared
         As in all forecasters.
 
     References
@@ -340,10 +334,11 @@ class Line(Rule):
         return mean, sigma * np.sqrt(steps * (1 + steps / (state.lengths - 1)[:, None, None]))
 
     def factor(self, length: int, h: int) -> np.ndarray:
-        of_slope = np.arange(1, h + 1) / np.sqrt(max(length - 1, 1))  # of one row: no forecast
+        of_slope = np.arange(1, h + 1) / np.sqrt(max(length - 1, 1))  # one row has no forecast
         return np.column_stack([np.tri(h), of_slope])
 
 
+@with_shared_arguments
 class Drift(NaiveMethod):
     r"""The line through the first and the last value.
 
@@ -353,13 +348,7 @@ class Drift(NaiveMethod):
 
     Parameters
     ----------
-    random_state, verbose
-        As in all forecasters.
-    intervals : {"model", "conformal"}
-        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
-        As in all forecasters.
-    missing, strict, support
+    **shared
         As in all forecasters.
 
     References
@@ -395,6 +384,7 @@ class Level(Rule):
         return np.column_stack([np.eye(h), np.full(h, 1 / np.sqrt(length))])
 
 
+@with_shared_arguments
 class Mean(NaiveMethod):
     r"""The mean of all values, for every step ahead.
 
@@ -403,13 +393,7 @@ class Mean(NaiveMethod):
 
     Parameters
     ----------
-    random_state, verbose
-        As in all forecasters.
-    intervals : {"model", "conformal"}
-        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
-        As in all forecasters.
-    missing, strict, support
+    **shared
         As in all forecasters.
 
     References
@@ -503,9 +487,9 @@ def adjusted_naive(y: np.ndarray, season: int, h: int) -> tuple[np.ndarray, np.n
 
 
 def is_seasonal(y: np.ndarray, season: int) -> bool:
-    """Whether the test of the competition finds a season in a series (T,)."""
+    """Return True if the test of the M4 competition finds a season in a series (T,)."""
     n = len(y)
-    # R's acf, which the organisers called, has 10 log10(n) lags: a longer season is not found
+    # R's acf, called by the organisers, stops at 10 log10(n) lags: longer seasons are not found
     if n < SEASONS * season or season > 10 * np.log10(n):
         return False
     deviations = y - y.mean()
@@ -513,7 +497,7 @@ def is_seasonal(y: np.ndarray, season: int) -> bool:
     if products[0] == 0:
         return False
     r = np.array(products[1:]) / products[0]
-    # Bartlett's standard error of an autocorrelation at m where those before it are not zero
+    # Bartlett's standard error at lag m, given the autocorrelations at shorter lags
     limit = CRITICAL * np.sqrt((1 + 2 * (r[:-1] ** 2).sum()) / n)
     return bool(abs(r[-1]) > limit)
 
@@ -524,7 +508,7 @@ def seasonal_indices(y: np.ndarray, season: int) -> np.ndarray:
     The first belongs to the first row.
     """
     even = season % 2 == 0
-    # an even season is centred by half weights on both ends: the 2 x m moving average
+    # half weights at both ends centre the window of an even season: the 2 x m moving average
     weights = np.r_[0.5, np.ones(season - 1), 0.5] if even else np.ones(season)
     trend = np.convolve(y, weights / season, mode="valid")
     half = season // 2
@@ -537,14 +521,14 @@ def seasonal_indices(y: np.ndarray, season: int) -> np.ndarray:
 def root_mean_square(errors: np.ndarray, indptr: np.ndarray, lost: int) -> np.ndarray:
     """Standard deviations (S, 1, C) of errors (N, C), zero where there is no error.
 
-    Degrees of freedom are the rows but for `lost` ones.
+    The degrees of freedom are the rows less `lost`.
     """
     squares = np.add.reduceat(errors**2, indptr[:-1])
     return np.sqrt(squares / (np.diff(indptr) - lost)[:, None])[:, None]
 
 
 def seasonal_differences(values: np.ndarray, indptr: np.ndarray, lag: int) -> np.ndarray:
-    """Differences (N, C) to the row `lag` before of the same series; 0 where there is none."""
+    """Differences (N, C) to `lag` rows earlier in the same series; 0 where there is none."""
     differences = np.zeros_like(values)
     differences[lag:] = values[lag:] - values[:-lag]
     position = np.arange(len(values)) - np.repeat(indptr[:-1], np.diff(indptr))

@@ -74,7 +74,7 @@ class RowsState:
         return slice(int(self.indptr[i]), int(self.indptr[i + 1]))
 
     def select(self, series: np.ndarray) -> RowsState:
-        """State of some series by number, in that order."""
+        """Select series by position."""
         series = np.asarray(series)
         if np.array_equal(series, np.arange(len(self.ids))):
             return self
@@ -83,7 +83,7 @@ class RowsState:
         return chosen._with_rows(self.values, self.exog, self.indptr[series], self.lengths[series])
 
     def replaced(self, series: np.ndarray, new: RowsState) -> RowsState:
-        """State with some series, by number, as they stand in `new`."""
+        """Replace the series at these positions by those of `new`."""
         arrays = {}
         for name in ("first_times", "last_times", "target_scale"):
             arrays[name] = getattr(self, name).copy()
@@ -117,7 +117,7 @@ class RowsState:
         return replace(self, values=values[rows], exog=exog[rows], indptr=indptr)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Arrays for a file, which has ids and last times elsewhere."""
+        """Arrays for a file; its header has ids and last times."""
         return {
             "rows.first_times": np.asarray(self.first_times).astype("int64"),
             "rows.target_scale": self.target_scale,
@@ -172,7 +172,7 @@ class FittedRows(ClassicalModel[RowsState]):
 
 
 def season_steps(season_length: Any, data: FittedData) -> int:
-    """Steps of the season: those of the frequency where `season_length` is None."""
+    """Steps of the season; None takes that of the frequency."""
     if season_length is None:
         return habits(data.layout).season
     return positive_integer("season_length", season_length)
@@ -187,7 +187,7 @@ class BaselineSummary(Summary):
     title : str
     text : str
     notes : tuple of str
-        On the values that the targets can have.
+        Notes on the support of the targets.
     """
 
     title: str
@@ -199,13 +199,6 @@ class BaselineSummary(Summary):
         return "\n\n".join([self.title, self.text, *map(textwrap.fill, self.notes)])
 
 
-def series_named(layout: Layout, ids: Iterable[Any]) -> str:
-    """Names of the first few of some series; "the series" where data have no ids."""
-    return "the series" if layout.id_col is None else listed(ids)
-
-
-def listed(labels: Iterable[Any]) -> str:
-    """Names of the first few of some units, quoted."""
-    labels = list(labels)
-    shown = quote_series(labels, NAMES_SHOWN)
-    return shown if len(labels) <= NAMES_SHOWN else f"first {shown}"
+def name_series(layout: Layout, ids: Iterable[Any]) -> str:
+    """Quote the first few series; "the series" if the data have no ids."""
+    return "the series" if layout.id_col is None else quote_series(ids, NAMES_SHOWN)

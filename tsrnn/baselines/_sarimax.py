@@ -39,7 +39,7 @@ TRENDS = ("n", "c", "t", "ct")
 CRITERIA = ("aic", "bic", "aicc")
 STRONG = 0.64  # seasonal strength from which a seasonal difference is taken
 SIGNIFICANT = 0.05  # of the KPSS test
-SMOOTHED_SEASONS = 11  # of STL, as in R's forecast package
+SMOOTHED_SEASONS = 11  # seasonal smoother of STL, as in R's forecast package
 MOST_DIFFERENCES = 2
 
 Order = tuple[int, ...]
@@ -229,7 +229,7 @@ class StatsmodelsAutoARIMA(StandardizedForecaster):
 
     Notes
     -----
-    Intervals do not know that the orders were chosen. The orders are in `spec_`. See `SARIMAX` for
+    Intervals ignore that the orders were chosen. The orders are in `spec_`. See `SARIMAX` for
     how forecasts are made, and how data are scaled.
 
     References
@@ -334,7 +334,7 @@ class ARIMASearch(StateSpaceModel):
 
     def choose(self, rows: Rows) -> dict[str, Any]:
         best, lowest, reason = None, np.inf, ""
-        # Warnings of models that are not chosen are dropped; filters would be those of all threads.
+        # recorded() drops warnings of rejected models; warning filters would act on all threads.
         with recorded():
             for spec in self.candidates(rows):
                 try:

@@ -1,4 +1,4 @@
-"""Models of statsmodels on standardised rows, and those with a Kalman filter among them."""
+"""Models of statsmodels on standardised rows, in particular those with a Kalman filter."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from tsrnn.contract import (
 )
 
 REGRESSOR = re.compile(r"(?:^|\.)x(\d+)(?:\.|$)")  # in names of coefficients
-WITHOUT_UNIT = ("ar.", "ma.", "frequency.", "damping.")  # names of such parameters begin so
+WITHOUT_UNIT = ("ar.", "ma.", "frequency.", "damping.")  # prefixes of unit-free parameters
 ORIGIN = "origin"  # in a spec: the mean that was subtracted from scaled rows
-LONGEST = 24  # steps of a season of which each is a state, as in R's forecast package
-MOST_STATES = 2000  # of a model in a file: matrices are of their square
+LONGEST = 24  # steps of a season with a state each, as in R's forecast package
+MOST_STATES = 2000  # of a model in a file: matrices have the square of it
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScaledModel(UnitModel):
-    """Model that is given targets and regressors divided by their standard deviations at `fit`.
+    """Model of targets and regressors divided by their standard deviations at `fit`.
 
-    Optimisers and diffuse priors of a fixed variance depend on the unit of the data; here they
-    cannot. Parameters, criteria and forecasts are reported in the unit of the data; the
-    scale is kept in the spec, a number or a list by target, and that of regressors beside it.
+    Optimisers and diffuse priors of a fixed variance depend on the unit of the data; scaling
+    removes that. Parameters, criteria and forecasts are reported in the unit of the data. The spec
+    keeps the scale of targets, a number or a list, and of regressors.
     """
 
-    standardize: bool = True  # else the library is given the rows as they are
+    standardize: bool = True  # False passes the rows on as they are
     season: int = 1  # steps of a season; 1 for none
     implied: bool = False  # whether the season is that of the frequency
-    longest: ClassVar[float] = np.inf  # steps of a season that is taken without being asked for
+    longest: ClassVar[float] = np.inf  # steps of an implied season that is modelled
 
     @abstractmethod
     def solve(self, rows: Rows) -> tuple[UnitEstimates, int]:
-        """Estimates of scaled rows, and how many first rows the likelihood leaves out."""
+        """Estimates of scaled rows, and the number of first rows that the likelihood leaves out."""
 
     @abstractmethod
     def run(self, unit: Unit, h: int, levels: Sequence[float]) -> Ahead:
@@ -92,7 +92,7 @@ class ScaledModel(UnitModel):
             spec["exog_scale"] = self.scale_of(rows.exog).tolist()
         fitted, n_outside = self.solve(scaled(rows, spec))
         fitted = replace(fitted, spec=fitted.spec | spec)
-        # A density of y / scale is that of y times scale: log-likelihoods differ by its logarithm.
+        # The density of y is that of y / scale, divided by scale.
         counted = np.isfinite(rows.y[n_outside:]).sum(axis=0)
         jacobian = float((counted * np.log(scale)).sum())
         return replace(
@@ -121,7 +121,7 @@ class ScaledModel(UnitModel):
         return Unit(replace(fitted, params=params), scaled(rows, fitted.spec), ahead)
 
     def scale_of(self, y: np.ndarray) -> np.ndarray:
-        """Scale () or (C,) of rows (T,) or (T, C): standard deviations, or 1, as of constants."""
+        """Scale () or (C,) of rows (T,) or (T, C): standard deviations; 1 for constants."""
         deviation = np.asarray(np.nanstd(y, axis=0))
         return np.where(self.standardize & (deviation > 0), deviation, 1.0)
 
@@ -150,13 +150,13 @@ def scaled(rows: Rows, spec: dict[str, Any]) -> Rows:
 
 @with_shared_arguments
 class StandardizedForecaster(UnitForecaster):
-    """Base of the models of statsmodels that depend on the unit of the data.
+    """Base of the models of statsmodels whose results depend on the unit of the data.
 
     Parameters
     ----------
     standardize : bool, default True
-        Whether statsmodels is given the data in units of their standard deviations, as its result
-        depends on the unit. With False numbers are those of a direct call on the same data.
+        Whether statsmodels is given the data divided by their standard deviations, as its results
+        depend on the unit. False gives the numbers of a direct call on the same data.
     **shared
         As in all forecasters.
     """
@@ -232,9 +232,9 @@ class StateSpaceModel(ScaledModel):
         return normal(mean.reshape(shape), np.sqrt(variance).reshape(shape), levels)
 
     def filtered(self, unit: Unit, h: int) -> tuple[Any, float]:
-        """Statsmodels' filter over the rows and h missing ones, and what was subtracted from rows.
+        """Statsmodels' filter over the rows and h missing ones, and the constant subtracted.
 
-        What it predicts of rows that are missing are their forecasts, in a single model and pass.
+        Its predictions of the missing rows are the forecasts, in one pass of one model.
         """
         fitted, rows, future = unit
         less, origin = self.less_origin(rows, fitted.spec)
@@ -255,7 +255,7 @@ class StateSpaceModel(ScaledModel):
         def normal_draws(covariance: np.ndarray) -> np.ndarray:
             return generator.multivariate_normal(np.zeros(len(covariance)), covariance, n)
 
-        # deviations from the forecast, whose mean the filter has; the state is uncertain as well
+        # Deviations from the mean that the filter gives; the last state is uncertain as well.
         state, errors = normal_draws(filtered.predicted_state_cov[..., -h - 1]), []
         for _ in range(h):
             errors.append(state @ Z.T + normal_draws(H))
@@ -279,7 +279,7 @@ class StateSpaceModel(ScaledModel):
     def less_origin(self, rows: Rows, spec: dict[str, Any]) -> tuple[Rows, float]:
         """Rows less a constant, and that constant.
 
-        It is the first value seen where the level is diffuse, with a prior about zero.
+        With a diffuse level, whose prior is about zero, it is the first value observed.
         """
         origin = spec.get(ORIGIN, 0.0)
         if self.standardize and self.is_diffuse(spec):
@@ -331,7 +331,7 @@ class StateSpaceModel(ScaledModel):
 
 
 class StateSpaceForecaster(StandardizedForecaster):
-    """Base of the forecasters of which all units have one state space; not to be used by itself."""
+    """Base of forecasters with one state space for all units."""
 
     takes_exog: ClassVar[bool] = True
     legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate", "keep")
@@ -342,9 +342,8 @@ class StateSpaceForecaster(StandardizedForecaster):
         Returns
         -------
         list of one dict
-            "transition", shape (U, r, r), of the units that were fitted: the law of motion of
-            states and forecasts. Differences, stochastic levels and seasons are eigenvalues of
-            one.
+            "transition", shape (U, r, r), of the units that were fitted. Differences, stochastic
+            levels and seasons have eigenvalues of modulus one.
         """
         answers = self._fitted_model().ask("transition", self.state_, None)
         return [{"transition": np.stack([matrix for matrix in answers if matrix is not None])}]

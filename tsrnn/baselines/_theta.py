@@ -39,7 +39,7 @@ class TwoLines(ScaledModel):
 
     @property
     def adjusts(self) -> bool:
-        """Whether a season is looked for."""
+        """True if a season is tested for."""
         return self.deseasonalize and self.season > 1
 
     def choices(self) -> dict[str, Kind]:
@@ -109,7 +109,7 @@ class TwoLines(ScaledModel):
 
 def smoothed_level(y: np.ndarray, alpha: float) -> float:
     """The last level of simple exponential smoothing that starts at the first value."""
-    # the filter's state for which its first value is y[0]
+    # initial state of the filter whose first output is y[0]
     return float(lfilter([alpha], [1, alpha - 1], y, zi=[(1 - alpha) * y[0]])[0][-1])
 
 
@@ -146,13 +146,12 @@ class StatsmodelsTheta(StandardizedForecaster):
     -----
     Slope, smoothing parameter, indices and :math:`\sigma^2` are estimated at `fit`, which
     needs 6 rows and, to adjust, two seasons. Forecasts smooth the rows seen with these; indices
-    follow the calendar. Own forecasts, taken as data, do not lie on the line that is forecast
-    on: the slope of the forecasts is a part of b_0.
+    follow the calendar. Updating with the model's forecasts does not continue them: their slope
+    is only a part of b_0.
 
     Intervals are statsmodels': normal with the variance
-    :math:`\sigma^2 (1 + (h-1)(1 + (\alpha-1)^2))`, where :math:`\sigma^2` is that of an
-    ARIMA(0, 1, 1) with drift fitted to the series; for series that are adjusted for a season they
-    are rough.
+    :math:`\sigma^2 (1 + (h-1)(1 + (\alpha-1)^2))`, where :math:`\sigma^2` comes from an
+    ARIMA(0, 1, 1) with drift fitted to the series; they are rough for seasonally adjusted series.
 
     Statsmodels is given targets divided by their standard deviation at `fit`, on which its
     optimiser depends; parameters and forecasts are in the unit of the data. The scale is in
@@ -177,7 +176,7 @@ class StatsmodelsTheta(StandardizedForecaster):
     """
 
     column_name: ClassVar[str] = "StatsmodelsTheta"
-    # Statsmodels' variances of single steps are not those of its recursion: no paths have them.
+    # No paths match statsmodels' variances of single steps, which contradict its recursion.
     offers: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(

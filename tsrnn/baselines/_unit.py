@@ -1,4 +1,4 @@
-"""One unit: its rows, its estimates, its forecasts, and the model of it.
+"""One unit: its rows, estimates, forecasts and model.
 
 A *unit* is a target of a series, or all targets of a series together in a multivariate model.
 """
@@ -16,8 +16,8 @@ from scipy.special import ndtri
 from tsrnn.contract import Kind, record, seed_of
 
 CONSTANT = "constant"  # in the spec of a unit whose rows do not vary
-SEASONLESS = "seasonless"  # in the spec of a unit that is without the season of the frequency
-STARTING = "starting"  # in messages of statsmodels on values that the optimiser starts from
+SEASONLESS = "seasonless"  # in the spec of a unit fitted without the season of the frequency
+STARTING = "starting"  # in messages of statsmodels on start values of the optimiser
 
 
 class Rows(NamedTuple):
@@ -29,7 +29,7 @@ class Rows(NamedTuple):
         NaN where missing, if the model takes missing values.
     exog : ndarray of shape (T, n) or None
     offset : int
-        Steps from the first row fitted to, of the same series, to the first one here.
+        Steps from the first row of the series at `fit` to the first row here.
     """
 
     y: np.ndarray
@@ -68,7 +68,7 @@ class UnitEstimates:
     spec : dict
         Choices beside the parameters, such as orders, as JSON values.
     n_rows : int
-        Rows that the estimates are from.
+        Number of rows estimated from.
     loglik, aic, bic : float
         NaN where the method has none.
     converged : bool
@@ -96,7 +96,7 @@ class UnitEstimates:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Messages to warn of: not those of where the optimiser started from."""
+        """Messages to warn of: all but those on start values."""
         if self.reason:
             return ()
         texts = tuple(text for text in self.messages if STARTING not in text)
@@ -109,7 +109,7 @@ class Unit(NamedTuple):
     Attributes
     ----------
     fitted : UnitEstimates
-        Parameters of the forecast.
+        Estimates to forecast with.
     rows : Rows
         Rows to forecast after.
     future : ndarray of shape (h, n) or None
@@ -122,10 +122,10 @@ class Unit(NamedTuple):
 
 
 class UnitModel(ABC):
-    """Model of one unit. It holds its settings alone, as it is sent to other processes."""
+    """Model of one unit. It holds settings only, as other processes receive a copy."""
 
     multivariate: ClassVar[bool] = False  # whether all targets of a series are one unit
-    of_variance: ClassVar[bool] = False  # whether there is nothing to model without one
+    of_variance: ClassVar[bool] = False  # whether rows without variance cannot be modelled
 
     @abstractmethod
     def fewest(self, rows: Rows) -> int:
@@ -169,14 +169,14 @@ class UnitModel(ABC):
         return None
 
     def season_left_out(self, rows: Rows) -> str:
-        """Message that an implied season needs more rows than a model without; else empty."""
+        """Message that rows are too few for an implied season but enough without; else empty."""
         plain, n = self.seasonless(), len(observed(rows))
         if plain is None or not plain.fewest(rows) <= n < (needed := self.fewest(rows)):
             return ""
         return f"no season: it needs at least {needed} rows; there are {n}"
 
     def estimated(self, fitted: UnitEstimates) -> UnitModel:
-        """Model whose estimates these are, which may be without the season, or of a constant."""
+        """Model that gave these estimates: itself, without season, or of a constant."""
         if fitted.spec.get(CONSTANT):
             return ConstantModel()
         return cast("UnitModel", self.seasonless()) if fitted.spec.get(SEASONLESS) else self
@@ -192,14 +192,14 @@ class UnitModel(ABC):
         return ""
 
     def has_constant(self, rows: Rows) -> bool:
-        """Return True if the rows are constant and the model of one target continues a constant."""
+        """Return True if the rows are constant and `ConstantModel` can stand in."""
         seen = observed(rows)
         known = self.multivariate or self.of_variance
         return not known and len(seen) > 1 and bool(np.ptp(seen) == 0)
 
 
 class ConstantModel(UnitModel):
-    """Level of a unit whose rows do not vary: libraries have no likelihood of it."""
+    """Level of a unit whose rows do not vary, for which libraries have no likelihood."""
 
     def fewest(self, rows: Rows) -> int:
         return 2
@@ -227,7 +227,7 @@ class ConstantModel(UnitModel):
         return CONSTANT
 
     def _level(self, unit: Unit) -> float:
-        """Last value, which is that fitted to unless later rows have another."""
+        """Last value observed; the fitted level if no row is observed."""
         seen = observed(unit.rows)
         return float(seen[-1] if len(seen) else unit.fitted.params[0])
 

@@ -74,7 +74,7 @@ class Components(StateSpaceModel):
         return self.level != WITHOUT_LEVEL
 
     def fewest(self, rows: Rows) -> int:
-        seasons = (self.seasonal or 0) * (1 + self.implied)  # unasked, where it is seen twice
+        seasons = (self.seasonal or 0) * (1 + self.implied)  # an implied one must be seen twice
         return 6 + seasons + 6 * self.cycle + 2 * (self.autoregressive or 0) + rows.n_exog
 
     def orders(self, fitted: UnitEstimates) -> str:

@@ -32,7 +32,7 @@ from tsrnn.contract import (
 CRITERIA = ("aic", "bic", "hqic", "fpe")
 DETERMINISTIC = {"n": (), "c": ("const",), "ct": ("const", "trend")}
 DETERMINISTIC["ctt"] = (*DETERMINISTIC["ct"], "trend_squared")
-SQUARED = ("sigma2.", "measurement_variance.")  # names of variances begin so
+SQUARED = ("sigma2.", "measurement_variance.")  # prefixes of variances
 COVARIANCES = ("unstructured", "diagonal")
 
 
@@ -53,7 +53,7 @@ class VAR(UnitForecaster):
     lags : int, optional
         Order p; chosen by `criterion` for each series where it is None.
     criterion : {"aic", "bic", "hqic", "fpe"}
-        What chooses the order.
+        Criterion that chooses the order.
     max_lags : int, optional
         The largest order to choose; by default 12 (T / 100)^(1/4) rounded. Orders that leave
         too few rows to estimate from are not tried.
@@ -67,8 +67,8 @@ class VAR(UnitForecaster):
     Notes
     -----
     Rows are numbered on the calendar from the first one fitted to. Intervals are normal, with
-    statsmodels' forecast covariances, in which the parameters are known and :math:`\Sigma` is
-    divided by its degrees of freedom. A series that cannot be fitted is named in a warning; its
+    statsmodels' forecast covariances: they take the parameters as known, and divide by degrees of
+    freedom in :math:`\Sigma`. A series that cannot be fitted is named in a warning; its
     forecasts are NaN.
 
     References

@@ -27,7 +27,7 @@ from tsrnn.contract import (
     with_shared_arguments,
 )
 
-SIGNIFICANCES = (0.01, 0.05, 0.1)  # of which statsmodels has critical values
+SIGNIFICANCES = (0.01, 0.05, 0.1)  # statsmodels has critical values for these
 DETERMINISTIC = ("n", "co", "ci", "lo", "li", "colo", "coli", "cilo", "cili")
 
 
@@ -85,7 +85,7 @@ class ErrorCorrection(VectorModel):
         lags = self.n_lags(rows)
         rank = self.rank
         if rank is None:
-            # The polynomial in the test: none, a constant or a line, wherever it stands.
+            # Deterministic polynomial of the trace test: none, a constant or a line.
             order = 1 if "l" in self.deterministic else 0 if "c" in self.deterministic else -1
             tested = vecm.select_coint_rank(rows.y, order, lags, signif=self.significance)
             rank = int(tested.rank)
@@ -126,7 +126,7 @@ class ErrorCorrection(VectorModel):
         step = rows.offset + len(rows.y) + np.arange(float(h))
         outside = [np.ones(h)] * ("co" in self.deterministic)
         outside += [step + 1] * ("lo" in self.deterministic)
-        # inside the relation stands the number of the row before, t - 1
+        # Inside the relation the trend is t - 1, the row before.
         inside = [np.ones(h)] * ("ci" in self.deterministic)
         inside += [step] * ("li" in self.deterministic)
         empty = np.empty((h, 0))
@@ -206,14 +206,14 @@ class VECM(UnitForecaster):
     Parameters
     ----------
     lags : int, optional, default 1
-        Number p of lagged differences; None has it chosen by `criterion` up to `max_lags`.
+        Number p of lagged differences; None chooses it by `criterion` up to `max_lags`.
     rank : int, optional
         Cointegration rank, from 0; by Johansen's trace test where it is None.
     deterministic : str, default "ci"
         Terms outside the relation, "co" and "lo", and inside, "ci" and "li": "n" for none, or
         "co", "ci", "lo", "li", "colo", "coli", "cilo", "cili".
     criterion : {"aic", "bic", "hqic", "fpe"}
-        What chooses the lags.
+        Criterion that chooses the lags.
     max_lags : int, default 8
     significance : {0.01, 0.05, 0.1}
         Level of the trace test, whose polynomial is a constant with any "c", a line with any "l".

@@ -1,4 +1,4 @@
-"""The folder of a run: its plan, and a file of forecasts and one of problems a partition."""
+"""Folder of a run: its plan, and for each partition a file of forecasts and one of problems."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tsrnn.data import load_polars
 __all__ = ["Counts", "Folder"]
 
 PLAN, FINISHED = "plan.json", "_SUCCESS"
-KIND = {"tsrnn": "forecast_batches"}  # of a plan
+KIND = {"tsrnn": "forecast_batches"}  # marks a plan as one of tsrnn
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Numbers of a partition: series, those without forecasts, and frames that are not read."""
+    """Counts of a partition: series, series without forecasts, and unreadable frames."""
 
     series: int
     failed: int
@@ -30,14 +30,14 @@ class Counts:
 class Folder:
     """Folder in which a run leaves its results; every file appears in one step.
 
-    Forecasts of a partition are the last of its files: where they are, all of it is.
+    Forecasts are the last file of a partition: if they are there, the partition is complete.
     """
 
     def __init__(self, path: Any) -> None:
         self.path = as_path(path).resolve()  # workers may be elsewhere
 
     def check_apart(self, files: Iterable[Path]) -> None:
-        """Refuse a folder that holds files to be read, which a run would remove or replace."""
+        """Refuse a folder that holds the input files, which a run would remove or replace."""
         for file in files:
             if inside(file, self.path):
                 raise ValueError(
@@ -46,7 +46,7 @@ class Folder:
                 )
 
     def begin(self, plan: dict[str, Any], overwrite: bool) -> None:
-        """Take the folder for a run, or the one that an interrupted run has left."""
+        """Claim the folder for a new run, or resume an interrupted one."""
         if self.path.exists() and not self.path.is_dir():
             raise NotADirectoryError(f"out must be a folder; {str(self.path)!r} is none")
         self.path.mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ class Folder:
         return self.path / "errors" / f"part-{number:05d}.parquet"
 
     def _plan(self) -> dict[str, Any] | None:
-        """The plan of the run that is here; None if there is none, or a file of somebody else."""
+        """Plan of the run in this folder; None without a plan of tsrnn."""
         try:
             plan = json.loads((self.path / PLAN).read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
@@ -120,7 +120,7 @@ class Folder:
         return plan if isinstance(plan, dict) and KIND.items() <= plan.items() else None
 
     def _has_others(self) -> bool:
-        """Whether there is anything that a run killed at its beginning does not leave."""
+        """True if the folder has files other than those of a run killed at its beginning."""
         folders = [self.path / folder for folder in ("forecasts", "errors")]
         return any(
             not path.match(".*.tmp") and not (path in folders and not any(path.iterdir()))

@@ -1,4 +1,4 @@
-"""Forecasts of a source, partition by partition, and the run that they leave."""
+"""Forecasts of a source, partition by partition, and the finished run."""
 
 from __future__ import annotations
 
@@ -61,16 +61,16 @@ def forecast_batches(
 ) -> BatchRun:
     """Forecast many series, partition by partition, into a folder of parquet files.
 
-    A series that cannot be forecast is put down with the reason and does not stop the others. A
-    run that was interrupted, by whatever, goes on where it was when it is called again.
+    A series that cannot be forecast is recorded with the reason and does not stop the others. An
+    interrupted run resumes when it is called again.
 
     Parameters
     ----------
     source : DataFrame, iterator of DataFrame, or path
         Long data of pandas or polars: a frame; frames, each of whole series; or the path of a
         parquet or CSV file, of a folder of them, or a pattern such as ``"sales/*.parquet"``.
-        Rows of a series may be in several files. Ids in CSV files are text as it stands, or
-        whole numbers if those fitted to are.
+        Rows of a series may be in several files. Ids in CSV files are text as written, or whole
+        numbers if the ids fitted to are.
     model : forecaster
         Fitted: it forecasts all series, as ``model.predict(series)`` does. Not fitted: a model
         with parameters for each series, such as `ARMA` or a network with ``per_series=True`` and
@@ -80,7 +80,7 @@ def forecast_batches(
     level : float or list of float, optional
         Coverage of prediction intervals in percent.
     out : path
-        Folder of the results, made if it is not there: ``forecasts/part-*.parquet``,
+        Folder of the results, created if absent: ``forecasts/part-*.parquet``,
         ``errors/part-*.parquet``, and ``_SUCCESS`` when all are there.
     X_future : DataFrame or path, optional
         Columns known ahead, for the h steps after each series.
@@ -90,14 +90,14 @@ def forecast_batches(
         says: with ``parallel_config("dask")`` the workers of a cluster, which must see `out` and
         the files under the same paths.
     rows_per_batch : int
-        Rows of a partition, as far as series are not longer. It bounds the memory, which is that
-        of one partition a process and of the ids of all series.
+        Most rows of a partition, unless a series is longer. Memory holds one partition per process,
+        and the ids of all series.
     overwrite : bool
-        Whether to replace a run of something else that is in `out`. One of the same thing goes
-        on, unless the source is an iterator.
+        Whether to replace a run with another plan in `out`. A run with the same plan is resumed,
+        unless the source is an iterator.
     sep, decimal : str, optional
         Separator of fields and decimal mark of CSV files, a character each. By default they are
-        seen in the first file; where its numbers could have either mark, it is refused.
+        detected in the first file; ambiguous numbers are refused.
     verbose : int
         1 shows a progress bar.
 
@@ -113,21 +113,20 @@ def forecast_batches(
     FileNotFoundError
         If there are no such files.
     TypeError, ValueError
-        If an argument cannot be used, columns are missing, or `out` holds something else: before
-        a partition is begun. If an iterator gives no frames, or a series twice, or a partition has
-        timestamps of another time zone than the first: where it does.
+        Before the first partition: if an argument cannot be used, columns are missing, or `out`
+        holds something else. Later: if an iterator gives no frames, or a series twice, or a
+        partition has another time zone than the first.
 
     Notes
     -----
-    Partitions of files and frames are cut before the first is begun, so that they are the same
-    in the run that goes on. Each leaves its errors, then its forecasts, each file in one step. A
-    plan in the folder tells whether source, model and arguments are the same; where they are not,
-    the run is refused. Of an iterator, the frames are read again and compared by checksum.
+    Partitions of files and frames are fixed before the first begins, so that a resumed run has the
+    same ones. Each writes its errors, then its forecasts, each file in one step. A plan in the
+    folder records source, model and arguments; a run with another plan is refused. Frames of an
+    iterator are read again and compared by checksum.
 
-    All series have the frequency of the model, or, where it has none, the most common one of the
-    first fifty. A partition reads the files that its series are in, which is quick where files
-    hold series, and slow where each holds a day of all series. Only one run at a time may work on
-    a folder.
+    All series take the frequency of the model or, without one, the most frequent one of the first
+    fifty. A partition reads the files of its series, which is fast if files hold series, and slow
+    if each file holds a day of all series. Only one run at a time may use a folder.
 
     Examples
     --------
@@ -148,7 +147,7 @@ def forecast_batches(
     (4, 0, (60, 3))
     """
     start = time.perf_counter()
-    load_polars()  # refused before any work, if it is missing
+    load_polars()  # raises before any work if it is missing
     verbosity(verbose)
     n_jobs, overwrite = job_count(n_jobs), flag("overwrite", overwrite)
     _check_workers(n_jobs)
@@ -181,9 +180,9 @@ def forecast_batches(
 
 
 def _check_workers(n_jobs: Any) -> None:
-    """ValueError if workers would be forked, in which polars waits for its threads without end."""
+    """Refuse forked workers, where polars deadlocks."""
     backend, _ = joblib.parallel.get_active_backend()
-    # Not of a class that derives from it, as Ray's does.
+    # Exact type: Ray's backend derives from it but does not fork.
     forks = (
         type(backend) is joblib.parallel.MultiprocessingBackend
         and (os.environ.get("JOBLIB_START_METHOD") or multiprocessing.get_start_method()) == "fork"
@@ -199,10 +198,10 @@ def _check_workers(n_jobs: Any) -> None:
 def _results(
     opened: Source, request: Request, future: Any, folder: Folder, n_jobs: Any, verbose: int
 ) -> Iterator[tuple[Counts, bool]]:
-    """Counts of each partition, and whether an earlier run has finished it."""
+    """Yield the counts of each partition, and whether an earlier run had finished it."""
     try:
         parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    except ValueError:  # backends like Ray's give no result before the last one is there
+    except ValueError:  # backends like Ray's return all results at the end
         parallel = joblib.Parallel(n_jobs=n_jobs)
     several = joblib.effective_n_jobs(n_jobs) != 1
     n_series = None if opened.ids is None else len(opened.ids)
@@ -214,7 +213,7 @@ def _results(
         for partition in opened.partitions:
             known = _known(partition, folder)
             if known is None:
-                # rows of the steps ahead, where there are any
+                # series without rows ahead are left out
                 ids = [] if future is None else [i for i in partition.ids or [] if i in future]
                 ahead = future.part(ids) if ids else None
                 yield joblib.delayed(work)(partition, request, ahead, folder, os.getpid())
@@ -232,7 +231,7 @@ def _results(
 
 
 def _guarded(tasks: Iterator[Any], failure: list[BaseException]) -> Iterator[Any]:
-    """Tasks up to an error, which is kept: joblib draws them in a thread that would lose it."""
+    """Yield tasks until an error, which is stored: joblib's thread would lose it."""
     try:
         yield from tasks
     except Exception as error:
@@ -282,15 +281,15 @@ class BatchRun:
     Parameters
     ----------
     path : Path
-        Its folder.
+        Folder of the run.
     n_series, n_failed : int
-        Series, and those of them without forecasts.
+        Number of series, and of series without forecasts.
     n_unread : int
-        Frames of an iterator that could not be read.
+        Number of frames of an iterator that could not be read.
     n_partitions, n_resumed : int
-        Partitions, and those of them that an interrupted run had finished.
+        Number of partitions, and of partitions finished by an interrupted run.
     seconds : float
-        Of this run.
+        Duration of this run.
 
     Examples
     --------

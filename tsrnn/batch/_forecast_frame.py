@@ -1,4 +1,4 @@
-"""Forecasts of the series of a frame or partition: those that fail do not stop the others."""
+"""Forecasts of the series of a frame or partition; failures do not stop other series."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def forecast_frame(
     frame : pandas.DataFrame or polars.DataFrame
         Long, with an id column.
     model : forecaster
-        Fitted, and then used as it is; or one with parameters for each series, which is fitted
-        to these series.
+        Fitted, and used unchanged; or unfitted with parameters for each series, and fitted to
+        these series.
     h : int, optional
         Steps to forecast; the model's horizon by default.
     level : float or list of float, optional
@@ -47,9 +47,9 @@ def forecast_frame(
     Returns
     -------
     Answer
-        ``forecasts``, a frame, and ``problems``: for each series that has no forecast an error,
-        and a warning for each whose estimation has not converged; and, of series together, what
-        was inserted or interpolated.
+        ``forecasts``, a frame, and ``problems``: an error for each series without a forecast, a
+        warning for each series that has not converged, and warnings of inserted or interpolated
+        rows.
 
     Raises
     ------
@@ -58,8 +58,8 @@ def forecast_frame(
 
     Notes
     -----
-    The series are forecast together. Where that fails, halves of them are, and so on, until the
-    series at fault are alone.
+    The series are forecast jointly. If that fails, they are halved repeatedly until the failing
+    series are alone.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def answer_frame(rows: FrameRows, request: Request, future: FrameRows | None) ->
         with recorded(MissingValuesWarning) as texts:
             forecasts, model = request.ask(rows.part(ids)(), known)
         frames, problems = _checked(forecasts, model, request.id_col, ids)
-        # They count the rows of all series together, and name the first.
+        # Warnings count rows over all series of the call, so that only one series can be named.
         name = ids[0] if len(ids) == 1 else None
         return frames, [*problems, *(Problem(name, "warning", text) for text in texts)]
 
@@ -197,10 +197,10 @@ def work(
     partition : Partition
     request : Request
     future : callable or None
-        Gives the rows of the steps ahead.
+        Returns the rows of the steps ahead.
     folder : Folder
     caller : int
-        Number of the process that asks; another one works with one thread.
+        Process id of the caller; any other process works with one thread.
 
     Returns
     -------
@@ -225,12 +225,12 @@ def work(
         forecasts = _empty(shape, request)
     else:
         forecasts = to_polars(answer.forecasts)
-        check_zone(forecasts, partition.number, request)  # text may be read as times of a zone
-    # frames of one run may differ in their unit; polars' own is the microsecond
+        check_zone(forecasts, partition.number, request)  # text may parse to times with a zone
+    # One unit for all partitions: polars' default, the microsecond.
     times = [name for name, dtype in forecasts.schema.items() if isinstance(dtype, pl.Datetime)]
     if times:
         forecasts = forecasts.with_columns(pl.col(times).dt.cast_time_unit("us"))
-    # ids of the type of those of the data
+    # ids have the type they have in the data
     id_dtype = shape.schema.get(request.id_col, pl.String)
     dtypes = {"unique_id": id_dtype, "kind": pl.String, "message": pl.String}
     problems = {
@@ -247,7 +247,7 @@ def work(
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One thread for matrix products and kernels, as workers share the cores."""
+    """Use one thread for matrix products and kernels, as workers share the cores."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -258,7 +258,7 @@ def one_thread() -> Iterator[None]:
 
 
 def _empty(shape: Any, request: Request) -> Any:
-    """Return a frame without forecasts, in the columns that there would have been."""
+    """Return an empty frame with the columns of the forecasts."""
     pl = load_polars()
     front = {name: shape.schema.get(name, pl.String) for name in (request.id_col, request.time_col)}
     names = [str(name) for name in request.targets]

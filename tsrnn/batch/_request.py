@@ -1,4 +1,4 @@
-"""The request made of every partition: a model, a horizon, levels."""
+"""Request for every partition: a model, a horizon, levels."""
 
 from __future__ import annotations
 
@@ -13,28 +13,27 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import Classical, Forecaster, check_levels, last_step, positive_integer
-from tsrnn.data import CsvFormat, holds_labels
+from tsrnn.data import CsvFormat, holds_labels, quote
 
 __all__ = ["Request", "check_zone", "make_request", "with_numbers", "zone_of"]
 
 
 @dataclass(frozen=True)
 class Request:
-    """A checked request.
+    """Checked request.
 
     Parameters
     ----------
     model : forecaster
     fitted : bool
-        Whether the model forecasts as it is; otherwise a clone is fitted to each partition.
+        Whether the model is used as it is; otherwise a clone is fitted to each partition.
     h : int or None
         None is the model's own horizon.
     levels : list of float
     texts, future_texts : tuple of str
-        Columns, of the data and of the steps ahead, that come as text, as from CSV files, and
-        are numbers.
+        Numeric columns of the data and of the steps ahead that arrive as text from CSV files.
     sep, decimal : str
-        How CSV files are written.
+        Separator and decimal mark of CSV files.
     zone : str or None
         Time zone of all timestamps; None if they have none.
     """
@@ -71,7 +70,7 @@ class Request:
 
     @property
     def columns(self) -> list[Any] | None:
-        """Columns that the model reads; None if that cannot be said, as of a pipeline."""
+        """Columns that the model reads; None if unknown, as for a pipeline."""
         if last_step(self.model) is not self.model or not isinstance(self.model, Forecaster):
             return None
         data = self._fitted_data()
@@ -89,7 +88,7 @@ class Request:
 
     @property
     def whole_ids(self) -> bool:
-        """Whether ids written in CSV files are whole numbers, as those fitted to."""
+        """True if ids in CSV files are whole numbers, like the ids fitted to."""
         data = self._fitted_data()
         return data is not None and data.ids.dtype.kind in "iu"
 
@@ -100,7 +99,7 @@ class Request:
         return replace(self, model=model)
 
     def ask(self, frame: Any, future: Any) -> tuple[Any, Any]:
-        """Forecasts of the series of a frame, and the fitted model they are of."""
+        """Forecasts of the series of a frame, and the model fitted to them, if any."""
         frame = with_numbers(frame, self.texts, self.decimal, self.targets)
         given: dict[str, Any] = {"h": self.h, "level": self.levels or None}
         if future is not None:
@@ -108,17 +107,17 @@ class Request:
         if self.fitted:
             return self.model.predict(frame, **given), None
         model = clone(self.model).fit(frame)
-        steps = last_step(model) is not model  # scikit-learn's pipelines ask for the data again
+        steps = last_step(model) is not model  # pipelines need the data again to predict
         return model.predict(*[frame] * steps, **given), model
 
     @property
     def _arguments(self) -> Any:
-        """Arguments of the forecaster: those of its fit, where it is fitted."""
+        """Arguments of the forecaster, from its fit if fitted."""
         final = last_step(self.model)
         return getattr(final, "arguments_", final)
 
     def _fitted_data(self) -> Any:
-        """Columns and series fitted to; None where nothing was, or not by a forecaster of tsrnn."""
+        """Columns and series fitted to; None unless a forecaster of tsrnn was fitted."""
         fitted = getattr(last_step(self.model), "fitted_", None) if self.fitted else None
         return getattr(fitted, "data", None)
 
@@ -146,7 +145,9 @@ def make_request(
     if request.future_columns is not None:
         ahead = request.future_columns[2:]
         if ahead and X_future is None:
-            raise ValueError(f"the model uses {ahead} of the steps ahead; give them as X_future")
+            raise ValueError(
+                f"the model uses {quote(ahead)} of the steps ahead; give them as X_future"
+            )
         if not ahead and X_future is not None:
             raise ValueError(
                 "X_future was given, but the model has no column known ahead. Leave it out, or "
@@ -171,7 +172,7 @@ def _check_by_series(network: Forecaster) -> None:
 
 
 def zone_of(frame: Any, time_col: str) -> str | None:
-    """Time zone of the timestamps of a frame; None if they have none, or there are none."""
+    """Time zone of the timestamps of a frame; None without one."""
     if time_col not in frame.columns:
         return None
     dtype = nw.from_native(frame, eager_only=True)[time_col].dtype
@@ -179,29 +180,28 @@ def zone_of(frame: Any, time_col: str) -> str | None:
 
 
 def check_zone(frame: Any, number: int, request: Request) -> None:
-    """Refuse a partition whose timestamps are of another zone than those of the first.
+    """Refuse a partition with another time zone than the first.
 
-    Columns of files hold timestamps of one zone: put together, those of another would be told on
-    another clock.
+    A column holds one zone: concatenated, timestamps of another one would be converted silently.
     """
     zone = zone_of(frame, request.time_col)
     if zone != request.zone:
         raise ValueError(
             f"all partitions must have timestamps of one time zone; the column "
-            f"{request.time_col!r} of partition {number} has {zone or 'none'}, that of the first "
-            f"rows {request.zone or 'none'}. Convert all to one zone, such as UTC"
+            f"{quote(request.time_col)} of partition {number} has {zone or 'none'}, that of the "
+            f"first rows {request.zone or 'none'}. Convert all to one zone, such as UTC"
         )
 
 
 def with_numbers(
     frame: Any, texts: tuple[str, ...], decimal: str = ".", targets: Sequence[Any] = ()
 ) -> Any:
-    """Return a polars frame with numbers in place of their text; of labels, the text."""
+    """Parse numbers in text columns of a polars frame; columns of labels stay text."""
     for name in texts:
         column = frame[name]
         plain = column.str.strip_chars()
         written = plain
-        if decimal != ".":  # 1.234 is a thousand and more there: no number, sooner than a wrong one
+        if decimal != ".":  # 1.234 could mean 1234: leave it unparsed rather than guess
             written = plain.str.replace_all(".", "'", literal=True)
             written = written.str.replace_all(decimal, ".", literal=True)
         numbers = written.cast(float, strict=False)
@@ -211,8 +211,8 @@ def with_numbers(
             continue  # text to be coded when the frame is read
         if len(wrong):
             raise TypeError(
-                f"the column {name!r} must hold numbers; got {wrong[name][0]!r}. Correct it, or "
-                "leave the field empty if the value is missing"
+                f"the column {quote(name)} must hold numbers; got {quote(wrong[name][0])}. Correct "
+                "it, or leave the field empty if the value is missing"
             )
         frame = frame.with_columns(numbers)
     return frame

@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from tsrnn.data import DataFiles, load_polars
+from tsrnn.data import DataFiles, load_polars, quote
 
 __all__ = ["FileRows", "FrameRows", "Given"]
 
@@ -20,7 +20,7 @@ _FILE, _ROW = "__file", "__row"
 
 
 class FrameRows:
-    """A long frame, and which of its rows are of which series.
+    """Long frame, with an index from series to rows.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class FrameRows:
         types = sorted({type(name).__name__ for name in ids.tolist()})
         if len(types) > 1:
             raise TypeError(
-                f"the ids in {id_col!r} must be of one type; they are of {', '.join(types)}. "
+                f"the ids in {quote(id_col)} must be of one type; they are of {', '.join(types)}. "
                 "Convert them, for example by astype(str)"
             )
         self.ids: list[Any] = ids.tolist()
@@ -70,7 +70,7 @@ class FrameRows:
 
 
 class Given:
-    """A frame as a function, which workers can be sent."""
+    """Function that returns a frame, and can be pickled."""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
@@ -80,10 +80,9 @@ class Given:
 
 
 class FileRows:
-    """Long data in files, and the files that each series is in.
+    """Long data in files, with an index from series to files.
 
-    Series that share files come together: `ids` are grouped so that few files are read for
-    neighbours.
+    `ids` are grouped by shared files, so that neighbours read few files.
 
     Parameters
     ----------
@@ -92,9 +91,9 @@ class FileRows:
     columns : list or None
         Columns to read; None for all.
     time_col : str
-        The other columns, but it and the ids, are numbers.
+        All other columns except the ids are numeric.
     whole_ids : bool
-        Whether ids in CSV files are whole numbers; otherwise they are text as it stands.
+        Whether ids in CSV files are whole numbers; otherwise they are text as written.
     """
 
     def __init__(
@@ -106,8 +105,7 @@ class FileRows:
         whole_ids: bool,
     ) -> None:
         self.files, self._id_col, self._columns, self._time_col = files, id_col, columns, time_col
-        # The first rows of a CSV file do not tell what is in the others: ids and numbers are read
-        # as they are written.
+        # The first rows of a CSV file do not determine the types of later ones: read text.
         self.texts: list[Any] = []
         if files.kind == "csv":
             self.texts = [id_col] if columns is None else [c for c in columns if c != time_col]
@@ -185,36 +183,38 @@ class FilePart:
 
 
 def _with_whole_ids(table: Any, id_col: str) -> Any:
-    """Return ids read as text as the whole numbers that they are."""
+    """Parse ids from text to whole numbers; refuse others."""
     pl = load_polars()
     written = table[id_col]
     whole = written.cast(pl.Int64, strict=False)
     wrong = written.filter((whole.cast(pl.String) != written).fill_null(True))
     if len(wrong):
         raise ValueError(
-            f"ids must be whole numbers, as those that the model was fitted to; got {wrong[0]!r}. "
-            "Take such series out"
+            "ids must be whole numbers, as those that the model was fitted to; got "
+            f"{quote(wrong[0])}. Take such series out"
         )
     return table.with_columns(whole)
 
 
 def check_columns(columns: list[Any], needed: list[Any], id_col: str) -> None:
-    """Refuse data in which a column that is needed is missing, or there twice."""
+    """Refuse data with a needed column missing or duplicated."""
     missing = [name for name in needed if name not in columns]
     if missing:
         advice = "Name the columns by the model's id_col, time_col and target"
         if id_col in missing:
             advice += "; or melt a wide frame into a long one"
-        raise ValueError(f"the data need the columns {missing}; theirs are {columns}. {advice}")
+        raise ValueError(
+            f"the data need the columns {quote(missing)}; theirs are {quote(columns)}. {advice}"
+        )
     twice = [name for name in needed if columns.count(name) > 1]
     if twice:
-        raise ValueError(f"column names must be unique; twice there are {twice}. Rename one")
+        raise ValueError(f"column names must be unique; twice there are {quote(twice)}. Rename one")
 
 
 def check_ids(n_missing: int, id_col: str) -> None:
     """Refuse rows without an id."""
     if n_missing:
         raise ValueError(
-            f"the column {id_col!r} must name a series in each row; {n_missing} ids are missing. "
-            "Fill them in or drop these rows"
+            f"the column {quote(id_col)} must name a series in each row; {n_missing} ids are "
+            "missing. Fill them in or drop these rows"
         )

@@ -29,21 +29,21 @@ __all__ = [
     "open_source",
 ]
 
-SERIES = 50  # from which the frequency is taken: a reading each, here and not on the workers
+SERIES = 50  # that determine the frequency; each is read once, in the calling process
 
 
 class Partition(NamedTuple):
-    """Some series, or a frame of an iterator.
+    """Partition: some series, or a frame of an iterator.
 
     Parameters
     ----------
     number : int
     read : callable
-        Gives the rows.
+        Returns the rows.
     ids : list or None
-        None of a frame without ids.
+        None for a frame without ids.
     digest : str
-        Of the rows of an iterator's frame; otherwise empty.
+        Checksum of a frame of an iterator; otherwise empty.
     """
 
     number: int
@@ -58,12 +58,12 @@ class Source(NamedTuple):
     Parameters
     ----------
     fingerprint : dict
-        JSON values by which a later run knows whether it has the same source.
+        JSON values that identify the source for a later run.
     ids : list or None
     n_partitions : int or None
-        None if they are not known before the end.
+        None for an iterator.
     first : callable
-        Gives some rows, from which the frequency is taken.
+        Returns the rows that determine the frequency.
     partitions : iterable of Partition
     texts, future_texts : tuple of str
         Columns whose numbers are read as text.
@@ -86,7 +86,7 @@ def open_source(source: Any, request: Request, rows_per_batch: int) -> Source:
     if nw.dependencies.is_into_dataframe(source):
         frame = FrameRows(source, request.id_col, request.columns)
         return _divided(frame, {"frame": _frame_digest(frame.frame)}, rows_per_batch)
-    # what can be iterated over, but is no collection of frames
+    # iterables that are no collections of frames
     wrong = isinstance(source, bytes | dict | pd.Series | np.ndarray) or hasattr(source, "collect")
     wrong |= isinstance(source, list | tuple) and any(isinstance(x, Real) for x in source[:1])
     if isinstance(source, Iterator) or (isinstance(source, Iterable) and not wrong):
@@ -99,7 +99,7 @@ def open_source(source: Any, request: Request, rows_per_batch: int) -> Source:
 
 
 def open_future(X_future: Any, opened: Source, request: Request) -> tuple[Any, Source]:
-    """Rows of the steps ahead, None if there are none, and the source that says so."""
+    """Rows of the steps ahead or None, and the source with its fingerprint extended."""
     if X_future is None:
         return None, opened
     if isinstance(X_future, str | os.PathLike):
@@ -124,7 +124,7 @@ def find_files(source: Any, request: Request) -> DataFiles:
 
 
 def csv_marks(sources: Iterable[Any], sep: str | None, decimal: str | None) -> tuple[str, str]:
-    """Return separator and decimal mark of CSV files: as given, or seen in the first file."""
+    """Separator and decimal mark of CSV files: given, or detected in the first file."""
     for source in sources:
         if isinstance(source, str | os.PathLike):
             seen = DataFiles.find(source, CsvFormat(sep, decimal)).plain_format()
@@ -146,7 +146,7 @@ def _file_rows(
 
 
 def _frame_digest(frame: Any) -> str:
-    """Return a checksum of the values of a frame, the order of its rows included."""
+    """Checksum of the values of a frame, including the order of rows."""
     digest = hashlib.sha256(repr(list(frame.columns)).encode())
     if isinstance(frame, pd.DataFrame):
         try:
@@ -165,7 +165,7 @@ def _frame_digest(frame: Any) -> str:
 def _divided(
     rows: Any, fingerprint: dict[str, Any], rows_per_batch: int, texts: tuple[str, ...] = ()
 ) -> Source:
-    """Return neighbouring series as partitions of at most so many rows, one series at least."""
+    """Group neighbouring series into partitions of at most `rows_per_batch` rows or one series."""
     batches: list[list[Any]] = [[]]
     n_rows = 0
     for name, count in zip(rows.ids, rows.counts.tolist(), strict=True):
@@ -183,7 +183,7 @@ def _of_frames(frames: Iterator[Any], request: Request) -> Source:
     first = next(frames, None)
     if first is None:
         raise ValueError("the iterator must give at least one frame; it gave none")
-    FrameRows(first, request.id_col, request.columns)  # refused now, if no frame will do
+    FrameRows(first, request.id_col, request.columns)  # raises before any work
 
     def partitions() -> Iterator[Partition]:
         seen: dict[Any, int] = {}
@@ -201,7 +201,7 @@ def _of_frames(frames: Iterator[Any], request: Request) -> Source:
 
 
 def _ids_of(frame: Any, number: int, id_col: str) -> list[Any] | None:
-    """Return the ids of a frame; None if it has none, which is an error when it is its turn."""
+    """Ids of a frame; None without an id column, which is an error of its partition."""
     if not nw.dependencies.is_into_dataframe(frame):
         raise TypeError(
             f"the iterator must give long frames; number {number} is of type "
@@ -213,10 +213,9 @@ def _ids_of(frame: Any, number: int, id_col: str) -> list[Any] | None:
 
 
 def common_freq(frame: Any, request: Request) -> Any:
-    """The most common frequency of the first series of a frame; None if there is none.
+    """Most frequent frequency of the first series of a frame; None without any.
 
-    Without it a series of another frequency, alone in its partition, would be forecast at its
-    own.
+    Without it, a partition would take the frequency of its own series, whatever the others have.
     """
     rows = FrameRows(frame, request.id_col, request.columns)
     counts: Counter[Any] = Counter()

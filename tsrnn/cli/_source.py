@@ -99,9 +99,9 @@ class Source:
         if not shape.wide or shape.time is None:
             return frame, shape
         if known_shape is None and not self.wide:
-            others = [repr(column) for column in columns if column != shape.time]
+            others = [quote(column) for column in columns if column != shape.time]
             shown = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
-            say(f"{name} is read as wide: time in {shape.time!r}, variables {shown}")
+            say(f"{name} is read as wide: time in {quote(shape.time)}, variables {shown}")
         return frame.set_index(shape.time), shape
 
     def _with_time(self, name: str, frame: pd.DataFrame) -> Shape:
@@ -165,7 +165,7 @@ def shape_of(
 
 def check_there(path: str, columns: Sequence[str], names: Sequence[str], option: str) -> None:
     """Refuse names of columns that a file does not have."""
-    missing = [repr(name) for name in names if name not in columns]
+    missing = [quote(name) for name in names if name not in columns]
     if missing:
         there = ", ".join(map(quote, columns[:10])) + (", ..." if len(columns) > 10 else "")
         raise ValueError(
@@ -217,8 +217,8 @@ def _with_ids(frame: pd.DataFrame, layout: Layout, ids: pd.Index) -> pd.DataFram
     if wrong:
         named = ", ".join(map(quote, wrong[:5])) + (", ..." if len(wrong) > 5 else "")
         raise ValueError(
-            f"ids in the column {layout.id_col!r} must be whole numbers, written like 7 and not "
-            f"like 007; not of the type of the ids fitted to: {named}. Mend them, or leave their "
-            "rows out"
+            f"ids in the column {quote(layout.id_col)} must be whole numbers, written like 7 and "
+            f"not like 007; not of the type of the ids fitted to: {named}. Mend them, or leave "
+            "their rows out"
         )
     return frame.assign(**{layout.id_col: column.map(numbers)}) if numbers else frame

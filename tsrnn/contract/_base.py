@@ -665,7 +665,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
                 )
         if _names_columns(static) and not self.takes_static:
             raise ValueError(
-                f"{type(self).__name__} takes no static columns; got static={static!r}. "
+                f"{type(self).__name__} takes no static columns; got static={quote(static)}. "
                 "Within a series they are part of its mean, so that they help only models which "
                 "share parameters between series: ParaRNNForecaster, LEMForecaster, "
                 "LRUForecaster, NewtonForecaster. Leave static out and drop these columns"
@@ -727,7 +727,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
             raise ValueError(
                 f"ids choose series of a long frame with a column of ids; got ids={quote(ids)} "
                 "for data without one, which are one series. Leave ids out and take columns of the "
-                f"forecasts, which are named after {list(data.layout.target_names)}"
+                f"forecasts, which are named after {quote(list(data.layout.target_names))}"
             )
         if X is not None:
             panel = self._read(X)

@@ -24,7 +24,7 @@ from tsrnn.contract._fitted_data import FittedData
 from tsrnn.contract._frequency import habits
 from tsrnn.contract._saved import Restore
 from tsrnn.contract._schema import as_saved, refuse
-from tsrnn.data import Layout, Panel
+from tsrnn.data import Layout, Panel, quote
 
 
 @with_shared_arguments
@@ -69,7 +69,7 @@ class Classical(Forecaster[S]):
         if panel.exog_columns and not self.takes_exog:
             raise ValueError(
                 f"{type(self).__name__} takes no exogenous columns; got "
-                f"{list(panel.exog_columns)}. Drop them, or name them as targets"
+                f"{quote(list(panel.exog_columns))}. Drop them, or name them as targets"
             )
         self._horizon(arguments, panel.layout)
         super()._check(arguments, panel)

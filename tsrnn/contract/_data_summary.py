@@ -69,8 +69,8 @@ class DataSummary(Summary):
 
     def as_text(self) -> str:
         """Lines as they are printed: a sentence on the data, then a note a line."""
-        columns = f", with {', '.join(map(repr, self.exog_names))}" if self.exog_names else ""
-        series = f"{self.n_series:,} series of {', '.join(map(repr, self.targets))}{columns}"
+        columns = f", with {', '.join(map(quote, self.exog_names))}" if self.exog_names else ""
+        series = f"{self.n_series:,} series of {', '.join(map(quote, self.targets))}{columns}"
         values = {*self.support.values()}
         support = next(iter(values)) if len(values) == 1 else self.support
         facts = f"freq={self.freq!r}, until {self.last_time}, support={support!r}"

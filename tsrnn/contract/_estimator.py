@@ -110,7 +110,7 @@ def with_shared_arguments(cls: Class) -> Class:
     Parameters
     ----------
     cls : type
-        With an `__init__` of its own that ends in ``**shared``.
+        Its `__init__` ends in ``**shared``; without one, the docstring alone is completed.
 
     Returns
     -------
@@ -129,10 +129,17 @@ def with_shared_arguments(cls: Class) -> Class:
     >>> list(inspect.signature(Own).parameters)[:3]
     ['order', 'horizon', 'target']
     """
+    above = next(base for base in cls.__mro__[1:] if "__init__" in vars(base))
+    doc = inspect.cleandoc(cls.__doc__ or "")  # None under python -OO
+    if _SHARED in doc:
+        here, there = _described(doc), _described(inspect.cleandoc(above.__doc__ or ""))
+        entries = [entry for heading, entry in there.items() if heading not in here]
+        cls.__doc__ = doc.replace(_SHARED, "\n".join(entries))
+    if "__init__" not in vars(cls):
+        return cls
     init = cls.__dict__["__init__"]
     parameters = inspect.signature(init).parameters.values()
     named = {p.name: p for p in parameters if p.kind is not p.VAR_KEYWORD}
-    above = next(base for base in cls.__mro__[1:] if "__init__" in vars(base))
     passed_on = inspect.signature(above.__init__).parameters.values()  # type: ignore[misc]
     rest = {p.name: p.replace(kind=p.KEYWORD_ONLY) for p in passed_on if p.name not in named}
 
@@ -153,11 +160,6 @@ def with_shared_arguments(cls: Class) -> Class:
     whole = inspect.Signature([*named.values(), *rest.values()])
     checked.__signature__ = whole  # type: ignore[attr-defined]
     cls.__init__ = checked  # type: ignore[misc]
-    doc = inspect.cleandoc(cls.__doc__ or "")  # None under python -OO
-    if _SHARED in doc:
-        here, there = _described(doc), _described(inspect.cleandoc(above.__doc__ or ""))
-        entries = [entry for heading, entry in there.items() if heading not in here]
-        cls.__doc__ = doc.replace(_SHARED, "\n".join(entries))
     return cls
 
 

@@ -141,16 +141,18 @@ class FittedData:
         if len({*layout.target_names, *exog_names}) < len(layout.target_names) + len(exog_names):
             raise refuse("exog_names", "names other than each other's and the targets'", exog_names)
         if len(set(known)) < len(known) or not set(known) <= fields:
-            raise refuse("known_ahead", f"some of the columns {list(exog_names)}", known)
+            raise refuse("known_ahead", f"some of the columns {quote(list(exog_names))}", known)
         with as_saved("calendar"):
             features = calendar_features(header["calendar"] or None, layout)
         if not set(calendar_names(features, layout)) <= fields:
-            raise refuse("calendar", f"cycles of which {list(exog_names)} are", header["calendar"])
+            raise refuse(
+                "calendar", f"cycles of which {quote(list(exog_names))} are", header["calendar"]
+            )
         holidays = Holidays.from_dict(header["holidays"]) if header.get("holidays") else None
         if holidays and not (holidays.places and {*holidays.columns} <= {*known}):
             raise refuse("holidays", f"places, and columns among {known}", header["holidays"])
         if len(set(static)) < len(static) or not set(static) <= fields - {*known}:
-            required = f"columns of {list(exog_names)} that are not known ahead"
+            required = f"columns of {quote(list(exog_names))} that are not known ahead"
             raise refuse("static", required, static)
         n_targets = len(layout.target_names)
         supports = tuple(map(Support.of, header.get("supports", ["real"] * n_targets)))
@@ -261,9 +263,9 @@ class FittedData:
         if absent:
             raise ValueError(
                 f"forecasts need the future of all regressors; not known ahead are "
-                f"{list(self.layout.frame_names(absent))}. "
-                f"Construct with known_ahead={self.given_columns}, fit again and give them as "
-                "X_future"
+                f"{quote(list(self.layout.frame_names(absent)))}. "
+                f"Construct with known_ahead={quote(self.given_columns)}, fit again and give them "
+                "as X_future"
             )
         if not self.exog_names:
             return None
@@ -303,7 +305,7 @@ class FittedData:
         given, layout, parts = self.given_ahead, self.layout, []
         if X_future is None and given:
             raise ValueError(
-                f"the model uses {given} of the {h} steps ahead; give them as X_future"
+                f"the model uses {quote(given)} of the {h} steps ahead; give them as X_future"
             )
         if X_future is not None and not given and not layout.ignored:
             raise ValueError(
@@ -319,9 +321,9 @@ class FittedData:
             others = [name for name in getattr(X_future, "columns", ()) if name in known]
             if others:
                 warn_user(
-                    f"X_future has columns that are not known ahead, {others}: they are not used. "
-                    "Leave them out, or name those whose future is known in known_ahead and fit "
-                    "again"
+                    f"X_future has columns that are not known ahead, {quote(others)}: they are not "
+                    "used. Leave them out, or name those whose future is known in known_ahead and "
+                    "fit again"
                 )
                 if isinstance(X_future, pd.DataFrame):  # a column may be there twice, refused later
                     X_future = X_future.drop(columns=others)
@@ -377,18 +379,18 @@ def known_columns(given: Any, panel: Panel, argument: str = "known_ahead") -> li
     given = [] if given is None else given
     known = [given] if isinstance(given, str | int) and not isinstance(given, bool) else given
     if not isinstance(known, Sequence):
-        raise TypeError(f"{argument} must be a column name or a list of them; got {given!r}")
+        raise TypeError(f"{argument} must be a column name or a list of them; got {quote(given)}")
     columns, ignored = panel.exog_columns, panel.layout.ignored
     present = {*columns, *ignored}
     absent = [name for name in known if not isinstance(name, Hashable) or name not in present]
     if absent:
         there = f"which are {[*columns, *ignored]}" if present else "which has none"
         raise ValueError(
-            f"{argument} must name exogenous columns of the data, {there}; got {absent}. "
+            f"{argument} must name exogenous columns of the data, {there}; got {quote(absent)}. "
             "Columns besides the targets are exogenous"
         )
     if len(set(known)) < len(known):
-        raise ValueError(f"{argument} must name each column once; got {given!r}")
+        raise ValueError(f"{argument} must name each column once; got {quote(given)}")
     return list(known)
 
 

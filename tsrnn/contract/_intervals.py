@@ -221,4 +221,4 @@ def _listed(layout: Layout, ids: pd.Index, chosen: np.ndarray) -> str:
         ids, chosen = ids[:1], np.atleast_2d(chosen.any(0))
     labels = unit_index(layout, ids, multivariate=False)[chosen.ravel()].unique()
     shown = quote_series(labels, NAMES_SHOWN)
-    return shown if len(labels) <= NAMES_SHOWN else f"{len(labels)} series, first {shown},"
+    return shown if len(labels) <= NAMES_SHOWN else f"{len(labels)} series, {shown},"

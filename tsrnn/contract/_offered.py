@@ -404,5 +404,5 @@ def _of_target(frame: pd.DataFrame, targets: Sequence[Any], target: Any) -> pd.D
     """Rows of one target, the first by default."""
     target = targets[0] if target is None else target
     if not isinstance(target, Hashable) or target not in {*targets}:
-        raise ValueError(f"target must be one of {list(targets)}; got {quote(target)}")
+        raise ValueError(f"target must be one of {quote(list(targets))}; got {quote(target)}")
     return frame if len(targets) == 1 else frame[frame["target"] == target]

@@ -14,7 +14,7 @@ from tsrnn.contract._fitted_data import listed_labels, series_numbers
 from tsrnn.contract._intervals import check_levels
 from tsrnn.contract._schema import refuse
 from tsrnn.contract._support import Limits
-from tsrnn.data import Layout, Panel, panel_frame, steps_ahead
+from tsrnn.data import Layout, Panel, panel_frame, quote, steps_ahead
 
 if TYPE_CHECKING:
     from tsrnn.contract._base import Forecaster
@@ -103,7 +103,7 @@ def _chosen_series(ids: pd.Index, layout: Layout, series: Any, room: int) -> np.
     if layout.id_col is None:
         raise ValueError(
             "series selects from data with an id column, which these have not; choose columns "
-            f"among {list(layout.target_names)} by columns="
+            f"among {quote(list(layout.target_names))} by columns="
         )
     return series_numbers(ids, series, "series")
 

@@ -182,7 +182,7 @@ def check_in_supports(panel: Panel, supports: Sequence[Support]) -> None:
             continue
         rows = np.flatnonzero(~support.contains(panel.values[:, j]))
         raise ValueError(
-            f"the column {panel.target_names[j]!r} must be {_required(support)}, by "
+            f"the column {quote(panel.target_names[j])} must be {_required(support)}, by "
             f"support={support.value!r}; it is {panel.values[rows[0], j]:g} at "
             f"{panel.axis.describe(rows)}. Correct these values, or give another support, such as "
             "support='real'"
@@ -236,8 +236,8 @@ def _warn_of_outside(
             continue
         rows = np.flatnonzero(~support.contains(panel.values[:, j]))
         warn_user(
-            f"the column {panel.target_names[j]!r} was {_required(support)} in all rows fitted to; "
-            f"it is {panel.values[rows[0], j]:g} at {panel.axis.describe(rows)}: "
+            f"the column {quote(panel.target_names[j])} was {_required(support)} in all rows "
+            f"fitted to; it is {panel.values[rows[0], j]:g} at {panel.axis.describe(rows)}: "
             f"{consequence.format(f'support={other.value!r}')}. Construct with that argument to "
             "say what the values can be"
         )

@@ -57,9 +57,11 @@ class Categories:
     def note(self) -> str:
         """Sentence on the coding, for `Panel.notes`."""
         reference, others = quote(self.levels[0]), quoted(self.levels[1:], LEVELS_SHOWN)
-        text = f"The column {self.column!r} holds labels, of which {reference} is the reference"
+        text = (
+            f"The column {quote(self.column)} holds labels, of which {reference} is the reference"
+        )
         if len(self.levels) == 1:
-            return f"The column {self.column!r} holds one label, {reference}."
+            return f"The column {quote(self.column)} holds one label, {reference}."
         verb = "enters" if len(self.names) == 1 else "enter"
         text += f"; {others} {verb} as {quoted(self.names, LEVELS_SHOWN)}, zero or one."
         if self.without_rows:
@@ -97,8 +99,8 @@ class Categories:
         if unknown:
             row = int(np.flatnonzero(codes == labels.index(unknown[0]))[0])
             raise ValueError(
-                f"the column {self.column!r}{owner} must have the levels of the data fitted to, "
-                f"{quoted(list(number), LEVELS_SHOWN)}; got {quoted(unknown, 3)}, first at row "
+                f"the column {quote(self.column)}{owner} must have the levels of the data fitted "
+                f"to, {quoted(list(number), LEVELS_SHOWN)}; got {quoted(unknown, 3)}, first at row "
                 f"{row}. Correct the label, or fit again to rows that have it"
             )
         places = np.array([*(number.get(label, 0) for label in labels), -1], np.int64)[codes]
@@ -215,21 +217,23 @@ def _choose(column: pd.Series) -> Categories:
     if len({*labels}) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
         raise ValueError(
-            f"the levels of the column {column.name!r} must differ as text; {quote(twice)} is "
+            f"the levels of the column {quote(column.name)} must differ as text; {quote(twice)} is "
             "there twice. Rename its categories"
         )
     counts = np.bincount(codes[codes >= 0], minlength=len(labels))
     levels = [label for label, n in zip(labels, counts, strict=True) if n]
     n_rows = int(counts.sum())
     if not levels:
-        raise ValueError(f"the column {column.name!r} must hold labels; all are missing. Drop it")
+        raise ValueError(
+            f"the column {quote(column.name)} must hold labels; all are missing. Drop it"
+        )
     if len(levels) > MOST_LEVELS or 2 * len(levels) > max(n_rows, 3):
         raise ValueError(
             f"a column of labels must have at most {MOST_LEVELS} levels, and two rows a level on "
-            f"average; {column.name!r} has {len(levels):,} in {n_rows:,} rows, such as "
+            f"average; {quote(column.name)} has {len(levels):,} in {n_rows:,} rows, such as "
             f"{listed(map(quote, levels[:3]), 3)}. If it names series, give id_col="
-            f"{column.name!r}; if it is free text or a date, drop it; otherwise join rare levels "
-            "to one, such as 'other'"
+            f"{quote(column.name)}; if it is free text or a date, drop it; otherwise join rare "
+            "levels to one, such as 'other'"
         )
     without = [label for label, n in zip(labels, counts, strict=True) if not n]
     return Categories(column.name, tuple(levels), tuple(without))  # type: ignore[arg-type]

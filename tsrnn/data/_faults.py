@@ -237,7 +237,7 @@ def quoted(names: Iterable[object], limit: int = 5) -> str:
 
 
 def quote_series(labels: Iterable[object], limit: int = 3) -> str:
-    """Join the first labels of series as `quote` gives them, behind "series" if they are numbers.
+    """Join the first labels of series by commas; put "series" before numbers, "first" if cut.
 
     Parameters
     ----------
@@ -255,10 +255,15 @@ def quote_series(labels: Iterable[object], limit: int = 3) -> str:
     >>> from tsrnn.data import quote_series
     >>> quote_series(["a", "b"]), quote_series([3, 4]), quote_series([(3, "sales")])
     ("'a', 'b'", 'series 3, 4', "(3, 'sales')")
+    >>> quote_series("abcd", limit=2)
+    "first 'a', 'b'"
     """
-    first = list(labels)[:limit]
+    labels = list(labels)
+    first = labels[:limit]
     shown = ", ".join(map(quote, first))
-    return shown if all(isinstance(label, str | tuple) for label in first) else f"series {shown}"
+    if not all(isinstance(label, str | tuple) for label in first):
+        shown = f"series {shown}"
+    return shown if len(labels) <= limit else f"first {shown}"
 
 
 class MissingValuesWarning(UserWarning):

@@ -301,16 +301,16 @@ class DataFiles:
         except ValueError as error:
             if "timezone" in str(error).lower():
                 raise ValueError(
-                    f"the column {times.name!r} of {self.name} must hold timestamps of one offset "
-                    "from UTC; it has several. Write them all in UTC"
+                    f"the column {quote(times.name)} of {self.name} must hold timestamps of one "
+                    "offset from UTC; it has several. Write them all in UTC"
                 ) from error
             raise ValueError(f"{argument} {time_format!r} is not understood: {error}") from error
         wrong = np.flatnonzero(dates.isna())
         if len(wrong):
             raise ValueError(
-                f"the column {times.name!r} of {self.name} must hold dates like {time_format!r}; "
-                f"{self.place(known.index[wrong[0]])} has {known.iloc[wrong[0]]!r}. Correct it, or "
-                f"give another {argument}"
+                f"the column {quote(times.name)} of {self.name} must hold dates like "
+                f"{time_format!r}; {self.place(known.index[wrong[0]])} has "
+                f"{quote(known.iloc[wrong[0]])}. Correct it, or give another {argument}"
             )
         return dates.reindex(times.index)
 
@@ -318,7 +318,7 @@ class DataFiles:
         """Read text as dates with the year first; text that could be none is refused."""
         different = times.dropna().unique()  # dates of a panel are many rows of few texts
         wrong = [text for text in different if not is_time(text)]
-        what = f"the column {times.name!r} of {self.name}"
+        what = f"the column {quote(times.name)} of {self.name}"
         if not wrong:
             return read_dates(pd.Index(times), what, strict=True, place=self.place).values
         advice = "Correct it, or take the line out of the file, if it is a total or a note"
@@ -328,7 +328,7 @@ class DataFiles:
         place = self.place(int(np.flatnonzero(times == wrong[0])[0]))
         raise ValueError(
             f"{what} must hold dates, such as 2024-01-31, or whole numbers; {place} has "
-            f"{wrong[0]!r}. {advice}"
+            f"{quote(wrong[0])}. {advice}"
         )
 
     def _check_numbers(self, column: pd.Series) -> None:
@@ -344,9 +344,9 @@ class DataFiles:
             )
             ids = "--id-col" if self.csv.options else "id_col"
             raise ValueError(
-                f"the column {name!r} of {self.name} must hold numbers; "
-                f"{self.place(int(wrong.index[0]))} has {wrong.iloc[0]!r}. Correct it, {out}, or "
-                f"name it by {ids} if it holds ids"
+                f"the column {quote(name)} of {self.name} must hold numbers; "
+                f"{self.place(int(wrong.index[0]))} has {quote(wrong.iloc[0])}. Correct it, {out}, "
+                f"or name it by {ids} if it holds ids"
             )
 
     def plain_format(self) -> CsvFormat:
@@ -535,7 +535,7 @@ def check_zones(times: Iterable[tuple[Path, Any]], time_col: str) -> None:
         first, first_zone = zoned[0]
         if zone != first_zone:
             raise ValueError(
-                f"files must have timestamps of one time zone; the column {time_col!r} of "
+                f"files must have timestamps of one time zone; the column {quote(time_col)} of "
                 f"{str(first)!r} has {first_zone or 'none'}, that of {str(path)!r} "
                 f"{zone or 'none'}. Convert all to one zone, such as UTC"
             )
@@ -626,7 +626,7 @@ def _with_index(
     if time is not None:
         if layout is None and (targets or "y" in frame.columns):
             return read
-        note = f"The file is read as wide: time in {time!r}, a variable in each other column."
+        note = f"The file is read as wide: time in {quote(time)}, a variable in each other column."
         return replace(read, frame=frame.set_index(time), notes=(*read.notes, note))
     first = frame.iloc[:, 0]
     if not dates_or_years(first):

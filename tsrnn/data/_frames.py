@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.data._digits import to_digits
-from tsrnn.data._faults import quoted
+from tsrnn.data._faults import quote, quoted
 from tsrnn.data._frequency import Tick, TradingDays, parse_freq, steps_of, stretch
 from tsrnn.data._panel import Layout, Name, Panel
 from tsrnn.data._timestamps import digit_form, period_freq, periods
@@ -645,7 +645,7 @@ def to_polars(frame: Any) -> Any:
         except Exception as error:  # of polars' own, whose zones are those of a database
             raise ValueError(
                 f"columns of polars hold times of the zones of the tz database, such as "
-                f"'Europe/Berlin'; the column {name!r} has {zone}. Convert it, for example by "
+                f"'Europe/Berlin'; the column {quote(name)} has {zone}. Convert it, for example by "
                 "dt.tz_convert('UTC')"
             ) from error
     return table.to_native()

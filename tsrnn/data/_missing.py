@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tsrnn.data._axis import Axis, check_few_missing, check_gaps, is_regular, positions
-from tsrnn.data._faults import MissingValuesWarning, quoted, warn_user
+from tsrnn.data._faults import MissingValuesWarning, quote, quoted, warn_user
 from tsrnn.data._frequency import Grid
 from tsrnn.data._panel import Name, Panel
 
@@ -86,8 +86,8 @@ def _check_labels(
         if names[j] in labels:
             rows = np.flatnonzero(np.isnan(data[:, j]))
             raise ValueError(
-                f"the column {names[j]!r} holds labels, which must be known where missing values "
-                f"are interpolated: between two labels there is none; missing are "
+                f"the column {quote(names[j])} holds labels, which must be known where missing "
+                f"values are interpolated: between two labels there is none; missing are "
                 f"{axis.describe(rows)}. Fill in a level such as 'missing'"
             )
 
@@ -107,7 +107,7 @@ def _missing_values(axis: Axis, data: np.ndarray, names: Sequence[Name]) -> list
     notes = []
     for j in np.flatnonzero(np.isnan(data).any(axis=0)).tolist():
         rows = np.flatnonzero(np.isnan(data[:, j]))
-        missing = _counted(len(rows), "value", f" of the column {names[j]!r}")
+        missing = _counted(len(rows), "value", f" of the column {quote(names[j])}")
         notes.append(f"{missing} missing: {axis.describe(rows)}.")
     return notes
 
@@ -206,7 +206,7 @@ def _check_column(column: np.ndarray, name: Name, axis: Axis, missing: str) -> N
     infinite = np.flatnonzero(np.isinf(column))
     if len(infinite):
         raise ValueError(
-            f"the column {name!r} must be finite; infinite are {axis.describe(infinite)}. "
+            f"the column {quote(name)} must be finite; infinite are {axis.describe(infinite)}. "
             "Replace these values."
         )
     unknown = np.isnan(column)
@@ -218,8 +218,8 @@ def _check_column(column: np.ndarray, name: Name, axis: Axis, missing: str) -> N
         whose = f" of {axis.where(empty[0]).removesuffix(': ')}" if axis.named else ""
         more = f" (and of {len(empty) - 1} more series)" if len(empty) > 1 else ""
         raise ValueError(
-            f"the column {name!r}{whose}{more} must hold values; all are missing (NaN). Drop the "
-            f"{'series' if axis.named else 'column'}."
+            f"the column {quote(name)}{whose}{more} must hold values; all are missing (NaN). Drop "
+            f"the {'series' if axis.named else 'column'}."
         )
     if missing == "auto":
         return
@@ -233,12 +233,12 @@ def _check_column(column: np.ndarray, name: Name, axis: Axis, missing: str) -> N
                 "values linearly."
             )
         raise ValueError(
-            f"the column {name!r} must have no missing values (NaN); missing are "
+            f"the column {quote(name)} must have no missing values (NaN); missing are "
             f"{axis.describe(np.flatnonzero(unknown))}. {advice}"
         )
     if len(rows):
         raise ValueError(
-            f"the column {name!r} is missing at the first or last row of a series "
+            f"the column {quote(name)} is missing at the first or last row of a series "
             f'({axis.describe(rows)}), and missing="interpolate" fills only between known '
             "values. Drop leading and trailing rows without values, or fill them in."
         )

@@ -50,7 +50,7 @@ class Spread:
     def notes(self) -> list[str]:
         """Sentences on how the table is read."""
         names = list(self.times)
-        shown = f"{names[0]!r} to {names[-1]!r}"
+        shown = f"{quote(names[0])} to {quote(names[-1])}"
         if self.kind == "months":
             of_columns = f"months or quarters and the columns {shown} years"
         else:

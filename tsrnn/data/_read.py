@@ -20,7 +20,7 @@ from tsrnn.data._axis import (
 )
 from tsrnn.data._categories import Categories, choose_categories, holds_labels, with_dummies
 from tsrnn.data._digits import EXAMPLES, UNITS, from_digits, to_digits
-from tsrnn.data._faults import tell_apart
+from tsrnn.data._faults import quote, tell_apart
 from tsrnn.data._files import is_path, read_files
 from tsrnn.data._frames import array_frame, is_array
 from tsrnn.data._frequency import (
@@ -249,7 +249,7 @@ def _open(
 ) -> tuple[Table, _Columns]:
     """Take a frame or files apart, and choose its columns."""
     if missing not in TREATMENTS:
-        raise ValueError(f"missing must be one of {TREATMENTS}; got {missing!r}.")
+        raise ValueError(f"missing must be one of {TREATMENTS}; got {quote(missing)}.")
     if layout is not None:
         id_col = layout.id_col or id_col
         time_col = time_col if layout.time_col is None else layout.time_col  # type: ignore[assignment]
@@ -280,8 +280,8 @@ def _check_keys(**names: object) -> None:
     for argument, name in names.items():
         if not isinstance(name, str | int):
             raise TypeError(
-                f"{argument} must be the name of one column; got {name!r}. Join several columns "
-                "into one, such as df['store'] + '/' + df['item'], and name that"
+                f"{argument} must be the name of one column; got {quote(name)}. Join several "
+                "columns into one, such as df['store'] + '/' + df['item'], and name that"
             )
 
 
@@ -510,6 +510,6 @@ def _check_equal(what: str, came: str, expected: str, advice: str = "") -> None:
 def _kind(shape: Table | Layout) -> str:
     if shape.kind == "long":
         ids = shape.id_col
-        return f"long with the id column {ids!r}" if ids else "long without an id column"
-    place = "index" if shape.time_col is None else f"column {shape.time_col!r}"
+        return f"long with the id column {quote(ids)}" if ids else "long without an id column"
+    place = "index" if shape.time_col is None else f"column {quote(shape.time_col)}"
     return f"{shape.kind} (time in the {place})"

@@ -110,14 +110,14 @@ class Table:
             codes, ids = _factorized(self.ids)
         except TypeError as error:
             raise TypeError(
-                f"the column {self.id_col!r} must hold text, numbers or other values that can be "
-                f"compared and hashed; {error}. Convert the ids, for example by astype(str)."
+                f"the column {quote(self.id_col)} must hold text, numbers or other values that can "
+                f"be compared and hashed; {error}. Convert the ids, for example by astype(str)."
             ) from error
         rows = np.flatnonzero(codes < 0)
         if len(rows):
             raise ValueError(
-                f"the column {self.id_col!r} must name a series in each row; {len(rows)} ids are "
-                f"missing, at row {listed(rows, 3)}. Fill them in or drop these rows."
+                f"the column {quote(self.id_col)} must name a series in each row; {len(rows)} ids "
+                f"are missing, at row {listed(rows, 3)}. Fill them in or drop these rows."
             )
         return codes, pd.Index(np.asarray(ids)) if self.ids.dtype == "category" else pd.Index(ids)
 
@@ -210,7 +210,7 @@ def _long_table(
     time_col: Name,
 ) -> Table:
     """Return a frame with a time column as a table."""
-    what = f"the column {str(time_col)!r}"
+    what = f"the column {quote(str(time_col))}"
     stamps = read_stamps(pd.Index(frame[time_col]), what, is_date=time_col in dates)
     has_ids = id_col in frame.columns
     if id_col in dates:  # so that they come back as dates
@@ -243,7 +243,7 @@ def _wide_table(
             return _dated_by_column(frame, backend, dates, time)
     if backend == "polars" or id_col in frame.columns:
         raise ValueError(
-            f"a long frame needs the time column {time_col!r}; its columns are "
+            f"a long frame needs the time column {quote(time_col)}; its columns are "
             f"{quoted(frame.columns)}. Name the one with the timestamps by time_col."
         )
     if layout is None:
@@ -363,29 +363,29 @@ def _date_column(frame: pd.DataFrame, backend: str, id_col: str, time_col: Name)
     if not dated:
         return None
     day, index = dated[0], frame.index
-    argument = f"time_col={day!r}"
+    argument = f"time_col={quote(day)}"
     if id_col in frame.columns:
         raise ValueError(
-            f"a long frame needs the time column {time_col!r}; dates are in {quoted(dated)}. Give "
-            f"{argument}."
+            f"a long frame needs the time column {quote(time_col)}; dates are in {quoted(dated)}. "
+            f"Give {argument}."
         )
     if time_col not in (DEFAULT_TIME, ""):
         raise ValueError(
-            f"time_col={time_col!r} is no column of the frame; dates are in {quoted(dated)}. Give "
-            f"{argument}, or leave time_col out."
+            f"time_col={quote(time_col)} is no column of the frame; dates are in {quoted(dated)}. "
+            f"Give {argument}, or leave time_col out."
         )
     if len(dated) > 1:
         raise ValueError(
             f"one column must hold the time; dates are in {quoted(dated)}. Keep one of them: "
-            f"df.drop(columns={dated[1:]!r})."
+            f"df.drop(columns={quote(dated[1:])})."
         )
     # integers without a name only count the rows, some of which may have been left out
     counts = pd.api.types.is_integer_dtype(index.dtype) and index.name is None
     if backend == "pandas" and not counts:
         raise ValueError(
-            f"time must be in the index or in a column; the frame has dates in the column {day!r} "
-            f"and an index of its own ({index.dtype}). Drop the one that is not the time: "
-            f"df.drop(columns={day!r}), or df.reset_index(drop=True)."
+            "time must be in the index or in a column; the frame has dates in the column "
+            f"{quote(day)} and an index of its own ({index.dtype}). Drop the one that is not the "
+            f"time: df.drop(columns={quote(day)}), or df.reset_index(drop=True)."
         )
     others = [name for name in frame.columns.tolist() if name != day]
     text = not_real(frame, others)
@@ -395,7 +395,7 @@ def _date_column(frame: pd.DataFrame, backend: str, id_col: str, time_col: Name)
         raise _no_numbers(frame, day, others, text)
     if not others:
         raise ValueError(
-            f"a frame needs a column to forecast; it has the dates in {day!r} alone. Add one."
+            f"a frame needs a column to forecast; it has the dates in {quote(day)} alone. Add one."
         )
     return day
 
@@ -412,8 +412,8 @@ def _no_numbers(
 ) -> ValueError:
     """Error for columns beside the dates that are no numbers."""
     name, column = text[0], frame[text[0]]
-    must = f"the columns beside the dates in {day!r} must be numbers; not so {quoted(text)}"
-    drop = f"if it is not needed, use df.drop(columns={text!r})"
+    must = f"the columns beside the dates in {quote(day)} must be numbers; not so {quoted(text)}"
+    drop = f"if it is not needed, use df.drop(columns={quote(text)})"
     if not is_text(column):
         return ValueError(f"{must} (dtype {column.dtype}). Convert it; {drop}.")
     odd = odd_value(column)
@@ -423,7 +423,7 @@ def _no_numbers(
     target = repr(numbers[0]) if len(numbers) == 1 else "..."
     return ValueError(
         f"{must}, such as {odd}. If {quote(name)} names series, give "
-        f"id_col={name!r}, time_col={day!r}, target={target}; if it is a regressor, give "
+        f"id_col={quote(name)}, time_col={quote(day)}, target={target}; if it is a regressor, give "
         f"target={target}; {drop}."
     )
 
@@ -455,8 +455,8 @@ def _counting_column(frame: pd.DataFrame, strict: bool) -> Name | None:
     dates = "years" if form == "YYYY" else f"dates ({form})"
     raise ValueError(
         f"time must be in the index; the frame counts its rows and has {dates} in the column "
-        f"{name!r}. Use df.set_index({name!r}); if they are a variable, give the frame an index of "
-        "its own times."
+        f"{quote(name)}. Use df.set_index({quote(name)}); if they are a variable, give the frame "
+        "an index of its own times."
     )
 
 
@@ -523,7 +523,8 @@ def _targets(table: Table, target: Name | Sequence[Name] | None) -> tuple[Name, 
         or len(set(names)) < len(names)
     ):
         raise ValueError(
-            f"target must name columns, each once; got {target!r}. Give a name or a list of them."
+            f"target must name columns, each once; got {quote(target)}. Give a name or a list of "
+            "them."
         )
     return names
 
@@ -554,8 +555,8 @@ def _refuse_times(table: Table, all_forecast: bool) -> None:
     if years and months:
         year, month = years[0], months[0]
         advice = (
-            f"Join them: df.assign(ds=df[{year!r}].astype(str) + '-' + df[{month!r}].astype(str))"
-            f".drop(columns={[year, month]!r})"
+            f"Join them: df.assign(ds=df[{quote(year)}].astype(str) + '-' + "
+            f"df[{quote(month)}].astype(str)).drop(columns={quote([year, month])})"
         )
     raise ValueError(
         "time must be in the index or in a column of dates; the frame counts its rows, and numbers "
@@ -580,7 +581,7 @@ def _refuse_text(columns: pd.DataFrame, names: Sequence[Name], strict: bool) -> 
             f"columns besides targets must be numeric or boolean with strict=True; not so "
             f"{quoted(labels)} (dtype {_dtypes(columns, labels)}). Leave strict out to have "
             "columns of zeros and ones made, or make them by pd.get_dummies(df, "
-            f"columns={labels!r}, drop_first=True, dtype=float)."
+            f"columns={quote(labels)}, drop_first=True, dtype=float)."
         )
     wrong = [name for name in others if name not in labels]
     if wrong:
@@ -648,7 +649,7 @@ def check_numeric(
             if not odd.readable:
                 advice = "Convert it: put numbers or NaN in their place, then astype('float64')"
         raise TypeError(
-            f"{what} {name!r} must be numeric (integer or float); got dtype {column.dtype}"
+            f"{what} {quote(name)} must be numeric (integer or float); got dtype {column.dtype}"
             f"{example}. {advice}."
         )
 

@@ -14,7 +14,9 @@ The theorems need no torch (`tsrnn.erm.theory`); everything is imported when it 
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tsrnn._lazy import lazy_names
 
 if TYPE_CHECKING:
     from tsrnn.erm._architecture import ArchitectureSelection, select_architecture
@@ -71,7 +73,7 @@ _MODULES = {
     "_risk": ("Fold", "Risk", "empirical_risk"),
     "_surrogate": ("surrogate_network",),
 }
-_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "ArchitectureSelection",
@@ -116,14 +118,9 @@ __all__ = [
     "surrogate_network",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'theory')}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+if not TYPE_CHECKING:  # to a type checker, a name that is not above does not exist
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        __all__,
+        lambda name: getattr(import_module(f"{__name__}.{_MODULE_OF.get(name, 'theory')}"), name),
+    )

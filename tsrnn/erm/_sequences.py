@@ -13,6 +13,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from tsrnn.data import quote
+
 __all__ = [
     "Inputs",
     "Sequences",
@@ -196,7 +198,7 @@ def check_is_table(values: Any, what: str) -> None:
     if isinstance(values, pd.DataFrame) and not values.columns.is_unique:
         twice = values.columns[values.columns.duplicated()][0]
         raise ValueError(
-            f"{what} must have columns of different names; {twice!r} is there more than once. "
+            f"{what} must have columns of different names; {quote(twice)} is there more than once. "
             "Rename one, or drop it"
         )
 
@@ -216,7 +218,7 @@ def check_columns_are_numbers(frame: Any, what: str) -> None:
             odd = [value for value in array if not _is_number(value)]
         if odd:
             raise ValueError(
-                f"{what} must hold numbers; its column {name!r} (dtype {column.dtype}) holds "
+                f"{what} must hold numbers; its column {quote(name)} (dtype {column.dtype}) holds "
                 f"{str(odd[0])!r}. Convert the column, or drop it"
             )
 
@@ -296,8 +298,8 @@ def _from_list(X: Any, shapes: list[tuple[int, ...]]) -> Sequences:
     for i, names in enumerate(columns):
         if names != columns[0]:
             raise ValueError(
-                f"frames in a list must have the same columns in the same order, {columns[0]}; "
-                f"frame {i} has {names}"
+                "frames in a list must have the same columns in the same order, "
+                f"{quote(columns[0])}; frame {i} has {quote(names)}"
             )
     parts = []
     for i, item in enumerate(X):

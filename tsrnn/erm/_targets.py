@@ -19,6 +19,7 @@ from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor
 
 from tsrnn.contract import Kind, anything, as_saved, integer, listed, plain, refuse, text
+from tsrnn.data import quote
 from tsrnn.erm._sequences import Sequences, check_columns_are_numbers, check_is_table
 from tsrnn.erm._training import LARGEST, fitted_scaler, from_moments, z_scores
 
@@ -205,8 +206,8 @@ class ClassTargets(Targets):
             row = int(np.argmin(known))
             raise ValueError(
                 f"y must hold labels among {self.classes.tolist()}; at "
-                f"{sequences.where(row, many_to_many)} it has {labels.tolist()[row]!r}, unseen "
-                "before. Name all labels in `classes` at the first partial_fit"
+                f"{sequences.where(row, many_to_many)} it has {quote(labels.tolist()[row])}, "
+                "unseen before. Name all labels in `classes` at the first partial_fit"
             )
         return position
 

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from tsrnn.contract import choice
+from tsrnn.data import quote
 from tsrnn.evaluation._forecasts import common_rows, lay_out
 from tsrnn.evaluation._measures import measure
 from tsrnn.evaluation._scale import read_scale
@@ -82,7 +83,7 @@ def accuracy(
         raise ValueError(
             "actual values must stand in column 'y' of actual, and nowhere in forecasts, where "
             "columns are named after models; got the columns "
-            f"{list(map(str, actual.columns))} and {list(map(str, forecasts.columns))}"
+            f"{quote(list(actual.columns))} and {quote(list(forecasts.columns))}"
         )
     frame = forecasts.merge(actual[[*KEYS, "y"]], how="left", on=KEYS, validate="one_to_one")
     first = frame.groupby("unique_id", sort=False)["ds"].transform("min")

@@ -39,8 +39,8 @@ from tsrnn.evaluation._record import Outcome, Record
 from tsrnn.evaluation._windows import Plan, choose_windows, make_plan, series_names, too_short
 
 _NAMED = 3  # failures in a warning
-_NUMBERS_TOGETHER = 2**18  # of the data of fits at several origins: a search makes 100 MB of them
-_HOPELESS = 16  # series that fail alone, after which the fault is not theirs
+_NUMBERS_TOGETHER = 2**18  # in the data of joint fits: an optimiser takes 100 MB for them
+_HOPELESS = 16  # series that fail alone before the model is taken to be at fault
 _REFIT = "refit, if not True or False,"
 
 
@@ -195,7 +195,7 @@ def _plan_windows(
     level: Any,
     kind: str,
 ) -> tuple[Plan, dict[Any, str], str]:
-    """Windows, the series that are too short or unreadable with the reason, and a remark."""
+    """Plan of the windows, reasons of series set aside, and a remark on the choice."""
     h = positive_integer("h", h)
     n_windows = None if n_windows is None else positive_integer("n_windows", n_windows)
     step_size = None if step_size is None else positive_integer("step_size", step_size)
@@ -229,30 +229,29 @@ def _plan_windows(
 class _Runner:
     """Model that is carried from window to window, cloned for every fit.
 
-    Fits at several origins are made together where the model can be. Series that it cannot be
-    fitted to, or cannot take in or forecast, are told apart from the others, which go on without
-    them until the next fit.
+    Fits at several origins are joint where the model allows it. Series on which a fit, an update
+    or a forecast fails are left out until the next fit; the others go on.
     """
 
     def __init__(self, model: Any, plan: Plan, windows: Sequence[int]) -> None:
         self._model = clone(model)
         forecaster = last_step(self._model)
         if isinstance(forecaster, Forecaster) and forecaster.freq is None:
-            # few rows may not show the frequency of all, nor a calendar of trading days
+            # The first rows alone may not reveal the frequency or the calendar of trading days.
             forecaster.set_params(freq=plan.panel.layout.offset)
         self._plan = plan._replace(panel=panel_shown(model, plan.panel))
         self._anchors = sorted({w - w % plan.refit_every for w in windows})  # windows of fits
-        self._alone = False  # whether every fit is by itself
-        self._fits: dict[int, Any] = {}  # by the window to come
+        self._alone = False  # True once joint fits have failed
+        self._fits: dict[int, Any] = {}  # joint fits of later windows
         self._fitted: Any = None
         self._anchor = -1  # the window it was fitted in
         self._series = self._known = np.zeros(0, np.int64)  # it was fitted to, and rows it knows
-        self._faults: dict[int, str] = {}  # by number of the series, why it has no forecast
-        self._broken: tuple[int, str] | None = None  # a window in which it cannot be fitted
-        self.n_fits = self.n_inactive = 0  # of the latter, the network contributes nothing
+        self._faults: dict[int, str] = {}  # reason by number of a series without a forecast
+        self._broken: tuple[int, str] | None = None  # window of a failed fit, and its error
+        self.n_fits = self.n_inactive = 0  # inactive: the network contributes nothing
 
     def forecast_window(self, window: int) -> Outcome:
-        """Forecast in a window; windows come in order, but may be left out."""
+        """Forecast in a window; windows come in order, with gaps."""
         start = time.perf_counter()
         try:
             forecasts, error = self._forecast(window), None
@@ -271,7 +270,7 @@ class _Runner:
             parts = [(self._series, self._predict(self._series, self._known, {}))]
         else:
             known = plan.known[window]
-            # Every window is on its own: what could not be forecast in another one is tried.
+            # Without update() windows are independent: try series that failed in another one.
             self._faults = {i: why for i, why in self._faults.items() if i not in self._series}
 
             def predict(part: list[int]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -303,7 +302,7 @@ class _Runner:
             self._fitted = self._fits.pop(anchor, None)
             if self._fitted is None:
                 fits = self._attempt(fit, list(range(plan.panel.n_series)))
-                # What is estimated from all series is estimated from all that can be taken.
+                # Parameters common to all series come from all that can be read.
                 self._fitted = fits[0] if len(fits) == 1 else fit(self._sound_series())
         except Exception as error:
             self._broken = anchor, f"{type(error).__name__}: {error}"
@@ -314,9 +313,9 @@ class _Runner:
         self.n_inactive += not getattr(last_step(self._fitted), "network_active_", True)
 
     def _fit_from(self, anchor: int) -> None:
-        """Fit in a window and those after it, as many as have room in memory, to all series.
+        """Fit all series jointly at this window and at as many later ones as memory allows.
 
-        There is None for a window in which that fails.
+        A window whose fit fails is stored as None.
         """
         plan = self._plan
         columns = plan.panel.values.shape[1] + plan.panel.exog.shape[1]
@@ -329,10 +328,10 @@ class _Runner:
         def fit(part: list[int]) -> list[Any]:
             return fit_together(self._model, [plan.past(window) for window in part])
 
-        # The last window, which has most rows, first: where that fails, so will others.
+        # The last window first: it has most rows, so that if it fails, all will.
         try:
             parts, faults = tell_apart(anchors[::-1], fit, hopeless=1)
-        except Exception:  # each window by itself then, whose series are told apart
+        except Exception:  # fit each window alone then, splitting its series
             self._alone = True
         else:
             sound = [window for window in anchors[::-1] if window not in faults]
@@ -355,7 +354,7 @@ class _Runner:
     def _predict(
         self, series: np.ndarray, known: np.ndarray, past: dict[str, Any]
     ) -> dict[str, np.ndarray]:
-        """Forecasts of given series after the rows that are known, by suffix, (s, h, C)."""
+        """Forecasts (s, h, C), by suffix, of given series after their known rows."""
         plan, panel = self._plan, self._plan.panel
         arguments: dict[str, Any] = {"h": plan.h} | past
         if plan.kind == "variance":
@@ -371,7 +370,7 @@ class _Runner:
         return read_forecasts(forecasts, panel.layout, panel.ids[series], times, wanted)
 
     def _attempt(self, attempt: Callable[[list[int]], Any], series: list[int]) -> list[Any]:
-        """Results of series, those at fault noted; an error if there are no others."""
+        """Run `attempt` on the series, splitting them; record those that fail, raise if all do."""
         results, faults = tell_apart(series, attempt, _HOPELESS)
         self._faults |= {i: f"{type(error).__name__}: {error}" for i, error in faults.items()}
         return results
@@ -380,7 +379,7 @@ class _Runner:
         return [i for i in range(self._plan.panel.n_series) if i not in self._faults]
 
     def _lost_series(self, point: np.ndarray) -> list[tuple[int, str]]:
-        """Series without a forecast; with what was raised, or the model keeps in `messages_`."""
+        """Series without a forecast, each with its error or its text in `messages_`."""
         gone = np.isnan(point).all(1)  # (S, C)
         if not gone.any():
             return []
@@ -400,7 +399,7 @@ class _Runner:
 
 
 def _tidy(plan: Plan, outcomes: Mapping[str, list[Outcome]]) -> pd.DataFrame:
-    """Frame of one row a series, window and step, in this order."""
+    """Frame with a row per series, window and step, in this order."""
     layout, shape = plan.panel.layout, plan.actual(0).shape
     windows = range(plan.n_windows)
 
@@ -443,7 +442,7 @@ def _scale(plan: Plan) -> dict[str, Any]:
 
 
 def _failures(plan: Plan, outcomes: Mapping[str, list[Outcome]]) -> list[dict[str, Any]]:
-    """Failures, of which a warning is given; an error if there is nothing else."""
+    """List failures and warn of them; raise if every window failed."""
 
     def place(name: str, window: int) -> dict[str, Any]:
         last = plan.cutoffs(window).max(keepdims=True)  # series may end at different times
@@ -473,7 +472,7 @@ def _failures(plan: Plan, outcomes: Mapping[str, list[Outcome]]) -> list[dict[st
 def _set_aside(
     plan: Plan, aside: Mapping[Any, str], failures: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Series without forecasts, of which a warning is given; model None if it is for all."""
+    """List series without forecasts and warn of them; model None if no model has any."""
     rows = [
         {"unique_id": label, "model": None, "n_windows": plan.n_windows, "error": reason}
         for label, reason in aside.items()

@@ -35,17 +35,14 @@ from tsrnn.contract import (
     unit_index,
     with_shared_arguments,
 )
-from tsrnn.data import Panel
+from tsrnn.data import Panel, quote
 from tsrnn.evaluation._fitted_combination import CombinedState, FittedCombination
 from tsrnn.evaluation._models import fit_member, known_ahead, named_models, panel_shown
 from tsrnn.evaluation._recurrent import (
     NETWORK,
     PRIOR,
     check_members,
-    combiner_from_file,
-    combiner_shapes,
     network_places,
-    shipped_combiner,
 )
 from tsrnn.evaluation._weights import (
     AICC,
@@ -90,20 +87,20 @@ class Combination(Classical[CombinedState]):
     Parameters
     ----------
     forecasters : mapping of str to forecaster, or sequence of forecasters
-        Of tsrnn. Their `horizon` is that of the combination, which also reads the data.
+        Forecasters of tsrnn. `horizon` and the reading of data come from the combination.
     weights : {"equal", "inverse-error", "stacked", "aicc", "network"}, mapping or sequence of float
-        The same; proportional to 1 / MSE (Bates and Granger, 1969); not negative, summing to
-        one, with the least squared error of the combination (Breiman, 1996); by the corrected
-        information criterion of Akaike, each series by itself, of members whose likelihoods are
-        of the same observations; by a network that was trained before, of the members of
-        `recurrent`; or given, for the members by name or in their order.
+        "equal"; "inverse-error", proportional to 1 / MSE (Bates and Granger, 1969); "stacked",
+        not negative, summing to one, with the least squared error of the combination (Breiman,
+        1996); "aicc", by the corrected information criterion of Akaike, each series by itself, for
+        members with likelihoods of the same observations; "network", by a pretrained network, for
+        the members of `recurrent`; or numbers, for the members by name or in their order.
     n_windows : int, default 5
-        Horizons of which errors are taken to estimate weights.
+        Number of horizons whose errors estimate the weights.
     combine : {"mean", "median"}
         The median has no weights.
     by_series : bool, default False
-        Whether weights that come from errors are those of each target of each series by itself,
-        in place of the same for all.
+        Whether weights that come from errors are estimated for each target of each series, rather
+        than once for all.
     known_ahead : str or list of str, optional
         Given to members that name the same columns; one that takes no exogenous columns is not
         shown them.
@@ -155,7 +152,7 @@ class Combination(Classical[CombinedState]):
     """
 
     column_name: ClassVar[str] = "Combination"
-    takes_exog: ClassVar[bool] = True  # of its members those that do
+    takes_exog: ClassVar[bool] = True  # passed on to members that take them
     not_saved: ClassVar[tuple[str, ...]] = ("forecasters",)  # they are parts of the file
     legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate", "keep")
     fitted_: FittedCombination
@@ -243,7 +240,7 @@ class Combination(Classical[CombinedState]):
 
     @property
     def forecasters_(self) -> dict[str, Forecaster]:
-        """The fitted members, after the rows that the combination has seen; copies of them."""
+        """Copies of the fitted members, after the rows that the combination has seen."""
         check_is_fitted(self)
         pairs = zip(self.fitted_.members.items(), self.state_.members, strict=True)
         return {name: member._at(state, self._history) for (name, member), state in pairs}
@@ -252,8 +249,8 @@ class Combination(Classical[CombinedState]):
     def weights_(self) -> pd.Series | pd.DataFrame:
         """Weights of the members, which sum to one; a row a series where each has its own.
 
-        Of a median they are equal; those of a network are means over the steps of the horizon,
-        with columns known ahead as in the last rows.
+        A median has equal weights. Weights of a network are means over the steps of the horizon,
+        with the last values of columns known ahead.
         """
         check_is_fitted(self)
         weights, data, names = self.fitted_.weights, self.fitted_.data, list(self.fitted_.members)
@@ -329,8 +326,10 @@ class Combination(Classical[CombinedState]):
         given = given_weights(arguments, names)
         combiner: TrainedCombiner | None = None
         if isinstance(arguments.weights, str) and arguments.weights == NETWORK:
+            from tsrnn.prior import trained_combiner  # loads torch
+
             check_members(unfitted)
-            combiner = shipped_combiner()
+            combiner = trained_combiner()
         errors: list[RollingErrors | None] = [None] * len(fits)
         if given is None and arguments.weights == AICC:
             check_criteria(unfitted)
@@ -366,7 +365,7 @@ class Combination(Classical[CombinedState]):
         return min((most for most in members if most > 1), default=1)
 
     def _filter(self, panel: Panel) -> CombinedState:
-        # a member may know its series by the rows that the combination has seen, not by its own
+        # The state of a member knows the rows that the combination has seen since the fit.
         pairs = zip(self.fitted_.members.values(), self.state_.members, strict=True)
         return CombinedState(tuple(m._at(s)._filter(panel_shown(m, panel)) for m, s in pairs))
 
@@ -414,18 +413,22 @@ class Combination(Classical[CombinedState]):
         network = isinstance(arguments.weights, str) and arguments.weights == NETWORK
         if network != ("combiner" in header):
             raise refuse("fitted.combiner", f"there for weights={NETWORK!r} alone", [*header])
+        combiner = None
         if network:
+            from tsrnn.prior import TrainedCombiner  # loads torch
+
             with as_saved("fitted.combiner"):
                 network_places(members)
-                shapes |= combiner_shapes(header["combiner"]["size"])
+                shapes |= TrainedCombiner.shapes(header["combiner"]["size"])
         check_arrays(unprefixed, shapes)
-        combiner = combiner_from_file(header["combiner"], unprefixed) if network else None
+        if network:
+            combiner = TrainedCombiner.from_file(header["combiner"], unprefixed)
         weights = arrays["weights"]
         if not np.isfinite(weights).all() or not weights.any():
             raise refuse("the array 'weights'", "finite, and not all zero", weights.tolist())
         with as_saved("params"):
             given_weights(arguments, names)
-        # as they were given, where the members of the file are as they were fitted
+        # members in the file carry the horizon and calendar of the fit; undo that
         self.forecasters = {
             name: clone(member).set_params(horizon=horizons[name], calendar=None, holidays=None)
             for name, member in members.items()
@@ -447,7 +450,7 @@ def members_of(arguments: Arguments, horizon: int) -> dict[str, Forecaster]:
         if theirs and theirs != ours:
             raise ValueError(
                 f"known_ahead of the member {name!r} must be None or that of the combination, "
-                f"{ours}; got {theirs}"
+                f"{quote(ours)}; got {quote(theirs)}"
             )
         for argument in ("calendar", "holidays"):
             if value := getattr(member, argument):
@@ -469,7 +472,7 @@ def members_of(arguments: Arguments, horizon: int) -> dict[str, Forecaster]:
 def _fitted_members(
     fitted: dict[str, Forecaster | Exception],
 ) -> tuple[dict[str, Forecaster], dict[str, str]]:
-    """Members that were fitted, and the reasons of the others in words.
+    """Split members into fitted ones and the error texts of the others.
 
     Raises
     ------
@@ -490,7 +493,7 @@ def _fitted_members(
 
 
 def restricted(arguments: Arguments, names: list[str], given: np.ndarray | None) -> Arguments:
-    """Arguments of a combination of some members, whose given weights sum to one again.
+    """Arguments of the combination of the members left, with given weights rescaled to one.
 
     Raises
     ------
@@ -515,12 +518,12 @@ def restricted(arguments: Arguments, names: list[str], given: np.ndarray | None)
 
 
 def _keeps_gaps(member: Forecaster) -> bool:
-    """True if a forecaster, and all its members where it has some, take missing values."""
+    """True if a forecaster and all its members take missing values."""
     return member._skips_missing(Arguments.of(member))
 
 
 def _check_member(name: str, member: Forecaster, data: FittedData, last_times: np.ndarray) -> None:
-    """Refuse a member of a file that is of other data than the combination."""
+    """Refuse a member in a file that was fitted to other data than the combination."""
     theirs, state = member.fitted_.data, member.state_
     rules = {
         "layout": theirs.layout in (data.layout, replace(data.layout, categories=())),

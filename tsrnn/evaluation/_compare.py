@@ -79,8 +79,8 @@ def compare(
     benchmark : str, optional
         Model that `Comparison.words` holds the others against.
     loss : {"squared", "absolute", "qlike"}, optional
-        Loss of the tests: "squared" by default, "qlike" for forecasts of variances, which asking
-        for it makes them.
+        Loss of the tests: "squared" by default, "qlike" for forecasts of variances. "qlike"
+        declares the forecasts to be of variances.
     train : DataFrame, optional
         Rows ``unique_id, ds, y`` before the first cutoff (later ones are not used), for the
         scales where the frame does not carry them; with a frame of variances, of variances too.
@@ -102,7 +102,7 @@ def compare(
     n_boot : int, default 1000
         Bootstrap samples.
     random_state : int, Generator or None, default 0
-        Of the bootstrap.
+        Seed of the bootstrap.
     owa_benchmark : str, default "Naive2"
         Model whose sMAPE and MASE are 1 in OWA.
 
@@ -149,7 +149,10 @@ def compare(
     facts: dict[str, Any] = attrs if isinstance(attrs, dict) else {}
     settings = _read_settings(facts, loss, alpha, over, dm_variance, n_boot, random_state)
     kind, loss, alpha = settings.kind, settings.loss, settings.alpha
-    _check_benchmarks(benchmark, owa_benchmark, forecasts.models)
+    if benchmark is not None:
+        choice("benchmark", benchmark, forecasts.models)
+    if not isinstance(owa_benchmark, str):
+        raise TypeError(f"owa_benchmark must be the name of a model; got {owa_benchmark!r}")
     forecasts, notes = common_rows(forecasts, facts)
     if kind == "variance":
         check_variances(forecasts)
@@ -163,7 +166,7 @@ def compare(
     if len(forecasts.models) > 1:
         observations, why, tested = choose_observations(forecasts, losses, settings.over)
         notes += tested
-    pooled = observations  # of which errors of all series are regressed together
+    pooled = observations  # None where errors of all series have no common unit
     if observations is not None and forecasts.n_series > 1 and scale is None:
         notes += _unscaled_notes(kind, loss)
         pooled = None if kind == "variance" else observations
@@ -203,13 +206,6 @@ def compare(
         n_windows=len(forecasts.series),
         horizon=forecasts.horizon,
     )
-
-
-def _check_benchmarks(benchmark: Any, owa_benchmark: Any, models: Sequence[str]) -> None:
-    if benchmark is not None:
-        choice("benchmark", benchmark, models)
-    if not isinstance(owa_benchmark, str):
-        raise TypeError(f"owa_benchmark must be the name of a model; got {owa_benchmark!r}")
 
 
 class _Settings(NamedTuple):
@@ -252,7 +248,7 @@ def _read_settings(
 
 
 def _measure_of(loss: str, kind: str, *, scaled: bool) -> str:
-    """Measure that is next to the loss of the tests, by which models are sorted."""
+    """Measure closest to the loss of the tests, which sorts the models."""
     if kind == "variance":
         return {"qlike": "QLIKE", "squared": "MSE", "absolute": "MAE"}[loss]
     if loss == "squared":
@@ -277,7 +273,7 @@ def _unscaled_notes(kind: str, loss: str) -> list[str]:
 
 
 def _variance_notes(tests: pd.DataFrame, variance: str) -> list[str]:
-    """Note on tests whose variance was not positive and is another."""
+    """Note on tests whose variance was not positive and was replaced."""
     others = tests[tests["variance"] != variance]
     if not len(others):
         return []
@@ -294,7 +290,7 @@ def _variance_notes(tests: pd.DataFrame, variance: str) -> list[str]:
 def _scope(
     forecasts: Forecasts, facts: dict[str, Any], over: str | None, why: str
 ) -> tuple[list[str], pd.DataFrame]:
-    """First sentences of the words, and the table of series set aside."""
+    """Opening sentences of `words`, and the table of series set aside."""
     aside = pd.DataFrame(
         facts.get("set_aside") or [], columns=["unique_id", "model", "n_windows", "error"]
     )

@@ -41,24 +41,24 @@ class Comparison:
     diebold_mariano : DataFrame
         A row a pair of models and step, and "all" steps together: ``step, model_a, model_b, n,
         mean_difference, statistic, p_value, p_adjusted, variance, bandwidth, over``. A negative
-        difference is that a has the smaller loss; ``n`` counts windows or series; ``p_adjusted``
+        difference means that a has the smaller loss; ``n`` counts windows or series; ``p_adjusted``
         is Holm's over the pairs, for all steps together only; ``variance`` is the estimator that
         was used, ``bandwidth`` its lags or cosines.
     confidence_set : DataFrame
         A row a model: ``p_value`` and ``included`` in the set of level 1 - alpha.
     superior_predictive_ability : DataFrame
-        A row a benchmark: p-values ``lower, consistent, upper`` of that no other is better.
+        A row a benchmark: p-values ``lower, consistent, upper`` of "no other model is better".
     ranks : DataFrame
         A row a model: ``mean_rank`` over series (over windows of one series) and ``near_best``,
         whether it lies within the critical difference of the best.
     friedman_p_value, critical_difference : float
-        Of equal ranks, and Nemenyi's; NaN where not defined.
+        Friedman's test of equal ranks, and Nemenyi's difference; NaN where not defined.
     encompassing : DataFrame
         A row an ordered pair: ``model_a, model_b, n, lambda, std_err, p_value, encompasses``.
     linearity : DataFrame
-        Of series whose rows before the first cutoff were given as `train`, up to 20: ``unique_id,
-        n, model``, an autoregression, and the p-values of `tsrnn.linearity.terasvirta_test` and
-        `block_test` against it, with the smaller after Holm's adjustment of the two.
+        A row a series with rows in `train`, up to 20 series: ``unique_id, n, model``, an
+        autoregression, and the p-values of `tsrnn.linearity.terasvirta_test` and `block_test`
+        against it, with the smaller after Holm's adjustment of the two.
     scope : list of str
         What was compared, over which windows, whether tests could be made, and which series are set
         aside: the first sentences of `words`.
@@ -69,7 +69,7 @@ class Comparison:
         What was left out and why, and what the tests rest on.
     kind : {"mean", "variance"}
     loss : {"squared", "absolute", "qlike"}
-        Which the tests compare.
+        Loss that the tests compare.
     measure : str
         Column of `accuracy` that models are sorted by.
     alpha : float
@@ -77,7 +77,7 @@ class Comparison:
     over : {"time", "series"} or None
         What the tests count as one observation; None without tests.
     n_series, n_windows, horizon : int
-        Of the rows compared; a window is a series and a cutoff.
+        Sizes of the rows compared; a window is a series and a cutoff.
 
     Examples
     --------
@@ -152,7 +152,7 @@ class Comparison:
         Parameters
         ----------
         by_step : bool, default False
-            Of each step, instead of all together.
+            Whether to return tests of each step, instead of all together.
         most : int, optional
             With more models than that, pairs with the benchmark only, with the most accurate model
             where there is none; by default all pairs.
@@ -294,7 +294,7 @@ def _tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
 
 
 def _table_of_tests(comparison: Comparison) -> tuple[str, pd.DataFrame]:
-    """p-values of all pairs, or of the benchmark or best model against each other."""
+    """p-values of all pairs; of many models, of the benchmark or best one against the rest."""
     tests, models = comparison.pairwise_tests(most=MATRIX), comparison.models
     observations = f"{int(tests['n'].max())} {'windows' if comparison.over == 'time' else 'series'}"
     lead = f"Diebold-Mariano, all steps together, {observations}"
@@ -306,16 +306,16 @@ def _table_of_tests(comparison: Comparison) -> tuple[str, pd.DataFrame]:
         matrix = pd.DataFrame(cells, models, models)
         return f"{lead}: p-values; Holm's below the diagonal", matrix
     first = comparison.benchmark or models[0]
-    turned = tests["model_b"] == first
+    sign = np.where(tests["model_b"] == first, -1, 1)
     table = pd.DataFrame(
         {
-            "mean_difference": np.where(turned, -1, 1) * tests["mean_difference"],
-            "statistic": np.where(turned, -1, 1) * tests["statistic"],
+            "mean_difference": sign * tests["mean_difference"],
+            "statistic": sign * tests["statistic"],
             "p_value": tests["p_value"].map(format_p_value),
             "p_adjusted": tests["p_adjusted"].map(format_p_value),
         }
     )
-    others = tests["model_a"].where(turned, tests["model_b"])
+    others = tests["model_a"].where(sign < 0, tests["model_b"])
     return f"{lead}: {first} against", table.set_index(others)
 
 
@@ -355,7 +355,7 @@ def _shorten(name: object) -> str:
 
 
 def _format_number(value: float) -> str:
-    """Three digits after the point, or three significant ones where these would not show it."""
+    """Three decimals, or three significant digits for very small and large numbers."""
     if np.isnan(value):
         return "-"
     if value != 0 and not 1e-3 <= abs(value) < 1e5:

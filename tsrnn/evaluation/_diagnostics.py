@@ -23,8 +23,8 @@ from tsrnn.evaluation._windows import series_names
 
 INDEX = ("model", "unique_id")
 LEVELS = [20.0, 40.0, 60.0, 80.0]  # their ends and the median are the deciles
-_EXPECTED = 5  # fewest in a bin of Pearson's test
-_FEWEST = 8  # errors of a series, below which there is no test
+_EXPECTED = 5  # fewest expected in a bin, for the chi-square approximation
+_FEWEST = 8  # errors that the tests need
 _NORMAL = 1.959963984540054  # quantile of 97.5 percent
 _TESTS = {
     "ljung_box": "Ljung-Box",
@@ -48,21 +48,21 @@ def diagnose(forecasts: Any, df: Any = None, *, lags: int | None = None) -> Diag
 
     If a model is right, its one-step errors :math:`e_t = y_t - \hat y_{t|t-1}` are uncorrelated,
     and the probability that its distribution gave to what came below :math:`y_t`, the probability
-    integral transform (PIT), is uniform and independent. Of each series: Ljung and Box (1978) for
-    autocorrelation of the errors, Engle's (1982) Lagrange multiplier test for that of their
-    squares (ARCH), Jarque and Bera (1980) for normality, and Pearson's chi-square test of the PIT
-    between the quantiles that intervals give.
+    integral transform (PIT), is uniform and independent. The tests of each series: Ljung and Box
+    (1978) for autocorrelation of the errors, Engle's (1982) Lagrange multiplier test for
+    autocorrelation of their squares (ARCH), Jarque and Bera (1980) for normality, and Pearson's
+    chi-square test of the PIT between the quantiles that intervals give.
 
     Parameters
     ----------
     forecasts : fitted forecaster or DataFrame
-        Of tsrnn, or what `backtest` returned: its forecasts one step ahead are then tested, those
-        of all its models.
+        Forecaster of tsrnn, or the result of `backtest`, whose one-step forecasts are tested for
+        all models.
     df : frame, optional
-        With a forecaster, rows that follow the last ones it knows, as many of each series. It is
-        left as it is.
+        With a forecaster, rows that follow the last ones it knows, as many of each series. The
+        forecaster is not changed.
     lags : int, optional
-        Of the tests and autocorrelations; min(10, n // 5) by default.
+        Lags of the tests and autocorrelations; min(10, n // 5) by default.
 
     Returns
     -------
@@ -256,7 +256,7 @@ def _first_steps(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _steps_apart(frame: pd.DataFrame) -> int:
-    """Rows of a window up to the next cutoff; 1 where each series has one cutoff."""
+    """Steps from a cutoff to the next; 1 where each series has one cutoff."""
     cutoffs = frame.groupby("unique_id", sort=False)["cutoff"].unique()
     for label, times in cutoffs.items():
         if len(times) > 1:
@@ -267,7 +267,7 @@ def _steps_apart(frame: pd.DataFrame) -> int:
 
 
 def _one_step(model: Forecaster, df: Any) -> pd.DataFrame:
-    """Forecasts of every row of df from those before it, as a backtest gives them."""
+    """One-step forecasts of every row of df, in the layout of a backtest."""
     arguments = model.arguments_
     panel = read_panel(
         df, target=arguments.target, id_col=arguments.id_col, time_col=arguments.time_col,
@@ -332,7 +332,7 @@ def _tests(e: np.ndarray, lags: int) -> dict[str, float]:
         try:
             arch = acorr_lm(_varying_squares(e), nlags=lags, result_object=True)
             arch_test = (arch.lm, arch.lmpval)
-        except SingularMatrixWarning:  # of errors whose squares hardly vary there is no regression
+        except SingularMatrixWarning:  # squares that hardly vary cannot be regressed
             arch_test = (np.nan, np.nan)
     normal = jarque_bera(e)
     return sizes | {
@@ -349,8 +349,8 @@ def _tests(e: np.ndarray, lags: int) -> dict[str, float]:
 def _varying_squares(e: np.ndarray) -> np.ndarray:
     """Squares (n,) of errors less the square of their mean, at most one in size.
 
-    The regression of squares on their lags does not see the difference, but in the rounding: a
-    constant beside squares that are tiny, or as good as constant, makes it singular.
+    The shift leaves the regression of squares on their lags unchanged up to rounding; without it,
+    nearly constant squares beside the constant make that regression singular.
     """
     deviation = e - e.mean()
     squares: np.ndarray = deviation * (deviation + 2 * e.mean())

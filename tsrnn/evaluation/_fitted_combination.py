@@ -54,11 +54,11 @@ class CombinedState:
         return self.members[0].target_scale
 
     def select(self, series: np.ndarray) -> CombinedState:
-        """State of the series of these numbers, in that order."""
+        """Select series by position."""
         return CombinedState(tuple(member.select(series) for member in self.members))
 
     def replaced(self, series: np.ndarray, new: CombinedState) -> CombinedState:
-        """Copy in which the series of these numbers are those of `new`."""
+        """Replace the series at these positions by those of `new`."""
         pairs = zip(self.members, new.members, strict=True)
         return CombinedState(tuple(old.replaced(series, newer) for old, newer in pairs))
 
@@ -67,9 +67,9 @@ class CombinedState:
 class FittedCombination(ClassicalModel[CombinedState]):
     """Fitted members by name and their weights, (k,) or of each series (k, S, C).
 
-    `validation` (k + 1,) are root mean squared scaled errors of the members and the combination;
-    the weights of a `combiner` come from the forecasts, `weights` are equal. `left_out` are the
-    reasons of members that could be fitted to no series, by name; they are not kept in files.
+    `validation` (k + 1,) has root mean squared scaled errors of the members and the combination.
+    With a `combiner`, weights follow from the forecasts, and `weights` are equal. `left_out` has
+    the errors, by name, of members that could be fitted to no series; files do not keep them.
     """
 
     arguments: Arguments
@@ -83,7 +83,7 @@ class FittedCombination(ClassicalModel[CombinedState]):
 
     @property
     def point(self) -> str:
-        """Statistic that the point forecast is."""
+        """Statistic of the forecast distribution that the point forecast estimates."""
         members = {member.fitted_.point for member in self.members.values()}
         if self.combiner is not None or members == {"median"}:
             return "median"
@@ -115,7 +115,7 @@ class FittedCombination(ClassicalModel[CombinedState]):
         members = {}
         for name, member in self.members.items():
             members[name] = copy.copy(member)
-            # a member that takes no columns has a layout without their labels
+            # the layout of a member without columns lacks their labels: replace fields, not all
             theirs = replace(
                 member.fitted_.data.layout, closed=layout.closed, row_times=layout.row_times
             )
@@ -125,7 +125,7 @@ class FittedCombination(ClassicalModel[CombinedState]):
     def with_supports(self, supports: tuple[Support, ...]) -> Self:
         members = {name: copy.copy(member) for name, member in self.members.items()}
         for member in members.values():
-            if member.fitted_.recognises_support:  # as this one does, which sees the same rows
+            if member.fitted_.recognises_support:  # from the same rows as the combination
                 member.fitted_ = member.fitted_.with_supports(supports)
         return replace(super().with_supports(supports), members=members)
 
@@ -171,7 +171,7 @@ class FittedCombination(ClassicalModel[CombinedState]):
     def weights_by_network(self, state: CombinedState) -> np.ndarray:
         """Mean weights over the steps of the horizon, (k, N) of each target of each series.
 
-        Columns known ahead are as in the last rows.
+        Columns known ahead keep their last values.
         """
         assert self.combiner is not None
         future = last_columns(self.data, state.members[prior_place(self.members)], self.horizon)
@@ -181,7 +181,7 @@ class FittedCombination(ClassicalModel[CombinedState]):
     def _combined_by_network(
         self, combiner: TrainedCombiner, state: CombinedState, h: int, future: np.ndarray | None
     ) -> tuple[Combined, np.ndarray]:
-        """Combined forecasts of all units, and a mask (k, S, C) of the members that have some."""
+        """Combined forecasts of all units, and a mask (k, S, C) of members with forecasts."""
         prior = prior_place(self.members)
         others = [i for i in range(len(self.members)) if i != prior]
         points = np.zeros((len(self.members), len(state.ids), h, self.data.n_targets))
@@ -226,7 +226,7 @@ class FittedCombination(ClassicalModel[CombinedState]):
                 forecasts[i] = member.fitted_.forecast(state.members[i], h, levels, known)
             except ImportError:
                 raise
-            except Exception as error:  # of all series; whatever a member of the user's raises
+            except Exception as error:  # members of users may raise anything
                 failures[name] = error
         reasons = "; ".join(f"{name!r}: {error}" for name, error in failures.items())
         if not forecasts:
@@ -240,7 +240,7 @@ class FittedCombination(ClassicalModel[CombinedState]):
 
     @property
     def messages(self) -> list[tuple[str, ...]]:
-        """Reasons and warnings of the members, of each target of each series in turn."""
+        """Errors and warnings of the members, by target of each series."""
         n = len(unit_index(self.data.layout, self.data.ids, multivariate=False))
         common = [f"{name!r}: {reason}" for name, reason in self.left_out.items()]
         texts: list[list[str]] = [list(common) for _ in range(n)]
@@ -248,7 +248,7 @@ class FittedCombination(ClassicalModel[CombinedState]):
             of_member = getattr(member, "messages_", None)
             if of_member is None:
                 continue
-            # A model of all targets of a series has one for them together.
+            # A multivariate model has one message for all targets of a series.
             for i, parts in enumerate(np.repeat(of_member.to_numpy(), n // len(of_member))):
                 texts[i] += [f"{name!r}: {text}" for text in parts]
         # Sentences, as they are joined to a page.
@@ -268,9 +268,10 @@ class FittedCombination(ClassicalModel[CombinedState]):
     def warn_of_lost(
         self, ids: pd.Index, there: np.ndarray, weighted: np.ndarray, counts: np.ndarray
     ) -> None:
-        """Name the members (of the numbers `counts`) that lack forecasts of series.
+        """Warn of series that some members, or all, do not forecast.
 
-        `there` (k, S, C) are those that are made, `weighted` those that have a weight.
+        `there` (k, S, C) marks forecasts, `weighted` nonzero weights; `counts` (k,) are the
+        numbers of these members.
         """
         labels = unit_index(self.data.layout, ids, multivariate=False)
         nobody = ~(there & weighted).any(0) & weighted.any(0)
@@ -317,15 +318,15 @@ def weighted_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Weighted means (S, h, C) of values (k, S, h, C); NaN where all weights are zero."""
     total = weights.sum(0)
     shares = weights / np.where(total != 0, total, np.nan)
-    # A member without a forecast has no part, whatever stands in its place.
+    # 0 * NaN is NaN: members without weight are set to zero first.
     means: np.ndarray = (shares * np.where(weights != 0, values, 0.0)).sum(0)
     return means
 
 
 def median(values: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """Medians (S, h, C) of the values (k, S, h, C) of those members that are there.
+    """Medians (S, h, C) of values (k, S, h, C) over the members marked in `there`.
 
-    NaN where none is, or one of them has no value, as an end that it cannot tell.
+    NaN where none is marked, or a marked one is NaN, as an end of an interval may be.
     """
     count = np.broadcast_to(there.sum(0), values.shape[1:])
     ordered = np.sort(np.where(there, values, np.inf), 0)

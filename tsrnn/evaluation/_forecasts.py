@@ -15,7 +15,7 @@ from tsrnn.data import quote, show_label
 
 KEYS = ("unique_id", "ds", "cutoff", "y")
 NAMES_SHOWN = 5
-LARGEST = 1e150  # sums of squares of so large numbers do not leave the range of floats
+LARGEST = 1e150  # sums of squares up to here do not overflow
 _BOUND = re.compile(r"(?P<model>.+)-(?P<side>lo|hi)-(?P<level>\d+(\.\d+)?)")
 _REPEATED = "RuntimeError: not fitted, as in an earlier window: "  # before that window's error
 
@@ -32,12 +32,12 @@ class Forecasts:
     series : int ndarray of shape (W,)
         Number of the series of each window; rising.
     cutoffs : str ndarray of shape (W,)
-        For messages.
+        Cutoffs as text, for messages.
     time : int ndarray of shape (W,)
         Windows of different series with the same number are at the same time; see `_match_times`.
     step_size : int or None
-        Fewest steps from a cutoff to the next of the same series, at most H; None where every
-        series has a single window.
+        Fewest steps between cutoffs of a series, at most H; None where every series has a single
+        window.
     y : ndarray of shape (W, H)
         NaN where the row is not compared.
     point : ndarray of shape (M, W, H)
@@ -132,7 +132,7 @@ def _check_frame(frame: Any) -> None:
     if missing:
         raise ValueError(
             f"frame must have the columns {', '.join(KEYS)} and one for each model; it lacks "
-            f"{missing}. It has {list(map(str, frame.columns))}; rename columns, or reset_index() "
+            f"{missing}. It has {quote(list(frame.columns))}; rename columns, or reset_index() "
             "where they are in the index"
         )
     if not len(frame):
@@ -153,9 +153,9 @@ def _check_frame(frame: Any) -> None:
 def model_columns(
     frame: pd.DataFrame, models: Sequence[str] | None = None
 ) -> dict[str, dict[float, tuple[str, str]]]:
-    """Columns of a frame that are models: by model and level, rising, the ends of its intervals.
+    """Names of the columns of interval ends, by model and rising level.
 
-    By default all numeric ones that are not one of ``KEYS`` or the end of an interval.
+    By default, models are all numeric columns except ``KEYS`` and interval ends.
     """
     names = _point_columns(frame, models)
     sides: dict[float, dict[str, dict[str, str]]] = {}  # by level and model, columns by side
@@ -165,8 +165,8 @@ def model_columns(
             continue
         if match["model"] not in frame.columns:
             raise ValueError(
-                f"column {column!r} is the end of an interval of a model {match['model']!r}, of "
-                "which frame has no column; add the point forecasts or drop the interval"
+                f"column {quote(column)} is the end of an interval of a model {match['model']!r}, "
+                "of which frame has no column; add the point forecasts or drop the interval"
             )
         if match["model"] in names:
             by_model = sides.setdefault(float(match["level"]), {})
@@ -177,8 +177,8 @@ def model_columns(
             if len(ends) == 1:
                 (column,) = ends.values()
                 raise ValueError(
-                    f"an interval needs both ends, -lo- and -hi-; of {column!r} the other is not "
-                    "there. Add it or drop this one"
+                    f"an interval needs both ends, -lo- and -hi-; of {quote(column)} the other is "
+                    "not there. Add it or drop this one"
                 )
             intervals[name][level] = ends["lo"], ends["hi"]
     return intervals
@@ -196,12 +196,12 @@ def _point_columns(frame: pd.DataFrame, asked: Sequence[str] | None) -> list[str
             )
         return numeric
     if isinstance(asked, str) or not isinstance(asked, Sequence) or not len(asked):
-        raise ValueError(f'models must be a list of columns such as ["ARMA"]; got {asked!r}')
+        raise ValueError(f'models must be a list of columns such as ["ARMA"]; got {quote(asked)}')
     unknown = [name for name in asked if name not in points]
     if unknown:
-        raise ValueError(f"models must be columns of frame, among {points}; got {unknown}")
+        raise ValueError(f"models must be columns of frame, among {points}; got {quote(unknown)}")
     if len(set(asked)) < len(asked):
-        raise ValueError(f"models must name each column once; got {list(asked)}")
+        raise ValueError(f"models must name each column once; got {quote(list(asked))}")
     return list(asked)
 
 
@@ -244,13 +244,15 @@ def _rank_times(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 def _place_of(frame: pd.DataFrame, i: Any) -> str:
     """Series and times of a row, for a message."""
     row = frame.iloc[int(i)]
-    return f"of series {quote(row['unique_id'])}, cutoff {row['cutoff']}, ds {row['ds']}"
+    return (
+        f"of series {quote(row['unique_id'])}, cutoff {quote(row['cutoff'])}, ds {quote(row['ds'])}"
+    )
 
 
 def _find_windows(
     rows: pd.DataFrame, series: np.ndarray, cutoff: np.ndarray, ds: np.ndarray
 ) -> tuple[np.ndarray, int]:
-    """First rows of the windows and the number of steps of each, of rows in order."""
+    """First row of each window, and the steps that all windows have; rows must be in order."""
     fresh = (np.diff(series) != 0) | (np.diff(cutoff) != 0)
     twice = np.flatnonzero(~fresh & (np.diff(ds) == 0))
     if len(twice):
@@ -268,17 +270,17 @@ def _find_windows(
         raise ValueError(
             f"all windows must have the same number of steps, {steps} as most have; {len(odd)} "
             f"have not: "
-            f"{list_names(f'{quote(name)} at {c} ({n} steps)' for name, c, n in windows)}. "
+            f"{list_names(f'{quote(name)} at {quote(c)} ({n} steps)' for name, c, n in windows)}. "
             "Leave them out, or keep rows without an actual value with y missing"
         )
     return first, steps
 
 
 def _match_times(series: np.ndarray, cutoff: np.ndarray) -> np.ndarray:
-    """Number windows so that those of different series at the same time have the same number.
+    """Number windows; the same number means the same time across series.
 
-    They are matched by cutoff where one series has all cutoffs; else, as with series that end at
-    different times, by their number counted from the last of the series.
+    Windows are matched by cutoff if one series has all cutoffs. Else, as with series that end at
+    different times, they are counted back from the last window of each series.
     """
     most = int(np.bincount(series).max())
     values, codes = np.unique(cutoff, return_inverse=True)
@@ -298,7 +300,7 @@ def _step_size(series: np.ndarray, cutoff: np.ndarray, ds: np.ndarray) -> int | 
 
 
 def common_rows(forecasts: Forecasts, facts: dict[str, Any]) -> tuple[Forecasts, list[str]]:
-    """Keep the rows with an actual value and a forecast of every model, and note what is left out.
+    """Keep rows with an actual value and a forecast of every model; note what is left out.
 
     `facts` are ``attrs["backtest"]`` of the frame, whose ``failures`` give reasons.
     """
@@ -354,7 +356,7 @@ def common_rows(forecasts: Forecasts, facts: dict[str, Any]) -> tuple[Forecasts,
 
 
 def _reason(facts: dict[str, Any], model: str, ids: np.ndarray) -> str:
-    """Commonest error of a model in the backtest of these series."""
+    """Most frequent error message of a model over series."""
     labels = set(map(str, ids))
     errors = [
         str(failure.get("error")).removeprefix(_REPEATED).rstrip(".: \n")
@@ -371,7 +373,7 @@ def _count(mask: np.ndarray, noun: str) -> str:
 
 
 def list_names(names: Iterable[Any]) -> str:
-    """First names of many, and how many more there are, for a message."""
+    """Join the first labels for a message, and count the rest."""
     texts = [show_label(name) for name in names]
     more = len(texts) - NAMES_SHOWN
     return ", ".join(texts[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")

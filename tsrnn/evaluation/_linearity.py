@@ -7,15 +7,15 @@ import pandas as pd
 
 from tsrnn.evaluation._scale import rows_before
 
-MOST_SERIES = 20  # tested, as far apart as there are: a tenth of a second each
-FEWEST_ROWS, MOST_ROWS = 50, 1000  # of a test: fewer see nothing, more take long; the last ones
+MOST_SERIES = 20  # series tested, evenly spaced: each takes a tenth of a second
+FEWEST_ROWS, MOST_ROWS = 50, 1000  # the last rows: fewer have no power, more take long
 COLUMNS = ("unique_id", "n", "model", "terasvirta", "block", "p_holm")
 
 
 def nonlinearity_left(
     frame: pd.DataFrame, train: pd.DataFrame | None, ids: np.ndarray, seed: int
 ) -> pd.DataFrame:
-    """p-values of Teräsvirta's and of the block's test of an AR, for up to 20 series.
+    """p-values of Teräsvirta's and the block's test against an AR, for up to 20 series.
 
     Parameters
     ----------
@@ -26,13 +26,13 @@ def nonlinearity_left(
     ids : ndarray
         Series compared.
     seed : int
-        Of the bootstrap.
+        Seed of the bootstrap.
 
     Returns
     -------
     DataFrame
-        Columns of `Comparison.linearity`. Series that cannot be tested are left out: with missing
-        values, fewer than 50 rows, no variation, or none that an autoregression leaves.
+        Columns of `Comparison.linearity`. Series that cannot be tested are left out: missing
+        values, fewer than 50 rows, no variation, or residuals that do not vary.
     """
     if train is None:
         return pd.DataFrame(columns=list(COLUMNS))

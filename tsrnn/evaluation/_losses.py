@@ -28,14 +28,14 @@ def qlike(y: np.ndarray, variance: np.ndarray) -> np.ndarray:
 
 
 def window_losses(forecasts: Forecasts, loss: str, scale: Scale | None) -> np.ndarray:
-    """Losses by window and step, (M, W, H + 1), and last the mean over the steps of a window.
+    """Losses (M, W, H + 1) by window and step; the last column is the mean over steps.
 
-    In a panel with a scale, squared and absolute losses are divided by that of their series. NaN
-    where nothing is compared.
+    In a panel with a scale, squared and absolute losses are divided by the scale of their series.
+    NaN where nothing is compared.
     """
     y, point = forecasts.y, forecasts.point
     if loss == "qlike":
-        # Rows that are not compared may hold any forecast, of which there may be no logarithm.
+        # Rows that are not compared may hold forecasts without a logarithm.
         losses = qlike(y, np.where(np.isnan(y), 1.0, point))
     else:
         error = np.abs(y - point)
@@ -77,10 +77,10 @@ class Observations:
     ----------
     over : {"time", "series"}
     losses : ndarray of shape (n, M, H + 1)
-        Last the mean over the steps; NaN where an observation has no row of a step.
+        The last column is the mean over steps; NaN where an observation lacks a step.
     overlap : int ndarray of shape (H + 1,)
-        How many of the following observations a forecast error may be correlated with because
-        their forecasts share part of the future; 0 of series.
+        Number of following observations with correlated forecast errors, as their horizons
+        overlap; 0 over series.
     of_window : int ndarray of shape (W,)
         Observation of each window; -1 where nothing of it is compared.
     """
@@ -97,7 +97,7 @@ class Observations:
 def choose_observations(
     forecasts: Forecasts, losses: np.ndarray, over: str
 ) -> tuple[Observations | None, str, list[str]]:
-    """Observations of the tests, or why there are none, and notes; of losses (M, W, H + 1)."""
+    """Observations of the tests from losses (M, W, H + 1), or the reason for none, and notes."""
     known = ~np.isnan(losses[0, :, -1])
     n_times = len(np.unique(forecasts.time[known]))
     n_series = len(np.unique(forecasts.series[known]))
@@ -121,7 +121,7 @@ def choose_observations(
     place = np.where(compared, np.cumsum(compared) - 1, -1)
     overlap = np.zeros(forecasts.horizon + 1, dtype=int)
     if over == "time" and forecasts.step_size is not None:
-        # Windows that begin before a forecast of so many steps is over, less that one itself.
+        # The number of later windows that begin before the horizon of this one ends.
         steps = np.append(np.arange(1, forecasts.horizon + 1), forecasts.horizon)
         overlap = -(-steps // forecasts.step_size) - 1
     observations = Observations(over, means[compared], overlap, place[of_window])
@@ -129,7 +129,7 @@ def choose_observations(
 
 
 def _means_by(code: np.ndarray, losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean known losses of windows with the same code, (n, M, H + 1), and of which each is part."""
+    """Mean known losses (n, M, H + 1) by code, and the group (W,) of each window."""
     values, group = np.unique(code, return_inverse=True)
     losses = np.moveaxis(losses, 1, 0)
     known = ~np.isnan(losses)
@@ -140,7 +140,7 @@ def _means_by(code: np.ndarray, losses: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _notes(observations: Observations, forecasts: Forecasts, known: np.ndarray) -> list[str]:
-    """Notes on the evidence of the tests; `known` are the windows that have losses."""
+    """Notes on the evidence of the tests; `known` (W,) marks windows with losses."""
     n, n_series = len(observations), len(np.unique(forecasts.series[known]))
     noun = "windows" if observations.over == "time" else "series"
     notes = []
@@ -174,7 +174,7 @@ def _notes(observations: Observations, forecasts: Forecasts, known: np.ndarray) 
 
 
 def mean_losses(forecasts: Forecasts, losses: np.ndarray) -> np.ndarray:
-    """Mean loss of each series, of each window where there is one series: shape (n, M)."""
+    """Mean losses (n, M) by series, or by window if there is one series."""
     last = losses[:, :, -1]
     means = last.T if forecasts.n_series == 1 else _means_by(forecasts.series, last)[0]
     return means[~np.isnan(means).any(axis=1)]

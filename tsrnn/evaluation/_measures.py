@@ -110,12 +110,12 @@ def _measure_groups(rows: _Rows, group: np.ndarray, kind: str) -> tuple[Columns,
 
 
 def _means(values: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Means of values (M, n) within each group, those that are NaN left out."""
+    """Means of values (M, n) within each group, without NaN."""
     return pd.DataFrame(values.T).groupby(group).mean().to_numpy()
 
 
 def _score_quantiles(rows: _Rows, group: np.ndarray, groups: np.ndarray) -> Columns:
-    """Scores of the quantiles that the levels common to all models with intervals give."""
+    """Scores of the quantiles at the levels that all models with intervals have."""
     levels, models = _common_levels(rows.bounds)
     if not levels:
         return {}
@@ -156,7 +156,7 @@ def _score_intervals(rows: _Rows, group: np.ndarray, groups: np.ndarray) -> Colu
 
 
 def _among(scores: Columns, groups: np.ndarray, models: np.ndarray) -> Columns:
-    """Scores of some groups and models, two masks, among all; NaN of the others."""
+    """Place scores of masked groups and models among all; NaN elsewhere."""
     full = {key: np.full((len(groups), len(models)), np.nan) for key in scores}
     for key, values in scores.items():
         full[key][np.ix_(groups, models)] = values

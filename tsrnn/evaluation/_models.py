@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,16 +13,16 @@ import pandas as pd
 from sklearn.base import clone
 
 from tsrnn.contract import Arguments, Forecaster, fit_panels_together, last_step
-from tsrnn.data import Layout, Panel, write_stamps
+from tsrnn.data import Layout, Panel, quote, write_stamps
 from tsrnn.evaluation._forecasts import KEYS
 
-HOPELESS = 5  # series that a member fails at, alone, before it is taken to fail at all
+HOPELESS = 5  # series tried alone before a member is taken to fail on all
 # Arguments by which forecasters read a frame, and their values where no model has them.
 READING = {"target": None, "id_col": "unique_id", "time_col": "ds", "freq": None}
 
 
 def named_models(models: Any) -> dict[str, Any]:
-    """Models by the names of their columns, by default those of their forecasts, checked."""
+    """Check models and return them by column name, by default that of their forecasts."""
     if isinstance(models, Mapping):
         named = dict(models)
     else:
@@ -59,7 +60,7 @@ def named_models(models: Any) -> dict[str, Any]:
 
 
 def reading_arguments(models: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments by which all models read a frame, refused where two models differ in one."""
+    """Arguments that read the frame; refuse models that differ in one."""
     arguments = dict(READING)
     for argument in READING:
         values = {
@@ -85,7 +86,7 @@ def _as_list(columns: Any) -> list[Any]:
 
 
 def panel_shown(model: Any, panel: Panel) -> Panel:
-    """Panel as a model is shown it: the targets alone, if it takes no exogenous columns."""
+    """Drop the exogenous columns from a panel if the model takes none."""
     if getattr(last_step(model), "takes_exog", True) or not panel.exog_names:
         return panel
     layout = replace(panel.layout, categories=())
@@ -101,9 +102,9 @@ def known_ahead(model: Any) -> list[Any]:
 def read_forecasts(
     forecasts: Any, layout: Layout, ids: pd.Index, times: np.ndarray, wanted: Sequence[str]
 ) -> dict[str, np.ndarray]:
-    """Arrays (S, h, C), by suffix, of what `predict` has given.
+    """Read a frame from `predict` into arrays (S, h, C) by suffix.
 
-    Rows must be those of the series and of the times (S, h) asked for, with all suffixes wanted.
+    Its rows must match `ids` and `times` (S, h), and its columns all suffixes wanted.
     """
     frame = forecasts.to_frame() if isinstance(forecasts, pd.Series) else forecasts
     n_series, h = times.shape
@@ -127,7 +128,9 @@ def read_forecasts(
         columns = [f"{base}{suffix}" if suffix else base for base in bases]
         for column in columns:
             if column not in rest:
-                raise ValueError(f"the forecasts have no column {column!r}; there are {rest}")
+                raise ValueError(
+                    f"the forecasts have no column {quote(column)}; there are {quote(rest)}"
+                )
         arrays[suffix] = frame[columns].to_numpy(dtype=float).reshape(n_series, h, len(columns))
     return arrays
 
@@ -138,21 +141,21 @@ def _check_equal(values: Any, expected: pd.Index, noun: str) -> None:
     if len(wrong):
         row = wrong[0]
         raise ValueError(
-            f"forecasts are of other {noun} than asked for: {values[row]!r} in place of "
-            f"{expected[row]!r} in row {row}"
+            f"forecasts are of other {noun} than asked for: {quote(values[row])} in place of "
+            f"{quote(expected[row])} in row {row}"
         )
 
 
 def fit_member(
     name: str, member: Forecaster, panels: Sequence[Panel]
 ) -> list[Forecaster | Exception]:
-    """Clones of a member of a combination, each fitted to a panel, or why it cannot be.
+    """Fit a clone of a member to each panel; return the error in its place where that fails.
 
     Raises
     ------
     Exception
-        If arguments cannot be used, a package is missing, or what the series of a panel share
-        cannot be fitted to all of them, as it can to some.
+        If arguments cannot be used, a package is missing, or one network of all series fails
+        although it can be fitted to some of them.
     """
     panels = [panel_shown(member, panel) for panel in panels]
     try:
@@ -170,12 +173,12 @@ def fit_member(
 
 
 def _fitted_alone(member: Forecaster, panel: Panel) -> Forecaster | Exception:
-    """Clone fitted to a panel; the error if it can be fitted to no series of it."""
+    """Fit a clone to a panel; return the error if no series can be fitted."""
     try:
         return fit_panels_together(member, [panel])[0]
     except Exception as error:
-        # A class with parameters for each series raises if none could be fitted. Where one network
-        # is of all series, a bad one would take the others' forecasts: that series is to be named.
+        # A model with parameters per series raises only if all series fail. One network of all
+        # series fails for a single bad one: raise, so that the user learns which.
         if panel.n_series > 1 and _fits_a_series(member, panel):
             raise
         return error
@@ -185,7 +188,9 @@ def _fits_a_series(member: Forecaster, panel: Panel) -> bool:
     """True if a member can be fitted to one of the first series of a panel."""
     for i in range(min(panel.n_series, HOPELESS)):
         try:
-            fit_panels_together(member, [panel.select(panel.ids[[i]])])
+            with warnings.catch_warnings():  # warnings of a trial would count one series
+                warnings.simplefilter("ignore")
+                fit_panels_together(member, [panel.select(panel.ids[[i]])])
         except Exception:
             continue
         return True

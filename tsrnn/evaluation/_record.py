@@ -23,7 +23,7 @@ _POINT = "forecast"  # the column of the suffix ""
 class Outcome(NamedTuple):
     """Forecasts (S, h, C) of a model in one window, by suffix, or the error that it raised.
 
-    `lost` are the series without a forecast, by their place among `series_names`, and why.
+    `lost` has the series without a forecast: place in `series_names` and reason.
     """
 
     forecasts: dict[str, np.ndarray]
@@ -35,11 +35,11 @@ class Outcome(NamedTuple):
 class Record:
     """Outcomes by model and window, kept in a parquet file if there is a path.
 
-    The file has a row for each model, window, series, target and step, and in its metadata what
-    it is a backtest of, with the seconds of each window. It is written whole, beside its place
-    and then renamed: after a window if the last writing took less than a tenth of the time since,
-    and on leaving the ``with`` block. Windows in which a model failed are not in it. The file of
-    another backtest, or of a model of that name with other arguments, is refused.
+    The file has a row for each model, window, series, target and step; its metadata identify the
+    backtest and have the seconds of each window. It is written whole to a temporary file and
+    renamed: after a window if the last write took less than a tenth of the time since, and on
+    leaving the ``with`` block. Windows in which a model failed are left out. The file of another
+    backtest, or of a model of that name with other arguments, is refused.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class Record:
 
 
 def _identify(plan: Plan) -> dict[str, Any]:
-    """Data, windows and arguments by which a backtest is known."""
+    """Digest of the data, and the windows and arguments, that identify a backtest."""
     panel = plan.panel
     data = hashlib.sha256()
     for array in (panel.values, panel.exog, panel.indptr, panel.times.astype("int64")):
@@ -152,7 +152,7 @@ def _identify(plan: Plan) -> dict[str, Any]:
 
 
 def _describe(name: str, model: Any) -> str:
-    """Model with all its arguments, nested ones too."""
+    """Text of a model and all its arguments, nested ones included."""
     arguments = {key: repr(value) for key, value in model.get_params(deep=True).items()}
     for key, text in arguments.items():
         if " at 0x" in text:

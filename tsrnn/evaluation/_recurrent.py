@@ -22,7 +22,7 @@ GUARANTEE = (
 
 
 def check_members(members: Mapping[str, Any]) -> None:
-    """Refuse members that are not those whose forecasts the network has learned to weigh."""
+    """Refuse members other than those that the network was trained to combine."""
     from tsrnn.prior import COMBINED  # torch is imported with it, for this combination alone
 
     classes = [type(member).__name__ for member in members.values()]
@@ -43,7 +43,7 @@ def check_members(members: Mapping[str, Any]) -> None:
 
 
 def network_places(members: Mapping[str, Any]) -> list[int]:
-    """Positions of fitted members among the inputs of the network. The prior has the last one.
+    """Positions of fitted members among the inputs of the network; the prior network is last.
 
     Raises
     ------
@@ -63,12 +63,12 @@ def network_places(members: Mapping[str, Any]) -> list[int]:
 
 
 def prior_place(members: Mapping[str, Any]) -> int:
-    """Place of the prior network among fitted members."""
+    """Position of the prior network among fitted members."""
     return [type(member).__name__ for member in members.values()].index(PRIOR)
 
 
 def last_columns(data: FittedData, prior_state: Any, h: int) -> np.ndarray | None:
-    """Columns known ahead (S, h, n) as in the last rows of the prior network; None without any."""
+    """Repeat the last values of the columns known ahead, (S, h, n); None without any."""
     if not data.known_ahead or prior_state.columns is None:
         return None
     last = prior_state.columns.memory.recent[:, -1:]
@@ -90,16 +90,16 @@ def combine_by_network(
     combiner : TrainedCombiner
     members : mapping of str to Forecaster
     prior : Forecasts
-        Of the prior network.
+        Forecasts of the prior network.
     member_points : ndarray of shape (k, S, h, C)
-        Forecasts of the members, NaN where they have none; those of the prior network are not
+        Forecasts of the members, NaN where they have none; the row of the prior network is not
         read.
     season_length : int
 
     Returns
     -------
     Combined
-        Its weights (U, k, h) in the order of the members.
+        Weights (U, k, h) in the order of the members.
     """
     from tsrnn.prior import COMBINED, Combined
 
@@ -110,24 +110,3 @@ def combine_by_network(
     by_unit = inputs[:-1].transpose(1, 3, 0, 2).reshape(n_series * n_targets, len(COMBINED), h)
     combined = combiner.combine(prior, by_unit, season_length)
     return Combined(combined.median, combined.quantiles, combined.weights[:, places])
-
-
-def shipped_combiner() -> TrainedCombiner:
-    """Network that comes with the package."""
-    from tsrnn.prior import trained_combiner
-
-    return trained_combiner()
-
-
-def combiner_shapes(size: dict[str, int]) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Types and shapes of the arrays of a network in a file."""
-    from tsrnn.prior import TrainedCombiner
-
-    return TrainedCombiner.shapes(size)
-
-
-def combiner_from_file(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TrainedCombiner:
-    """Network of a file."""
-    from tsrnn.prior import TrainedCombiner
-
-    return TrainedCombiner.from_file(header, arrays)

@@ -9,6 +9,7 @@ import pandas as pd
 from pandas.api.types import is_any_real_numeric_dtype
 
 from tsrnn.contract import positive_integer
+from tsrnn.data import quote
 from tsrnn.evaluation._forecasts import Forecasts, list_names
 
 NO_SCALE = (
@@ -25,8 +26,7 @@ NONE_VARIES = (
 class Scale(NamedTuple):
     """Mean absolute and mean squared seasonal differences, shape (S,); NaN if unknown or zero.
 
-    They are in units of errors and of squared errors: of forecasts of variances, in units of
-    variances and of their squares.
+    Units are those of errors and squared errors; for variances, of variances and their squares.
     """
 
     mae: np.ndarray
@@ -42,11 +42,11 @@ def read_scale(
     kind: str,
     loss: str,
 ) -> tuple[Scale | None, list[str]]:
-    """Scale of each series: from `train`, else as the backtest kept it; None if neither is there.
+    """Scale of each series: from `train`, else from the backtest; None without either.
 
-    The scale that a backtest of variances keeps is of the levels, whose mean squared difference
-    is in units of variances. `train` has actual values like those of the frame. Notes say which
-    measures and series are left out for lack of a scale.
+    A backtest of variances keeps the scale of the levels, whose mean squared difference is in units
+    of variances. `train` has actual values like those of the frame. Notes say which measures and
+    series are left out for lack of a scale.
     """
     season = None if season_length is None else positive_integer("season_length", season_length)
     stored, stored_season = facts.get("scale"), facts.get("season_length")
@@ -84,7 +84,7 @@ def read_scale(
 
 
 def _note_lacking(forecasts: Forecasts, lacking: np.ndarray, kind: str, loss: str) -> str:
-    """Measures and tests that are without the series that lack a scale."""
+    """Note on measures and tests that leave out series without a scale."""
     n, rest = forecasts.n_series, forecasts.n_series - len(lacking)
     tests = "encompassing" if loss == "qlike" else "the tests and the ranks"
     scaled = f"MASE, RMSSE and OWA, and of {tests}" if kind == "mean" else tests
@@ -139,10 +139,10 @@ def _check_train(train: Any) -> None:
     if missing:
         raise ValueError(
             f"train must have the columns unique_id, ds, y; it lacks {missing} and has "
-            f"{list(map(str, train.columns))}"
+            f"{quote(list(train.columns))}"
         )
     if not train.columns.is_unique:
-        raise ValueError(f"train must have each column once; it has {list(train.columns)}")
+        raise ValueError(f"train must have each column once; it has {quote(list(train.columns))}")
     if not is_any_real_numeric_dtype(train["y"]):
         raise TypeError(f"column 'y' of train must be numbers; its dtype is {train['y'].dtype}")
     if train.duplicated(["unique_id", "ds"]).any():

@@ -17,7 +17,7 @@ from tsrnn.evaluation._losses import FEWEST, Observations
 from tsrnn.evaluation._scale import Scale
 
 ALL = "all"  # steps together
-ROUNDING = 1e-12  # relative size of a difference below which it is that of sums of floats
+ROUNDING = 1e-12  # relative size below which a difference of sums is rounding
 PAIRS = (
     "step", "model_a", "model_b", "n", "mean_difference", "statistic", "p_value", "p_adjusted",
     "variance", "bandwidth", "over",
@@ -68,7 +68,7 @@ def pairwise_tests(
 
 
 def _varies(difference: np.ndarray, losses: np.ndarray) -> bool:
-    """Whether a difference of losses varies by more than rounding."""
+    """Return True if a difference of losses varies by more than rounding."""
     return bool(np.ptp(difference) > ROUNDING * np.abs(losses).max())
 
 
@@ -92,7 +92,7 @@ def confidence_set(
     chosen = np.unique(first)
     p_values = np.ones(len(models))
     if len(chosen) > 1:
-        # A difference that does not vary has no variance to divide by.
+        # The procedure divides by the variance of differences.
         pairs = combinations(losses[:, chosen].T, 2)
         if not all(_varies(a - b, np.array([a, b])) for a, b in pairs):
             return nothing, [_CONSTANT]
@@ -131,7 +131,7 @@ def superior_predictive_ability(
 
 
 def _losses_and_block(observations: Observations) -> tuple[np.ndarray, np.ndarray, int]:
-    """Losses over all steps (n, M), the first model with the same (M,), and the length of a block.
+    """Losses over all steps (n, M), first model with equal losses (M,), and block length.
 
     Models of the same losses enter the bootstrap once: their difference has no variance.
     """
@@ -205,7 +205,7 @@ def encompassing(
 
 
 class Ranks(NamedTuple):
-    """Mean ranks over n series or windows, and how far apart they must lie."""
+    """Mean ranks over n series or windows, and the critical difference."""
 
     table: pd.DataFrame
     friedman_p_value: float

@@ -33,10 +33,7 @@ ESTIMATED = ("inverse-error", "stacked", AICC)
 
 
 def given_weights(arguments: Arguments, names: list[str]) -> np.ndarray | None:
-    """Weights that need no data, (k,); None where they are estimated.
-
-    All arguments about weights are checked.
-    """
+    """Check all arguments about weights; return given ones (k,), None if they are estimated."""
     combine = choice("combine", arguments.combine, ("mean", "median"))
     by_series = flag("by_series", arguments.by_series)
     positive_integer("n_windows", arguments.n_windows)
@@ -97,13 +94,13 @@ class RollingErrors(NamedTuple):
     unit: np.ndarray
 
     def of_members(self, places: Sequence[int]) -> RollingErrors:
-        """Errors of the members of these columns."""
+        """Select members by column."""
         return RollingErrors(self.errors[:, places], self.unit)
 
     def weights(self, rule: str, panel: Panel, *, by_unit: bool) -> np.ndarray:
-        """Weights (k,) by a rule from the rows that all members forecast, or of each unit (k, N).
+        """Weights (k,) by a rule from rows that all members forecast, or by unit (k, N).
 
-        A member that has forecast no row, or no row of a unit, has weight zero there.
+        A member without a forecast, of any row or of a unit, has weight zero there.
         """
         if not by_unit:
             common_weights = np.zeros(self.errors.shape[1])
@@ -133,13 +130,13 @@ class RollingErrors(NamedTuple):
 
     @property
     def there(self) -> np.ndarray:
-        """Mask (k,) of the members that have forecast some row."""
+        """Mask (k,) of members with a forecast of some row."""
         there: np.ndarray = np.isfinite(self.errors).any(0)
         return there
 
     @property
     def seen(self) -> np.ndarray:
-        """Mask (n,) of the rows that these members all have forecast."""
+        """Mask (n,) of rows that all these members forecast."""
         seen: np.ndarray = np.isfinite(self.errors[:, self.there]).all(1)
         if not self.there.any() or not seen.any():
             raise ValueError("no row of the validation windows was forecast by all members")
@@ -219,7 +216,7 @@ def criterion_weights(members: Mapping[str, Forecaster], panel: Panel) -> np.nda
         criteria.append(member.aicc_.to_numpy())
         counts.append(np.where(np.isfinite(criteria[-1]), member.nobs_.to_numpy(), np.nan))
         kinds[name] = {"Likelihood": "exact"} | member.fitted_.family.conventions
-        # Of a stationary state or of one that is estimated: either is a density of all rows.
+        # A stationary and an estimated initial state both give a density of all rows.
         for convention in ("Initial state", "Initial states", "Region"):
             kinds[name].pop(convention, None)
     names, advice = list(members), "Leave one of them out, or take weights='inverse-error'"
@@ -268,7 +265,7 @@ def akaike_weights(criteria: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     criteria : ndarray of shape (..., k)
-        Of k models; one that is not finite gets weight zero.
+        Criteria of k models; one that is not finite gets weight zero.
 
     Returns
     -------
@@ -302,7 +299,7 @@ def inverse_error_weights(errors: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     errors : ndarray of shape (n, k)
-        Of k models, finite.
+        Finite errors of k models.
 
     Returns
     -------
@@ -333,7 +330,7 @@ def stacked_weights(errors: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     errors : ndarray of shape (n, k)
-        Of k models, finite.
+        Finite errors of k models.
 
     Returns
     -------
@@ -347,7 +344,7 @@ def stacked_weights(errors: np.ndarray) -> np.ndarray:
     array([0.5, 0.5])
     """
     k = errors.shape[1]
-    # Errors of size one, beside which the weight of the other equation is large, whatever the data.
+    # Scaled to size one, so that _HEAVY dominates whatever the unit of the data.
     size = np.sqrt((errors**2).sum(0).max())
     if size == 0:
         return np.full(k, 1 / k)

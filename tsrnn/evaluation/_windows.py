@@ -12,10 +12,10 @@ from tsrnn.evaluation._losses import ENOUGH
 
 
 class Plan(NamedTuple):
-    """Windows of a backtest of a panel with all rows, NaN where targets are missing.
+    """Windows of a backtest.
 
-    `known` (n_windows, S) are the rows of each series that are known in each window, the oldest
-    window first; `refit_every` the windows from one fit to the next.
+    `panel` has all rows, NaN where targets are missing. `known` (n_windows, S) counts the rows of
+    each series known in each window, oldest first. Models are refitted every `refit_every` windows.
     """
 
     panel: Panel
@@ -32,7 +32,7 @@ class Plan(NamedTuple):
         return len(self.known)
 
     def past(self, window: int, series: np.ndarray | None = None) -> pd.DataFrame | pd.Series:
-        """Rows known in a window, and no others; of given series, by default of all."""
+        """Frame of the rows known in a window, of given series or of all."""
         return self.rows(np.zeros_like(self.known[window]), self.known[window], series)
 
     def rows(
@@ -42,7 +42,7 @@ class Plan(NamedTuple):
         series: np.ndarray | None = None,
         columns: list | None = None,
     ) -> pd.DataFrame | pd.Series:
-        """Frame of rows from `starts` to `ends`, (S,), of given series in order, or of all."""
+        """Frame of rows `starts` to `ends`, shape (S,), of given series or of all."""
         panel = self.panel
         if series is not None and len(series) < panel.n_series:
             mask = np.isin(np.arange(panel.n_series), series)  # ids may be True and False as well
@@ -64,7 +64,7 @@ class Plan(NamedTuple):
     def actual(self, window: int) -> np.ndarray:
         """Actual values of the forecasts, (S, h, C).
 
-        Of variances, squared deviations from the mean of what was known in the first window.
+        For variances, squared deviations from the mean of the rows known in the first window.
         """
         y = self.panel.values[self._ahead(self.known[window])]
         if self.kind == "mean":
@@ -79,18 +79,18 @@ class Plan(NamedTuple):
         return (y - means[:, None]) ** 2
 
     def _ahead(self, known: np.ndarray) -> np.ndarray:
-        """Rows of the panel after the first `known` (S,) of each series, (S, h)."""
+        """Row numbers (S, h) of the panel after the first `known` (S,) of each series."""
         first = self.panel.indptr[:-1] + known
         return first[:, None] + np.arange(self.h)
 
 
 def choose_windows(lengths: np.ndarray, h: int, step_size: int | None) -> tuple[int, int, str]:
-    """Number of windows where it is not given, steps between them, and a remark on the choice.
+    """Choose the number of windows and the steps between them, and remark on the choice.
 
-    They are `ENOUGH` to be tested, or as many as fit: they forecast rows of the second half of the
-    shortest series, so that the first fit has the other half; without `step_size`, closer together
-    than h where that gives more of them. A series of less than half the median length is not asked:
-    it would leave no windows to the others.
+    Windows lie in the second half of the shortest series, so that the first fit has the other half.
+    Their number is `ENOUGH` for tests, or as many as fit; without `step_size` they overlap where
+    that gives more of them. Series below half the median length do not count as the shortest: they
+    would leave no windows to the others.
     """
     shortest = int(lengths[2 * lengths >= np.median(lengths)].min())
     room = max(shortest - shortest // 2 - h, 0)  # rows between the first and the last cutoff
@@ -111,7 +111,7 @@ def choose_windows(lengths: np.ndarray, h: int, step_size: int | None) -> tuple[
 
 
 def too_short(panel: Panel, h: int, n_windows: int, step_size: int) -> dict[int, str]:
-    """Series without a row before the first window, by number, with the reason."""
+    """Reasons, by series number, of series without a row before the first window."""
     needed = h + step_size * (n_windows - 1)
     return {
         int(i): f"{n_windows} windows of h={h}, {step_size} rows apart, need more than {needed} "

@@ -15,7 +15,7 @@ BETTER, WORSE, SAME, UNTESTED = "better", "worse", "same", "untested"
 def scope(
     models: list[str], n_windows: int, horizon: int, n_series: int, over: str | None, why: str
 ) -> str:
-    """Sentence on what is compared, and what the tests rest on or, by `why`, why there are none."""
+    """Say what is compared and what tests count as one observation, or `why` there are none."""
     who = _enumerate(models) if len(models) <= ALL_PAIRS else f"{len(models)} models"
     verb = "is measured" if len(models) == 1 else "are compared"
     sizes = ((n_windows, "window"), (horizon, "step"))
@@ -31,7 +31,7 @@ def scope(
 
 
 def set_aside(table: pd.DataFrame) -> list[str]:
-    """Sentence on the series that are not compared, if there are any: a row a series."""
+    """Name the series that are not compared; `table` has a row per series."""
     if not len(table):
         return []
     first = str(table["error"].iloc[0]).removesuffix(".")
@@ -49,8 +49,8 @@ def sentences(
 ) -> list[str]:
     """Sentences for a report on tests of equal accuracy and the model confidence set.
 
-    They speak of pairs with the benchmark only; without, of all pairs of up to four models, else of
-    the most accurate and each other. `models` has the most accurate first.
+    With a benchmark they report its pairs only; else all pairs of up to four models, or the pairs
+    of the most accurate model. `models` has the most accurate first.
     """
     texts = []
     if len(tests):
@@ -78,7 +78,7 @@ def sentences(
 
 
 def _on_tests(tests: pd.DataFrame, pairs: list[tuple[str, str]], alpha: float) -> list[str]:
-    """Sentences on pairs: of one step by adjusted p-values, else by step and over all steps."""
+    """Report pairs: by adjusted p-values if there is one step, else by step and over all."""
     together = tests[tests["step"] == ALL]
     m = int(together["p_value"].notna().sum())
     if len(tests) == 2 * len(together):  # the one step, and all steps, which are the same
@@ -98,8 +98,8 @@ def _on_pair(tests: pd.DataFrame, a: str, b: str, column: str, alpha: float) -> 
     verdicts = _verdicts(tests, a, b, column, alpha)
     if verdicts.count(WORSE) > verdicts.count(BETTER):
         a, b = b, a
-        turned = {BETTER: WORSE, WORSE: BETTER}
-        verdicts = [turned.get(verdict, verdict) for verdict in verdicts]
+        opposite = {BETTER: WORSE, WORSE: BETTER}
+        verdicts = [opposite.get(verdict, verdict) for verdict in verdicts]
     level, n, kinds = f"at {100 * alpha:g} percent", len(verdicts), set(verdicts)
     if kinds == {UNTESTED}:
         return f"{a} and {b} could not be tested against each other."
@@ -123,7 +123,7 @@ def _on_pair(tests: pd.DataFrame, a: str, b: str, column: str, alpha: float) -> 
 
 
 def _verdicts(tests: pd.DataFrame, a: str, b: str, column: str, alpha: float) -> list[str]:
-    """Whether a is better than b, worse or neither, for each of their tests."""
+    """Verdict of each test of a against b: better, worse, same or untested."""
     forward = (tests["model_a"] == a) & (tests["model_b"] == b)
     backward = (tests["model_a"] == b) & (tests["model_b"] == a)
     rows, sign = (tests[forward], 1) if forward.any() else (tests[backward], -1)

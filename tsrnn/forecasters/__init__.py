@@ -12,8 +12,9 @@ and runs networks is loaded when it is first used.
 
 # ruff: noqa: F405 (names of `_with_torch`)
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tsrnn._lazy import lazy_names
 from tsrnn.forecasters._lem import LEMForecaster
 from tsrnn.forecasters._lru import LRUForecaster
 from tsrnn.forecasters._newton import NewtonForecaster
@@ -67,16 +68,5 @@ __all__ = [
     "units_of",
 ]
 
-
 if not TYPE_CHECKING:  # to a type checker, a name that is not above does not exist
-
-    def __getattr__(name: str) -> Any:
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from tsrnn.forecasters import _with_torch
-
-        return getattr(_with_torch, name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    __getattr__, __dir__ = lazy_names(__name__, __all__, f"{__name__}._with_torch")

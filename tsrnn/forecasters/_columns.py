@@ -25,7 +25,7 @@ from tsrnn.contract import (
     refuse,
     static_values,
 )
-from tsrnn.data import Panel, calendar_phases, step_days
+from tsrnn.data import Panel, calendar_phases, quote, step_days
 from tsrnn.interpret import section
 from tsrnn.prior import (
     CYCLES,
@@ -263,7 +263,7 @@ class FittedColumns:
         if absent:
             raise ValueError(
                 f"forecasts need the values of columns with effects in all rows ahead; the columns "
-                f"{absent} have missing ones. Fill them in"
+                f"{quote(absent)} have missing ones. Fill them in"
             )
         phases = phases_of(times, self.data)
         with np.errstate(over="ignore", invalid="ignore"):  # refused below
@@ -533,7 +533,7 @@ def read_terms(header: dict[str, Any], data: FittedData) -> tuple[Term, ...]:
             and (np.diff(knots) > 0).all()
         )
         if not legal:
-            required = f"terms of the columns {list(data.exog_names)}"
+            required = f"terms of the columns {quote(list(data.exog_names))}"
             raise refuse("fitted.terms", required, header["terms"])
     return terms
 

@@ -35,7 +35,7 @@ from tsrnn.contract import (
     truth,
     verbosity,
 )
-from tsrnn.data import Panel, order_of_series
+from tsrnn.data import Panel, order_of_series, quote
 from tsrnn.forecasters._columns import (
     REGRESSION,
     ColumnState,
@@ -988,7 +988,7 @@ def check_observed(panel: Panel, fewest: int, advice: str, with_columns: str = "
     counts = np.stack([np.isfinite(panel.series(i)).sum(0) for i in range(panel.n_series)])
     shortest, target = np.unravel_index(counts.argmin(), counts.shape)
     if counts[shortest, target] < fewest:
-        of_target = f" of {panel.target_names[target]!r}" if counts.shape[1] > 1 else ""
+        of_target = f" of {quote(panel.target_names[target])}" if counts.shape[1] > 1 else ""
         raise ValueError(
             f"{panel.axis.where(int(shortest))}the prior network needs at least {fewest} observed "
             f"rows of a series{with_columns}; there are {counts[shortest, target]}{of_target}. "

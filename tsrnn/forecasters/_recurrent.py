@@ -337,8 +337,8 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         if arguments.per_series and arguments.static:
             raise ValueError(
                 "static columns tell series apart that share a network; with per_series=True each "
-                f"has its own, to which they are constants. Got static={arguments.static!r}: leave "
-                "it out and drop these columns, or leave per_series out"
+                f"has its own, to which they are constants. Got static={quote(arguments.static)}: "
+                "leave it out and drop these columns, or leave per_series out"
             )
 
     def _from_file(

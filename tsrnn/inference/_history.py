@@ -52,17 +52,19 @@ def read_columns(
     check_known(role, frame)
     if frame.columns.has_duplicates:
         repeated = list(frame.columns[frame.columns.duplicated()])
-        raise ValueError(f"columns of {role} must have distinct names; got {repeated} twice")
+        raise ValueError(f"columns of {role} must have distinct names; got {quote(repeated)} twice")
     if not (frame.index.is_monotonic_increasing and frame.index.is_unique):
         raise ValueError(f"the index of {role} must increase; sort the rows by time")
     if index is not None and not frame.index.equals(index):
         raise ValueError(
-            f"{role} must have the rows of y; got {len(frame)} rows from {frame.index[0]} on, and "
-            f"y has {len(index)} from {index[0]} on. Join them first"
+            f"{role} must have the rows of y; got {len(frame)} rows from {quote(frame.index[0])} "
+            f"on, and y has {len(index)} from {quote(index[0])} on. Join them first"
         )
     constant = constant_columns(role, frame)
     if constant and vary:
-        raise ValueError(f"columns of {role} must vary; constant are {constant}. Leave them out")
+        raise ValueError(
+            f"columns of {role} must vary; constant are {quote(constant)}. Leave them out"
+        )
     return frame
 
 
@@ -105,11 +107,11 @@ def check_known(role: str, frame: pd.DataFrame) -> None:
     bad = ~np.isfinite(frame.to_numpy())
     if bad.any():
         rows = frame.index[bad.any(axis=1)]
-        shown = ", ".join(map(str, rows[:5])) + (", ..." if len(rows) > 5 else "")
+        shown = ", ".join(map(quote, rows[:5])) + (", ..." if len(rows) > 5 else "")
         names = list(frame.columns[bad.any(axis=0)])
         raise ValueError(
-            f"{role} must be known in all rows; {names} are missing or infinite in {len(rows)}: "
-            f"{shown}. Cut the sample, or fill them in"
+            f"{role} must be known in all rows; {quote(names)} are missing or infinite in "
+            f"{len(rows)}: {shown}. Cut the sample, or fill them in"
         )
 
 

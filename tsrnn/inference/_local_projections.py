@@ -12,6 +12,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import flag
+from tsrnn.data import quote
 from tsrnn.inference._covariance import DESCRIPTIONS, Covariance, score_covariance
 from tsrnn.inference._history import History, check_length, whole_number
 from tsrnn.inference._nuisance import cross_fit
@@ -171,8 +172,8 @@ class LocalProjections(BaseEstimator):
         responses, shock, frame, current = read_variables(y, x, controls, settings, single=False)
         if shock.shape[1] != 1:
             raise ValueError(
-                f"x must be one column, the shock; got {list(shock.columns)}. Give the others as "
-                "controls"
+                f"x must be one column, the shock; got {quote(list(shock.columns))}. Give the "
+                "others as controls"
             )
         n_lags, n_folds = settings["n_lags"], settings["n_folds"]
         k = 2 + (n_lags * frame.shape[1] if n_folds == 1 else 0)
@@ -279,7 +280,9 @@ class LocalProjections(BaseEstimator):
         check_is_fitted(self, "irf_")
         name = self.sup_t_.index[0] if response is None else response
         if name not in self.sup_t_.index:
-            raise ValueError(f"response must be one of {list(self.sup_t_.index)}; got {name!r}")
+            raise ValueError(
+                f"response must be one of {list(self.sup_t_.index)}; got {quote(name)}"
+            )
         rows = self.irf_[self.irf_["response"] == name]
         kind = "_simultaneous" if simultaneous else ""
         frame = rows[["estimate"]].assign(

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import Summary, choice, flag, number, positive_integer, seed_of
+from tsrnn.data import quote
 from tsrnn.inference._covariance import COV_TYPES, DESCRIPTIONS, Covariance, score_covariance
 from tsrnn.inference._history import History, check_length, check_rank, read_columns, whole_number
 from tsrnn.inference._nuisance import checked_model, cross_fit
@@ -378,7 +379,7 @@ def read_variables(
     """Outcomes, regressors, all variables, and names of the controls of the same row."""
     outcome = read_columns("y", y, "y")
     if single and outcome.shape[1] != 1:
-        raise ValueError(f"y must have one column; got {list(outcome.columns)}")
+        raise ValueError(f"y must have one column; got {quote(list(outcome.columns))}")
     regressors = read_columns("X", X, "x", outcome.index)
     frames = [outcome, regressors]
     current: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import flag, positive_integer, seed_of
+from tsrnn.data import quote
 from tsrnn.inference._history import History, check_length, read_columns, whole_number
 from tsrnn.inference._nuisance import checked_model, left_out_residuals, seeded, takes_sequences
 
@@ -207,7 +208,8 @@ class ConditionalQuantiles(BaseEstimator):
             frame = variables(y, controls, vary=False)
             if list(frame) != list(self._frame):
                 raise ValueError(
-                    f"columns must be those of the fit, {list(self._frame)}; got {list(frame)}"
+                    f"columns must be those of the fit, {quote(list(self._frame))}; got "
+                    f"{quote(list(frame))}"
                 )
         if len(frame) < self.n_lags:
             raise ValueError(f"at least {self.n_lags} rows are needed, n_lags; got {len(frame)}")
@@ -264,11 +266,11 @@ def variables(y: Any, controls: Any, vary: bool = True) -> pd.DataFrame:
     """Columns y and controls; those of a prediction may be constant."""
     outcome = read_columns("y", y, "y", vary=vary)
     if outcome.shape[1] != 1:
-        raise ValueError(f"y must have one column; got {list(outcome.columns)}")
+        raise ValueError(f"y must have one column; got {quote(list(outcome.columns))}")
     if controls is None:
         return outcome
     others = read_columns("controls", controls, "control", outcome.index, vary=vary)
     frame = pd.concat([outcome, others], axis=1)
     if frame.columns.has_duplicates:
-        raise ValueError(f"columns of y and controls must differ; got {list(frame.columns)}")
+        raise ValueError(f"columns of y and controls must differ; got {quote(list(frame.columns))}")
     return frame

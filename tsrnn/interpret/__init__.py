@@ -5,8 +5,9 @@ is first used. ``WIDTH`` is the number of characters of a line of a summary.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tsrnn._lazy import lazy_names
 from tsrnn.interpret._features import recurrence_features
 from tsrnn.interpret._fitted import UninformativeNetworkError, active_networks
 from tsrnn.interpret._forecast_features import ForecastPaths, forecast_features, path_steps
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from tsrnn.interpret._lyapunov import LyapunovExponents, lyapunov_exponent
     from tsrnn.interpret._shares import block_shares
 
-_HOMES = {
+_MODULES = {
     "FeatureHistory": "_feature_history",
     "LEMSystem": "_lem_systems",
     "LyapunovExponents": "_lyapunov",
@@ -115,14 +116,9 @@ __all__ = [
     "wrapped",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+if not TYPE_CHECKING:  # to a type checker, a name that is not above does not exist
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        __all__,
+        lambda name: getattr(import_module(f"{__name__}.{_MODULES[name]}"), name),
+    )

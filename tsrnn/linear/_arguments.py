@@ -6,12 +6,14 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
-# Far beyond any use, and few enough that nothing is built of more before it is refused.
+from tsrnn.contract import FittedData
+
+# Far beyond any use, yet small enough to allocate before a check refuses the value.
 MOST_LAGS, MOST_ROWS = 10_000, 10**9
 
 
 def order_of(name: str, value: Any, what: str, least: tuple[int, int] = (1, 0)) -> tuple[int, int]:
-    """Two lags (p, q) of at least so many each, at least one in all."""
+    """Check an order (p, q): each at least `least`, not both zero."""
     legal = isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2
     if not legal or not all(_is_count(n) for n in value):
         raise ValueError(f"{name} must be two integers (p, q), {what}; got {value!r}")
@@ -25,8 +27,17 @@ def order_of(name: str, value: Any, what: str, least: tuple[int, int] = (1, 0)) 
     return int(value[0]), int(value[1])
 
 
+def check_season(seasonal: str, period: int, length: Any, data: FittedData) -> None:
+    """Refuse a season of one row; `length` is the argument `season_length`."""
+    if period == 1:
+        raise ValueError(
+            f"seasonal={seasonal!r} needs a season of at least two rows; got season_length="
+            f"{length!r} and the frequency {data.freq!r}"
+        )
+
+
 def burn_of(value: Any) -> int:
-    """Rows drawn and thrown away before a simulation."""
+    """Check the number of rows drawn and dropped before a simulation."""
     if not _is_count(value):
         raise ValueError(f"burn must be an integer of at least 0; got {value!r}")
     if value > MOST_ROWS:

@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 
 
 class Recursion(NamedTuple):
-    """A linear recursion of a fitted unit and what came before the data.
+    """Linear recursion of a fitted unit, and its presample.
 
     Attributes
     ----------
     equation : DifferenceEquation
     outputs : ndarray of shape (n,), optional
-        h before the first observation, at all lags.
+        Presample value of h, the same at all lags.
     inputs : ndarray of shape (m,), optional
-        x before the first observation, at all lags.
+        Presample value of x, the same at all lags.
     start : ndarray of shape (r n,), optional
-        State of the layer, of a model that does not start from a past that stood still.
+        State of the layer, where the presample is not constant.
     """
 
     equation: DifferenceEquation
@@ -63,9 +63,9 @@ class AsRNN:
 
         .. math:: h_{t+1} = W_h h_t + W_x x_t + b
 
-        (Cai et al., 2026, section 2.1), with x what the recursion takes in at t. After x_t the
-        first numbers of the layer's output are what is expected at t + 1; started at
-        `rnn_start`, it gives the same numbers as the model with a known start.
+        (Cai et al., 2026, section 2.1), with the input x_t of the recursion. After x_t the first
+        outputs of the layer are the expectation at t + 1. Started at `rnn_start`, it equals the
+        model with a known start.
 
         Parameters
         ----------
@@ -84,42 +84,42 @@ class AsRNN:
         return layer_of(self._unit_recursion(unit).equation)
 
     def rnn_start(self, unit: Any = None) -> Tensor:
-        """State of `to_rnn`'s layer before the first input, (1, 1, state), to be given as hx.
+        """Initial state hx of `to_rnn`'s layer, shape (1, 1, state).
 
-        That of a past in which recursion and inputs stood where the model has them stand before
-        the data; of smoothing models that of their states before the first row.
+        It follows from a presample in which recursion and inputs are constant, at the model's
+        presample values; for smoothing models, from their states before the first row.
         """
         (recurrent, inputs, intercept), outputs, before, state = self._unit_recursion(unit)
         if state is None:
             terms = recurrent @ outputs + inputs @ before
-            # Part i of the state holds what lags i and more add; the first, h_1, the intercept too.
+            # Part i of the state sums the terms of lags i and above; part 1 adds the intercept.
             state = np.cumsum(terms[::-1], 0)[::-1].copy()
             state[0] += intercept
         return torch.from_numpy(state.reshape(1, 1, -1))
 
     @classmethod
     def from_rnn(cls, layer: ParaRNN, readout: np.ndarray | None = None) -> pd.Series:
-        r"""Parameters of the model that a linear recurrent layer is, in whatever basis.
+        r"""Parameters of the model that a linear recurrent layer represents, in any basis.
 
         Parameters
         ----------
         layer : tsrnn.layers.ParaRNN
             One layer with ``nonlinearity="identity"``, given the inputs of `to_rnn`.
         readout : ndarray of shape (n, hidden_size), optional
-            What makes the model's h of the layer's output; its first numbers by default.
+            Matrix from the layer's output to h of the model; by default the first n outputs.
 
         Returns
         -------
         Series
-            Named as in `params_`, with as many lags as the layer has states. What a
-            layer of the recursion does not hold, such as the variance of an ARMA, is missing.
+            Named as in `params_`, with as many lags as the layer has states. Parameters outside
+            the recursion, such as the variance of an ARMA, are missing.
 
         Raises
         ------
         TypeError
             If it is no such layer.
         ValueError
-            If its states cannot be told from its output.
+            If its states cannot be recovered from its output.
         """
         family = cls.family_class
         equation = equation_of(layer, readout, family.outputs_of(layer))
@@ -134,7 +134,7 @@ class AsRNN:
 
 
 def padded(values: np.ndarray, r: int) -> np.ndarray:
-    """Coefficients by lag, (r, ...), zero after the last."""
+    """Pad coefficients by lag with zeros to shape (r, ...)."""
     whole = np.zeros((r, *values.shape[1:]))
     whole[: len(values)] = values
     return whole
@@ -176,7 +176,7 @@ def layer_of(equation: DifferenceEquation) -> ParaRNN:
 def equation_of(
     layer: ParaRNN, readout: np.ndarray | None = None, n: int = 1
 ) -> DifferenceEquation:
-    r"""Equation that an output of a linear layer follows, whatever basis its state has.
+    r"""Difference equation of an output of a linear layer, in any basis of its state.
 
     With W_h = A and the output C h: :math:`C A^r = M_1 C A^{r-1} + \dots + M_r C`, and the
     first terms of the response :math:`C A^j W_x` give N.
@@ -200,7 +200,7 @@ def equation_of(
     TypeError
         If it is no such layer.
     ValueError
-        If its state does not fit the number of outputs, or cannot be told from them.
+        If the number of states is no multiple of n, or they cannot be recovered from the outputs.
     """
     matrix, weights, bias = _weights(layer)
     size = len(matrix)
@@ -216,7 +216,7 @@ def equation_of(
     for _ in range(r):
         seen.append(seen[-1] @ matrix)
     observed = np.vstack(seen[:r])
-    if np.linalg.cond(observed) > 1e12:  # a solution would have some four digits
+    if np.linalg.cond(observed) > 1e12:  # a solution would have about four digits
         raise ValueError(
             "some of the layer's states never reach its output: a network with fewer states "
             "does the same. Read that one, or give another readout"
@@ -240,7 +240,7 @@ def _moving_average(recurrent: np.ndarray, response: list[np.ndarray]) -> np.nda
 
 
 def _weights(layer: ParaRNN) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """W_h (d, d), W_x (d, m) and b (d,) of a linear layer, its blocks on the diagonal."""
+    """W_h (d, d), W_x (d, m) and b (d,) of a linear layer; W_h is block diagonal."""
     if not isinstance(layer, ParaRNN):
         raise TypeError(f"layer must be a tsrnn.layers.ParaRNN; got a {type(layer).__name__}")
     if layer.nonlinearity != "identity" or layer.num_layers != 1:

@@ -62,13 +62,13 @@ from tsrnn.prior import Outliers, check_outliers
 
 @with_shared_arguments
 class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
-    """Base of the models fitted by maximum likelihood; not to be used by itself.
+    """Base of the models fitted by maximum likelihood.
 
-    A subclass has its arguments and answers `_family`, the `Family` of models that they describe.
+    `_family` of a subclass returns the `Family` of models that its arguments describe.
 
     Frames of results have a row a unit: an id of a long frame, a column of a wide one. Units are
-    numbered series by series, within a series target by target. A parameter that is on a boundary,
-    not identified or imposed has NaN for its standard error and all that follows from it.
+    numbered series by series, within a series target by target. A parameter on a boundary, not
+    identified or imposed has NaN for its standard error, and for tests and intervals.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
         """
 
     def filter(self, df: Any, params: Any) -> Self:
-        """Run over data with parameters that are given, in place of `fit`.
+        """Run over data at given parameters, in place of `fit`.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
         Returns
         -------
         self
-            As fitted, without standard errors.
+            Fitted, without standard errors.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
         return self._fit_to(panel, arguments, params)
 
     def summary(self, unit: Any = None, cov_type: str | None = None) -> LinearSummary:
-        """Everything about one unit, or a table of many; print the result.
+        """Summary of one unit, or a table of many; print the result.
 
         Parameters
         ----------
@@ -208,17 +208,17 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
 
     @property
     def starts_(self) -> pd.Series:
-        """Number of starting values tried; 0 where none were, or none are counted."""
+        """Number of starting values tried; 0 if not counted."""
         return self._series(self._counts(self.estimates_.starts), "starts")
 
     @property
     def agreement_(self) -> pd.Series:
-        """Number of `starts_` that came within 0.01 of the highest log-likelihood."""
+        """Number of starts that ended within 0.01 of the highest log-likelihood."""
         return self._series(self._counts(self.estimates_.agreement), "agreement")
 
     @property
     def messages_(self) -> pd.Series:
-        """Warnings of each unit in words, a tuple of them."""
+        """Tuple of warnings of each unit."""
         messages = np.empty(len(self.units_), object)
         messages[:] = self.estimates_.messages
         return self._series(messages, "messages")
@@ -318,7 +318,7 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
         -------
         DataFrame
             Columns ``statistic``, ``df``, ``p_value`` and ``limit``: the distribution that the
-            p-value is of, or why there is none.
+            p-value is taken from, or the reason for none.
 
         Raises
         ------
@@ -388,7 +388,7 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
         ]
 
     def _fits_together(self) -> int:
-        return 256  # series of a batch; with more of them each takes hardly less time
+        return 256  # series of a batch; larger batches are hardly faster per series
 
     def _fitted(
         self,
@@ -405,7 +405,7 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
         fitted = FittedLinear.of(
             arguments, data, horizon, family, panel, outliers, estimates, constants
         )
-        # A family of a user's own is asked at the fit, which is where its errors belong.
+        # Families written by users filter at the fit, so that their errors are raised there.
         if family.filters_at_fit:
             return fitted, fitted.state_after(panel)
         return fitted, StateAfter(fitted, panel)
@@ -459,14 +459,14 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
 
 @with_shared_arguments
 class MeanForecaster(LinearForecaster):
-    """Base of the models of the mean of one variable; not to be used by itself.
+    """Base of the models of the mean of one variable.
 
     Parameters
     ----------
     parameter_uncertainty : bool, default True
-        Whether intervals know that parameters are estimated (`widening`).
+        Whether intervals account for the estimation of parameters (`widening`).
     outliers : {"pulse"} or None
-        Whether gross errors of single rows are taken as missing (`without_gross_errors`).
+        "pulse" takes gross errors of single rows as missing (`without_gross_errors`).
     **shared
         All other arguments are those of `LinearForecaster`.
     """
@@ -480,11 +480,11 @@ class MeanForecaster(LinearForecaster):
 
     @property
     def outliers_(self) -> pd.DataFrame:
-        """Gross errors and level shifts of the rows fitted to; none where none were looked for.
+        """Gross errors and level shifts in the rows fitted to; empty unless `outliers` is set.
 
-        Id and time as in the data, ``target`` where there are several, ``kind`` ("error" or
-        "shift"), ``size``: the value less the one that is expected from all other rows, or the
-        change of the level; ``probability``: the posterior one.
+        Columns: id and time as in the data, ``target`` where there are several, ``kind`` ("error"
+        or "shift"), ``size``, the value less its expectation given all other rows, or the change
+        of the level, and the posterior ``probability``.
         """
         check_is_fitted(self)
         return self.fitted_.outlier_table()
@@ -502,7 +502,7 @@ class MeanForecaster(LinearForecaster):
         *given: Any,
     ) -> ConformalIntervals:
         arguments, data, _ = fit
-        # The panel without gross errors, which would be the scale of all other errors.
+        # Without gross errors, which would dominate the scale of the others.
         panel = cast(FittedLinear, fitted).panel
         assert panel is not None
         return super()._conformal((arguments, data, panel), fitted, target_scale, *given)

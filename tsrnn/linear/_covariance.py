@@ -1,4 +1,4 @@
-"""Covariance models of one's own: a recursion over each series, and its maximum likelihood."""
+"""Covariance models written by users: a recursion by series, and maximum likelihood."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ NOT_DEFINITE = "the covariances are not positive definite at "
 class SerialFamily(MatrixFamily):
     """Base of the families whose recursion runs over one series at a time.
 
-    A subclass answers `begin`, `run` and `forecasts`; filters, paths and draws follow from them.
+    Filters, paths and draws follow from `begin`, `run` and `forecasts` of a subclass.
     """
 
     @property
     def n_lags(self) -> int:
-        """First rows of a series that its mean takes as given."""
+        """Number of first rows of a series that the mean takes as given."""
         return 0
 
     @abstractmethod
@@ -44,9 +44,9 @@ class SerialFamily(MatrixFamily):
         -------
         errors : array of shape (T, n)
         covariances : array of shape (T, n, n)
-            Conditional on the rows before.
+            Conditional on earlier rows.
         state : dict of ndarray
-            After the last row.
+            State after the last row.
         """
 
     def draw_paths(
@@ -95,7 +95,7 @@ class SerialFamily(MatrixFamily):
             params, constants = units.unit(i)
             state = self._begun(np.zeros((self.n_lags, self.n)), params, constants)
             z = rng.standard_normal((1, sum(rows), self.n))
-            # Parameters may be given for a series that could not be fitted: it has no presample.
+            # Parameters may be given for a series that failed to fit, which has no presample.
             known = all(np.isfinite(array).all() for array in state.values())
             y = self.draw_paths(z, params, constants, state) if known else np.full_like(z, np.nan)
             draws.append(y[0, rows[1] :])
@@ -123,22 +123,22 @@ class SerialFamily(MatrixFamily):
             yield i, self.run(values[m:], params, constants, state)
 
     def _begun(self, history: np.ndarray, params: np.ndarray, constants: Arrays) -> Arrays:
-        """First state, of arrays that the family has announced."""
+        """First state, checked against `state_shapes`."""
         return _announced("begin", self.begin(history, params, constants), self.state_shapes)
 
 
 def _announced(method: str, arrays: Arrays, shapes: dict[str, tuple[int, ...]]) -> Arrays:
-    """Arrays of floats; refused where a family has not announced them: no file would hold them."""
+    """Convert arrays to float; refuse undeclared names and shapes, which files cannot hold."""
     came = {name: np.shape(array) for name, array in arrays.items()}
     if came != shapes:
         name = {"begin": "state_shapes", "presample": "constant_shapes"}[method]
         raise TypeError(f"{method} must give arrays of the {name} {shapes}; got {came}")
-    # Numbers and integers as well, which would cut off what a recursion puts in their place.
+    # Integer arrays would truncate what a recursion writes into them.
     return {name: np.asarray(array, float) for name, array in arrays.items()}
 
 
 class SeriesSample(NamedTuple):
-    """Rows of one series, and what its likelihood takes as known.
+    """Rows of one series, and the constants of its likelihood.
 
     Attributes
     ----------
@@ -153,12 +153,12 @@ class SeriesSample(NamedTuple):
 
 
 class CovarianceFamily(SerialFamily):
-    r"""Base of covariance models of one's own, fitted by maximum likelihood series by series.
+    r"""Base of covariance models written by users, fitted by maximum likelihood by series.
 
     .. math:: y_t = \mu_t + e_t, \qquad \operatorname{Var}(e_t \mid \text{past}) = H_t
 
-    A subclass is a frozen dataclass of the number of targets `n` and of what the arguments of its
-    estimator say. With k parameters and the state of a series a dict of arrays, it answers
+    A subclass is a frozen dataclass with the number of targets `n` and the choices of its
+    estimator's arguments. With k parameters, and a dict of arrays as state of a series, it defines
 
     ========================================= =================================================
     `names`, `title`, `state_shapes`          names of the parameters and of the model, shapes of
@@ -173,10 +173,10 @@ class CovarianceFamily(SerialFamily):
                                               covariances (h, n, n) of the errors, and of y
     ========================================= =================================================
 
-    and `presample(values)` with `constant_shapes`, if its likelihood takes something of a series
-    as known. Standard errors, filter, intervals, simulation and files follow. A model whose mean
-    has lags of y says how many in `n_lags` and is given their rows as `history`; of others the two
-    covariances ahead are one.
+    and `presample(values)` with `constant_shapes`, if its likelihood takes constants of a series as
+    known. Standard errors, filter, intervals, simulation and files follow. A model whose mean has
+    lags of y gives their number as `n_lags` and receives these rows as `history`; without lags the
+    two covariances ahead are equal.
 
     Examples
     --------
@@ -209,7 +209,7 @@ class CovarianceFamily(SerialFamily):
     True
     """
 
-    filters_at_fit: ClassVar[bool] = True  # where the errors of a family of one's own belong
+    filters_at_fit: ClassVar[bool] = True  # so that errors of user code are raised at the fit
     bounds: ClassVar[tuple[float | np.ndarray, float | np.ndarray]] = (-np.inf, np.inf)
 
     def presample(self, values: np.ndarray) -> Arrays:
@@ -242,9 +242,9 @@ class CovarianceFamily(SerialFamily):
         -------
         mean : array of shape (h, n)
         covariance : array of shape (h, n, n)
-            Of the error of each step.
+            Covariance of the error of each step.
         total : array of shape (h, n, n)
-            Of y at each step, with errors of the steps before.
+            Covariance of y at each step, with the errors of earlier steps.
         """
 
     def forecasts(self, state: Arrays, units: Units, h: int) -> Forecast:
@@ -304,7 +304,7 @@ class CovarianceFamily(SerialFamily):
             raise CannotFitError(f"{NOT_DEFINITE}these parameters")
         lower, upper = self.bounds
         outside = (params < lower) | (params > upper)
-        if outside.any():  # given ones: those of the search are kept inside
+        if outside.any():  # only given parameters can lie outside
             names = [name for name, beyond in zip(self.names, outside, strict=True) if beyond]
             raise CannotFitError(
                 f"parameters must lie within the bounds of {self.title}, from {lower} to {upper}; "

@@ -30,10 +30,10 @@ class InSample:
         Parameters
         ----------
         standardized : bool
-            Scaled to a variance of one (and no correlation between targets) if the model
-            is right.
+            Whether to scale them to unit variance (and no correlation between targets) under
+            the model.
         df : frame, optional
-            Data in place of those fitted to.
+            Other data than those fitted to.
 
         Returns
         -------
@@ -54,7 +54,7 @@ class InSample:
         Parameters
         ----------
         df : frame, optional
-            Data in place of those fitted to.
+            Other data than those fitted to.
 
         Returns
         -------
@@ -73,8 +73,8 @@ class InSample:
         Parameters
         ----------
         lags : int, optional
-            Lags of the tests of dependence. By default min(10, T // 5), at least one more
-            than the parameters taken off.
+            Lags of the tests of dependence. By default min(10, T // 5), and more than the
+            ARMA parameters.
 
         Returns
         -------
@@ -130,7 +130,7 @@ AT_ONCE = 2_000_000  # numbers in the regressors of the LM tests of one batch
 def diagnose(
     residuals: Sequence[np.ndarray], lags: int | None = None, n_params: int = 0
 ) -> np.ndarray:
-    r"""Tests of what a model has left in its standardised residuals.
+    r"""Test standardised residuals for dependence, ARCH and normality.
 
     With autocorrelations :math:`r_k` of n residuals, the coefficient of determination
     :math:`R^2` of the regression of squares on m lags of them and a constant, skewness S and
@@ -147,7 +147,7 @@ def diagnose(
     Parameters
     ----------
     residuals : sequence of N arrays of shape (T,)
-        NaN where there is none; tests of dependence then join what lies around the gap.
+        NaN where missing; tests of dependence close up the gaps.
     lags : int, optional
         Lags m of the tests of dependence. By default min(10, n // 5), and one more than
         `n_params` where that is more.
@@ -165,7 +165,7 @@ def diagnose(
     counts = np.array([len(unit) for unit in kept], int)
     table = np.full((len(kept), len(COLUMNS)), np.nan)
     for n in np.unique(counts):
-        # statsmodels' default, but some degree of freedom is left.
+        # statsmodels' default, with at least one degree of freedom left.
         m = max(min(10, n // 5), n_params + 1) if lags is None else lags
         units = np.flatnonzero(counts == n)
         table[units, 0] = m

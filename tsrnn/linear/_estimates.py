@@ -12,15 +12,15 @@ import numpy as np
 
 from tsrnn.contract import SeriesArrays
 
-PERFECT = 1e-25  # mean square error of scaled rows that is rounding: no bound to the likelihood
-# Beginning of the message about a unit for which exogenous columns have no coefficient.
+PERFECT = 1e-25  # mean square error of scaled rows below which the likelihood has no bound
+# Beginning of the message on exogenous columns without a coefficient.
 LEFT_OUT = "Left out"
 # Message about a unit that varies no more than rounding around its means.
 EXACT = "The model fits the series exactly: its variance is zero, and there are no standard errors."
 
 
 def aicc_penalty(n_obs: np.ndarray, k: np.ndarray | int) -> np.ndarray:
-    """Corrected criterion of Akaike less -2 times the log-likelihood, of k parameters."""
+    """Penalty of Akaike's corrected criterion, for k parameters."""
     return 2 * k + 2 * k * (k + 1) / np.maximum(n_obs - k - 1, 1)
 
 
@@ -43,7 +43,7 @@ class Derivatives(NamedTuple):
 
 
 class Deferred(SeriesArrays):
-    """Matrices by name, computed by ``function(*args)`` when the first of them is asked for."""
+    """Matrices by name, computed by ``function(*args)`` on first use."""
 
     def __init__(self, function: Callable[..., dict[str, np.ndarray]], *args: Any) -> None:
         self._compute = partial(function, *args)
@@ -52,10 +52,10 @@ class Deferred(SeriesArrays):
     def matrices(self) -> dict[str, np.ndarray]:
         """The matrices."""
         compute: Callable[[], dict[str, np.ndarray]] = vars(self).pop("_compute")
-        return compute()  # what it held of the data goes with it
+        return compute()  # popped, so that the data it holds are freed
 
     def select(self, series: np.ndarray) -> Deferred:
-        """Matrices of some units, which are computed with those of all."""
+        """Select units, still deferred: the matrices of all units are computed first."""
         return Deferred(_selected, self, series)  # no lambda: a fitted model can be pickled
 
 
@@ -64,7 +64,7 @@ def _selected(deferred: Deferred, series: np.ndarray) -> dict[str, np.ndarray]:
 
 
 class OnDemand:
-    """Field of a frozen dataclass in which a `Deferred` may stand in the place of the array."""
+    """Field of a frozen dataclass that holds an array or a `Deferred`."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -85,8 +85,8 @@ class OnDemand:
 class Estimates(SeriesArrays):
     """Fitted parameters of N units and the matrices that inference needs.
 
-    Everything is in the user's units. A unit that could not be fitted has NaN in
-    `params` and says why in `messages`. Derivatives may be `Deferred`.
+    All numbers are in the units of the data. A unit that could not be fitted has NaN in `params`
+    and the reason in `messages`. Derivatives may be `Deferred`.
 
     Parameters
     ----------
@@ -97,13 +97,13 @@ class Estimates(SeriesArrays):
     n_obs : array of shape (N,)
         Observations in the likelihood, missing ones not counted.
     gradient : array of shape (N, k)
-        Of the log-likelihood at `params`.
+        Gradient of the log-likelihood at `params`.
     hessian : array of shape (N, k, k)
         Exact second derivative of the log-likelihood.
     opg : array of shape (N, k, k)
         Sum over time of outer products of the scores.
     information : array of shape (N, k, k) or None
-        Expected (Fisher) information, where the model has it.
+        Expected (Fisher) information; None if the model lacks it.
     iterations : integer array of shape (N,)
     converged : boolean array of shape (N,)
     fixed : boolean array of shape (N, k)
@@ -111,9 +111,9 @@ class Estimates(SeriesArrays):
     messages : tuple of N tuples of str
         Warnings in words.
     starts, agreement : integer array of shape (N,) or None
-        Starting values tried, and how many of them came close to the highest log-likelihood.
+        Starting values tried, and how many ended near the highest log-likelihood.
     n_params : integer array of shape (N,) or None
-        Parameters of each unit that were estimated, where units differ in them.
+        Number of estimated parameters by unit, if units differ.
     """
 
     names: tuple[str, ...]
@@ -134,7 +134,7 @@ class Estimates(SeriesArrays):
 
     @classmethod
     def empty(cls, names: tuple[str, ...]) -> Estimates:
-        """Estimates of no unit, to be `placed` among units that could not be fitted."""
+        """Estimates of zero units, for `placed`."""
         k = len(names)
         numbers, rows, square = np.empty(0, np.int64), np.empty((0, k)), np.empty((0, k, k))
         return cls(
@@ -146,7 +146,7 @@ class Estimates(SeriesArrays):
     def of_unit(
         cls, names: tuple[str, ...], params: np.ndarray, n_obs: int, at: Derivatives, **search: Any
     ) -> Estimates:
-        """Estimates (k,) of one unit; `search` are the fields that tell of the search, if any."""
+        """Estimates (k,) of one unit; `search` overrides the fields on the search."""
         about: dict[str, Any] = {
             "iterations": np.zeros(1, np.int64),
             "converged": np.ones(1, bool),
@@ -162,20 +162,20 @@ class Estimates(SeriesArrays):
 
     @property
     def fitted(self) -> np.ndarray:
-        """Whether each unit has parameters, shape (N,)."""
+        """Mask (N,) of units with parameters."""
         return np.isfinite(self.params).all(1)
 
     def select(self, units: np.ndarray) -> Estimates:
-        """Estimates of some units, by number."""
+        """Select units by position."""
         selected = super().select(units)
         messages = tuple(self.messages[i] for i in units)
-        # By `vars`: `replace` would read the derivatives, and so compute those that are deferred.
+        # By `vars`: reading the fields would compute deferred derivatives.
         return replace(
             selected, messages=messages, **{name: vars(selected)[name] for name in DERIVATIVES}
         )
 
     def with_held(self, names: tuple[str, ...], values: np.ndarray) -> Estimates:
-        """Estimates with further parameters (N, m) at the end, held at those of an earlier step."""
+        """Append parameters (N, m) held at the values of an earlier step."""
         m, k = values.shape[1], len(self.names)
         arrays: dict[str, Any] = {
             name: np.pad(array, [(0, 0)] + [(0, m)] * (array.ndim - 1))
@@ -188,7 +188,7 @@ class Estimates(SeriesArrays):
         return replace(self, names=(*self.names, *names), params=params, fixed=fixed, **arrays)
 
     def first(self, k: int) -> Estimates:
-        """Estimates of the first k parameters alone."""
+        """Keep the first k parameters only."""
         arrays: dict[str, Any] = {
             name: None if (array := getattr(self, name)) is None else array[:, *(np.s_[:k],) * d]
             for name, d in (("params", 1), ("gradient", 1), ("fixed", 1), ("hessian", 2),
@@ -197,9 +197,9 @@ class Estimates(SeriesArrays):
         return replace(self, names=self.names[:k], **arrays)
 
     def placed(self, n_units: int, units: np.ndarray, reasons: dict[int, str]) -> Estimates:
-        """Estimates of `n_units` units: these are of `units`, the others failed for `reasons`."""
+        """Spread the estimates of `units` over `n_units` units; others failed for `reasons`."""
         if np.array_equal(units, np.arange(n_units)):
-            return self  # with what is deferred
+            return self  # keeps deferred matrices
         arrays = _by_unit([self], partial(_spread, n_units=n_units, units=units))
         messages: list[tuple[str, ...]] = [()] * n_units
         for i, reason in reasons.items():
@@ -210,13 +210,13 @@ class Estimates(SeriesArrays):
 
 
 DERIVATIVES = ("gradient", "hessian", "opg", "information")
-# Not in the class, where dataclass would take them for defaults.
+# Set outside the class, where dataclass would take them for defaults.
 for _name in DERIVATIVES:
     setattr(Estimates, _name, OnDemand(_name))
 
 
 def concatenated(parts: list[Estimates]) -> Estimates:
-    """Estimates of units one after the other, of one model."""
+    """Concatenate the units of several estimates of one model."""
     if len(parts) == 1:
         return parts[0]
     arrays = _by_unit(parts, np.concatenate)
@@ -233,7 +233,7 @@ BY_UNIT = (
 def _by_unit(
     parts: list[Estimates], join: Callable[[list[np.ndarray]], np.ndarray]
 ) -> dict[str, Any]:
-    """Arrays by unit of some estimates, joined; what is deferred in one of them stays so."""
+    """Join the arrays by unit; a field deferred in any part stays deferred."""
     fields: dict[str, list[Any]] = {name: [vars(part)[name] for part in parts] for name in BY_UNIT}
     waiting = [
         name for name, values in fields.items() if any(isinstance(v, Deferred) for v in values)

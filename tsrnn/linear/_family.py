@@ -24,7 +24,7 @@ Arrays = dict[str, np.ndarray]
 def all_given(
     samples: Iterable[tuple[Any, dict[int, str]]], panel: Panel, given: np.ndarray | None
 ) -> Iterator[tuple[Any, dict[int, str]]]:
-    """Samples of a univariate family; a ValueError where parameters are given for one refused."""
+    """Pass samples on; raise if parameters are given for a unit that is refused."""
     for sample, refused in samples:
         if refused and given is not None:
             unit, reason = next(iter(refused.items()))
@@ -35,14 +35,14 @@ def all_given(
 
 @dataclass(frozen=True, eq=False)
 class Units(SeriesArrays):
-    """Parameters of some units, with the constants that their likelihood takes as known.
+    """Parameters of units, and the constants of their likelihoods.
 
     Attributes
     ----------
     params : ndarray of shape (N, k)
         NaN for a unit that could not be fitted.
     constants : dict of ndarray
-        Presample variances and the like by name, each with N as its first axis.
+        By name, such as presample variances; N is the first axis.
     """
 
     params: np.ndarray
@@ -50,7 +50,7 @@ class Units(SeriesArrays):
 
     @property
     def fitted(self) -> np.ndarray:
-        """Numbers of the units that have parameters."""
+        """Positions of units with parameters."""
         return np.flatnonzero(np.isfinite(self.params).all(1))
 
     def unit(self, i: int) -> tuple[np.ndarray, Arrays]:
@@ -65,7 +65,7 @@ class Ahead(NamedTuple):
     ----------
     h : int
     steps : ndarray of shape (S,)
-        Rows from the first one fitted to to the first one ahead.
+        Steps from the first row fitted to, to the first row ahead.
     exog : ndarray of shape (S, h, n) or None
         Exogenous columns, in the order of those fitted to.
     """
@@ -83,10 +83,10 @@ class Family(ABC):
     """Model at given orders, without data and estimates; a frozen dataclass of its choices.
 
     A unit is a series with all its targets, or each target of a series by itself; units are
-    numbered series by series, within a series target by target. A fit calls `prepare`, then for
-    every sample `search` and `infer` (`tsrnn/linear/_fitted.py` shows it whole); forecasts call
-    the rest with the parameters found. States are dicts of arrays with the series first, of the
-    shapes that `state_shapes` says.
+    numbered series by series, within a series target by target. A fit calls `prepare`, then
+    `search` and `infer` for every sample (see `estimate` in `tsrnn/linear/_fitted.py`). Forecasts
+    call the other methods with the estimates. States are dicts of arrays of the shapes
+    `state_shapes`, with the series as first axis.
     """
 
     multivariate: ClassVar[bool] = False  # whether all targets of a series are one unit
@@ -109,21 +109,21 @@ class Family(ABC):
     @property
     @abstractmethod
     def state_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the arrays of a state behind the axis of the series, by name."""
+        """Shapes of the arrays of a state by name, without the axis of the series."""
 
     @property
     def constant_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the constants of a series, by name."""
+        """Shapes of the constants of a series by name."""
         return {}
 
     @property
     def conventions(self) -> dict[str, str]:
-        """Conventions of the likelihood, as the summary prints them: comparable ones are equal."""
+        """Conventions of the likelihood, equal for comparable likelihoods."""
         return {}
 
     @property
     def n_arma(self) -> int:
-        """Autoregressive and moving average parameters of the mean."""
+        """Number of autoregressive and moving average parameters of the mean."""
         return 0
 
     # A fit.
@@ -132,15 +132,15 @@ class Family(ABC):
     def prepare(
         self, panel: Panel, given: np.ndarray | None
     ) -> Iterator[tuple[Any, dict[int, str]]]:
-        """Samples of units that are fitted together, and reasons why other units cannot be.
+        """Yield samples of units to fit together, with the reasons of refused units.
 
-        A sample has an attribute `units`, their numbers; it is None where no unit is left.
-        Parameters (N, k) that are `given` to be evaluated may decide what a sample is.
+        A sample has an attribute `units`, their numbers; it is None if no unit is left. Parameters
+        (N, k) that are `given` to be evaluated may determine the sample.
         """
 
     @abstractmethod
     def search(self, sample: Any, verbose: int) -> Any:
-        """Maximum of the likelihood of a sample from its starting values, or `CannotFitError`."""
+        """Maximise the likelihood of a sample, or raise `CannotFitError`."""
 
     @abstractmethod
     def given(self, sample: Any, params: np.ndarray) -> Any:
@@ -151,7 +151,7 @@ class Family(ABC):
 
     @abstractmethod
     def infer(self, sample: Any, optimum: Any) -> tuple[Estimates, Arrays]:
-        """Estimates in the units of the data, judged, and constants with the units first."""
+        """Estimates in the units of the data with messages, and constants by unit."""
 
     # The recursion at given parameters.
 
@@ -164,17 +164,17 @@ class Family(ABC):
 
     @abstractmethod
     def advance(self, state: Arrays, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
-        """State after further rows of the series of a state; `steps` (S,) rows came before."""
+        """State after further rows; `steps` (S,) is the number of the first of them."""
 
     @abstractmethod
     def forecast(self, state: Arrays, units: Units, ahead: Ahead, levels: list[float]) -> Arrays:
-        """Forecasts (S, h, C) by name, as `FittedModel.forecast` has them."""
+        """Forecasts (S, h, C) by suffix, as in `FittedModel.forecast`."""
 
     @abstractmethod
     def simulate(
         self, state: Arrays, units: Units, ahead: Ahead, n: int, rng: np.random.Generator
     ) -> np.ndarray:
-        """Paths (n, S, h, C) from a state on; NaN where there are no parameters."""
+        """Paths (n, S, h, C) after a state; NaN for units without parameters."""
 
     @abstractmethod
     def in_sample(
@@ -192,22 +192,22 @@ class Family(ABC):
         return covariance(estimates, kind)
 
     def variance_correction(self, constants: Arrays) -> np.ndarray | float:
-        """Factor by which forecasts of units already widen the variance that was estimated."""
+        """Factor by which forecasts already widen the estimated variance."""
         return 1.0
 
     def mean_parameters(self, estimates: Estimates) -> np.ndarray | None:
-        """Parameters (N,) of the mean of a target, for `variance_factor`.
+        """Number (N,) of parameters of the mean, for `variance_factor`.
 
-        None where the variance is a model of its own, or forecasts apply the factor themselves.
+        None if the variance is modelled, or forecasts apply the factor themselves.
         """
         return None
 
     def names_of(self, constants: Arrays) -> tuple[str, ...]:
-        """Names of the parameters that a unit has, of a family that chooses among models."""
+        """Names of the parameters of a unit, if the family chooses among models."""
         return self.names
 
     def facts(self, params: np.ndarray, constants: Arrays) -> dict[str, object]:
-        """Further lines on the left of the summary's head, of a unit with parameters (k,)."""
+        """Further facts on a unit with parameters (k,), for the head of the summary."""
         return {}
 
     def notes(self) -> list[str]:
@@ -215,28 +215,28 @@ class Family(ABC):
         return []
 
     def restriction_to(self, smaller: Family, params: np.ndarray) -> Restriction | None:
-        """Restriction of this model, at parameters (N, k), to a smaller one; None if not nested."""
+        """Restriction of this model, at parameters (N, k), to a nested one; None if not nested."""
         nested = type(smaller) is type(self) and set(smaller.names) <= set(self.names)
         return Restriction() if nested else None
 
     def recursion(self, params: np.ndarray, constants: Arrays) -> Recursion:
-        """Linear recursion of a unit, and what came before the data; ValueError if not linear."""
+        """Linear recursion of a unit with its presample; ValueError if not linear."""
         raise ValueError(f"the recursion of {self.title} is not linear")
 
     @classmethod
     def named(cls, equation: DifferenceEquation) -> dict[str, float]:
-        """Parameters that a linear recursion stands for, by name."""
+        """Parameters of a linear recursion, by name."""
         raise TypeError(f"{cls.__name__} is not read from layers")
 
     @classmethod
     def outputs_of(cls, layer: ParaRNN) -> int:
-        """Number of outputs of a layer that the recursion has."""
+        """Number n of outputs of the recursion in a layer."""
         return 1
 
 
 def normal_forecasts(mean: np.ndarray, variance: np.ndarray, levels: list[float]) -> Arrays:
-    """Forecasts with normal intervals, of means and variances (S, h, C)."""
-    # a covariance of too few rows may grow negative: there is no interval then
+    """Forecasts with normal intervals from means and variances (S, h, C)."""
+    # A variance from too few rows may be negative by rounding: no interval then.
     root = np.sqrt(np.where(variance >= 0, variance, np.nan))
     return with_intervals(mean, {level: ndtri(0.5 + level / 200) * root for level in levels})
 
@@ -244,8 +244,8 @@ def normal_forecasts(mean: np.ndarray, variance: np.ndarray, levels: list[float]
 def variance_factor(n_obs: np.ndarray, k: np.ndarray | int) -> np.ndarray:
     r"""Unbiased variance of innovations over their mean square, :math:`n / (n - k)`.
 
-    Of n residuals of a mean with k estimated parameters, all that a model has but the variance.
-    Every classical model of a mean forecasts with this variance, as those of R's forecast do, also
-    where parameters are taken as known: the mean square is that of too small residuals.
+    n residuals remain from a mean with k estimated parameters, without the variance. Every
+    classical model of a mean forecasts with this variance, as R's forecast does, even where
+    parameters are taken as known: fitted residuals are too small.
     """
     return n_obs / np.maximum(n_obs - k, 1)

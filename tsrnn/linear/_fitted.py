@@ -46,9 +46,8 @@ WIDENED = (
 )
 SINGULAR = "the rows are too few or too regular for its parameters ({error})."
 NO_OPTIMUM = "no admissible parameters were found"
-NAMES_SHOWN = 3
-LEAST_DEGREES = 2  # of freedom: with one, intervals of 95 percent are twelve times the error
-MOST_LAGS = 100  # of an order that a file may have beside few parameters
+LEAST_DEGREES = 2  # with one degree of freedom, t quantiles make 95 percent twelve errors wide
+MOST_LAGS = 100  # largest order in a file with few parameters
 
 
 def estimate(
@@ -56,7 +55,7 @@ def estimate(
 ) -> tuple[Estimates, Arrays]:
     """Fit a family to the units of a panel, or evaluate its likelihood at given parameters (N, k).
 
-    Returns estimates of all N units, NaN with a reason for those that could not be fitted, and what
+    Returns estimates of all N units, NaN with a reason where a fit failed, and the constants that
     their likelihood takes as known, by name with N as the first axis.
 
     Raises
@@ -83,19 +82,19 @@ def estimate(
                 part, known = family.infer(sample, optimum)
             except CannotFitError as error:
                 reasons |= dict.fromkeys(sample.units.tolist(), f"{error}.")
-            except np.linalg.LinAlgError as error:  # says as much as a family that refuses
+            except np.linalg.LinAlgError as error:  # a singular matrix is a refusal, too
                 reasons |= dict.fromkeys(sample.units.tolist(), SINGULAR.format(error=error))
             else:
                 units.append(sample.units)
                 parts.append(part)
                 constants.append(known)
             progress.update(len(sample.units))
-    # Before there are arrays (N, k, k) of NaN, which many parameters make too large for memory.
+    # Checked first: arrays (N, k, k) of NaN of many parameters may not fit into memory.
     if not any(part.fitted.any() for part in parts):
         labels = unit_index(panel.layout, panel.ids, family.multivariate)
-        # The only series of a wide frame has a number that the user never gave.
+        # The id of the only series of a wide frame is not the user's.
         named = panel.layout.id_col is not None or not family.multivariate
-        where = f"{listing(labels)}: " if named else ""
+        where = f"{quote_series(labels)}: " if named else ""
         noted = {
             unit: texts[0]
             for numbers, part in zip(units, parts, strict=True)
@@ -120,7 +119,7 @@ def estimate(
 def estimate_each(
     family: Family, panels: Sequence[Panel], verbose: int = 0
 ) -> list[tuple[Estimates, Arrays]]:
-    """Fit a family to each of several panels of the same columns, their units in one batch."""
+    """Fit a family to several panels of the same columns, with all units in one batch."""
     first, lengths = panels[0], np.concatenate([panel.lengths for panel in panels])
     joint = replace(
         first,
@@ -136,7 +135,7 @@ def estimate_each(
         end = start + panel.n_series * len(estimates.params) // joint.n_series
         part = estimates.select(np.arange(start, end))
         known = {name: array[start:end].copy() for name, array in constants.items()}
-        if not part.fitted.all():  # it may be for a unit of another panel that the batch failed
+        if not part.fitted.all():  # a unit of another panel may have failed the batch
             part, known = estimate(family, panel, None, verbose)
         each.append((part, known))
         start = end
@@ -154,7 +153,7 @@ class LinearState(SeriesArrays):
     target_scale : ndarray of shape (S, C)
         Standard deviation of each target in the data fitted to.
     arrays : dict of ndarray
-        By name, each with S as its first axis.
+        By name, S the first axis.
     """
 
     ids: pd.Index
@@ -164,7 +163,7 @@ class LinearState(SeriesArrays):
 
 
 class StateAfter(LinearState):
-    """State after the rows of a panel, which are filtered when the state is first asked for."""
+    """State after the rows of a panel, filtered on first use."""
 
     def __init__(self, fitted: FittedLinear, panel: Panel) -> None:
         vars(self).update(fitted=fitted, panel=panel)
@@ -210,15 +209,15 @@ class FittedLinear(ClassicalModel[LinearState]):
     family : Family
     estimates : Estimates of N units
     constants : dict of ndarray
-        By name, with N as their first axis.
+        By name, N the first axis.
     sample : ndarray of shape (2, S)
         First and last times of the series fitted to.
     saved_digest : dict of str to str or None
-        The `digest` in a file.
+        The `digest` read from a file.
     panel : Panel or None
         The data fitted to, without gross errors that were skipped; files do not hold them.
     outliers : Outliers
-        Of the data fitted to, where the arguments ask for them.
+        Outliers of the data fitted to, if the arguments ask for them.
     """
 
     arguments: Arguments
@@ -244,36 +243,37 @@ class FittedLinear(ClassicalModel[LinearState]):
         estimates: Estimates,
         constants: Arrays,
     ) -> FittedLinear:
-        """Fitted model of a panel, with the estimates of its units; its outliers are skipped.
+        """Fitted model of a panel from the estimates of its units; warn of failed units.
 
         Raises
         ------
         ValueError
-            If the standard errors asked for are not to be had.
+            If the model lacks the kind of standard errors asked for.
         """
         check_kind(arguments.cov_type, estimates)
         n, lost = len(estimates.params), np.flatnonzero(~estimates.fitted)
         loose = np.flatnonzero(estimates.fitted & ~estimates.converged)
-        short = _with_columns_left_out(estimates)
+        left_out = [any(t.startswith(LEFT_OUT) for t in texts) for texts in estimates.messages]
+        short = np.flatnonzero(np.array(left_out, bool) & estimates.fitted)
         if len(lost) or len(loose) or len(short):
             labels = unit_index(data.layout, data.ids, family.multivariate)
         if len(lost):
             reason = (*estimates.messages[lost[0]], NO_OPTIMUM)[0].removesuffix(".")
             warn_user(
-                f"{len(lost)} of {n} units could not be fitted, {listing(labels[lost])}. The "
+                f"{len(lost)} of {n} units could not be fitted, {quote_series(labels[lost])}. The "
                 f"reason for the first: {reason}. The parameters of these units are NaN; see "
                 "messages_"
             )
         if len(loose):
             warn_user(
                 f"the likelihood of {len(loose)} of {n} units was not maximised to tolerance, "
-                f"{listing(labels[loose])}; see converged_ and messages_"
+                f"{quote_series(labels[loose])}; see converged_ and messages_"
             )
         if len(short):
             text = next(t for t in estimates.messages[short[0]] if t.startswith(LEFT_OUT))
             warn_user(
                 f"exogenous columns are left out of {len(short)} of {n} units, "
-                f"{listing(labels[short])}; see messages_. The first: {text}"
+                f"{quote_series(labels[short])}; see messages_. The first: {text}"
             )
         sample = np.stack([panel.times[panel.indptr[:-1]], panel.last_times])
         return cls(
@@ -298,7 +298,7 @@ class FittedLinear(ClassicalModel[LinearState]):
 
     @cached_property
     def digest(self) -> dict[str, str]:
-        """Fingerprints of the data fitted to, by column, with which tests compare samples."""
+        """Fingerprints of the data fitted to, by column; tests compare samples by them."""
         if self.panel is None:
             assert self.saved_digest is not None  # by `from_file`
             return self.saved_digest
@@ -310,7 +310,7 @@ class FittedLinear(ClassicalModel[LinearState]):
         return 1 if self.family.multivariate else self.data.n_targets
 
     def units_of(self, ids: pd.Index) -> Units:
-        """Parameters and constants that apply to the series of these ids."""
+        """Parameters and constants of the series with these ids."""
         series = self.data.series_of(ids, self.arguments.class_name)
         numbers = (series[:, None] * self.n_units + np.arange(self.n_units)).ravel()
         return Units(self.estimates.params, self.constants).select(numbers)
@@ -319,7 +319,7 @@ class FittedLinear(ClassicalModel[LinearState]):
         return self.state_after(self.without_errors(panel))
 
     def without_errors(self, panel: Panel) -> Panel:
-        """Panel without its gross errors, where the arguments ask for that."""
+        """Set gross errors to NaN, if the arguments ask for it."""
         return without_gross_errors(self.arguments, panel)[0]
 
     def state_after(self, panel: Panel) -> LinearState:
@@ -360,7 +360,7 @@ class FittedLinear(ClassicalModel[LinearState]):
         future: np.ndarray | None,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """Paths (n, S, h, C) with innovations of the model's distribution from the state on."""
+        """Paths (n, S, h, C) after the state, with innovations of the model's distribution."""
         ahead, units = self._ahead(state, h, future), self.units_of(state.ids)
         paths = self.family.simulate(state.arrays, units, ahead, n, rng)
         degrees, error = self._uncertainty(state.ids)
@@ -369,13 +369,13 @@ class FittedLinear(ClassicalModel[LinearState]):
         point = self.family.forecast(state.arrays, units, ahead, [])[""]
         variance: np.ndarray | float = 1.0
         if self.widens:
-            # all steps of a path share the variance drawn, so that each step is of Student's t
+            # One variance per path: then each step has Student's t distribution.
             variance = rng.chisquare(degrees, (n, *degrees.shape)) / degrees
         return point + np.sqrt(error / variance)[..., None, :] * (paths - point)
 
     @cached_property
     def widens(self) -> bool:
-        """True if intervals know that parameters are estimated."""
+        """True if intervals account for the estimation of parameters."""
         return getattr(self.arguments, "parameter_uncertainty", False) and not self.are_given
 
     @cached_property
@@ -384,9 +384,10 @@ class FittedLinear(ClassicalModel[LinearState]):
         return any(GIVEN in texts for texts in self.estimates.messages)
 
     def _uncertainty(self, ids: pd.Index) -> tuple[np.ndarray, np.ndarray]:
-        """Degrees of freedom, and the variance of forecasts over that of the family, each (S, C).
+        """Degrees of freedom, and the factor on the variance of forecasts, each (S, C).
 
-        The final prediction error where intervals are widened, else the unbiased variance.
+        The factor is the final prediction error if intervals are widened, else the correction to
+        an unbiased variance.
         """
         estimates, counted = self.estimates, self.family.mean_parameters(self.estimates)
         k = estimates.n_params
@@ -398,7 +399,7 @@ class FittedLinear(ClassicalModel[LinearState]):
             if counted is not None and not self.are_given:
                 error = variance_factor(estimates.n_obs, counted)
         else:
-            # an estimate of the variance that counts degrees of freedom is not corrected twice
+            # A variance that already counts degrees of freedom is not corrected twice.
             error = np.maximum(error / self.family.variance_correction(self.constants), 1.0)
         numbers = self.data.series_of(ids, self.arguments.class_name)[:, None] * self.n_units
         numbers = numbers + np.arange(self.n_units)
@@ -424,17 +425,17 @@ class FittedLinear(ClassicalModel[LinearState]):
         return Units(self.estimates.params, self.constants).unit(i)
 
     def _ahead(self, state: LinearState, h: int, future: np.ndarray | None) -> Ahead:
-        """Rows after a state, with the columns that the frame gives of them."""
+        """Rows to forecast after a state, with their exogenous columns."""
         steps = self._steps_to(state.ids, state.last_times) + 1
         return Ahead(h, steps, self.data.all_ahead(future))
 
     def _steps_to(self, ids: pd.Index, times: np.ndarray) -> np.ndarray:
-        """Rows (S,) from the first one fitted to to those of these times."""
+        """Steps (S,) from the first row fitted to, to the given times."""
         first = self.sample[0][self.data.series_of(ids, self.arguments.class_name)]
         return steps_between(first, times, self.data.layout.grid, self.data.layout.tz)
 
     def outlier_table(self, unit: int | None = None) -> pd.DataFrame:
-        """Outliers of the data fitted to, of one unit or of all, with the keys of the data."""
+        """Table of outliers of one unit or of all, with the ids and times of the data."""
         outliers, layout = self.outliers, self.data.layout
         if unit is not None:
             of_unit = outliers.series == unit
@@ -481,13 +482,13 @@ class FittedLinear(ClassicalModel[LinearState]):
         arrays: dict[str, np.ndarray],
         last_times: np.ndarray,
     ) -> tuple[FittedLinear, LinearState]:
-        """Fitted model and state that `to_file` wrote; `family_of` makes the family.
+        """Fitted model and state from `to_file`; `family_of` returns the family.
 
-        A `DamagedFileError` names the field or array that is not as `to_file` writes it.
+        A `DamagedFileError` names the field or array that differs from what `to_file` writes.
         """
         record(FITTED)(header, "fitted")
         n_series, k = len(data.ids), len(header["names"])
-        # Rows seen follow from the times; the version before kept them with the state.
+        # Files of an earlier version keep the rows seen, which follow from the times.
         arrays = {name: array for name, array in arrays.items() if name not in _ROWS_SEEN}
         state = {name: array for name, array in arrays.items() if name.startswith(_STATE)}
         of_outliers = {name: part for name, part in arrays.items() if name.startswith(_OUTLIERS)}
@@ -547,25 +548,13 @@ def widening(n: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     .. math:: n - k, \qquad (n + k) / (n - k)
 
-    The estimate of the variance is too small by n / (n - k), and the error of a forecast of one
-    step larger by (1 + k / n), the final prediction error of Akaike (1969). The variance is among
-    the k parameters, as it is in the information criteria: without it intervals were too narrow by
-    more. Later steps take the factor of the first, the choice of the model is not in it.
+    The maximum likelihood variance is too small by n / (n - k), and the error of a one-step
+    forecast larger by 1 + k / n, the final prediction error of Akaike (1969). The variance is one
+    of the k parameters, as in the information criteria: without it intervals are narrower still.
+    Later steps take the factor of the first step. The choice of the model is ignored.
     """
     degrees = np.maximum(n - k, LEAST_DEGREES).astype(float)
     return degrees, (n + k) / degrees
-
-
-def _with_columns_left_out(estimates: Estimates) -> np.ndarray:
-    """Units in which an exogenous column has no coefficient."""
-    marked = [any(text.startswith(LEFT_OUT) for text in texts) for texts in estimates.messages]
-    return np.flatnonzero(np.array(marked, bool) & estimates.fitted)
-
-
-def listing(labels: pd.Index) -> str:
-    """Names of the first few of some units."""
-    shown = quote_series(labels, NAMES_SHOWN)
-    return shown if len(labels) <= NAMES_SHOWN else f"first {shown}"
 
 
 # Fields of a file beside those of every forecaster.
@@ -585,7 +574,7 @@ def _looks_for_outliers(arguments: Arguments) -> bool:
 
 
 def _saved_outliers(arrays: dict[str, np.ndarray], lengths: np.ndarray) -> Outliers:
-    """Outliers in a file, of units of these lengths (N,)."""
+    """Read outliers from a file; `lengths` (N,) are the rows of the units."""
     kinds = ("int64", "int64", "bool", "float64", "float64")
     n = len(arrays.get(_OUTLIERS + "series", ()))
     names = [_OUTLIERS + name for name in Outliers._fields]
@@ -599,7 +588,7 @@ def _saved_outliers(arrays: dict[str, np.ndarray], lengths: np.ndarray) -> Outli
 
 
 def _check_lags(value: Any, most: int, place: str) -> None:
-    """Refuse orders that no parameters bear out, before anything is as long as they say."""
+    """Refuse orders beyond the parameters in the file, before arrays of that size are built."""
     if isinstance(value, list | tuple):
         for item in value:
             _check_lags(item, most, place)
@@ -608,7 +597,7 @@ def _check_lags(value: Any, most: int, place: str) -> None:
 
 
 def estimates_shapes(n_units: int, k: int) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Dtype and shape of the arrays of the estimates of so many units and parameters."""
+    """Dtype and shape of the arrays of estimates of `n_units` units and k parameters."""
     matrices = dict.fromkeys(("hessian", "opg", "information"), ("float64", (n_units, k, k)))
     rows = dict.fromkeys(("params", "gradient"), ("float64", (n_units, k)))
     counts = dict.fromkeys(("n_obs", "iterations", *_MAY_LACK), ("int64", (n_units,)))

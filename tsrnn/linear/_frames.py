@@ -28,9 +28,9 @@ def by_parameter(
 
 
 def given_params(params: Any, index: pd.Index, names: Sequence[str]) -> np.ndarray:
-    """Parameters (N, k) that a user gives: by unit and name, or for all units by name or in order.
+    """Read parameters (N, k) of a user: by unit and name, or one set for all units.
 
-    Further units are not read.
+    Rows of other units are ignored.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def given_params(params: Any, index: pd.Index, names: Sequence[str]) -> np.ndarr
     unknown = np.flatnonzero(~np.isfinite(values).all(1))
     if len(unknown):
         raise ValueError(
-            f"params must be finite; those of {index[unknown[0]]!r} are "
+            f"params must be finite; those of {quote(index[unknown[0]])} are "
             f"{dict(zip(names, values[unknown[0]].tolist(), strict=True))}. Give all of them, or "
             "leave the series out"
         )
@@ -79,7 +79,8 @@ def _check_names(came: Any, names: Sequence[str]) -> None:
     unknown = [name for name in came if name not in names]
     if absent or unknown:
         raise ValueError(
-            f"params must be named {list(names)}; missing are {absent}, unknown are {unknown}"
+            f"params must be named {list(names)}; missing are {quote(absent)}, unknown are "
+            f"{quote(unknown)}"
         )
 
 
@@ -118,10 +119,9 @@ def tidy(
     *,
     diagonal: bool,
 ) -> Any:
-    """A row a time and pair of targets: ids where there are some, time, first, second, `name`.
+    """Long frame of matrices (rows, n, n): id, time, first, second, and the entry as `name`.
 
-    In the library of the data. Matrices (rows, n, n) have an id and a time each. Pairs of a target
-    with itself are kept with `diagonal`.
+    It is in the library of the data. `diagonal` keeps pairs of a target with itself.
     """
     keys = row_keys(layout, ids, times)
     rows, columns = np.triu_indices(matrices.shape[-1], 0 if diagonal else 1)

@@ -1,4 +1,4 @@
-"""Hypotheses as users state them, and models that may be compared."""
+"""Restrictions stated by users, and checks that two models may be compared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tsrnn.linear._inference import ChiSquareTest
 
 
 def restriction_matrix(restrictions: Any, names: Sequence[str]) -> np.ndarray:
-    """Linear restrictions as a matrix (J, k), from names of parameters or a matrix."""
+    """Matrix (J, k) of linear restrictions, from names of parameters or a matrix."""
     if isinstance(restrictions, str):
         restrictions = [restrictions]
     if isinstance(restrictions, pd.Series) and pd.api.types.is_numeric_dtype(restrictions):
@@ -34,7 +34,7 @@ def restriction_matrix(restrictions: Any, names: Sequence[str]) -> np.ndarray:
             if sorted(map(str, restrictions.columns)) != sorted(names):
                 raise ValueError(
                     f"restrictions must have a column for each parameter, {tuple(names)}; got "
-                    f"{list(restrictions.columns)}"
+                    f"{quote(list(restrictions.columns))}"
                 )
             restrictions = restrictions[list(names)]
         return real_array("restrictions", restrictions)
@@ -47,7 +47,7 @@ def restriction_matrix(restrictions: Any, names: Sequence[str]) -> np.ndarray:
 
 
 def restriction_values(values: Any, n: int) -> np.ndarray:
-    """Values (n,) that restrictions give; one is for all."""
+    """Right-hand sides (n,) of restrictions; one number is broadcast."""
     array = real_array("values", values)
     if array.shape not in {(), (n,)}:
         raise ValueError(
@@ -62,11 +62,11 @@ class Restriction(NamedTuple):
     Attributes
     ----------
     boundary : int
-        Restricted parameters that are put on a boundary of their space.
+        Number of parameters restricted to a boundary of the parameter space.
     reason : str
-        Reason why no limit is known; empty where one is.
+        Reason why no limit is known; empty if one is.
     joint : bool
-        Whether all parameters maximise the likelihood together: the ratio is never negative then.
+        Whether all parameters maximise the likelihood jointly, so that the ratio is not negative.
     reached : boolean array of shape (N,), optional
         Units where the larger model's estimates satisfy the restriction.
     known : tuple of str
@@ -84,7 +84,7 @@ COMMON_FACTORS = (
     "with a lag more on both sides common factors cancel: the larger model is not identified under "
     "the smaller one"
 )
-_ROUNDING = 1e-6  # likelihood ratio below zero by which searches of tolerance differ
+_ROUNDING = 1e-6  # a ratio this far below zero is within the tolerance of the optimiser
 
 
 def fingerprint(panel: Panel) -> dict[str, str]:
@@ -102,7 +102,7 @@ def _digest(values: np.ndarray, lengths: bytes) -> str:
 def check_same_data(
     ours: pd.Index, theirs: pd.Index, our_data: dict[str, str], their_data: dict[str, str]
 ) -> None:
-    """Refuse models of other units or other values, by the fingerprints of their data."""
+    """Refuse models of different units or values, by the fingerprints of their data."""
     if not ours.equals(theirs):
         raise ValueError(
             f"both models must be fitted to the same series; the units of the one are "
@@ -122,7 +122,7 @@ def check_same_data(
 
 
 def check_same_sample(units: pd.Index, ours: Estimates, theirs: Estimates) -> None:
-    """Refuse likelihoods of other rows, such as those that lags leave."""
+    """Refuse likelihoods of different rows, as lags drop some."""
     differ = np.flatnonzero((ours.n_obs != theirs.n_obs) & ours.fitted & theirs.fitted)
     if len(differ):
         i = differ[0]
@@ -135,7 +135,7 @@ def check_same_sample(units: pd.Index, ours: Estimates, theirs: Estimates) -> No
 
 
 def check_same_likelihood(ours: dict[str, str], theirs: dict[str, str]) -> None:
-    """Refuse likelihoods of other conventions, whose values do not compare."""
+    """Refuse likelihoods of different conventions."""
     if ours != theirs:
         raise ValueError(
             f"both likelihoods must follow the same conventions; they are {ours} and {theirs}"
@@ -145,9 +145,9 @@ def check_same_likelihood(ours: dict[str, str], theirs: dict[str, str]) -> None:
 def limited(
     units: pd.Index, test: ChiSquareTest, restriction: Restriction, restricted: Estimates
 ) -> pd.DataFrame:
-    """Likelihood-ratio test with the limit that each unit has, a row a unit.
+    """Likelihood-ratio test with the limit distribution of each unit, a row a unit.
 
-    A statistic below zero is an error where all are, else a warning.
+    Statistics below zero raise an error if all are, else a warning.
     """
     statistic = test.statistic.copy()
     if restriction.reached is not None:
@@ -189,9 +189,9 @@ def limited(
 
 
 def _limit(boundary: int, df: int, statistic: np.ndarray) -> tuple[str, np.ndarray]:
-    """Limit in words, and p-values (N,), with none or one of the parameters on a boundary.
+    """Name of the limit, and p-values (N,), with at most one parameter on a boundary.
 
-    With one, the estimate is on the boundary half of the time (Self and Liang, 1987).
+    With one, the estimate lies on the boundary half of the time (Self and Liang, 1987).
     """
     upper = chi2.sf(statistic, df)
     if not boundary:

@@ -30,8 +30,7 @@ DESCRIPTIONS = {
     "bollerslev-wooldridge": "QMLE sandwich of expected information and scores",
     "arch-robust": "QMLE sandwich, scores centred and divided by T - 1",
 }
-# Reciprocal condition number of a matrix scaled to a unit diagonal, below which no digit of its
-# inverse can be relied on.
+# Reciprocal condition number, at unit diagonal, below which no digit of an inverse is reliable.
 SINGULAR = 1e-12
 
 
@@ -88,7 +87,7 @@ def covariance(estimates: Estimates, kind: str) -> np.ndarray:
 
 
 def check_kind(kind: str, estimates: Estimates | None = None) -> None:
-    """Refuse a kind that does not exist, or not for this model."""
+    """Refuse an unknown kind, or one that the model lacks."""
     kind = choice("cov_type", kind, KINDS)
     needs = kind in ("information", "bollerslev-wooldridge")
     if estimates is not None and needs and estimates.information is None:
@@ -99,13 +98,13 @@ def check_kind(kind: str, estimates: Estimates | None = None) -> None:
 
 
 def no_covariance(estimates: Estimates, cov: np.ndarray) -> np.ndarray:
-    """Whether each unit is fitted, has free parameters and yet no covariance, shape (N,)."""
+    """Mask (N,) of fitted units whose free parameters have no covariance."""
     lacking = np.isnan(np.diagonal(cov, axis1=1, axis2=2)) & ~estimates.fixed
     return estimates.fitted & lacking.any(1)
 
 
 def _inverse(matrices: np.ndarray) -> np.ndarray:
-    """Inverses of symmetric positive definite (N, k, k); NaN where one is not that."""
+    """Inverses of symmetric matrices (N, k, k); NaN unless positive definite."""
     scale = np.sqrt(np.clip(np.diagonal(matrices, axis1=1, axis2=2), 0.0, None))
     usable = np.isfinite(matrices).all((1, 2)) & (scale > 0).all(1)
     scale = np.where(usable[:, None], scale, 1.0)
@@ -118,7 +117,7 @@ def _inverse(matrices: np.ndarray) -> np.ndarray:
 
 
 class ChiSquareTest(NamedTuple):
-    """A test of each unit.
+    """Test of each unit.
 
     Attributes
     ----------
@@ -143,7 +142,7 @@ class Criteria(NamedTuple):
 
 
 def standard_errors(cov: np.ndarray) -> np.ndarray:
-    """Roots of the diagonals (N, k) of covariances (N, k, k); NaN where one is not positive."""
+    """Roots (N, k) of the diagonals of covariances (N, k, k); NaN unless positive."""
     variances = np.diagonal(cov, axis1=1, axis2=2)
     return np.sqrt(np.where(variances > 0, variances, np.nan))
 
@@ -155,7 +154,7 @@ def z_values(params: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def one_level(level: Any) -> float:
-    """One coverage in percent."""
+    """Check one coverage in percent."""
     levels = check_levels(level)
     if len(levels) != 1:
         advice = ". Ask for each by itself" if levels else ""
@@ -179,7 +178,7 @@ def criteria(estimates: Estimates) -> Criteria:
         \mathrm{HQIC} = 2k \log \log T - 2 \ell, \quad
         \mathrm{AICc} = \mathrm{AIC} + \frac{2k (k + 1)}{T - k - 1}
 
-    with all k parameters counted, as statsmodels and arch do, also those on a boundary.
+    with all k parameters counted, those on a boundary included, as in statsmodels and arch.
     """
     k = len(estimates.names) if estimates.n_params is None else estimates.n_params
     n = np.where(estimates.fitted, estimates.n_obs, np.nan)
@@ -189,19 +188,19 @@ def criteria(estimates: Estimates) -> Criteria:
         aic,
         deviance + k * np.log(n),
         deviance + 2 * k * np.log(np.log(n)),
-        # with as many parameters as rows there is no correction, and the model is the last choice
+        # Infinite from k = T - 1 on, so that such a model is never chosen.
         np.where(left > 0, aic + 2 * k * (k + 1) / np.where(left > 0, left, 1.0), aic + np.inf),
     )
 
 
 def likelihood_ratio_test(restricted: Estimates, unrestricted: Estimates) -> ChiSquareTest:
-    r"""Likelihood-ratio test of a model within a larger one, of the same units and observations.
+    r"""Likelihood-ratio test of nested models of the same units and observations.
 
     .. math:: LR = 2 (\ell_u - \ell_r) \to \chi^2(k_u - k_r)
 
     The limit holds if the restriction lies inside the parameter space and the larger model is
-    identified under it; `limited` has the limits of the other cases. A negative statistic says that
-    the larger model was not fitted to its optimum or does not contain the smaller one.
+    identified under it; `limited` treats the other cases. A negative statistic means that the
+    larger model was not fitted to its optimum or does not contain the smaller one.
     """
     df = len(unrestricted.names) - len(restricted.names)
     if df < 1:
@@ -250,8 +249,8 @@ def delta_method(
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Derived quantities (N, m) and their covariance (N, m, m), :math:`J C J'` with exact J.
 
-    The function maps parameters (N, k) to quantities in torch, each unit by itself. A parameter
-    without a covariance (NaN) makes NaN what depends on it, and only that.
+    The function maps parameters (N, k) to quantities in torch, each unit by itself. Quantities
+    that depend on a parameter without a covariance are NaN.
     """
     theta = torch.tensor(params, dtype=torch.float64, requires_grad=True)
     values = function(theta)

@@ -39,9 +39,9 @@ class Forecast(NamedTuple):
     ----------
     mean : array of shape (S, h, n)
     covariance : array of shape (S, h, n, n)
-        Of the error of each step.
+        Covariance of the error of each step.
     total : array of shape (S, h, n, n)
-        Covariance of the forecast of y, with errors of the steps before.
+        Covariance of the forecast of y, with the errors of earlier steps.
     """
 
     mean: np.ndarray
@@ -54,9 +54,9 @@ class Forecast(NamedTuple):
 
 
 class MatrixFamily(Family):
-    """Base of the families whose conditional covariance is a matrix; not to be used by itself.
+    """Base of the families whose conditional covariance is a matrix.
 
-    A subclass answers in addition `paths`, `forecasts`, `draw` and `draw_ahead`.
+    A subclass adds `paths`, `forecasts`, `draw` and `draw_ahead`.
     """
 
     multivariate: ClassVar[bool] = True
@@ -74,7 +74,7 @@ class MatrixFamily(Family):
 
     @abstractmethod
     def paths(self, panel: Panel, units: Units) -> dict[int, Path]:
-        """Model run over the series that have parameters, by their number in the panel."""
+        """Errors and covariances of the series with parameters, by number in the panel."""
 
     @abstractmethod
     def forecasts(self, state: Arrays, units: Units, h: int) -> Forecast:
@@ -88,11 +88,11 @@ class MatrixFamily(Family):
     def draw_ahead(
         self, state: Arrays, units: Units, shape: tuple[int, int], rng: np.random.Generator
     ) -> np.ndarray:
-        """Draws (S, n, h, C) of what follows a state, of a shape (n, h); all have parameters."""
+        """Draws (S, n, h, C) after a state, for shape (n, h); all units must have parameters."""
 
     def forecast(self, state: Arrays, units: Units, ahead: Ahead, levels: list[float]) -> Arrays:
         expected = self.forecasts(state, units, ahead.h)
-        # A mean without parameters, zero, is no forecast of a series that could not be fitted.
+        # A zero mean has no parameters: it must not become a forecast of a failed series.
         fitted = np.isfinite(units.params).all(1)[:, None, None]
         mean = np.where(fitted, expected.mean, np.nan)
         return normal_forecasts(mean, np.diagonal(expected.total, axis1=2, axis2=3), levels)
@@ -119,7 +119,7 @@ class MatrixFamily(Family):
         for i, path in self.paths(panel, units).items():
             rows = _row_slice(panel, i, path)
             fitted[rows] = panel.values[rows] - path.errors
-            # Of a row with missing values the others are standardised together.
+            # In a row with missing values, standardise the observed ones jointly.
             seen = ~np.isnan(path.errors)
             inside = seen[:, :, None] & seen[:, None, :]
             root = np.linalg.cholesky(np.where(inside, path.covariances, np.eye(self.n)))
@@ -129,10 +129,10 @@ class MatrixFamily(Family):
 
 
 class MatrixForecaster(LinearForecaster):
-    """Base of the models whose conditional covariance is a matrix; not to be used by itself.
+    """Base of the models whose conditional covariance is a matrix.
 
-    A subclass has its arguments, and answers `_family(arguments, data)`: the family of models that
-    they describe, such as a `CovarianceFamily` of one's own.
+    `_family(arguments, data)` of a subclass returns the family of models that its arguments
+    describe, such as a `CovarianceFamily`.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class MatrixForecaster(LinearForecaster):
         Parameters
         ----------
         df : frame, optional
-            Data in place of those fitted to.
+            Other data than those fitted to.
 
         Returns
         -------
@@ -185,12 +185,12 @@ class MatrixForecaster(LinearForecaster):
         Parameters
         ----------
         df : frame, optional
-            Data in place of those fitted to.
+            Other data than those fitted to.
 
         Returns
         -------
         frame
-            As of `covariances`, with a column ``correlation`` and pairs of different targets.
+            As for `covariances`, with a column ``correlation`` and pairs of different targets.
         """
         return self._within(df, "correlation")
 
@@ -199,9 +199,9 @@ class MatrixForecaster(LinearForecaster):
     ) -> Any:
         r"""Forecasts of variances and covariances of the residuals, or of the errors of forecasts.
 
-        Given the parameters variances are exact, and so are covariances of a vech model. In a
-        DCC, covariances from the second step on are made of the correlations that
-        `predict_correlations` approximates.
+        Given the parameters, variances are exact, and so are covariances of a vech model. In a
+        DCC, covariances from the second step on follow from the approximate correlations of
+        `predict_correlations`.
 
         Parameters
         ----------
@@ -210,8 +210,8 @@ class MatrixForecaster(LinearForecaster):
         X : frame, optional
             Data to forecast after; by default those seen so far.
         of : {"residual", "forecast"}
-            Whose covariance: that of the residuals :math:`e_{T+k}` given what is known; or that of
-            the errors of the forecast of :math:`y_{T+k}`, :math:`\sum_{j<k} \Psi_j E[H_{T+k-j}]
+            Covariance of the residuals :math:`e_{T+k}` given the past; or of the errors of the
+            forecast of :math:`y_{T+k}`, :math:`\sum_{j<k} \Psi_j E[H_{T+k-j}]
             \Psi_j'` with the impulse responses :math:`\Psi_j` of the mean. They are the same at the
             first step, and where the mean has no lags.
 
@@ -223,7 +223,7 @@ class MatrixForecaster(LinearForecaster):
         return self._ahead(h, X, "covariance", choice("of", of, VARIANCES_OF))
 
     def predict_correlations(self, h: int | None = None, X: Any = None) -> Any:
-        r"""Forecasts of correlations, those of the forecast covariances.
+        r"""Forecasts of correlations, computed from the forecast covariances.
 
         The first step is exact given the parameters. From the second on they are not the
         expected correlations: a ratio of expectations is not the expectation of the ratio. In a
@@ -256,10 +256,10 @@ class MatrixForecaster(LinearForecaster):
         params : DataFrame, Series, dict or array_like, optional
             Parameters in place of those fitted, by name or in order.
         burn : int, default 500
-            Rows drawn before and thrown away. Means with lags begin at zero, covariances of a
-            vech model at the presample one, variances of CCC and DCC where they rest.
+            Rows drawn first and dropped. Means with lags begin at zero, covariances of a vech
+            model at the presample one, variances of CCC and DCC at their fixed point.
         random_state : int, numpy random generator or None
-            By default that of the fit.
+            By default the argument of the fit.
 
         Returns
         -------
@@ -330,6 +330,6 @@ class MatrixForecaster(LinearForecaster):
 
 
 def _row_slice(panel: Panel, i: int, path: Path) -> slice:
-    """Rows of a path of series i in a panel: the last ones of the series."""
+    """Slice of a path of series i in a panel, which ends with the series."""
     end = int(panel.indptr[i + 1])
     return slice(end - len(path.errors), end)

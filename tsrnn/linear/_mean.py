@@ -1,4 +1,4 @@
-"""Means of multivariate models: linear in regressors that are known a step before."""
+"""Means of multivariate models, linear in predetermined regressors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Mean:
     ----------
     kind : {"zero", "constant", "var", "vecm"}
     order : int
-        Lags of a "var", at least 1; lagged differences of a "vecm", from 0 on. Not used by others.
+        Lags of a "var", at least 1; lagged differences of a "vecm", at least 0; else unused.
     rank : int
         Cointegrating relations of a "vecm", between 1 and n - 1.
 
@@ -57,7 +57,7 @@ class Mean:
 
     @property
     def n_lags(self) -> int:
-        """Lags of the level y that the mean looks at: the rows that the likelihood loses."""
+        """Lags of the level y in the mean, which the likelihood loses as rows."""
         return {"zero": 0, "constant": 0, "var": self.order, "vecm": self.order + 1}[self.kind]
 
     @property
@@ -76,15 +76,16 @@ class Mean:
         )
 
     def relation_names(self, targets: Sequence[object]) -> tuple[str, ...]:
-        """Names of the elements of beta that the normalisation leaves, relation by relation.
+        """Names of the free elements of beta, relation by relation.
 
-        ``beta.ec1.b`` is what b has in the first relation, in which the first target has one.
+        ``beta.ec1.b`` is the coefficient of b in the first relation, in which the first target has
+        coefficient one.
         """
         others = list(targets)[self.n_relations :]
         return tuple(f"beta.ec{i + 1}.{name}" for i in range(self.n_relations) for name in others)
 
     def relations(self, elements: np.ndarray, n: int) -> np.ndarray:
-        """Cointegrating vectors (..., n, rank) of their elements, the first rows the identity."""
+        """Cointegrating vectors (..., n, rank) from their free elements; the first rows are I."""
         rank, lead = self.n_relations, elements.shape[:-1]
         beta = np.empty((*lead, n, rank))
         beta[..., :rank, :] = np.eye(n, rank)[:rank]
@@ -92,12 +93,12 @@ class Mean:
         return beta
 
     def elements(self, beta: np.ndarray) -> np.ndarray:
-        """The inverse of `relations`."""
+        """Free elements of cointegrating vectors, the inverse of `relations`."""
         rest = beta[..., self.n_relations :, :].swapaxes(-1, -2)
         return rest.reshape(*rest.shape[:-2], rest.shape[-1] * rest.shape[-2])
 
     def notes(self, targets: Sequence[object]) -> list[str]:
-        """Origin of beta, for a summary."""
+        """Note on the estimate of beta, for a summary."""
         if not self.n_relations:
             return []
         first = list(targets)[: self.n_relations]
@@ -133,7 +134,7 @@ class Regression:
     coefficients : array of shape (n, r)
         B by ordinary least squares.
     beta : array of shape (n, rank)
-        Cointegrating vectors of a "vecm", their first rows the identity; else of no column.
+        Cointegrating vectors of a "vecm", the first rows I; no columns for other means.
     """
 
     response: np.ndarray
@@ -150,8 +151,8 @@ class Regression:
 def regression(mean: Mean, values: np.ndarray, beta: np.ndarray | None = None) -> Regression:
     """Response, regressors and least squares of a series (T, n).
 
-    Cointegrating vectors (n, rank) are estimated where they are not given. Too few rows and
-    collinear regressors are refused.
+    Cointegrating vectors (n, rank) are estimated unless given. Too few rows and collinear
+    regressors are refused.
     """
     rows, n = values.shape
     if rows < n * mean.n_lags + n + 2:
@@ -223,9 +224,9 @@ def residuals(values: np.ndarray, intercept: np.ndarray, lags: np.ndarray) -> np
 def paths(
     history: np.ndarray, intercept: np.ndarray, lags: np.ndarray, errors: np.ndarray
 ) -> np.ndarray:
-    """Values (..., h, n) after a history (..., m, n) under errors (..., h, n).
+    """Values (..., h, n) after a history (..., m, n), oldest row first, under errors (..., h, n).
 
-    The latest row of the history is its last; with zero errors the mean forecasts.
+    Zero errors give the forecasts of the mean.
     """
     m, steps = lags.shape[-3], errors.shape[-2]
     values = np.concatenate([history, errors], axis=-2)
@@ -239,7 +240,7 @@ def paths(
 def responses(lags: np.ndarray, h: int) -> np.ndarray:
     r"""Moving-average weights :math:`\Psi_0 = I, \Psi_k = \sum_i A_i \Psi_{k-i}`, (..., h, n, n).
 
-    The response of y_{t+k} to an error at t, of lags (..., m, n, n).
+    :math:`\Psi_k` is the response of y_{t+k} to an error at t; lags have shape (..., m, n, n).
     """
     *lead, m, n, _ = lags.shape
     weights = np.zeros((*lead, h, n, n))
@@ -253,7 +254,7 @@ def responses(lags: np.ndarray, h: int) -> np.ndarray:
 def accumulated(lags: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     r"""Covariances :math:`\sum_{j<k} \Psi_j H_{T+k-j} \Psi_j'` of forecasts k steps ahead.
 
-    Of lags (S, m, n, n) and covariances (S, h, n, n) of the error of each step.
+    Lags have shape (S, m, n, n), covariances of the error of each step (S, h, n, n).
     """
     weights = responses(lags, covariance.shape[1])
     total = np.empty_like(covariance)

@@ -10,7 +10,7 @@ import pandas as pd
 from tsrnn.data import Panel, quote
 
 _COLLINEAR = 1e-10  # eigenvalue of a correlation matrix that counts as zero
-_TAKES_PART = 1e-2  # weight in its eigenvector, by the largest, of a variable that is named
+_TAKES_PART = 1e-2  # weight in its eigenvector, over the largest, from which a variable is named
 
 
 def series_of(panel: Panel) -> list[np.ndarray]:
@@ -19,7 +19,7 @@ def series_of(panel: Panel) -> list[np.ndarray]:
 
 
 def check_long_enough(panel: Panel, series: np.ndarray, least: int) -> None:
-    """Refuse those of the series, by number, that are shorter than the lags of the mean."""
+    """Refuse series, by number, that are shorter than the lags of the mean."""
     short = series[panel.lengths[series] < least]
     if len(short):
         raise ValueError(
@@ -29,7 +29,7 @@ def check_long_enough(panel: Panel, series: np.ndarray, least: int) -> None:
 
 
 def too_few(rows: int, n: int, n_params: int) -> str:
-    """Reason why so many rows of n variables are too few to estimate; empty if they are enough."""
+    """Reason why the rows of n variables are too few to estimate; empty if they suffice."""
     if rows * n >= 2 * n_params:
         return ""
     return (
@@ -39,7 +39,7 @@ def too_few(rows: int, n: int, n_params: int) -> str:
 
 
 def collinear(correlations: np.ndarray, targets: Sequence[object]) -> list[object]:
-    """Variables in a linear relation that a correlation matrix (n, n) shows, if any."""
+    """Variables in a linear relation, by a correlation matrix (n, n); empty without one."""
     roots, vectors = np.linalg.eigh(correlations)
     if roots[0] > _COLLINEAR:
         return []
@@ -54,7 +54,7 @@ def scaled_to_unit_diagonal(matrices: np.ndarray) -> np.ndarray:
 
 
 def draws_frame(y: np.ndarray, units: pd.Index, targets: Sequence[object]) -> pd.DataFrame:
-    """Draws (rows, S, n): a column a target, or a series and target where there are several."""
+    """Frame of draws (rows, S, n): columns are targets, or pairs of series and target."""
     if y.shape[1] == 1:
         return pd.DataFrame(y[:, 0], columns=list(targets))
     columns = pd.MultiIndex.from_product([units, targets])

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 
 class Evaluation(NamedTuple):
-    """A log-likelihood at the parameters of n units.
+    """Log-likelihood at the parameters of n units.
 
     Attributes
     ----------
@@ -20,7 +20,7 @@ class Evaluation(NamedTuple):
         Not finite where the parameters are not admissible.
     gradient : ndarray of shape (n, k)
     curvature : ndarray of shape (n, k, k)
-        Minus the Hessian, or an information matrix in its place.
+        Minus the Hessian, or an information matrix.
     """
 
     value: np.ndarray
@@ -29,12 +29,12 @@ class Evaluation(NamedTuple):
 
 
 class Optimum(NamedTuple):
-    """Ends of `maximise`.
+    """Result of `maximise`.
 
     Attributes
     ----------
     params : ndarray of shape (N, k)
-        Once converged, one last step after the point that was evaluated.
+        If converged, one step after the last point evaluated.
     value : ndarray of shape (N,)
         -inf for a unit whose start was not admissible.
     gradient : ndarray of shape (N, k)
@@ -60,7 +60,7 @@ GiveUp = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 class Objective(NamedTuple):
-    """Log-likelihoods of N units, as `maximise` takes them.
+    """Log-likelihoods of N units for `maximise_together`.
 
     Attributes
     ----------
@@ -68,10 +68,9 @@ class Objective(NamedTuple):
     start : ndarray of shape (N, k)
     lower, upper : ndarray that broadcasts to (N, k)
     at_once : int or None
-        Most units of an evaluation: matrices of a few stay in the cache until their steps are
-        found. None for all.
+        Most units per evaluation, so that their matrices stay in the cache. None for all.
     joins : integer ndarray of shape (N,) or None
-        Iteration before which each unit is first evaluated; None where all are at the start.
+        Iteration at which each unit joins; None if all start at once.
     """
 
     evaluate: Evaluate
@@ -83,11 +82,11 @@ class Objective(NamedTuple):
 
 
 _ROUNDING = 1e-12  # relative accuracy of a log-likelihood summed over time
-_MOST_DAMPING = 1e12  # a step so damped is rounding
-AGREE = 0.01  # difference of log-likelihoods within which ends of two starts count as one
-LAST_STEP = 1e-9  # decrement from which one step more of Newton's method is precise enough
-_SLIGHT = 1e-3  # damping that leaves a step of Newton's method as short of its end
-_GOOD_ENOUGH = 1e-8  # decrement that counts as converged where rounding ends the search
+_MOST_DAMPING = 1e12  # steps are rounding beyond this damping
+AGREE = 0.01  # log-likelihoods this close count as the same maximum
+LAST_STEP = 1e-9  # decrement below which one more Newton step is precise enough
+_SLIGHT = 1e-3  # damping below which a Newton step still converges fast
+_GOOD_ENOUGH = 1e-8  # decrement that counts as converged if rounding ends the search
 
 
 def maximise(
@@ -109,10 +108,9 @@ def maximise(
     .. math:: \theta' = \theta + (C + \lambda \operatorname{diag} C)^{-1} g
 
     with the gradient g and the curvature C of the unit: an information matrix at first
-    (Fisher scoring), minus the Hessian once that is close (Newton). The damping
-    :math:`\lambda` of Levenberg and Marquardt grows where a step does not help and falls
-    where it does. Steps are projected on the bounds; a parameter on a bound beyond which the
-    likelihood rises takes no part.
+    (Fisher scoring), minus the Hessian near the maximum (Newton). The damping :math:`\lambda` of
+    Levenberg and Marquardt grows if a step fails and falls if it succeeds. Steps are projected on
+    the bounds; a parameter on a bound beyond which the likelihood rises is held fixed.
 
     Parameters
     ----------
@@ -129,12 +127,12 @@ def maximise(
     tol : float, default 1e-14
         Converged when g' C^-1 g is below: 1e-14 is 1e-7 standard errors.
     last_step : float, default 0
-        The same before a step of Newton's method, which squares the error.
+        Tolerance before a Newton step, which squares the error.
     max_iter : int, default 100
     give_up : callable, optional
-        As of `maximise_together`.
+        As in `maximise_together`.
     progress : str, optional
-        What a bar of the evaluations says; there is none without it.
+        Label of a progress bar of the evaluations; none by default.
 
     Returns
     -------
@@ -165,17 +163,17 @@ def maximise_together(
     max_iter: int = 100,
     give_up: GiveUp | None = None,
 ) -> list[Optimum]:
-    """Climb as `maximise` does, step by step in likelihoods of several numbers of parameters.
+    """Run `maximise` on several objectives in step, which may differ in their parameters.
 
     Parameters
     ----------
     objectives : sequence of Objective
     scoring, newton, tol, last_step, max_iter
-        As of `maximise`.
+        As in `maximise`.
     give_up : callable, optional
-        ``give_up(units (n,), value (n,), decrement (n,))`` names, before every step, units that
-        go no further, by a mask (n,). Units of the objectives are numbered one after the other;
-        those that join have the value -inf and an infinite decrement.
+        ``give_up(units (n,), value (n,), decrement (n,))`` returns before every step a mask (n,)
+        of units to stop. Units are numbered across the objectives; a unit that joins has the value
+        -inf and an infinite decrement.
 
     Returns
     -------
@@ -203,21 +201,55 @@ def maximise_together(
 
 
 def agreement_of(values: np.ndarray) -> np.ndarray:
-    """Number (N,) of starts whose log-likelihoods (count, N) came close to the highest."""
+    """Number (N,) of starts whose log-likelihoods (count, N) are near the highest."""
     return (values > values.max(0) - AGREE).sum(0)
 
 
+STEP = 1e-4  # of the differences, in parameters of series of size one
+
+
+def differenced_hessian(
+    gradient: Callable[[np.ndarray], np.ndarray], at: np.ndarray, columns: Sequence[int]
+) -> np.ndarray:
+    r"""Second derivatives (N, k, columns) from differences of exact gradients (N, k).
+
+    .. math:: f'(x) \approx \frac{8 (f(x + s) - f(x - s)) - (f(x + 2s) - f(x - 2s))}{12 s}
+
+    has an error of order :math:`s^4`, which leaves some ten digits.
+
+    Parameters
+    ----------
+    gradient : callable
+    at : ndarray of shape (N, p)
+        Parameters, the variance last.
+    columns : sequence of int
+        Parameters to differentiate by.
+    """
+    parts = []
+    for j in columns:
+        variance = j == at.shape[1] - 1
+        size = STEP * (at[:, j] if variance else np.maximum(np.abs(at[:, j]), 0.1))
+        slopes = []
+        for steps in (1, -1, 2, -2):
+            moved = at.copy()
+            moved[:, j] += steps * size
+            slopes.append(gradient(moved))
+        difference = 8 * (slopes[0] - slopes[1]) - (slopes[2] - slopes[3])
+        parts.append(difference / (12 * size[:, None]))
+    return np.stack(parts, 2)
+
+
 class _Search:
-    """State of all units; those that have ended are not touched any more.
+    """State of the search of all units; units that have ended are not changed.
 
     Attributes
     ----------
     units, waiting : integer ndarrays
-        Units that run, and those that have not joined yet, by number.
+        Numbers of running units, and of units that have not joined yet.
     trial : ndarray of shape (N, k)
         Parameters after the next step of each.
     predicted : ndarray of shape (N,)
-        Rise of the log-likelihood there by the quadratic model.
+        Rise of the log-likelihood at `trial`, by the quadratic model.
     """
 
     def __init__(
@@ -231,7 +263,7 @@ class _Search:
         self.params = np.clip(start.astype(np.float64), self.lower, self.upper)
         self.value, self.gradient = np.full(n, -np.inf), np.empty((n, k))
         self.curvature = np.empty((n, k, k))
-        # Scoring begins far from the maximum, Newton's method where a caller knows to be close.
+        # scoring=0 says that the start is close to the maximum: undamped Newton.
         self.exact = np.full(n, scoring[0] == 0)
         self.damping = np.where(self.exact, 0.0, 1e-3)
         self.iterations, self.decrement = np.zeros(n, dtype=np.int64), np.full(n, np.inf)
@@ -242,14 +274,14 @@ class _Search:
         self.begun = np.zeros(n, dtype=bool)
 
     def admit(self, iteration: int) -> None:
-        """Let units join that begin with an iteration."""
+        """Let units join at their iteration."""
         if len(self.waiting):
             late = self._joins[self.waiting] > iteration
             self.units = np.concatenate([self.units, self.waiting[~late]])
             self.waiting = self.waiting[late]
 
     def advance(self) -> None:
-        """One step of the running units, and the first evaluation of those that have joined."""
+        """Take one step of the running units, and evaluate the units that have joined."""
         fresh = ~self.begun[self.units]
         joined, units = self.units[fresh], self.units[~fresh]
         self.begun[joined] = True
@@ -276,9 +308,9 @@ class _Search:
         units: np.ndarray,
         work: Callable[[np.ndarray, Evaluation], tuple[np.ndarray, np.ndarray]],
     ) -> np.ndarray:
-        """Evaluate the trials of some units, and find the next ones of those that go on.
+        """Evaluate the trials of some units, and find the next trials of those that go on.
 
-        ``work(units, evaluation)`` are a mask of these, and the curvature of all.
+        ``work(units, evaluation)`` returns a mask of units that go on, and the curvatures.
         """
         left = [units[:0]]
         for begin in range(0, len(units), self._at_once):
@@ -298,19 +330,19 @@ class _Search:
         return usable, new.curvature
 
     def _judge(self, units: np.ndarray, new: Evaluation) -> tuple[np.ndarray, np.ndarray]:
-        """Take what rises, or what rounding cannot tell from it; adapt the damping."""
+        """Accept trials that rise, or do not fall beyond rounding; adapt the damping."""
         value, predicted, damping = self.value[units], self.predicted[units], self.damping[units]
         with np.errstate(invalid="ignore"):
             actual = new.value - value
             noise = _ROUNDING * (1 + np.abs(value))
             usable = _is_usable(new)
             flat = usable & (np.abs(actual) <= noise) & (np.abs(predicted) <= noise)
-            # Armijo's condition: a share of the rise that was promised.
+            # Armijo's condition: at least a share of the predicted rise.
             better = usable & ((actual > 1e-4 * predicted) & (actual > 0) | flat)
             ratio = np.where(better, actual / np.where(predicted == 0, 1.0, predicted), 0.0)
-        # As the radius of a trust region: by how well the quadratic model foretold the rise.
+        # As in a trust region: by how well the quadratic model predicted the rise.
         factor = np.where(ratio > 0.75, 0.1, np.where(ratio > 0.25, 0.5, 4.0))
-        # None rather than little: Newton's method is quadratic without it alone.
+        # Zero rather than small: only undamped Newton converges quadratically.
         damping = damping * factor
         damping = np.where(better & (damping < 1e-8), 0.0, damping)
         damping = np.where(better, damping, np.maximum(damping, 1e-3))
@@ -330,7 +362,7 @@ class _Search:
         return ~still, curvature
 
     def _evaluated(self, units: np.ndarray) -> Evaluation:
-        """Evaluate the trials, each unit with the curvature of its stage."""
+        """Evaluate the trials; units in the Newton stage get the exact curvature."""
         exact, params = self.exact[units], self.trial[units]
         if exact.all() or not exact.any():
             return self._evaluate(params, units, bool(exact.any()))
@@ -344,7 +376,7 @@ class _Search:
         return whole
 
     def _find_trials(self, units: np.ndarray, curvature: np.ndarray) -> None:
-        """Damped steps, the damping raised until the curvature is positive, and decrements."""
+        """Set trials, predicted rises and decrements from damped steps."""
         params, gradient, damping = self.params[units], self.gradient[units], self.damping[units]
         pinned = None
         if self._bounded:
@@ -368,12 +400,12 @@ def _pinned(
     lower: np.ndarray | float,
     upper: np.ndarray | float,
 ) -> np.ndarray:
-    """Parameters on a bound beyond which the likelihood rises."""
+    """Mask of parameters on a bound beyond which the likelihood rises."""
     return ((params <= lower) & (gradient < 0)) | ((params >= upper) & (gradient > 0))
 
 
 def _is_usable(evaluation: Evaluation) -> np.ndarray:
-    """Whether each unit's likelihood has a value and derivatives, (n,)."""
+    """Mask (n,) of units with finite likelihood and derivatives."""
     value, gradient, curvature = evaluation
     with np.errstate(all="ignore"):  # a sum is finite where all its terms are
         return np.isfinite(value + gradient.sum(1) + curvature.reshape(len(value), -1).sum(1))
@@ -383,15 +415,15 @@ def _damped_step(
     curvature: np.ndarray, gradient: np.ndarray, damping: np.ndarray, pinned: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Damped Newton steps (n, k), and the damping at which the curvature is positive."""
-    # Steps do not depend on the units of the parameters: solve in those in which the diagonal is
-    # one. A parameter without curvature has a scale, too.
+    # Scale to a unit diagonal, so that steps do not depend on the units of the parameters; the
+    # floor gives a parameter without curvature a scale.
     n, k = gradient.shape
     diagonal = np.abs(curvature.diagonal(axis1=1, axis2=2))
     if pinned is not None:
         diagonal = np.where(pinned, 1.0, diagonal)
     scale = np.maximum(diagonal, 1e-10 * diagonal.max(1, keepdims=True, initial=0.0) + 1e-300)
     inverse = 1 / np.sqrt(scale)
-    if pinned is not None:  # they take no part: their rows and columns become those of the identity
+    if pinned is not None:  # held fixed: their rows and columns become those of the identity
         inverse = np.where(pinned, 0.0, inverse)
     matrix = inverse[:, :, None] * inverse[:, None]
     matrix *= curvature
@@ -412,21 +444,21 @@ def _damped_step(
     return step * inverse, damping
 
 
-_LARGE = 5  # parameters from which a call of LAPACK costs less than its work
+_LARGE = 5  # parameters from which batched LAPACK pays
 _SMALLEST = 1e-14  # square of a diagonal element of the factor, for a matrix of unit diagonal
 
 
 def solve_positive(matrices: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Solutions (n, k) of A x = b by Cholesky's method, and where it failed.
+    """Solutions (n, k) of A x = b by Cholesky's method, and a mask of failures.
 
-    Of symmetric A (n, k, k) with diagonals of about one. It fails where A is not positive definite,
-    or so nearly that the solution means nothing.
+    A (n, k, k) is symmetric with a diagonal of about one. The method fails unless A is positive
+    definite by a margin.
     """
     n, k = right.shape
     if k >= _LARGE and n > 1:
         solutions, failed = _batched(matrices, right)
     else:
-        one_by_one = n <= 4 * k  # a call for each costs less than vectors that are so short
+        one_by_one = n <= 4 * k  # single calls beat vectors this short
         solutions, failed = (_each if one_by_one else _together)(matrices, right)
     return solutions, failed | ~np.isfinite(solutions).all(1)
 
@@ -449,7 +481,7 @@ def _each(matrices: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _together(matrices: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Element by element, each of them a vector over all systems."""
+    """Element by element, vectorised over the systems."""
     k = right.shape[1]
     a = np.array(np.moveaxis(matrices, 0, -1), order="C")
     x = np.array(right.T)

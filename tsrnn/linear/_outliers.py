@@ -1,4 +1,4 @@
-"""Gross errors of single rows, which the likelihood of a model of the mean takes as missing."""
+"""Gross errors of single rows, set missing for the likelihood of a model of the mean."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tsrnn.prior import LONGEST_SEASON, Outliers, skip_errors
 
 
 def without_gross_errors(arguments: Arguments, panel: Panel) -> tuple[Panel, Outliers]:
-    """Panel with NaN at the gross errors of its targets, and their outliers.
+    """Set gross errors of the targets to NaN, and return their outliers.
 
-    The panel itself, and no outliers, where the arguments do not ask for them.
+    Without ``outliers=`` in the arguments the panel is returned as it is.
     """
     # Only models of the mean of one variable have the argument.
     if getattr(arguments, "outliers", None) is None:
@@ -25,7 +25,7 @@ def without_gross_errors(arguments: Arguments, panel: Panel) -> tuple[Panel, Out
 
 
 def season_of(arguments: Arguments, panel: Panel) -> int:
-    """Rows of the season of the model, else of the frequency; 1 for none and for a long one."""
+    """Rows of the season of the model, else of the frequency; 1 without one or for a long one."""
     values = arguments.as_dict()
     seasonal = values.get("seasonal_order")
     season = values.get("season_length") if seasonal is None else seasonal[3]
@@ -34,9 +34,9 @@ def season_of(arguments: Arguments, panel: Panel) -> int:
 
 
 def with_skipped(estimates: Estimates, outliers: Outliers) -> Estimates:
-    """Estimates whose last message says how many rows of a unit were skipped."""
+    """Append a message with the number of rows skipped to each unit with outliers."""
     if outliers.shift.all():
-        return estimates  # as they are: a copy would compute matrices that wait to be asked for
+        return estimates  # `replace` would compute deferred matrices
     series, counts = np.unique(outliers.errors[0], return_counts=True)
     messages = list(estimates.messages)
     for unit, n in zip(series.tolist(), counts.tolist(), strict=True):

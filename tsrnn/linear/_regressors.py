@@ -1,12 +1,11 @@
-r"""Exogenous columns of models of the mean: which have a coefficient, their scale, first slopes.
+r"""Exogenous columns of models of the mean: selection, scale, and starting coefficients.
 
 A model of innovations takes them in its measurement (Hyndman et al., 2008, chapter 9),
 
 .. math:: \mu_t = \hat n_t + (x_t - \bar x)' \beta
 
-with the mean :math:`\hat n_t` that the model has of the series without them. Columns are less their
-means over the rows fitted to, so that a shift of a column changes no model, multiplicative ones
-among them.
+with the mean :math:`\hat n_t` of the series without them. Columns are centred at their means over
+the rows fitted to, so that shifting a column changes no model, multiplicative ones included.
 """
 
 from __future__ import annotations
@@ -23,19 +22,19 @@ from tsrnn.linear._estimates import DERIVATIVES, LEFT_OUT, Estimates
 from tsrnn.linear._family import Ahead, Units
 from tsrnn.linear.arma._prepare import unit_data
 
-_COLLINEAR = 1e-10  # of the size of a column: what rounding leaves of its part by itself
+_COLLINEAR = 1e-10  # residual over size of a column, below which it is rounding
 _NAMES_SHOWN = 5
 CENTRE = "centre"  # name of the constants of a family
 
 
 @dataclass(frozen=True, eq=False)
 class Columns(SeriesArrays):
-    """Exogenous columns of N series as a search has them: orthogonal, of mean square one.
+    """Exogenous columns of N series for a search: orthogonal, of mean square one.
 
     Attributes
     ----------
     kept : tuple of int
-        Columns that have a coefficient, by their place among all M.
+        Positions among all M of the columns with a coefficient.
     values : ndarray of shape (N, T, k)
         ``(x - centre)[kept] @ transform``.
     transform : ndarray of shape (N, k, k)
@@ -50,7 +49,7 @@ class Columns(SeriesArrays):
 
     @property
     def backwards(self) -> np.ndarray:
-        """Matrices (N, k, k) from derivatives in coefficients of the search to others."""
+        """Matrices (N, k, k) that convert derivatives from the search to the given columns."""
         return np.linalg.inv(self.transform).swapaxes(1, 2)
 
     def slopes(self, inner: np.ndarray) -> np.ndarray:
@@ -63,7 +62,7 @@ class Columns(SeriesArrays):
 
 
 def independent_columns(columns: np.ndarray, seen: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Mask (N, m) of columns that are no linear combination of a base and the columns before.
+    """Mask (N, m) of columns that are independent of a base and of earlier columns.
 
     Parameters
     ----------
@@ -71,7 +70,7 @@ def independent_columns(columns: np.ndarray, seen: np.ndarray, base: np.ndarray)
     seen : boolean ndarray of shape (N, T)
         Rows that count.
     base : ndarray of shape (T, g) or (N, T, g)
-        Columns that a model has already, such as its constant.
+        Columns already in the model, such as its constant.
     """
     n, length, m = columns.shape
     base = np.broadcast_to(base, (n, length, base.shape[-1]))
@@ -80,7 +79,7 @@ def independent_columns(columns: np.ndarray, seen: np.ndarray, base: np.ndarray)
     for j in range(every.shape[2]):
         rest = every[:, :, j]
         size = np.sqrt((rest**2).sum(1))
-        for _ in range(2):  # once more, as rounding leaves a part of the basis
+        for _ in range(2):  # Gram and Schmidt twice is orthogonal to rounding
             shares = np.einsum("ntb,nt->nb", basis[:, :, :j], rest)
             rest = rest - np.einsum("ntb,nb->nt", basis[:, :, :j], shares)
         left = np.sqrt((rest**2).sum(1))
@@ -91,7 +90,7 @@ def independent_columns(columns: np.ndarray, seen: np.ndarray, base: np.ndarray)
 
 
 def known_part(n_rows: int, *, trend: bool, period: int) -> np.ndarray:
-    """Constant, line and season (T, g) that a model with these components follows by itself."""
+    """Constant, line and season (T, g) that the components of a model already span."""
     rows = np.arange(n_rows)
     parts = [np.ones((n_rows, 1))]
     if trend:
@@ -102,7 +101,7 @@ def known_part(n_rows: int, *, trend: bool, period: int) -> np.ndarray:
 
 
 def crowded(count: np.ndarray, n_columns: int) -> dict[int, str]:
-    """Reasons, by number, not to fit series that have no more observations (n,) than columns."""
+    """Reasons, by number, to refuse series with no more observations (n,) than columns."""
     return {
         int(i): f"{n_columns} exogenous columns need more observations than columns; the series "
         f"has {count[i]}. Give more rows, or fewer columns"
@@ -118,9 +117,9 @@ def by_kept(mask: np.ndarray) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
 
 
 def columns_of(exog: np.ndarray, seen: np.ndarray, kept: tuple[int, ...], known: bool) -> Columns:
-    """Columns of series whose columns (N, T, M) are independent in the rows seen (N, T).
+    """Orthogonalise columns (N, T, M) over the rows seen (N, T).
 
-    Those of which coefficients are `known` are scaled alone, as they may be collinear.
+    With `known` coefficients columns may be collinear, and are scaled only.
     """
     n_obs = np.maximum(seen.sum(1), 1)
     centre = np.where(seen[:, :, None], exog, 0.0).sum(1) / n_obs[:, None]
@@ -136,9 +135,9 @@ def columns_of(exog: np.ndarray, seen: np.ndarray, kept: tuple[int, ...], known:
 
 
 def first_slopes(values: np.ndarray, columns: np.ndarray, lag: int) -> np.ndarray:
-    """Coefficients (N, k) of least squares on columns (N, T, k), of differences over `lag` rows.
+    """Least-squares coefficients (N, k) on columns (N, T, k), both differenced over `lag` rows.
 
-    Of values (N, T) with their mean where `lag` is 0. Zero where too few rows are there.
+    With `lag` 0, of centred values (N, T) on centred columns. Zero without enough rows.
     """
     if lag:
         y, X = values[:, lag:] - values[:, :-lag], columns[:, lag:] - columns[:, :-lag]
@@ -154,7 +153,7 @@ def first_slopes(values: np.ndarray, columns: np.ndarray, lag: int) -> np.ndarra
 
 
 def check_names(names: Sequence[Any], parameters: Sequence[str]) -> tuple[str, ...]:
-    """Names of the coefficients of exogenous columns; a ValueError if a parameter has the name."""
+    """Names of the coefficients of exogenous columns; refuse names of parameters."""
     regressors = tuple(str(name) for name in names)
     taken = [name for name in regressors if name in parameters]
     if taken:
@@ -166,22 +165,22 @@ def check_names(names: Sequence[Any], parameters: Sequence[str]) -> tuple[str, .
 
 
 def centre_shapes(n_targets: int, regressors: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
-    """Shapes of the constants of a family with exogenous columns: their means by unit."""
+    """Shapes of the column means, as constants of a family with exogenous columns."""
     return {CENTRE: (n_targets, len(regressors))} if regressors else {}
 
 
 def centre_of(columns: Columns | None) -> dict[str, np.ndarray]:
-    """Constants of units with exogenous columns."""
+    """Column means, as constants of units with exogenous columns."""
     return {} if columns is None else {CENTRE: columns.centre}
 
 
 def without_columns(
     panel: Panel, units: Units, numbers: np.ndarray, places: list[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Values (n, T) of some units of a panel less the effects of exogenous columns, and these.
+    """Subtract the effects of exogenous columns from values (n, T), and return both.
 
-    `places` are those of the coefficients among the parameters. Effects are of shape (n, T), or
-    (n, 1) without columns.
+    `places` are the positions of the coefficients among the parameters. Effects have shape (n, T),
+    or (n, 1) without columns.
     """
     values, exog = unit_data(panel, numbers)
     if exog is None:
@@ -214,18 +213,18 @@ def with_regressors(
     kept: tuple[int, ...],
     why: str,
 ) -> Estimates:
-    """Estimates with names of their parameters, and a message about columns that have none."""
+    """Rename the parameters, and add a message on columns without a coefficient."""
     if not regressors:
         return estimates
     text = left_out(regressors, kept, why)
-    # By `vars`: `replace` would read the derivatives, and so compute those that are deferred.
+    # By `vars`: reading the fields would compute deferred derivatives.
     later = {name: vars(estimates)[name] for name in DERIVATIVES}
     messages = tuple((*text, *texts) for texts in estimates.messages)
     return replace(estimates, names=names, messages=messages, **later)
 
 
 def left_out(names: Sequence[object], kept: tuple[int, ...], why: str) -> tuple[str, ...]:
-    """Message, if any, about the columns that have no coefficient."""
+    """Message on columns without a coefficient; empty if there are none."""
     lost = [name for place, name in enumerate(names) if place not in kept]
     if not lost:
         return ()

@@ -1,4 +1,4 @@
-"""Series of a panel in batches of about one length, scaled to a size or a spread of one."""
+"""Series of a panel in batches of similar length, scaled to a size or a spread of one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tsrnn.linear._regressors import (
 )
 from tsrnn.linear.arma._prepare import batches, first_rows, from_row, unit_data
 
-_ROUNDING = 1e-12  # range, relative to the size, of a series that rounding alone lets vary
+_ROUNDING = 1e-12  # range over size, below which a series varies by rounding only
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Scaled(SeriesArrays):
 
 @dataclass(frozen=True, eq=False)
 class Sample(SeriesArrays):
-    """Series of about one length.
+    """Series of similar length.
 
     Attributes
     ----------
@@ -67,23 +67,23 @@ class Sample(SeriesArrays):
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """Exogenous columns that have a coefficient, by their place."""
+        """Positions of the exogenous columns with a coefficient."""
         return () if self.columns is None else self.columns.kept
 
     @cached_property
     def sized(self) -> Scaled:
-        """Series of a mean size of one, for models to which zero means something."""
+        """Series of mean size one, for models in which zero has a meaning."""
         size = _mean(np.abs(self.values))
         size = np.where(size > 0, size, 1.0)  # of zeros alone
         return Scaled(self.values / size[:, None], size, np.zeros(len(size)), self._columns)
 
     @cached_property
     def centred(self) -> Scaled:
-        """Series less their mean, of a mean distance from it of one, for models of any level.
+        """Series centred and scaled to mean absolute deviation one, for models of any level.
 
-        Far from zero the variance of a series of size one would be lost in rounding.
+        Scaled by size, a series far from zero would lose its variance to rounding.
         """
-        # Rounding may take the mean of equal values from among them.
+        # The mean of equal values may differ from them by rounding.
         mean = np.clip(_mean(self.values), np.nanmin(self.values, 1), np.nanmax(self.values, 1))
         away = self.values - mean[:, None]
         spread = _mean(np.abs(away))
@@ -96,7 +96,7 @@ class Sample(SeriesArrays):
 
 
 def _mean(values: np.ndarray) -> np.ndarray:
-    """Mean (N,) over the rows (N, T) that are there."""
+    """Mean (N,) over the observed rows of values (N, T)."""
     seen = np.isfinite(values)
     return np.where(seen, values, 0.0).sum(1) / seen.sum(1)
 
@@ -112,25 +112,25 @@ def scaled_samples(
     season: tuple[int, int] = (1, 0),
     known: bool = False,
 ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
-    """Samples of the units of a panel, and reasons not to fit some.
+    """Yield samples of the units of a panel, with the reasons of refused units.
 
     Parameters
     ----------
     panel : Panel
     refusals : callable
-        ``refusals(values (n, T), count (n,), kept)`` are reasons of a family, by the number of
-        the row, for series of which these exogenous columns are kept.
+        ``refusals(values (n, T), count (n,), kept)`` returns the reasons of a family, by row, for
+        series that keep these exogenous columns.
     trend : bool
-        Whether a model of the family has a line.
+        Whether a model of the family has a linear trend.
     season : tuple of int
-        Rows of a season that a model has, and observations from which on it may be chosen. Columns
-        that line and season explain have no coefficient.
+        Rows of a season, and observations from which it may be chosen. Columns spanned by line and
+        season have no coefficient.
     known : bool
-        Whether coefficients are given, so that all columns have one.
+        Whether coefficients are given: all columns then have one.
     """
     for units in batches(panel):
         values, exog = unit_data(panel, units)
-        # States run from the first value on: rows before it change nothing.
+        # States run from the first value on: earlier rows change nothing.
         first = first_rows(values)
         values = from_row(values, first)
         if exog is not None and first.any():
@@ -156,7 +156,7 @@ def scaled_samples(
 def _groups(
     exog: np.ndarray | None, seen: np.ndarray, trend: bool, season: tuple[int, int], known: bool
 ) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
-    """Yield each set of kept columns with its series (n,); all series without columns."""
+    """Yield each set of kept columns with its series (n,)."""
     if exog is None:
         return iter([((), np.arange(len(seen)))])
     if known:
@@ -169,8 +169,14 @@ def _groups(
     return by_kept(np.where(long, within, without))
 
 
+def rows_to_last_value(values: np.ndarray) -> np.ndarray:
+    """Number (N,) of rows of series (N, T) up to the last observation."""
+    seen = np.isfinite(values)
+    return np.where(seen.any(1), values.shape[1] - seen[:, ::-1].argmax(1), 0)
+
+
 def without_rounding(values: np.ndarray) -> np.ndarray:
-    """Series (N, T), those that rounding alone lets vary replaced by their first value."""
+    """Replace series (N, T) that vary by rounding only by their first value."""
     seen = np.isfinite(values)
     highest = np.where(seen, values, -np.inf).max(1)
     lowest = np.where(seen, values, np.inf).min(1)

@@ -57,10 +57,14 @@ def _summary_of_unit(forecaster: LinearForecaster, i: int, cov_type: str | None)
         notes = [kind, *lacking, *notes]
     if estimates.fitted[0]:
         notes += family.notes()
+    series = i // fitted.n_units
+    ids = fitted.data.ids[series : series + 1]
+    begin, end = sample_text(fitted.data.layout, ids, *fitted.sample[:, series])
     model = {
         "Series": show_label(forecaster.units_[i]),
         "Model": family.title,
-        **_sample_facts(fitted, i),
+        "Sample": begin,
+        "": f"- {end}",
         "Covariance Type": cov_type,
         **family.conventions,
         **family.facts(params, constants),
@@ -132,13 +136,6 @@ def _summary_of_all(forecaster: LinearForecaster) -> LinearSummary:
     )  # fmt: skip
 
 
-def _sample_facts(fitted: FittedLinear, unit: int) -> dict[str, object]:
-    i = unit // fitted.n_units  # the series
-    first, last = fitted.sample[:, i]
-    begin, end = sample_text(fitted.data.layout, fitted.data.ids[i : i + 1], first, last)
-    return {"Sample": begin, "": f"- {end}"}
-
-
 def _residual_tests(fitted: FittedLinear, unit: int) -> pd.DataFrame | None:
     """Tests at one lag, as statsmodels prints them; None without the data."""
     if fitted.panel is None:
@@ -149,7 +146,7 @@ def _residual_tests(fitted: FittedLinear, unit: int) -> pd.DataFrame | None:
 
 
 def _large_residual(fitted: FittedLinear, unit: int | None = None) -> list[str]:
-    """Note on the largest residual of a model that could skip it; none where it is not large."""
+    """Note on a large residual that ``outliers="pulse"`` could skip; empty without one."""
     panel, names = fitted.panel, fitted.arguments.as_dict()
     if panel is None or "outliers" not in names or names["outliers"] is not None:
         return []
@@ -178,8 +175,8 @@ def _large_residual(fitted: FittedLinear, unit: int | None = None) -> list[str]:
 
 
 WIDTH = 78
-LARGE = 6  # standard deviations: of normal innovations one residual in 500 million
-NUMBERS_WIDTH = 67  # of the columns of the table of coefficients, without the names
+LARGE = 6  # standard deviations: one normal residual in 500 million
+NUMBERS_WIDTH = 67  # of the table of coefficients, without the names
 COLUMNS = ("coef", "std err", "z", "P>|z|", "lower", "upper")  # of the table of coefficients
 ROWS_SHOWN = 20
 MESSAGES_SHOWN = 5
@@ -194,16 +191,16 @@ class LinearSummary(Summary):
     ----------
     title : str
     model : dict
-        What was fitted, to what, by which likelihood.
+        Model, sample and conventions of the likelihood.
     fit : dict
-        How well, and how the likelihood was maximised.
+        Log-likelihood, criteria, and facts on the optimiser.
     params : DataFrame
         One unit: a row a parameter, with ``coef``, ``std err``, ``z``, ``P>|z|`` and the ends
         of the 95% interval, NaN where there is no standard error. Many: a row a unit.
     tests : DataFrame or None
         Tests of standardised residuals, a row a target; see `diagnostics`.
     outliers : DataFrame
-        Gross errors, which are skipped, and level shifts; without rows where none were looked for.
+        Gross errors, which are skipped, and level shifts; empty unless `outliers` is set.
     notes : list of str
     """
 
@@ -236,12 +233,13 @@ class LinearSummary(Summary):
             lines.append(NO_ERROR)
         if self.notes:
             lines += ["", "Warnings and notes:"]
-        lines += [_wrapped(f"[{i}] {note}", width) for i, note in enumerate(self.notes, 1)]
+        for i, note in enumerate(self.notes, 1):
+            lines.append(textwrap.fill(f"[{i}] {note}", width, subsequent_indent="    "))
         return "\n".join(lines)
 
 
 def message_counts(messages: tuple[tuple[str, ...], ...]) -> list[str]:
-    """Commonest messages of many units, with the number of units of each."""
+    """Most frequent messages, with the number of units of each."""
     counts = Counter(text for texts in messages for text in texts)
     shown = [
         f"{n} unit{'s' if n > 1 else ''}: {text}" for text, n in counts.most_common(MESSAGES_SHOWN)
@@ -304,7 +302,7 @@ def _two_columns(left: Mapping[str, object], right: Mapping[str, object], width:
 
 
 def _pair(left: tuple[str, str], right: tuple[str, str], width: int) -> str:
-    """Two names with their values, each value at the right end of its half."""
+    """Two names with values, each right-aligned in its half of the line."""
     half = (width - 3) // 2
     first, second = (
         f"{name}{value:>{max(half - len(name), len(value) + 1)}}" for name, value in (left, right)
@@ -313,7 +311,7 @@ def _pair(left: tuple[str, str], right: tuple[str, str], width: int) -> str:
 
 
 def _digits(value: float, digits: int) -> str:
-    """Fixed digits, or significant ones where these would not show the number."""
+    """Fixed decimals, or significant digits for very small and large numbers."""
     if np.isnan(value):
         return "-"
     if value != 0 and not 10.0**-digits <= abs(value) < 1e4:
@@ -327,7 +325,3 @@ def _fixed(value: float) -> str:
 
 def _two(value: float) -> str:
     return "-" if np.isnan(value) else f"{value:.2f}"
-
-
-def _wrapped(text: str, width: int) -> str:
-    return textwrap.fill(text, width, subsequent_indent="    ")

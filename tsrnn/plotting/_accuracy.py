@@ -216,7 +216,7 @@ def plot_comparison(
     columns = list(table.columns)
     column = getattr(comparison, "measure", columns[0]) if measure is None else measure
     if column not in columns:
-        raise ValueError(f"`measure` must be one of {columns}; got {column!r}.")
+        raise ValueError(f"`measure` must be one of {columns}; got {quote(column)}.")
     there = [str(column), *(name for name in columns if str(name).startswith(_COVERAGE))]
     there += ["ranks"] * (len(comparison.ranks) > 0)
     panels = there if panels is None else list(panels)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
 
+from tsrnn.data import quote
 from tsrnn.plotting._style import (
     GREY,
     INK,
@@ -105,7 +106,7 @@ def _checked_parts(frame: Any) -> pd.DataFrame:
     if parts.empty:
         raise ValueError(
             "`contributions` must have at least one row (a step) and one column (a part); "
-            f"got {len(frame)} rows and the columns {list(frame.columns)}."
+            f"got {len(frame)} rows and the columns {quote(list(frame.columns))}."
         )
     texts = [name for name in parts if not is_numeric_dtype(parts[name])]
     if texts:

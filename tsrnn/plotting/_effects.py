@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tsrnn.data import quote
 from tsrnn.plotting._style import (
     GREY,
     PALE,
@@ -75,8 +76,8 @@ def plot_effects(
         )
     if not chosen or not all(isinstance(name, Hashable) and name in known for name in chosen):
         raise ValueError(
-            f"columns must name columns with effects, which are {names}; got {columns!r}. Columns "
-            "that tell no more than the past of the series have none"
+            f"columns must name columns with effects, which are {names}; got {quote(columns)}. "
+            "Columns that tell no more than the past of the series have none"
         )
     kinds = frame["kind"].replace({"mark": "curve", "cumulated": "lag"})
     panels = [

@@ -197,8 +197,8 @@ def plot_forecasts(
     panels = [(label, column) for label in named for column in chosen]
     if not panels:
         raise ValueError(
-            f"series= and columns= must name at least one panel to draw; got series={series!r}, "
-            f"columns={columns!r}. Leave them out to draw all"
+            "series= and columns= must name at least one panel to draw; got "
+            f"series={quote(series)}, columns={quote(columns)}. Leave them out to draw all"
         )
     axes = _panel_axes(ax, len(panels), note)
     for i, (panel, (label, column)) in enumerate(zip(axes, panels, strict=True)):
@@ -340,8 +340,8 @@ def _find_series(forecast: Any, names: _Names) -> Any:
     if not (_is_long(forecast, names) and names.id_col in forecast.columns):
         if names.series is not None:
             raise ValueError(
-                f"`series` selects from long frames with a column {names.id_col!r}; the forecast "
-                "has none. Use `column` for a wide frame."
+                f"`series` selects from long frames with a column {quote(names.id_col)}; the "
+                "forecast has none. Use `column` for a wide frame."
             )
         return None
     ids = forecast[names.id_col].unique()
@@ -426,11 +426,11 @@ def _values(frame: Any, what: str, column: str, names: _Names) -> pd.Series:
     if len(table.columns) == 1:
         return table.iloc[:, 0]
     raise ValueError(
-        f"`{what}` must have the column {quote(column)} or {names.target_col!r}; "
+        f"`{what}` must have the column {quote(column)} or {quote(names.target_col)}; "
         f"it has {_listed(table.columns)}."
     )
 
 
 def _listed(values: Any, most: int = 5) -> str:
-    texts = [repr(str(value)) for value in list(values)[:most]]
+    texts = [quote(value) for value in list(values)[:most]]
     return ", ".join(texts) + (", ..." if len(values) > most else "")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tsrnn.data import warn_user
+from tsrnn.data import quote, warn_user
 from tsrnn.prior._panel_prior import (
     PanelPrior,
     Product,
@@ -233,18 +233,19 @@ def check_effects(
         if name not in names:
             raise ValueError(
                 f"effects must name exogenous columns of the data, which are {list(names)}; got "
-                f"{name!r}"
+                f"{quote(name)}"
             )
         if not isinstance(kind, str | Sequence):
-            raise TypeError(f"{legal}; got {kind!r} for {name!r}")
+            raise TypeError(f"{legal}; got {kind!r} for {quote(name)}")
         listed = (kind,) if isinstance(kind, str) else tuple(kind)
         wrong = [each for each in listed if each not in KINDS]
         if wrong or not listed or ("none" in listed and len(listed) > 1):
-            raise ValueError(f"{legal}; got {kind!r} for {name!r}")
+            raise ValueError(f"{legal}; got {kind!r} for {quote(name)}")
         if name not in known_ahead and not {*listed} <= {"lagged", "none"}:
             raise ValueError(
                 f'effects of a column that is not known ahead are those of its past, "lagged" or '
-                f'"none"; got {kind!r} for {name!r}. Name it in known_ahead, or change its effect'
+                f'"none"; got {kind!r} for {quote(name)}. Name it in known_ahead, or change its '
+                "effect"
             )
         kinds[name] = listed
     return kinds

@@ -6,14 +6,13 @@ Names are those of tsrnn. `TsrnnForecaster` takes any other forecaster of tsrnn.
 from importlib import import_module
 from typing import Any
 
+from tsrnn._lazy import lazy_names
 from tsrnn.models import MODELS
 
 __all__ = [*sorted(name for name, model in MODELS.items() if model.sktime), "TsrnnForecaster"]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def _load(name: str) -> Any:
     try:
         import_module("sktime")
     except ImportError as error:
@@ -22,5 +21,4 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module("tsrnn.sktime._classes"), name)
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, __all__, _load)

@@ -142,8 +142,8 @@ class Adapter(BaseForecaster):
     def _check_exog(self, X: pd.DataFrame | None) -> None:
         if X is None and self._cur_X is not None:
             raise ValueError(
-                f"the forecaster was fitted with X, columns {self._cur_X.columns.tolist()}; give "
-                "X for all steps from the first after the data to the last of fh"
+                f"the forecaster was fitted with X, columns {quote(self._cur_X.columns.tolist())}; "
+                "give X for all steps from the first after the data to the last of fh"
             )
         if X is not None and self._cur_X is None:
             raise ValueError("the forecaster was fitted without X. Leave X out, or fit with it")

@@ -3,9 +3,9 @@
 Lightning is slow to load, and only a fit needs it: it is imported when training begins.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tsrnn._lazy import lazy_names
 from tsrnn.training._epoch import Epoch, Share
 from tsrnn.training._machine import Processes, checked_device, checked_processes
 from tsrnn.training._parameter_groups import LARGEST_RATE, parameter_groups
@@ -18,8 +18,6 @@ from tsrnn.training._replicates import (
 
 if TYPE_CHECKING:
     from tsrnn.training._lightning import train, train_for
-
-_LAZY = ("train", "train_for")
 
 __all__ = [
     "LARGEST_RATE",
@@ -37,14 +35,5 @@ __all__ = [
     "train_replicates_for",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}._lightning"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+if not TYPE_CHECKING:  # to a type checker, a name that is not above does not exist
+    __getattr__, __dir__ = lazy_names(__name__, __all__, f"{__name__}._lightning")

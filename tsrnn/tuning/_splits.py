@@ -11,6 +11,7 @@ import pandas as pd
 from sklearn.model_selection import BaseCrossValidator
 
 from tsrnn.contract import positive_integer
+from tsrnn.data import quote
 
 
 class PanelTimeSeriesSplit(BaseCrossValidator):
@@ -100,9 +101,9 @@ class PanelTimeSeriesSplit(BaseCrossValidator):
         absent = [name for name in (self.id_col, self.time_col) if name not in frame.columns]
         if absent:
             raise ValueError(
-                f"a long frame must have the columns {self.id_col!r} and {self.time_col!r}; "
-                f"missing are {absent}. Name them by id_col and time_col; for a wide frame take "
-                "sklearn.model_selection.TimeSeriesSplit"
+                f"a long frame must have the columns {quote(self.id_col)} and "
+                f"{quote(self.time_col)}; missing are {quote(absent)}. Name them by id_col and "
+                "time_col; for a wide frame take sklearn.model_selection.TimeSeriesSplit"
             )
         ids, times = (_whole(name, frame[name].to_numpy()) for name in (self.id_col, self.time_col))
         distinct, number = np.unique(times, return_inverse=True)
@@ -114,7 +115,7 @@ def _whole(name: str, values: np.ndarray) -> np.ndarray:
     lost = np.flatnonzero(pd.isna(values))
     if len(lost):
         raise ValueError(
-            f"the column {name!r} must have no missing values; missing are {len(lost)}, the first "
-            f"in row {lost[0]} (from 0). Drop these rows, or mend them"
+            f"the column {quote(name)} must have no missing values; missing are {len(lost)}, the "
+            f"first in row {lost[0]} (from 0). Drop these rows, or mend them"
         )
     return values

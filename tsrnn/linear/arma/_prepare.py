@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tsrnn.contract import SeriesArrays
-from tsrnn.data import Panel
+from tsrnn.data import Panel, quote
 from tsrnn.linear.arma._polynomials import integration
 from tsrnn.linear.arma._specification import Form, Specification
 
@@ -402,7 +402,7 @@ def _degenerate(
         dependent = [names[j] for j in _dependent(X[i, seen[i]], constant)]
         fault, remedy = f"the regressors {dependent} are collinear", "Drop one"
         if len(dependent) == 1:
-            fault = f"the regressor {dependent[0]!r} does not vary"
+            fault = f"the regressor {quote(dependent[0])} does not vary"
             remedy = "Leave it out, or fit this series by itself without it"
         reasons[i] = f"{fault} over the observations of the series. {remedy}."
     return reasons

@@ -20,7 +20,7 @@ from tsrnn.contract import (
     with_intervals,
     with_shared_arguments,
 )
-from tsrnn.data import Panel
+from tsrnn.data import Panel, quote
 from tsrnn.linear._as_rnn import Recursion
 from tsrnn.linear._base import MeanForecaster
 from tsrnn.linear._estimates import Estimates
@@ -459,7 +459,7 @@ class AutoARIMA(MeanForecaster):
         if len(set(family.names)) < len(family.names):
             raise ValueError(
                 "names of exogenous columns must differ from those of parameters; got "
-                f"{list(regressors)}. Rename the columns"
+                f"{quote(list(regressors))}. Rename the columns"
             )
         return family
 

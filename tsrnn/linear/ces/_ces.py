@@ -15,13 +15,14 @@ from tsrnn.contract import (
     positive_integer,
     with_shared_arguments,
 )
+from tsrnn.linear._arguments import check_season
 from tsrnn.linear._base import MeanForecaster
 from tsrnn.linear._family import Family
 from tsrnn.linear._regressors import check_names
 from tsrnn.linear.ces._family import CESFamily
 from tsrnn.linear.ces._specification import SEASONS, candidates
 
-LONGEST_SEASON = 24  # rows, where the frequency says it: the kernel has the rows of a season
+LONGEST_SEASON = 24  # rows of an implied season: the kernel unrolls a season
 
 
 @with_shared_arguments
@@ -36,59 +37,59 @@ class CES(MeanForecaster):
 
     with a level and an information potential, the parts of a complex state with the smoothing
     parameter :math:`\alpha_0 + i \alpha_1` (Svetunkov, Kourentzes and Ord, 2022). There is no
-    trend to choose: with :math:`\alpha_1` near one forecasts are level or grow, below it they
+    trend to choose: with :math:`\alpha_1` near one forecasts are level or grow, below one they
     return to zero. A season is
 
-    - "simple": the same pair, that of the same row of the season before;
+    - "simple": the same pair, taken from one season ago;
     - "partial": one more state for each row of a season, with the weight :math:`\beta_0`;
     - "full": one more pair for each, with :math:`\beta_0 + i \beta_1`, which may grow.
 
-    The default takes of these and "none" the one with the lowest corrected criterion of Akaike,
-    for each series and target by itself.
+    The default takes the one of these and "none" with the lowest corrected criterion of Akaike, for
+    each series and target by itself.
 
     Parameters
     ----------
     seasonal : {"auto", "none", "simple", "partial", "full"}
-        A season is looked for where the series has two of them, of up to 24 rows.
+        "auto" tries a season of up to 24 rows if the series has two of them.
     season_length : int, optional
         Rows of a season; by frequency where it is None, 1 for none.
     cov_type : {"hessian", "opg", "information", "robust"}
         Kind of standard errors.
     parameter_uncertainty : bool, default True
-        Whether intervals know that k parameters are estimated from n rows: Student's t with n - k
+        Whether intervals account for k parameters estimated from n rows: Student's t with n - k
         degrees of freedom, and the final prediction error, (n + k) / (n - k) times the variance.
     outliers : {"pulse"} or None
         "pulse" skips gross errors of single rows as ``missing="keep"`` skips missing ones.
-        They are those that `tsrnn.prior.find_outliers` finds in the target as it is, effects of
-        columns included; `outliers_` lists them, and level shifts, which stay. `update` and
-        `predict_rolling` take new rows as they are.
+        `tsrnn.prior.find_outliers` finds them in the target, effects of columns included;
+        `outliers_` lists them, and level shifts, which stay. `update` and `predict_rolling` take
+        new rows as they are.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
         As in all linear models. Exogenous columns are regressors; to forecast, name them all in
-    missing, strict, support
-        As in all linear models. Exogenous columns are regressors; to forecast, name them all in
         `known_ahead`.
+    missing, strict, support
+        As in all linear models.
     random_state, verbose
         As in all forecasters.
 
     Notes
     -----
-    Each pair is in the region where it forgets,
+    Each pair lies in the region where it forgets,
     :math:`(\alpha_0 - \frac32)^2 + (\alpha_1 - \frac12)^2 < \frac32`,
     :math:`(\alpha_0 - \frac12)^2 + (\alpha_1 - 1)^2 > \frac14` and
     :math:`(\alpha_0 - \frac52)^2 + \alpha_1^2 > \frac54`, with
     :math:`0.6 \le \alpha_1 \le 1.3`. States before the first row are backcast. The criterion
-    counts them as a level, a potential, and a season less its mean. A missing observation has an
-    error of zero. Intervals take :math:`\sigma^2` with the degrees of freedom that are left of
-    what the criterion counts. `candidates_` has the criterion of all models.
+    counts them as a level, a potential, and a season less its mean. A missing observation has error
+    zero. The :math:`\sigma^2` of intervals has the degrees of freedom that the criterion leaves.
+    `candidates_` has the criterion of all models.
 
-    Of exogenous columns :math:`x_t` the level is the model of :math:`y_t - (x_t - \bar x)' \beta`,
-    with their means :math:`\bar x` over the rows fitted to. At given smoothing parameters the
-    filter is linear in the rows, and :math:`\beta` is the regression of the errors of y on those of
-    the columns; all parameters are estimated together, and counted by the criterion. A column that
-    is constant or collinear with others in the rows fitted to, or with a season that may be chosen,
-    has no coefficient: it is left out with a warning.
+    With exogenous columns :math:`x_t` the model is of :math:`y_t - (x_t - \bar x)' \beta`, with
+    their means :math:`\bar x` over the rows fitted to. At given smoothing parameters the filter is
+    linear in the rows, and :math:`\beta` is the regression of the errors of y on the errors of the
+    columns. All parameters are estimated jointly, and counted by the criterion. Columns that are
+    constant, or collinear with others or with a candidate season in the rows fitted to, are left
+    out with a warning.
 
     References
     ----------
@@ -125,7 +126,7 @@ class CES(MeanForecaster):
 
     @property
     def candidates_(self) -> pd.DataFrame:
-        """Corrected criterion of every model, a column each, where its search ended.
+        """Corrected criterion at the end of the search, a column per model.
 
         Infinite where a series is too short for a model.
         """
@@ -139,10 +140,9 @@ class CES(MeanForecaster):
         Returns
         -------
         list of one dict
-            For each model that units have, such as "partial transition", (U, q, q): the matrices F
-            by which forecasts go on, a season as its frequencies on the unit circle; and "partial
-            discount": D = F - g w', the recurrent matrices of `to_rnn`, which say how long the
-            model remembers its inputs.
+            For each model in use, such as "partial transition", (U, q, q): the matrices F of the
+            forecasts, with a season as frequencies on the unit circle; and "partial discount", the
+            recurrent matrices D = F - g w' of `to_rnn`, which determine the memory of the model.
         """
         family, fitted = cast(CESFamily, self.fitted_.family), self.fitted_
         numbers, blocks = fitted.constants["model"], {}
@@ -163,11 +163,8 @@ class CES(MeanForecaster):
             period = period if period <= LONGEST_SEASON else 1
         else:
             period = positive_integer("season_length", length)
-        if seasonal not in ("auto", "none") and period == 1:
-            raise ValueError(
-                f"seasonal={seasonal!r} needs a season of at least two rows; got season_length="
-                f"{length!r} and the frequency {data.freq!r}"
-            )
+        if seasonal not in ("auto", "none"):
+            check_season(seasonal, period, length, data)
         models = candidates(seasonal, period)
         regressors = check_names(data.exog_names, CESFamily(models).names)
         return CESFamily(models, data.n_targets, regressors)

@@ -43,7 +43,7 @@ class Group(NamedTuple):
     params : array of shape (n, 4)
         Smoothing parameters.
     sigma2, ahead : arrays of shape (n,)
-        Variance of errors: its estimate, and that of forecasts.
+        Variance of errors: its estimate, and the one for forecasts.
     start : array of shape (n, q)
         States before the first row fitted to.
     """
@@ -58,7 +58,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True)
 class CESFamily(Family):
-    """Models of complex exponential smoothing, of which every unit has the one that suits it best.
+    """Models of complex exponential smoothing, of which each unit takes the best.
 
     Attributes
     ----------
@@ -197,7 +197,7 @@ class CESFamily(Family):
             means = from_row(expected(group.model, group.params, first, values), -lead)
             values = from_row(values, -lead)
             fitted.append((group.numbers, means + effects))
-            # Of a series that is fitted exactly the residuals have no scale.
+            # Residuals of an exact fit have no scale.
             spread = np.sqrt(np.where(group.sigma2 > 0, group.sigma2, np.nan))
             scaled.append((group.numbers, (values - means) / spread[:, None]))
         return rows_of(panel, fitted), rows_of(panel, scaled)
@@ -223,7 +223,7 @@ class CESFamily(Family):
         return facts | {"Discount modulus": f"{modulus:.4f}"}
 
     def restriction_to(self, smaller: Family, params: np.ndarray) -> Restriction | None:
-        # The states of a season are backcast too: a model without one is no restriction.
+        # Seasonal states are backcast too, so that a model without a season is no restriction.
         same = isinstance(smaller, CESFamily) and smaller.models == self.models
         nested = same and set(smaller.names) <= set(self.names)
         return Restriction() if nested and len(self.models) == 1 else None
@@ -231,7 +231,7 @@ class CESFamily(Family):
     def recursion(self, params: np.ndarray, constants: Arrays) -> Recursion:
         r"""Recursion of the means, :math:`\theta(B) \mu_t = (\theta(B) - \phi(B)) y_t`.
 
-        With the characteristic polynomials of the discount and the transition matrix.
+        theta and phi are the characteristic polynomials of the discount and transition matrices.
         """
         model, smoothing = self.of_unit(params, constants)
         theta = np.poly(model.discount(smoothing)[0])
@@ -241,7 +241,7 @@ class CESFamily(Family):
         )
         r = model.n_states
         start = constants["start"][None, :r]
-        # What the states alone give for the next rows, where all that is observed is zero.
+        # Means of the next rows from the states alone, with zero observations.
         free = expected(model, smoothing, start, np.zeros((1, r)))[0]
         state = np.convolve(theta, free)[:r]
         return Recursion(equation, start=state)
@@ -253,7 +253,7 @@ class CESFamily(Family):
 
     @property
     def _places(self) -> list[int]:
-        """Places of the coefficients of exogenous columns among the parameters."""
+        """Positions of the coefficients of exogenous columns among the parameters."""
         last = len(self.names) - 1
         return list(range(last - len(self.regressors), last))
 
@@ -271,10 +271,10 @@ class CESFamily(Family):
     def _values_and_states(
         self, group: Group, panel: Panel, units: Units, steps: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Values (n, T) less the effects of columns, rows before them (n,), first states, effects.
+        """Values (n, T) less effects of columns, rows before them (n,), first states, effects.
 
-        Values are from the first one of a series on. States before it are those fitted, or
-        backcast.
+        Values begin with the first one of a series. States before it are the fitted ones, or
+        backcast if the rows start elsewhere.
         """
         series = group.numbers // self.n_targets
         values, effects = without_columns(panel, units, group.numbers, self._places)
@@ -290,5 +290,5 @@ class CESFamily(Family):
 
 
 def _padded(array: np.ndarray, width: int) -> np.ndarray:
-    """Columns of zeros added to an array (n, k), up to a width."""
+    """Pad an array (n, k) with columns of zeros to a width."""
     return padded(array.T, width).T

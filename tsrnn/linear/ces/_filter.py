@@ -19,11 +19,12 @@ import torch
 from torch import Tensor
 
 from tsrnn.kernels import Cell, Fields, Paths, paths
+from tsrnn.linear._samples import rows_to_last_value
 from tsrnn.linear.ces._specification import SMOOTHING, Components
 from tsrnn.linear.ets._start import seasonal_pattern
 
-FIRST_ROWS = 10  # whose mean is a first level
-POTENTIAL = 1 / 1.1  # of the level or season, before the first run; backcasting forgets it
+FIRST_ROWS = 10  # their mean is the first level
+POTENTIAL = 1 / 1.1  # over the level or season, before the first run; backcasting forgets it
 
 
 def _pair_after(real: Tensor, imaginary: Tensor, a0: Tensor, a1: Tensor, e: Tensor) -> Fields:
@@ -37,9 +38,9 @@ def _pair_after(real: Tensor, imaginary: Tensor, a0: Tensor, a1: Tensor, e: Tens
 def season_cell(model: Components) -> Cell:
     """Cell that moves on by a season of rows, or by one row without a season.
 
-    Its memory is the states; then follow the means of the rows, mu0 and so on, and their errors, e0
-    and so on, zero where nothing is observed. Its inputs are the rows, NaN where nothing is
-    observed, infinite where there is no row: states stay as they are.
+    Memory: the states, the means mu0, mu1, ... of the rows, and their errors e0, e1, ..., zero
+    where missing. Inputs: the rows, NaN where missing, infinite beyond the last row, where states
+    do not change.
     """
     names = (
         tuple(f"h{i}" for i in range(model.n_states))
@@ -60,7 +61,7 @@ def _season(model: Components, state: Fields, inputs: Fields, params: Fields) ->
     n, m, (a0, a1, b0, b1) = model.n_level, model.period, params
     states, means, errors = list(state[: model.n_states]), [], []
     for row, y in enumerate(inputs):
-        place, twin = n + row, n + m + row  # of the row's season and its potential
+        place, twin = n + row, n + m + row  # positions of the season of the row and its potential
         mean = states[0] if n else states[place]
         if model.seasonal in ("partial", "full"):
             mean = mean + states[place]
@@ -83,7 +84,7 @@ def _season(model: Components, state: Fields, inputs: Fields, params: Fields) ->
 
 
 def season_rows(model: Components, values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Inputs (N, steps, m) of the cell, of values (N, T) of which `lengths` (N,) are rows."""
+    """Inputs (N, steps, m) of the cell, from the first `lengths` (N,) rows of values (N, T)."""
     n, length = values.shape
     steps = -(-length // model.period)
     rows = np.full((n, steps * model.period), np.inf)
@@ -100,9 +101,9 @@ def run(
     *,
     field: str = "mu",
 ) -> Paths:
-    """Means or errors, "mu" or "e", along rows (N, steps, m), states after them, derivatives first.
+    """Means "mu" or errors "e" along rows (N, steps, m), and states after; derivatives first.
 
-    Of smoothing parameters (N, 4) with slopes (N, d, 4), and states (N, q, d + 1).
+    Smoothing parameters (N, 4) have slopes (N, d, 4); states have shape (N, q, d + 1).
     """
     slopes = np.zeros((len(params), 0, 4)) if slopes is None else slopes
     before = np.ascontiguousarray(states[:, :, -1])
@@ -118,36 +119,36 @@ def backcast(
     rough: np.ndarray,
     slopes: np.ndarray | None = None,
 ) -> np.ndarray:
-    """States (N, q, d + 1) before the first row, and before them their derivatives.
+    """States (N, q, d + 1) before the first row, their derivatives first.
 
-    A run from rough states (N, q), then one over the reversed rows from its end, whose end they
-    are. Between runs the states move on by a row without an error, as rows do.
+    A run from rough states (N, q) is followed by a run over the reversed rows, whose end states are
+    returned. Between runs, states move by one row without an error.
     """
     d = 0 if slopes is None else slopes.shape[1]
     states = np.concatenate([np.zeros((*rough.shape, d)), rough[:, :, None]], 2)
     for table in (rows, np.ascontiguousarray(rows[:, ::-1, ::-1])):
-        after = run(model, table, params, states, slopes, field="e").memory  # as the likelihood
-        states = _turned(model, after, params, slopes)
+        after = run(model, table, params, states, slopes, field="e").memory  # the likelihood's cell
+        states = _reversed(model, after, params, slopes)
     return states
 
 
-def _turned(
+def _reversed(
     model: Components, states: np.ndarray, params: np.ndarray, slopes: np.ndarray | None
 ) -> np.ndarray:
-    """States after rows as states before the same rows in reverse."""
-    n, m, turned = model.n_level, model.period, states.copy()
+    """Convert states after rows to states before the same rows in reverse."""
+    n, m, before = model.n_level, model.period, states.copy()
     if n:
-        turned[:, :2] = _pair_moved(states[:, :2], params[:, :2], slopes)
+        before[:, :2] = _pair_moved(states[:, :2], params[:, :2], slopes)
     if model.seasonal == "none":
-        return turned
+        return before
     season = states[:, n:].reshape(len(states), -1, m, states.shape[2])[:, :, ::-1]
     if model.paired_season:
         part = slice(2, 4) if n else slice(0, 2)
         season = _pair_moved(
             season, params[:, part], None if slopes is None else slopes[:, :, part]
         )
-    turned[:, n:] = season.reshape(turned[:, n:].shape)
-    return turned
+    before[:, n:] = season.reshape(before[:, n:].shape)
+    return before
 
 
 def _pair_moved(pair: np.ndarray, params: np.ndarray, slopes: np.ndarray | None) -> np.ndarray:
@@ -164,9 +165,9 @@ def _pair_moved(pair: np.ndarray, params: np.ndarray, slopes: np.ndarray | None)
 
 
 def rough_states(model: Components, values: np.ndarray) -> np.ndarray:
-    """States (N, q) near those before the first row of values (N, T), NaN where missing.
+    """Rough states (N, q) before the first row of values (N, T), NaN where missing.
 
-    Means of the first rows, the season by decomposition, and potentials a little smaller.
+    Levels are means of the first rows, seasons a decomposition, and potentials a little smaller.
     """
     m = model.period
     if values.shape[1] < m:
@@ -186,15 +187,9 @@ def rough_states(model: Components, values: np.ndarray) -> np.ndarray:
     return np.column_stack(states)
 
 
-def last_rows(values: np.ndarray) -> np.ndarray:
-    """Rows (N,) of values (N, T) up to the last observation."""
-    seen = np.isfinite(values)
-    return np.where(seen.any(1), values.shape[1] - seen[:, ::-1].argmax(1), 0)
-
-
 def states_before(model: Components, params: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """States (N, q) before the first of values (N, T), backcast."""
-    rows = season_rows(model, values, last_rows(values))
+    """Backcast states (N, q) before values (N, T)."""
+    rows = season_rows(model, values, rows_to_last_value(values))
     return backcast(model, rows, params, rough_states(model, values))[:, :, 0]
 
 
@@ -205,13 +200,13 @@ def states_after(
     values: np.ndarray,
     lengths: np.ndarray,
 ) -> np.ndarray:
-    """States (N, q) after as many rows (N, T) as each series has, NaN where nothing is observed."""
+    """States (N, q) after `lengths` (N,) rows of values (N, T), NaN where missing."""
     rows = season_rows(model, values, lengths)
     after = run(model, rows, params, states[:, :, None]).memory[:, :, 0]
     if model.seasonal == "none":
         return after
     n, m = model.n_level, model.period
-    places = (np.arange(m) + lengths[:, None]) % m  # the next row's first
+    places = (np.arange(m) + lengths[:, None]) % m  # the season of the next row comes first
     season = after[:, n:].reshape(len(after), -1, m)
     season = np.take_along_axis(season, places[:, None], 2)
     return np.column_stack([after[:, :n], season.reshape(len(after), -1)])
@@ -220,14 +215,14 @@ def states_after(
 def expected(
     model: Components, params: np.ndarray, states: np.ndarray, values: np.ndarray
 ) -> np.ndarray:
-    """Means (N, T) of the rows with values (N, T), given those before; NaN are not observed."""
+    """Means (N, T) of values (N, T), each given earlier ones; NaN where missing."""
     n, length = values.shape
     rows = season_rows(model, values, np.full(n, length))
     return run(model, rows, params, states[:, :, None]).fields.reshape(n, -1)[:, :length]
 
 
 def responses(model: Components, params: np.ndarray, h: int) -> np.ndarray:
-    r"""Effects (N, h) of an error of one on the means 1, 2, ... rows later.
+    r"""Effects (N, h) of a unit error on the means 1, 2, ... rows later.
 
     .. math:: c_j = w' F^{j-1} g
     """
@@ -249,6 +244,6 @@ def simulated(
     means = expected(model, params, states, np.full((len(params), h), np.nan))
     weights = np.zeros((len(params), h, h))
     response = np.column_stack([np.ones(len(params)), responses(model, params, h)])
-    for lag in range(h):  # of a linear model: errors and their effects add up
+    for lag in range(h):  # the model is linear: errors and their effects add up
         weights[:, range(lag, h), range(h - lag)] = response[:, lag : lag + 1]
     return means[:, :, None] + np.sqrt(sigma2)[:, None, None] * (weights @ z)

@@ -17,7 +17,7 @@ from tsrnn.linear._samples import Sample, scaled_samples
 from tsrnn.linear.ces._likelihood import Likelihood
 from tsrnn.linear.ces._specification import Components, bounds, to_natural
 
-# Shares of the interval of alpha0, and alpha1; then what the season has.
+# Share of the interval of alpha0, and alpha1; then the parameters of the season.
 _PAIRS = ((0.3, 1.0), (0.75, 1.02), (0.1, 0.99))
 STARTS: dict[str, tuple[tuple[float, ...], ...]] = {
     "none": _PAIRS,
@@ -28,8 +28,8 @@ STARTS: dict[str, tuple[tuple[float, ...], ...]] = {
         (0.4, 0.75, 0.04, 1.03), (0.5, 1.0, 0.3, 1.2), (0.08, 0.8, 0.17, 1.015),
     ),
 }  # fmt: skip
-# Nodes of a grid, whose highest local maxima are starts besides: shares, alpha1 and beta0; a full
-# season has two pairs, of fewer nodes each. Near alpha1 = 1 ridges are narrow.
+# Grid whose highest local maxima are further starts: shares, alpha1 and beta0; a full season has
+# two pairs with fewer nodes each. Nodes are dense near alpha1 = 1, where ridges are narrow.
 _SHARES = 0.02, 0.2, 0.4, 0.6, 0.8, 0.96
 _A1 = 0.62, 0.75, 0.9, 1.0, 1.015, 1.05, 1.15, 1.28
 _BETA = 0.01, 0.3, 1.0, 1.8
@@ -40,8 +40,8 @@ GRIDS: dict[str, tuple[tuple[float, ...], ...]] = {
     "partial": (_FEW_SHARES, _FEW_A1, _BETA),
     "full": (_FEW_SHARES, _FEW_A1, _FEW_SHARES, _FEW_A1),
 }
-# A second grid, of where maxima are narrow: the faces of the region of a level, and the ridge of a
-# slow level whose a_1 falls as the season takes up more.
+# Second grid, where maxima are narrow: the faces of the region of a level, and the ridge of a slow
+# level whose alpha1 falls as the season takes up more.
 _FACES = (0.001, 0.995), (0.97, 0.99, 1.0, 1.004, 1.008, 1.015)
 _RIDGE = (0.01, 0.04, 0.1), (0.96, 0.93, 0.86, 0.8, 0.74), (0.15, 0.22, 0.3, 0.45)
 NARROW: dict[str, tuple[tuple[float, ...], ...]] = {
@@ -55,18 +55,18 @@ NARROW_NODES = NODES | {"full": 6}
 TOLERANCE = 1e-8  # decrement: 1e-4 standard errors, 1e-8 of the log-likelihood
 FEW = 5  # iterations from all starts before models are compared
 MOST = 15  # iterations of a climb
-NEWTON = 15  # of what has not converged by then
-SCORING = 10_000  # iterations by the information: there is no Hessian
-SAFETY = 2.0  # times what the next step promises is what a search may yet rise
-MARGIN = 2.0  # of the criterion, by which a model may be behind and go on
+NEWTON = 15  # further iterations of climbs that have not converged
+SCORING = 10_000  # iterations with the information: Newton's method is run apart
+SAFETY = 2.0  # a search may still rise by this many times the predicted rise
+MARGIN = 2.0  # of the criterion: models further behind stop
 
 
 def samples(
     models: tuple[Components, ...], panel: Panel, known: bool
 ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
-    """Samples of the units of a panel, and reasons not to fit some.
+    """Yield samples of the units of a panel, with the reasons of refused units.
 
-    All exogenous columns have a coefficient where these are `known`.
+    With `known` coefficients all exogenous columns have one.
     """
     simplest = min(models, key=lambda model: model.fewest)
 
@@ -79,29 +79,29 @@ def samples(
             for i in np.flatnonzero(count < fewest)
         }
 
-    # All models have the same columns: none that one of them explains by itself.
+    # All models share the columns: none that the season of any model spans.
     season = min(((m.period, m.fewest) for m in models if m.period > 1), default=(1, 0))
     return scaled_samples(panel, refusals, season=season, known=known)
 
 
 class Search(NamedTuple):
-    """Ends of the search for N units.
+    """Optima of the search for N units.
 
     Attributes
     ----------
     model : integer array of shape (N,)
-        Of each unit, by its place among the candidates.
+        Model of each unit, by position among the candidates.
     aicc : array of shape (N, candidates)
-        Corrected criterion of all models; infinite where one was not fitted.
+        Corrected criterion of all models; infinite where a model was not fitted.
     params : array of shape (N, 4 + m)
-        Smoothing parameters; zeros for those that the unit's model does not have. Coefficients of
-        the exogenous columns of the search.
+        Smoothing parameters, zero if the unit's model lacks them, then coefficients of the
+        exogenous columns of the search.
     sigma2 : array of shape (N,) or None
-        Of the scaled series, where it is given.
+        Given variances of the scaled series; None if estimated.
     iterations, starts, agreement : integer arrays of shape (N,)
     converged : boolean array of shape (N,)
     at_bound : boolean array of shape (N, 4)
-        Parameters that are on the boundary, both of a pair.
+        Parameters on the boundary, always both of a pair.
     """
 
     model: np.ndarray
@@ -116,9 +116,9 @@ class Search(NamedTuple):
 
 
 def search(models: tuple[Components, ...], sample: Sample) -> Search:
-    """Fit every model to the series that are long enough, and take the best of each.
+    """Fit every model to the series that are long enough, and keep the best.
 
-    All models climb a few steps from all starts. Then those go on that may still be the best.
+    All models climb a few steps from all starts. Models that may still be the best go on.
     """
     n, counts = len(sample.units), np.isfinite(sample.values).sum(1)
     aicc = np.full((n, len(models)), np.inf)
@@ -161,7 +161,7 @@ def search(models: tuple[Components, ...], sample: Sample) -> Search:
 
 
 def usable(models: tuple[Components, ...], sample: Sample) -> np.ndarray:
-    """Mask (N, models) of the models that series are long enough for."""
+    """Mask (N, models): the series is long enough for the model."""
     counts = np.isfinite(sample.values).sum(1)
     return np.stack([counts >= model.fewest + len(sample.kept) for model in models], 1)
 
@@ -169,9 +169,9 @@ def usable(models: tuple[Components, ...], sample: Sample) -> np.ndarray:
 def _place_exact_fits(
     models: tuple[Components, ...], sample: Sample, ends: Search, able: np.ndarray
 ) -> None:
-    """Put models that fit a series exactly, as one that is constant, among the ends of a search.
+    """Write models that fit a series exactly, such as a constant, into a search result.
 
-    Their first starting values do: the search would climb a likelihood that has no bound.
+    The first starting values find them; a search would climb a likelihood without a bound.
     """
     counts = np.isfinite(sample.values).sum(1)
     for number, model in enumerate(models):
@@ -198,9 +198,9 @@ class Climb:
     model : Components
     series : integer ndarray of shape (N,)
     best : Optimum
-        Highest end of all starts.
+        Highest optimum of all starts.
     starts, agreement : integer ndarrays of shape (N,)
-        How many starts there were, and how many came close.
+        Number of starts, and of those that agree on the optimum.
     """
 
     model: Components
@@ -211,7 +211,7 @@ class Climb:
 
     @classmethod
     def begun(cls, model: Components, rows: np.ndarray, series: np.ndarray, most: int) -> Climb:
-        """Climb `most` steps from all starts, of rows as a `Likelihood` has them."""
+        """Climb `most` steps from all starts, on rows in the format of `Likelihood`."""
         n = len(series)
         starts = np.repeat(np.array(STARTS[model.seasonal])[:, None], n, 1)
         for axes, nodes in zip((GRIDS, NARROW), (NODES, NARROW_NODES), strict=True):
@@ -233,21 +233,21 @@ class Climb:
         return cls(model, series, best, np.isfinite(reached).sum(0), agreement_of(reached))
 
     def select(self, chosen: np.ndarray) -> Climb:
-        """Some of the searches."""
+        """Select searches by position."""
         best = Optimum(*(part[chosen] for part in self.best))
         arrays = self.starts[chosen], self.agreement[chosen]
         return Climb(self.model, self.series[chosen], best, *arrays)
 
     def criteria(self, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Corrected criteria, and those that the searches may yet come to."""
+        """Corrected criteria, and the lowest that the searches may still reach."""
         k = self.model.n_params + self.best.params.shape[1] - len(self.model.names)
         penalty = aicc_penalty(counts[self.series], k)
         aicc = penalty - 2 * self.best.value
-        # The decrement is twice the rise of the log-likelihood that the next step promises.
+        # The decrement is twice the predicted rise of the log-likelihood.
         return aicc, aicc - np.where(self.best.converged, 0.0, SAFETY * self.best.decrement)
 
     def finished(self, rows: np.ndarray) -> Climb:
-        """Go on to the maxima, by the information, then by Newton's method, which ridges need."""
+        """Continue to the maxima by scoring, then by Newton's method, which ridges need."""
         best = Optimum(*(part.copy() for part in self.best))
         lower, upper = search_bounds(self.model, rows)
         for scoring, most in ((SCORING, MOST), (0, NEWTON)):
@@ -266,7 +266,7 @@ class Climb:
 
 
 def search_bounds(model: Components, rows: np.ndarray) -> np.ndarray:
-    """Bounds (2, k + m) of the parameters of the search, of coefficients none."""
+    """Bounds (2, k + m) of the parameters of the search; coefficients are unbounded."""
     m = 0 if rows.ndim == 2 else rows.shape[2] - 1
     return np.column_stack([bounds(model), np.repeat([[-np.inf], [np.inf]], m, 1)])
 
@@ -294,7 +294,7 @@ def highest_nodes(
         last = np.zeros_like(after.take([0], axis))
         local &= ~np.concatenate([after, last], axis)
         local &= np.concatenate([~last, after], axis)
-    # Where there are fewer local maxima than starts, the highest of the other nodes.
+    # Fewer local maxima than starts are followed by the highest other nodes.
     rank = np.where(local, table, table - 1e6).reshape(len(nodes), n)
     return nodes[np.argsort(-rank, axis=0)[:count]]
 
@@ -302,7 +302,7 @@ def highest_nodes(
 def given(
     models: tuple[Components, ...], names: tuple[str, ...], sample: Sample, params: np.ndarray
 ) -> Search:
-    """Parameters (N, k) of these names, in the units of the data, as the end of a search."""
+    """Search result from given parameters (N, k) in the units of the data."""
     n, nothing = len(params), np.zeros(len(params), np.int64)
     free = len(names) - 1 - len(sample.kept)
     inner = np.zeros((n, 4 + len(sample.kept)))
@@ -321,7 +321,7 @@ def inferred(
 ) -> tuple[Estimates, Arrays]:
     """Estimates in the units of the data, and the constants of a family.
 
-    Derivatives are computed when they are asked for.
+    Derivatives are deferred.
     """
     n, k = len(sample.units), len(names)
     params, loglik = np.full((n, k), np.nan), np.full(n, np.nan)
@@ -379,7 +379,7 @@ def inferred(
     given = ends.sigma2 is not None
     widening = np.ones(len(n_obs)) if given else variance_factor(n_obs, n_params - 1)
     constants = {"model": ends.model.astype(float), "widening": widening, "start": start}
-    # Of densities in the units of the data.
+    # Converts densities to the units of the data.
     in_data = 2 * (n_obs * np.log(sample.sized.scale))[:, None]
     return estimates, constants | {"aicc": ends.aicc + in_data}
 
@@ -407,7 +407,7 @@ def _derivatives(
         back[:, -1] = sample.sized.scale[units] ** -2
         square = back[:, :, None] * back[:, None]
         parts = {"hessian": likelihood.hessian(*at), "opg": opg, "information": information}
-        if sample.columns is not None:  # of the columns as they came
+        if sample.columns is not None:  # back to the columns as given
             turn = np.tile(np.eye(len(places)), (len(units), 1, 1))
             turn[:, free:-1, free:-1] = sample.columns.select(units).backwards
             slope = (turn @ slope[:, :, None])[:, :, 0]
@@ -419,7 +419,7 @@ def _derivatives(
 
 
 def places_of(models: tuple[Components, ...], sample: Sample) -> tuple[int, list[int]]:
-    """Number of smoothing parameters of all models, and places of the coefficients behind them."""
+    """Number of smoothing parameters of all models, and positions of the coefficients."""
     smoothing = max(len(model.names) for model in models)
     return smoothing, [smoothing + place for place in sample.kept]
 

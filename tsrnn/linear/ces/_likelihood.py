@@ -2,12 +2,12 @@ r"""Log-likelihoods of complex exponential smoothing of many series at once, wit
 
 .. math:: \ell = -\tfrac12 \sum_t \Big( \log 2 \pi \sigma^2 + \frac{e_t^2}{\sigma^2} \Big)
 
-over the rows that are observed, from states before the first row that are backcast. Derivatives are
-of all runs, those that backcast too.
+over the observed rows, from backcast states before the first row. Derivatives include the
+backcasting runs.
 
-All of it is linear in the rows: errors of :math:`y_t - x_t'\beta` are those of y less those of the
-exogenous columns times their coefficients, which at given smoothing parameters are least squares of
-these errors, an innovations regression.
+Errors are linear in the rows: the errors of :math:`y_t - x_t'\beta` are the errors of y less the
+errors of the exogenous columns times :math:`\beta`. At given smoothing parameters :math:`\beta` is
+an innovations regression, least squares of errors on errors.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import torch
 from torch import Tensor
 
 from tsrnn.linear._estimates import PERFECT
-from tsrnn.linear._optimise import Evaluation
-from tsrnn.linear.ces._filter import backcast, last_rows, rough_states, run, season_rows
+from tsrnn.linear._optimise import Evaluation, differenced_hessian
+from tsrnn.linear._samples import rows_to_last_value
+from tsrnn.linear.ces._filter import backcast, rough_states, run, season_rows
 from tsrnn.linear.ces._specification import Components, bounds, to_natural
 
-AT_ONCE = 256  # series whose derivatives stay in the cache
-_NEAR = 1e-6  # of forward differences, of which Newton's steps are made
-_STEP = 1e-4  # of differences in smoothing parameters
+AT_ONCE = 256  # series whose derivatives fit into the cache
+_NEAR = 1e-6  # step of the forward differences in the Hessian of Newton's method
 
 
 class Likelihood:
@@ -35,19 +35,18 @@ class Likelihood:
     ----------
     model : Components
     rows : array of shape (S, T) or (S, T, 1 + m)
-        Series scaled to a size of one; NaN where nothing is observed, and after the end. Behind
-        them exogenous columns.
+        Series scaled to size one, then exogenous columns; NaN where missing and after the end.
     series : integer array of shape (N,)
-        Series of each of N sets of parameters, by number.
+        Number of the series of each set of parameters.
     """
 
     def __init__(self, model: Components, rows: np.ndarray, series: np.ndarray) -> None:
         self._model, self._series = model, series
         values = rows if rows.ndim == 2 else rows[:, :, 0]
-        lengths = last_rows(values)
+        lengths = rows_to_last_value(values)
         self._rows, self._rough = season_rows(model, values, lengths), rough_states(model, values)
         self.n_obs = np.isfinite(values).sum(1)[series]
-        # A column has a value where y has one: all go through the same filter.
+        # Columns are missing where y is: all go through the same filter.
         m = 0 if rows.ndim == 2 else rows.shape[2] - 1
         columns = [np.where(np.isfinite(values), rows[:, :, 1 + j], np.nan) for j in range(m)]
         tables = [season_rows(model, column, lengths) for column in columns]
@@ -59,8 +58,8 @@ class Likelihood:
     def evaluate(self, params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
         """Log-likelihood with sigma2 concentrated out at parameters of the search.
 
-        The Hessian is of differences of gradients, towards the middle of the bounds. Errors are
-        linear in the coefficients of columns: there the information is the Hessian.
+        The Hessian uses differences of gradients towards the middle of the bounds. Errors are
+        linear in the coefficients of columns, where the information equals the Hessian.
         """
         parts = []
         for begin in range(0, len(units), AT_ONCE):
@@ -101,9 +100,9 @@ class Likelihood:
     def values(
         self, params: np.ndarray, sigma2: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Best sigma2 (N,) at parameters (N, 4 + m) unless given, log-likelihood, initial states.
+        """Maximising sigma2 (N,) at parameters (N, 4 + m), log-likelihood, and initial states.
 
-        A sigma2 that is rounding is `PERFECT` in its place.
+        sigma2 may be given. `PERFECT` is the floor of the estimate.
         """
         n = len(params)
         errors, states = self._errors(params, np.zeros((n, 0, 4)), np.arange(n))
@@ -113,7 +112,7 @@ class Likelihood:
         return sigma2, value, states
 
     def moments(self, params: np.ndarray, sigma2: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Gradient (N, k + 1), outer products of scores, information at (N, 4 + m) and sigma2."""
+        """Gradient (N, k + 1), outer products of scores, and information at (N, 4 + m), sigma2."""
         n, k = len(params), len(self._model.names)
         slopes = np.broadcast_to(np.eye(k, 4), (n, k, 4))
         k += self._n_columns
@@ -130,29 +129,20 @@ class Likelihood:
         return scores.sum(1).numpy(), opg, information
 
     def hessian(self, params: np.ndarray, sigma2: np.ndarray) -> np.ndarray:
-        """Second derivatives (N, k + 1, k + 1): differences of gradients, of some ten digits."""
+        """Second derivatives (N, k + 1, k + 1) in the parameters of the model and sigma2."""
         at = np.column_stack([params, sigma2])
-        last = at.shape[1] - 1
-        columns = [*range(len(self._model.names)), *range(4, last), last]
-        hessian = np.zeros((len(at), len(columns), len(columns)))
-        for j, column in enumerate(columns):
-            size = _STEP * (sigma2 if column == last else np.maximum(np.abs(at[:, column]), 0.1))
-            slopes = []
-            for steps in (1, -1, 2, -2):
-                moved = at.copy()
-                moved[:, column] += steps * size
-                slopes.append(self.moments(moved[:, :-1], moved[:, -1])[0])
-            difference = 8 * (slopes[0] - slopes[1]) - (slopes[2] - slopes[3])
-            hessian[:, :, j] = difference / (12 * size[:, None])
+        columns = [*range(len(self._model.names)), *range(4, at.shape[1])]
+        hessian = differenced_hessian(
+            lambda moved: self.moments(moved[:, :-1], moved[:, -1])[0], at, columns
+        )
         return (hessian + hessian.swapaxes(1, 2)) / 2
 
     def _errors(
         self, params: np.ndarray, slopes: np.ndarray, units: np.ndarray
     ) -> tuple[Tensor, np.ndarray]:
-        """Derivatives of the errors, then the errors, (n, T, d + 1), and states before them.
+        """Derivatives of the errors, then the errors, (n, T, d + 1), and states before the rows.
 
-        Derivatives in the smoothing parameters with `slopes` and, if there are any, behind them
-        those in the coefficients of the columns.
+        Derivatives are along the `slopes` of smoothing parameters, then in the coefficients.
         """
         series = self._series[units]
         rows, rough = self._rows[series], self._rough[series]
@@ -160,7 +150,7 @@ class Likelihood:
             return _as_tensor(self._run(rows, params, rough, slopes))
         smoothing, beta = np.ascontiguousarray(params[:, :4]), params[:, 4:]
         columns, starts = self._column_rows[series], self._column_rough[series]
-        # Infinite where there is no row, NaN where there is no value, in y as in the columns.
+        # Infinite beyond the last row and NaN where missing, in y as in the columns.
         rows = rows - np.einsum("nk,nksm->nsm", beta, np.where(np.isfinite(columns), columns, 0.0))
         table, states = self._run(
             rows, smoothing, rough - np.einsum("nk,nkq->nq", beta, starts), slopes
@@ -173,7 +163,7 @@ class Likelihood:
     def _column_errors(
         self, params: np.ndarray, columns: np.ndarray, starts: np.ndarray
     ) -> np.ndarray:
-        """Errors (n, T, k) of the columns, as of series of their own."""
+        """Errors (n, T, k) of the columns, filtered as series."""
         n, k = columns.shape[:2]
         repeated, nothing = np.repeat(params, k, 0), np.zeros((n * k, 0, 4))
         rows, rough = (part.reshape(n * k, *part.shape[2:]) for part in (columns, starts))
@@ -183,13 +173,13 @@ class Likelihood:
     def _run(
         self, rows: np.ndarray, params: np.ndarray, rough: np.ndarray, slopes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Derivatives of the errors, then the errors (n, T, d + 1); states before them."""
+        """Derivatives of the errors, then the errors, (n, T, d + 1); states before the rows."""
         states = backcast(self._model, rows, params, rough, slopes)
         table = run(self._model, rows, params, states, slopes, field="e").fields
         return table.reshape(len(params), -1, slopes.shape[1] + 1), states[:, :, -1]
 
     def regressed(self, params: np.ndarray) -> np.ndarray:
-        """Smoothing parameters (N, 4) with the coefficients (N, 4 + m) of least squares there."""
+        """Append the least-squares coefficients of columns: parameters (N, 4 + m) from (N, 4)."""
         if not self._n_columns:
             return params
         series, nothing = self._series, np.zeros((len(params), 0, 4))

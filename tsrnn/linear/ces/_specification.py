@@ -10,7 +10,7 @@ SEASONS = ("none", "simple", "partial", "full")
 SMOOTHING = ("alpha0", "alpha1", "beta0", "beta1")
 SIGMA2 = "sigma2"
 _N_SMOOTHING = {"none": 2, "simple": 2, "partial": 3, "full": 4}
-# Of the search: a_0 of a pair as a share of its interval, a_1, and beta of a partial season.
+# Bounds of the search: share of the interval of a_0, a_1, and beta of a partial season.
 _SHARE, _A1, _BETA = (1e-3, 0.995), (0.6, 1.3), (1e-4, 1.99)
 
 
@@ -29,7 +29,7 @@ class Components(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Model as it is called, such as "CES(partial)"."""
+        """Name of the model, such as "CES(partial)"."""
         return f"CES({self.seasonal})"
 
     @property
@@ -39,36 +39,36 @@ class Components(NamedTuple):
 
     @property
     def paired_season(self) -> bool:
-        """True if every row of a season has a potential too."""
+        """True if every row of a season has a potential."""
         return self.seasonal in ("simple", "full")
 
     @property
     def n_level(self) -> int:
-        """States that every row moves on: level and potential, unless the season is the level."""
+        """Number of states that every row updates: level and potential, unless season "simple"."""
         return 2 * (self.seasonal != "simple")
 
     @property
     def n_states(self) -> int:
-        """Level and potential, the rows of a season, the next row's first, and their potentials."""
+        """Number of states: level, potential, the season from the next row on, its potentials."""
         return self.n_level + (1 + self.paired_season) * self.period * (self.seasonal != "none")
 
     @property
     def n_params(self) -> int:
-        """Parameters that a criterion counts: smoothing, sigma2, and the states that were backcast.
+        """Number of parameters for criteria: smoothing, sigma2, and backcast states.
 
-        These are a level, a potential and the season less its mean, or one for each row of a
-        simple season. Potentials of a season, which backcasting ties to it, are not counted.
+        States count as a level, a potential and the season less its mean, or one for each row of a
+        simple season. Potentials of a season, which backcasting ties to it, do not count.
         """
         initial = {"none": 2, "simple": self.period}.get(self.seasonal, self.period + 1)
         return len(self.names) + 1 + initial
 
     @property
     def fewest(self) -> int:
-        """Observations below which there is no corrected criterion, or no season is seen twice."""
+        """Fewest observations: the corrected criterion exists, and a season is seen twice."""
         return max(self.n_params + 2, 2 * self.period if self.seasonal != "none" else 0)
 
     def transition(self, params: np.ndarray) -> np.ndarray:
-        """Matrices F (N, q, q) of the states from row to row, of smoothing parameters (N, 4)."""
+        """Transition matrices F (N, q, q) from smoothing parameters (N, 4)."""
         n, m, q = self.n_level, self.period, self.n_states
         matrices = np.zeros((len(params), q, q))
         if n:
@@ -86,7 +86,7 @@ class Components(NamedTuple):
         return matrices
 
     def gain(self, params: np.ndarray) -> np.ndarray:
-        """Changes g (N, q) of the states by an error of one."""
+        """Changes g (N, q) of the states by a unit error."""
         n, m, (a0, a1, b0, b1) = self.n_level, self.period, params.T
         gain = np.zeros((len(params), self.n_states))
         if n:
@@ -109,33 +109,33 @@ class Components(NamedTuple):
         return weights
 
     def discount(self, params: np.ndarray) -> np.ndarray:
-        """Matrices D = F - g w' (N, q, q) by which states forget those before the data."""
+        """Matrices D = F - g w' (N, q, q), by which initial states are forgotten."""
         return self.transition(params) - self.gain(params)[:, :, None] * self.measurement
 
 
 def _pair_matrix(params: np.ndarray) -> np.ndarray:
-    """Transition (N, 2, 2) of a pair, of its parameters (N, 2)."""
+    """Transition (N, 2, 2) of a pair with parameters (N, 2)."""
     a0, a1 = params.T
     ones = np.ones(len(params))
     return np.stack([np.column_stack([ones, a1 - 1]), np.column_stack([ones, 1 - a0])], 1)
 
 
 def candidates(seasonal: str, period: int) -> tuple[Components, ...]:
-    """Models among which to choose: all where `seasonal` is "auto" and there is a season."""
+    """Models to choose among: all if `seasonal` is "auto" and there is a season."""
     every = SEASONS if period > 1 else SEASONS[:1]
     kinds = every if seasonal == "auto" else (seasonal,)
     return tuple(Components(kind, period if kind != "none" else 1) for kind in kinds)
 
 
 def bounds(model: Components) -> np.ndarray:
-    """Bounds (2, k) of the parameters of the search, `to_natural` of which is the stable region."""
+    """Bounds (2, k) of the parameters of the search, mapped to the stable region."""
     pair = [_SHARE, _A1]
     season = {"partial": [_BETA], "full": pair}.get(model.seasonal, [])
     return np.array([*pair, *season]).T
 
 
 def to_natural(model: Components, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Smoothing parameters (N, 4) of those (N, k) of the search, and their derivatives (N, k, 4).
+    """Smoothing parameters (N, 4) from those (N, k) of the search, and derivatives (N, k, 4).
 
     Row i of the derivatives is by parameter i of the search.
     """
@@ -150,22 +150,22 @@ def to_natural(model: Components, params: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def _stable_pair(params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    r"""Pairs (N, 2) in the stable region, of a share and a_1, and derivatives (N, 2, 2).
+    r"""Pairs (N, 2) in the stable region from a share and a_1, and derivatives (N, 2, 2).
 
     The discount matrix of a pair has the trace and the determinant
 
     .. math::
         \tau = 2 - 2 a_0 + a_1, \qquad d = (a_0 - \tfrac32)^2 + (a_1 - \tfrac12)^2 - \tfrac12
 
-    and eigenvalues inside the unit circle where :math:`|\tau| - 1 < d < 1`: inside of one circle
-    and outside of two. Near a_1 = 1, where data want to be, a_0 lies between
+    and eigenvalues inside the unit circle where :math:`|\tau| - 1 < d < 1`: inside one circle and
+    outside two. Near a_1 = 1, where most estimates lie, a_0 lies between
 
     .. math::
         \tfrac12 + \sqrt{\tfrac14 - (a_1 - 1)^2} \quad \text{and} \quad
         2 + \tfrac12 \tanh 4 (a_1 - 1)
 
-    the first circle, and a curve that touches the other there and keeps inside of all: so bounds
-    are those of a box, and its corners those of the region.
+    the first circle, and a curve that touches the other one there and stays inside the region. So
+    the search is bounded by a box.
     """
     share, a1 = params.T
     away = a1 - 1

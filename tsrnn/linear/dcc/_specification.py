@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tsrnn.contract import Arguments, FittedData, choice, flag, number
+from tsrnn.data import quote
 from tsrnn.linear._arguments import order_of
 from tsrnn.linear._mean import Mean, level_form
 from tsrnn.linear.garch._specification import Model, univariate_model
@@ -97,7 +98,7 @@ def correlation_specification(
     if len(targets) < 2:
         raise ValueError(
             f"{arguments.class_name} needs at least two targets to correlate; got "
-            f"{list(targets)}. Name them by target=[...], or take GARCH for one"
+            f"{quote(list(targets))}. Name them by target=[...], or take GARCH for one"
         )
     if arguments.missing == "keep" and arguments.mean not in ("constant", "zero"):
         raise ValueError(

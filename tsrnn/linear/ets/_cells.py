@@ -10,9 +10,9 @@ additive and of multiplicative errors have one recursion (Hyndman et al., 2008, 
         b_t = \phi b_{t-1} + \beta r_t / c_t \text{ or } b_{t-1}^\phi + \beta r_t / (c_t l_{t-1}) \\
     s_t &= s_{t-m} + \gamma r_t \text{ or } s_{t-m} + \gamma r_t / q_t
 
-where :math:`c_t` is 1, or the season where that multiplies. A missing observation has a residual
-of zero. With exogenous columns :math:`x_t'\beta` is added to the mean, not to :math:`q_t`: the
-recursion is that of :math:`y_t - x_t'\beta`, whose errors are relative to the whole mean.
+where :math:`c_t` is 1, or the season if it multiplies. A missing observation has residual zero.
+With exogenous columns :math:`x_t'\beta` is added to the mean, not to :math:`q_t`: the recursion is
+of :math:`y_t - x_t'\beta`, with errors relative to the whole mean.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from torch import Tensor
 from tsrnn.kernels import Cell, Fields
 from tsrnn.linear.ets._specification import SMOOTHING, Recursion
 
-Observe = Callable[[Tensor], Tensor]  # a mean to the residual of its row
+Observe = Callable[[Tensor], Tensor]  # maps the mean of a row to its residual
 
 
 def advance(
     recursion: Recursion, states: Fields, params: Fields, observe: Observe
 ) -> tuple[Fields, Tensor]:
-    """States after a row, that of the next row's season first, and the mean of the row."""
+    """States after a row, the season of the next row first, and the mean of the row."""
     level, trend, *season = states
     alpha, beta, gamma, phi = params
     if recursion.product:
@@ -49,7 +49,7 @@ def advance(
         mean = ahead + season[0]
     else:
         mean = ahead * season[0]
-        # A division takes as long as some ten products: one gives both.
+        # A division costs about ten products: one gives both shares.
         inverse = 1 / mean
         share_of_level, share_of_season = ahead * inverse, season[0] * inverse
     residual = observe(mean)
@@ -64,11 +64,10 @@ def advance(
 def season_cell(recursion: Recursion) -> Cell:
     """Cell that moves on by a season of rows, or by one row without a season.
 
-    Its memory is the states and the sum of the logarithms of what errors are relative to; then
-    follow the means of the rows, mu0 and so on, and their errors, e0 and so on, which are zero
-    where nothing is observed. Its inputs are the rows, NaN there, and behind them the exogenous
-    columns, row by row. Its parameters are the smoothing parameters, one that is 1 where errors are
-    relative to the means, else 0, and the coefficients of the columns.
+    Memory: the states, the sum of log scales of relative errors, the means mu0, mu1, ... of the
+    rows, and their errors e0, e1, ..., zero where missing. Inputs: the rows, NaN where missing,
+    then the exogenous columns, row by row. Parameters: smoothing parameters, a switch that is 1 if
+    errors are relative to the means, else 0, and the coefficients of the columns.
     """
     product, seasonal, period, columns = recursion
     states = (*(f"h{i}" for i in range(recursion.n_states)), "log_scale")
@@ -96,7 +95,7 @@ def _season(recursion: Recursion, state: Fields, inputs: Fields, params: Fields)
         states, expected = advance(recursion, states, tuple(smoothing), residual)
         mean = expected if effect is None else expected + effect
         scale = 1 + relative * (mean - 1)
-        # One logarithm a season. A mean below zero is none: the logarithm becomes infinite.
+        # One logarithm a season; a mean below zero is refused by an infinite logarithm.
         product = product * torch.where(seen, torch.where(scale > 0, scale, 0.0), 1.0)
         means.append(mean)
         errors.append(residual(expected) * (1 / scale))
@@ -104,7 +103,7 @@ def _season(recursion: Recursion, state: Fields, inputs: Fields, params: Fields)
 
 
 def _effect(inputs: Fields, slopes: Fields) -> Tensor | None:
-    """Effect of the exogenous columns of a row; None without any."""
+    """Effect of the exogenous columns in a row; None without columns."""
     effect = None
     for x, slope in zip(inputs, slopes, strict=False):
         effect = slope * x if effect is None else effect + slope * x

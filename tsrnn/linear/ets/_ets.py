@@ -22,6 +22,7 @@ from tsrnn.contract import (
     with_shared_arguments,
 )
 from tsrnn.data import Panel, quote
+from tsrnn.linear._arguments import check_season
 from tsrnn.linear._as_rnn import Recursion as LinearRecursion
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._family import (
@@ -44,7 +45,6 @@ from tsrnn.linear._regressors import (
 )
 from tsrnn.linear._samples import Sample
 from tsrnn.linear.arma._prepare import first_rows, from_row, rows_of, unit_data
-from tsrnn.linear.ets._exact import exact_fits
 from tsrnn.linear.ets._fit import given, inferred, parts, samples
 from tsrnn.linear.ets._forecast import (
     after_rows,
@@ -57,7 +57,7 @@ from tsrnn.linear.ets._likelihood import Likelihood
 from tsrnn.linear.ets._reduced_form import is_admissible, linear_recursion
 from tsrnn.linear.ets._region import search_within
 from tsrnn.linear.ets._results import ETSResults
-from tsrnn.linear.ets._search import Search, search
+from tsrnn.linear.ets._search import Search, exact_fits, search
 from tsrnn.linear.ets._specification import (
     KINDS,
     SIGMA2,
@@ -70,17 +70,17 @@ from tsrnn.linear.ets._specification import (
 )
 from tsrnn.linear.ets._start import REGIONS, starting_states
 
-LONGEST_SEASON = 24  # rows: each has a state that is estimated
+LONGEST_SEASON = 24  # rows, each with an estimated state
 DECOMPOSED = (
     "Initial states are those of a decomposition: no standard errors, no count by criteria."
 )
 NO_LIMIT = "on the boundary, where initial states of the component are not told from others"
-_NUMBERS = 2**20  # of the paths of some units: arrays of a step stay in the second cache
+_NUMBERS = 2**20  # in the paths of a batch: arrays of a step fit into the second cache
 
 
 @dataclass(frozen=True)
 class ETSFamily(Family):
-    """Models of exponential smoothing, of which every unit has the one that suits it best.
+    """Models of exponential smoothing, of which each unit takes the best.
 
     Attributes
     ----------
@@ -88,17 +88,17 @@ class ETSFamily(Family):
     n_targets : int
         Targets of a series, each a unit.
     n_simulations : int
-        Paths of a unit where no variance is known.
+        Paths per unit for intervals without a known variance.
     random_state : Any
-        Of these paths.
+        Seed of these paths.
     region : {"slow", "usual", "admissible"}
         Region of the smoothing parameters.
     decomposed : bool
-        Whether initial states are those of a decomposition, not estimated.
+        Whether initial states come from a decomposition instead of being estimated.
     left_out : int
-        Rows of the season of the frequency where that is too long; 0 where it is not.
+        Rows of the season of the frequency if it is too long, else 0.
     regressors : tuple of str
-        Exogenous columns, which all models have.
+        Exogenous columns, shared by all models.
     """
 
     models: tuple[Components, ...]
@@ -156,7 +156,7 @@ class ETSFamily(Family):
             return ends
         rest = sample.select(varies)
         try:
-            with np.errstate(invalid="ignore"):  # models may come to fit exactly in a race
+            with np.errstate(invalid="ignore"):  # a model may reach an exact fit in a race
                 if self.region == "admissible" or self.decomposed:
                     optima = search_within(models, rest, self.region, decomposed=self.decomposed)
                 else:
@@ -183,7 +183,7 @@ class ETSFamily(Family):
         fine &= (full[:, 4] > 0) | (not model.positive)
         if model.linear:
             fine &= is_admissible(model, full)
-        with np.errstate(all="ignore"):  # of parameters that are refused
+        with np.errstate(all="ignore"):  # refused parameters may overflow
             for part in parts(self.models, sample, ends, union_names(self.models)):
                 loglik[part.units] = part.value
         for i in np.flatnonzero(~(fine & np.isfinite(loglik))):
@@ -270,17 +270,17 @@ class ETSFamily(Family):
         effects: np.ndarray,
         levels: list[float],
     ) -> dict[float, tuple[np.ndarray, np.ndarray]]:
-        """Ends of intervals relative to the means, quantiles of paths that all units share."""
+        """Ends of intervals less the means: quantiles of paths from common shocks."""
         h, n = means.shape[1], self.n_simulations
         half = np.random.default_rng(seed_of(self.random_state)).standard_normal((1, h, -(-n // 2)))
-        z = np.concatenate([half, -half], 2)[:, :, :n]  # mirrored: less error at the same cost
+        z = np.concatenate([half, -half], 2)[:, :, :n]  # antithetic: less error at the same cost
         shares = [0.5 + sign * level / 200 for level in levels for sign in (-1, 1)]
         ends = np.empty((len(shares), *means.shape))
         at_once = max(1, _NUMBERS // (h * n))
         for begin in range(0, len(means), at_once):
             part = slice(begin, begin + at_once)
             paths = simulated(model, params[part, :4], sigma2[part], states[part], z, effects[part])
-            paths.sort(axis=2)  # in a tenth of the time of `np.quantile`, which selects
+            paths.sort(axis=2)  # ten times faster than `np.quantile`
             for i, share in enumerate(shares):
                 before, weight = divmod(share * (n - 1), 1)
                 of_path = int(before), min(int(before) + 1, n - 1)
@@ -324,7 +324,7 @@ class ETSFamily(Family):
             means, values = means + effects, given + effects
             relative = np.abs(means) if model.error == "mul" else 1.0
             fitted.append((numbers, means))
-            # Of a series that is fitted exactly the residuals have no scale.
+            # Residuals of an exact fit have no scale.
             spread = np.sqrt(np.where(sigma2 > 0, sigma2, np.nan))[:, None]
             scaled.append((numbers, (values - means) / (relative * spread)))
         return rows_of(panel, fitted), rows_of(panel, scaled)
@@ -332,7 +332,7 @@ class ETSFamily(Family):
     def components(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
         """Level, trend and season (rows, C) after every row; NaN where a unit has none.
 
-        With exogenous columns their effect as well, under the name "regression".
+        With exogenous columns, "regression" is their effect.
         """
         parts: dict[str, list[tuple[np.ndarray, np.ndarray]]]
         parts = {"level": [], "trend": [], "season": []}
@@ -404,7 +404,7 @@ class ETSFamily(Family):
     def groups(
         self, units: Units
     ) -> Iterator[tuple[Components, np.ndarray, np.ndarray, np.ndarray]]:
-        """Models with the numbers of their units, all parameters (n, k), and sigma2 (n,)."""
+        """Yield each model with its unit numbers, all parameters (n, k), and sigma2 (n,)."""
         names = union_names(self.models)
         for model in self.models:
             numbers = self._numbers_of(units, model)
@@ -414,21 +414,21 @@ class ETSFamily(Family):
 
     @property
     def _places(self) -> list[int]:
-        """Places of the coefficients of exogenous columns among the parameters."""
+        """Positions of the coefficients of exogenous columns among the parameters."""
         names = union_names(self.models)
         return [names.index(column_name(place)) for place in range(len(self.regressors))]
 
     def _named(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Names of parameters, of exogenous columns their own."""
+        """Replace positional names of coefficients by the names of the columns."""
         given = {column_name(place): name for place, name in enumerate(self.regressors)}
         return tuple(given.get(name, name) for name in names)
 
     def _values(
         self, panel: Panel, units: Units, model: Components, numbers: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Values (n, T) of some units less the effects of exogenous columns, and these.
+        """Values (n, T) of units less the effects of exogenous columns, and these effects.
 
-        A ValueError says that a model cannot have the values.
+        A ValueError refuses values that are not positive where the model needs it.
         """
         values, _ = unit_data(panel, numbers)
         if model.positive and (values <= 0).any():
@@ -441,14 +441,14 @@ class ETSFamily(Family):
         return without_columns(panel, units, numbers, self._places)
 
     def _numbers_of(self, units: Units, model: Components) -> np.ndarray:
-        """Units that have a model, by number."""
+        """Numbers of the units with a model."""
         fitted = units.fitted
         return fitted[units.constants["model"][fitted] == self.models.index(model)]
 
     def _first_states(
         self, model: Components, params: np.ndarray, values: np.ndarray, steps: np.ndarray
     ) -> np.ndarray:
-        """States before the first rows: those estimated, or by decomposition of other rows."""
+        """States before the first rows: estimated, or decomposed if the rows start elsewhere."""
         _, states = model.recursion.split(params)
         elsewhere = np.flatnonzero(steps != 0)
         if len(elsewhere):
@@ -482,9 +482,9 @@ class ETS(ETSResults):
     ----------
     error : {"auto", "add", "mul"}
     trend, seasonal : {"auto", "none", "add", "mul"}
-        A multiplicative trend is only taken where it is asked for. A season is looked for where
-        the series has two of them, of up to 24 rows; "add" and "mul" insist. Models that multiply
-        need positive data, and a choice leaves them out of other series.
+        "auto" never takes a multiplicative trend. It tries a season of up to 24 rows if the series
+        has two of them; "add" and "mul" insist. Multiplicative models need positive data, and a
+        choice leaves them out for other series.
     damped : bool, optional
         Whether the trend is damped; by default both are tried.
     season_length : int, optional
@@ -492,29 +492,28 @@ class ETS(ETSResults):
     bounds : {"slow", "usual", "admissible"}
         Region of the smoothing parameters. "usual", that of R and statsmodels, is
         :math:`0 < \alpha < 1`, :math:`0 < \beta < \alpha`, :math:`0 < \gamma < 1 - \alpha`;
-        "slow" is the same with :math:`\beta < \alpha / 10`, a trend that does not follow the last
-        few rows, which forecasts short series better; "admissible" is all of where
-        forecasts forget the past, for models without products. In all
-        :math:`0.8 \le \phi \le 0.98`.
+        "slow" adds :math:`\beta < \alpha / 10`, so that the trend does not follow the last few
+        rows, which forecasts short series better; "admissible" is the whole region where forecasts
+        forget the past, for models without products. Always :math:`0.8 \le \phi \le 0.98`.
     initialization : {"estimated", "heuristic"}
-        States before the first row: estimated with the other parameters, or held at those of a
-        decomposition, which the criteria then do not count.
+        States before the first row: estimated with the other parameters, or fixed by a
+        decomposition and not counted by the criteria.
     n_simulations : int, default 2000
-        Paths of which intervals are quantiles where no variance is known: models with a
-        multiplicative trend or season.
+        Paths whose quantiles are the intervals of models with a multiplicative trend or season,
+        which have no known variance.
     cov_type : str, default "hessian"
         Kind of standard errors: "hessian", "opg", "information", "robust" or
         "bollerslev-wooldridge".
     missing : {"auto", "error", "interpolate", "keep"}
         "keep" leaves missing values out of the likelihood.
     parameter_uncertainty : bool, default True
-        Whether intervals know that k parameters are estimated from n rows: Student's t with n - k
+        Whether intervals account for k parameters estimated from n rows: Student's t with n - k
         degrees of freedom, and the final prediction error, (n + k) / (n - k) times the variance.
     outliers : {"pulse"} or None
         "pulse" skips gross errors of single rows as ``missing="keep"`` skips missing ones.
-        They are those that `tsrnn.prior.find_outliers` finds in the target as it is, effects of
-        columns included; `outliers_` lists them, and level shifts, which stay. `update` and
-        `predict_rolling` take new rows as they are.
+        `tsrnn.prior.find_outliers` finds them in the target, effects of columns included;
+        `outliers_` lists them, and level shifts, which stay. `update` and `predict_rolling` take
+        new rows as they are.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     horizon, id_col, time_col, freq, strict, support, random_state, verbose
@@ -529,24 +528,24 @@ class ETS(ETSResults):
 
     .. math:: \mu_t = \hat n_t + (x_t - \bar x)' \beta
 
-    with the mean :math:`\hat n_t` that the states give, :math:`q_t + s_{t-m}` or
-    :math:`q_t s_{t-m}`, and the means :math:`\bar x` of the columns over the rows fitted to: a
-    shift of a column changes no model, and the level is that at average columns. Multiplicative
-    errors are relative to all of :math:`\mu_t`. The coefficients :math:`\beta` are estimated with
-    the other parameters and counted by the criteria; all models of a choice have them. A column
-    that is constant or collinear with others in the rows fitted to has none: it is left out with a
-    warning. So is one that the trend or season of a model explains which may be chosen, as a line
-    or a dummy of the season: ``trend="none"`` and ``seasonal="none"`` keep it.
+    with the mean :math:`\hat n_t` from the states, :math:`q_t + s_{t-m}` or :math:`q_t s_{t-m}`,
+    and the means :math:`\bar x` of the columns over the rows fitted to: a shift of a column changes
+    no model, and the level refers to average columns. Multiplicative errors are relative to the
+    whole mean :math:`\mu_t`. The coefficients :math:`\beta` are estimated with the other parameters
+    and counted by the criteria; all models of a choice have them. Columns that are constant or
+    collinear in the rows fitted to are left out with a warning. So are a line or a seasonal dummy
+    that the trend or season of a candidate model spans: ``trend="none"`` and ``seasonal="none"``
+    keep them.
 
     Criteria count smoothing parameters, initial states and :math:`\sigma^2`, as R does.
-    `candidates_` has the corrected one of all models. A multiplicative season is divided by
-    :math:`q_t`, as by Hyndman et al. and R; statsmodels divides by :math:`l_t`.
+    `candidates_` has the corrected criterion of all models. The update of a multiplicative season
+    divides by :math:`q_t`, as in Hyndman et al. and R; statsmodels divides by :math:`l_t`.
 
-    Intervals are normal where trend and season are added, quantiles of simulated paths elsewhere.
-    They take the chosen model as known, and hold if it is right.
+    Intervals are normal if trend and season are additive, else quantiles of simulated paths. They
+    take the chosen model as known, and hold if it is right.
 
-    A model without products is a linear recurrent network, which `to_rnn` gives; a season of m
-    rows is seen by `tsrnn.recurrence_features` as waves on the unit circle.
+    `to_rnn` returns a model without products as a linear recurrent network. A season of m rows
+    appears in `tsrnn.recurrence_features` as waves on the unit circle.
 
     References
     ----------
@@ -603,11 +602,8 @@ class ETS(ETSResults):
             period = positive_integer("season_length", length)
         if trend == "none" and damped:
             raise ValueError("damped=True needs a trend; got trend='none'")
-        if seasonal in ("add", "mul") and period == 1:
-            raise ValueError(
-                f"seasonal={seasonal!r} needs a season of at least two rows; got season_length="
-                f"{length!r} and the frequency {data.freq!r}"
-            )
+        if seasonal in ("add", "mul"):
+            check_season(seasonal, period, length, data)
         region = choice("bounds", arguments.bounds, REGIONS)
         start = choice("initialization", arguments.initialization, ("estimated", "heuristic"))
         models = candidates(error, trend, damped, seasonal, period)

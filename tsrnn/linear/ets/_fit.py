@@ -24,20 +24,20 @@ from tsrnn.linear.ets._specification import (
     with_columns,
 )
 
-# Mean square error of scaled rows, ten digits, at which a search that finds no way up has come to
-# rounding: of a trend times a season starting values are not as exact as of what is added.
+# Mean square error of scaled rows at which an unconverged search has reached rounding: starting
+# values of a trend times a season are less exact than those of additive models.
 ROUNDED = 1e-20
-NEUTRAL = {"phi": 1.0}  # values of parameters that a model does not have; the others are zero
+NEUTRAL = {"phi": 1.0}  # values of parameters that a model lacks; others are zero
 
 
 def samples(
     models: tuple[Components, ...], panel: Panel, known: bool
 ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
-    """Samples of the units of a panel, and reasons not to fit some.
+    """Yield samples of the units of a panel, with the reasons of refused units.
 
-    All exogenous columns have a coefficient where these are `known`.
+    With `known` coefficients all exogenous columns have one.
     """
-    # All models have the same columns: none that one of them explains by itself.
+    # All models share the columns: none that the components of any model span.
     trend = any(model.trend != "none" for model in models)
     bare = with_columns(models, ())
     season = min(((m.period, fewest_rows(m)) for m in bare if m.period > 1), default=(1, 0))
@@ -49,13 +49,14 @@ def samples(
 def _refusals(
     models: tuple[Components, ...], values: np.ndarray, count: np.ndarray, kept: tuple[int, ...]
 ) -> dict[int, str]:
-    """Reasons, by number, not to fit series of which exogenous columns are kept."""
+    """Reasons, by number, to refuse series that keep these exogenous columns."""
     reasons, models = {}, with_columns(models, kept)
     simplest = min(models, key=fewest_rows)
     fewest = fewest_rows(simplest)
+    besides = f" with {len(kept)} exogenous columns" * bool(kept)
     for i in np.flatnonzero(count < fewest):
         reasons[int(i)] = (
-            f"{simplest.title}{_besides(kept)} needs at least {fewest} observations; the series "
+            f"{simplest.title}{besides} needs at least {fewest} observations; the series "
             f"has {count[i]}. Give more rows, or take a model with fewer parameters"
         )
     if all(model.positive for model in models):
@@ -68,16 +69,12 @@ def _refusals(
     return reasons
 
 
-def _besides(kept: tuple[int, ...]) -> str:
-    return f" with {len(kept)} exogenous columns" * bool(kept)
-
-
 def given(
     models: tuple[Components, ...], sample: Sample, params: np.ndarray, chosen: np.ndarray
 ) -> Search:
-    """Parameters (N, k), in the units of the data, in the place of the ends of a search.
+    """Search result from given parameters (N, k) in the units of the data.
 
-    `chosen` (N,) are the numbers of the models.
+    `chosen` (N,) has the numbers of the models.
     """
     n, width = len(params), max(len(model.free) for model in models)
     names, nothing = union_names(models), np.zeros(n, np.int64)
@@ -100,9 +97,9 @@ def given(
 
 
 def scales(model: Components, size: np.ndarray) -> np.ndarray:
-    """Units (N, k + 1) of all parameters and of sigma2, of series that were divided by `size`.
+    """Units (N, k + 1) of the parameters and sigma2, for series divided by `size`.
 
-    Coefficients of exogenous columns are those of the columns of the search.
+    Coefficients are of the orthogonal columns of the search.
     """
     names = model.recursion.names
     in_data = {"level": True, "trend": model.trend != "mul"}
@@ -121,10 +118,10 @@ def inferred(
     *,
     decomposed: bool,
 ) -> Estimates:
-    """Estimates in the units of the data; derivatives are computed when they are asked for.
+    """Estimates in the units of the data, with deferred derivatives.
 
-    States before the first row are no estimates where they are `decomposed`. Of exogenous columns
-    that the sample does not keep the coefficient is zero.
+    `decomposed` states before the first row are no estimates. Exogenous columns that the sample
+    does not keep have coefficient zero.
     """
     names, models = union_names(models), with_columns(models, sample.kept)
     n, k = len(sample.units), len(names) + 1
@@ -179,7 +176,7 @@ def inferred(
 
 
 class Part(NamedTuple):
-    """Units of one model at the ends of their searches.
+    """Units of one model at their optima.
 
     Attributes
     ----------
@@ -189,15 +186,15 @@ class Part(NamedTuple):
     params : array of shape (n, size)
         All natural parameters of the recursion, of the scaled series.
     sigma2 : array of shape (n,)
-        Of the scaled series.
+        Variance of the scaled series.
     value : array of shape (n,)
         Log-likelihood in the units of the data.
     scale : array of shape (n, size + 1)
         Units of the parameters and of sigma2.
     centre : array of shape (n,)
-        What was taken from the series, and so from their levels.
+        Centre subtracted from the series, and so from their levels.
     free, places : integer arrays
-        Parameters that the model has, sigma2 among them, and their places in the family's.
+        Parameters that the model has, sigma2 included, and their positions in the family.
     """
 
     model: Components
@@ -215,7 +212,7 @@ class Part(NamedTuple):
 def parts(
     models: tuple[Components, ...], sample: Sample, ends: Search, names: tuple[str, ...]
 ) -> Iterator[Part]:
-    """Units of each model, with the columns of the sample; `names` are those of the family."""
+    """Yield the units of each model; `names` are the parameters of the family."""
     for number, model in enumerate(models):
         units = np.flatnonzero((ends.model == number) & np.isfinite(ends.params).all(1))
         if not len(units):
@@ -250,7 +247,7 @@ def _derivatives(
         bent = part.likelihood.hessian(part.params, part.sigma2, part.model.free)
         back = 1 / part.scale[:, part.free]
         along = _along_bounds(part, ends.at_bound[part.units], region)
-        if sample.columns is not None:  # of the columns as they came
+        if sample.columns is not None:  # back to the columns as given
             inner = sample.columns.select(part.units).backwards
             slopes = np.arange(part.model.recursion.slopes.start, along.shape[1] - 1)
             along[:, slopes[:, None], slopes] = inner
@@ -266,9 +263,9 @@ def _derivatives(
 
 
 def _along_bounds(part: Part, at_bound: np.ndarray, region: str) -> np.ndarray:
-    """Directions (n, k + 1, k + 1) in which parameters off their bounds move.
+    """Directions (n, k + 1, k + 1) in which free parameters move.
 
-    Bounds of beta and gamma depend on alpha and phi: there they move with these.
+    Bounds of beta and gamma depend on alpha and phi: on a bound they move along with these.
     """
     n, k = part.params.shape
     directions, (alpha, beta, gamma, phi) = np.tile(np.eye(k + 1), (n, 1, 1)), part.params.T[:4]

@@ -1,4 +1,4 @@
-"""Exponential smoothing from a state on: further rows, forecasts, their variances, and paths."""
+"""Exponential smoothing after a state: further rows, forecasts, their variances, and paths."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def after_rows(
     values: np.ndarray,
     lengths: np.ndarray,
 ) -> np.ndarray:
-    """States (N, q) after as many rows (N, T) as each series has, NaN where nothing is observed."""
+    """States (N, q) after `lengths` (N,) rows of values (N, T), NaN where missing."""
     last, left = _columns(states), torch.from_numpy(lengths)
     for t, fields in enumerate(states_by_row(recursion, params, states, values)):
         last = tuple(torch.where(left > t, a, b) for a, b in zip(fields, last, strict=True))
@@ -31,7 +31,7 @@ def states_by_row(
 ) -> Iterator[tuple[torch.Tensor, ...]]:
     """States after each row of values (N, T), each (N,).
 
-    Level, trend, and the season, that of the next row first and that of the row itself last.
+    Level, trend, and the season, which begins with the next row and ends with this row.
     """
     columns, fields = _columns(params), _columns(states)
     for y in torch.from_numpy(np.ascontiguousarray(values.T)):
@@ -48,7 +48,7 @@ def _columns(array: np.ndarray) -> tuple[torch.Tensor, ...]:
 
 
 def expected(recursion: Recursion, params: np.ndarray, states: np.ndarray, h: int) -> np.ndarray:
-    """Means (N, h) with errors of zero from now on."""
+    """Means (N, h) with zero errors ahead."""
     columns, fields, means = _columns(params), _columns(states), []
     for _ in range(h):
         fields, mean = advance(recursion, fields, columns, torch.zeros_like)
@@ -57,7 +57,7 @@ def expected(recursion: Recursion, params: np.ndarray, states: np.ndarray, h: in
 
 
 def responses(recursion: Recursion, params: np.ndarray, h: int) -> np.ndarray:
-    r"""Effect (N, h) on the means 1, 2, ... steps later of a residual of one, of a linear model.
+    r"""Effects (N, h) of a unit residual on the means 1, 2, ... steps later, in a linear model.
 
     .. math:: c_j = \alpha + \beta (\phi + \dots + \phi^j) + \gamma 1[m | j]
     """
@@ -100,7 +100,7 @@ def simulated(
 ) -> np.ndarray:
     """Paths (N, h, n) with standard normal innovations z (N or 1, h, n).
 
-    Effects of exogenous columns are of shape (N, h), or (N, 1) without any.
+    Effects of exogenous columns have shape (N, h), or (N, 1) without columns.
     """
     columns = tuple(column[:, None] for column in _columns(params))
     shape = len(params), z.shape[2]

@@ -7,10 +7,9 @@ multiplicative errors, :math:`\sigma^2 \mu_t^2`: with errors :math:`e_t`, which 
     \ell = -\tfrac12 \sum_t \Big( \log 2 \pi \sigma^2 + \frac{e_t^2}{\sigma^2} \Big)
            - \sum_t \log \mu_t
 
-whose last sum multiplicative errors alone have. Its information is near
-:math:`\sum_t \dot e_t \dot e_t' / \sigma^2` in the derivatives of the errors, and for
-multiplicative errors has that of the scale, :math:`2 \sum_t g_t g_t'` with
-:math:`g_t = \dot \mu_t / \mu_t`, besides.
+where the last sum is of multiplicative errors only. The information is approximately
+:math:`\sum_t \dot e_t \dot e_t' / \sigma^2` in the derivatives of the errors. Multiplicative errors
+add the information of the scale, :math:`2 \sum_t g_t g_t'` with :math:`g_t = \dot \mu_t / \mu_t`.
 """
 
 from __future__ import annotations
@@ -24,13 +23,12 @@ from torch import Tensor
 
 from tsrnn.kernels import Paths, path_products, paths
 from tsrnn.linear._estimates import PERFECT
-from tsrnn.linear._optimise import Evaluation
+from tsrnn.linear._optimise import Evaluation, differenced_hessian
 from tsrnn.linear.ets._cells import season_cell
 from tsrnn.linear.ets._specification import SMOOTHING, Recursion
 
-AT_ONCE = 2048  # models whose paths are kept
-_NEAR = 1e-6  # of forward differences, of which Newton's steps are made
-_STEP = 1e-4  # of differences, in parameters of series of size one
+AT_ONCE = 2048  # models whose paths are in memory at once
+_NEAR = 1e-6  # step of the forward differences in the Hessian of Newton's method
 
 
 class Moments(NamedTuple):
@@ -48,16 +46,15 @@ class Moments(NamedTuple):
 
 
 class Likelihood:
-    """Likelihood of models of one recursion, each of one of some series.
+    """Likelihood of models of one recursion, each for one series.
 
     Parameters
     ----------
     recursion : Recursion
     rows : array of shape (S, T) or (S, T, 1 + k)
-        Series scaled to a size of one; NaN where nothing is observed, and after the end. Behind
-        them exogenous columns.
+        Series scaled to size one, then exogenous columns; NaN where missing and after the end.
     series : integer array of shape (N,)
-        Series of each model, by number.
+        Number of the series of each model.
     relative : boolean array of shape (N,)
         Whether errors are multiplicative.
     """
@@ -82,13 +79,13 @@ class Likelihood:
         # Steps of each series to its last observation.
         self._steps = -(-(length - seen[:, ::-1].argmax(1)) // recursion.period)
         self.recursion = recursion
-        # One cell for all choices of as many columns.
+        # One cell serves all choices of the same number of columns.
         numbered = tuple(range(len(recursion.columns)))
         self._cell = season_cell(recursion._replace(columns=numbered))
         every = np.eye(len(recursion.names))
         of_cell, of_states = recursion.split(every, slope=True)
-        # Neither the kind of errors nor the sum of the logarithms has a direction. All models have
-        # the same, in a Hessian besides for a difference in each smoothing parameter.
+        # The kind of errors and the sum of logarithms are not differentiated. All models share the
+        # directions; a Hessian adds a moved copy for each smoothing parameter.
         most = len(series) * (1 + len(SMOOTHING))
         kind, slopes = np.zeros((len(every), 1)), every[:, recursion.slopes]
         padded = np.concatenate([of_cell, kind, slopes], 1), np.pad(of_states, ((0, 0), (0, 1)))
@@ -97,15 +94,14 @@ class Likelihood:
     def evaluate(self, params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
         """Log-likelihood with sigma2 concentrated out, for `maximise`.
 
-        Parameters are those of the search: beta / alpha and gamma / (1 - alpha) have bounds that
-        do not depend on alpha. The Hessian is of differences of gradients, forward or, where that
-        would leave the bounds, backward.
+        The search takes beta / alpha and gamma / (1 - alpha), whose bounds do not depend on alpha.
+        The Hessian comes from differences of gradients towards the inside of the bounds.
         """
         if not exact:
             return self._evaluated(params, units)
-        # Means are linear in additive states, and nearly so in others: what the information leaves
-        # out is in the rows and columns of the smoothing parameters. Bounds keep a parameter that a
-        # model has away from the value of one that is absent.
+        # Means are linear in additive states, and nearly so in others: the information differs from
+        # the Hessian only in rows and columns of smoothing parameters. A free parameter never has
+        # the neutral value, which lies outside the bounds.
         n, smoothing = len(units), len(SMOOTHING)
         free = params[:, :smoothing] != self.recursion.neutral[:smoothing]
         of, number = np.nonzero(free)
@@ -149,9 +145,9 @@ class Likelihood:
     def values(
         self, params: np.ndarray, sigma2: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Best sigma2 (N,) at natural parameters unless it is given, and the log-likelihood.
+        """Maximising sigma2 (N,) at natural parameters unless given, and the log-likelihood.
 
-        A sigma2 that is rounding is `PERFECT` in its place.
+        `PERFECT` is the floor of sigma2.
         """
         errors, log_scale = self._errors(params, np.arange(len(params)), derivatives=False)
         square = errors.square().sum((1, 2)).numpy()
@@ -176,7 +172,7 @@ class Likelihood:
         seen = torch.from_numpy(np.isfinite(values)).flatten(1)
         e, de = table[:, :, k], table[:, :, :k]
         variance = torch.from_numpy(sigma2)[:, None]
-        # Of relative errors de = -(1 + e) g.
+        # Relative errors have de = -(1 + e) g.
         relative = torch.from_numpy(self._relative[units])[:, None]
         g = de * torch.where(relative, -1 / (1 + e), 0.0)[:, :, None]
         scores = -de * (e / variance)[:, :, None] - g
@@ -193,21 +189,13 @@ class Likelihood:
         return scores.sum(1).numpy(), opg, information
 
     def hessian(self, params: np.ndarray, sigma2: np.ndarray, free: np.ndarray) -> np.ndarray:
-        """Second derivatives (N, k + 1, k + 1) in the free parameters and sigma2.
-
-        Differences of exact gradients, of some ten digits.
-        """
+        """Second derivatives (N, k + 1, k + 1) in the free parameters and sigma2."""
         at = np.column_stack([params, sigma2])
         hessian = np.zeros((*at.shape, at.shape[1]))
-        for j in [*np.flatnonzero(free), at.shape[1] - 1]:
-            size = _STEP * (sigma2 if j == params.shape[1] else np.maximum(np.abs(at[:, j]), 0.1))
-            slopes = []
-            for steps in (1, -1, 2, -2):
-                moved = at.copy()
-                moved[:, j] += steps * size
-                slopes.append(self.moments(moved[:, :-1], moved[:, -1]).gradient)
-            difference = 8 * (slopes[0] - slopes[1]) - (slopes[2] - slopes[3])
-            hessian[:, :, j] = difference / (12 * size[:, None])
+        columns = [*np.flatnonzero(free), at.shape[1] - 1]
+        hessian[:, :, columns] = differenced_hessian(
+            lambda moved: self.moments(moved[:, :-1], moved[:, -1]).gradient, at, columns
+        )
         return (hessian + hessian.swapaxes(1, 2)) / 2
 
     def means(self, params: np.ndarray) -> np.ndarray:
@@ -219,7 +207,7 @@ class Likelihood:
     def _errors(
         self, params: np.ndarray, units: np.ndarray, derivatives: bool
     ) -> tuple[Tensor, np.ndarray]:
-        """Derivatives of the errors, then the errors, (n, T, k + 1); those of log mu."""
+        """Derivatives of the errors, then the errors, (n, T, k + 1); the same of sums of log mu."""
         fields = tuple(f"e{i}" for i in range(self.recursion.period))
         table, memory = self._paths(params, units, fields, derivatives)
         return torch.from_numpy(table.reshape(len(units), -1, table.shape[3])), memory[:, -1]
@@ -233,7 +221,7 @@ class Likelihood:
     def _cell_parameters(
         self, params: np.ndarray, units: np.ndarray, derivatives: bool
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Parameters and initial memory of the cell; their derivatives, the same for all units."""
+        """Parameters and initial memory of the cell, and their derivatives, shared by all units."""
         n = len(params)
         smoothing, states = self.recursion.split(params)
         initial = np.zeros((n, states.shape[1] + 1))
@@ -247,7 +235,7 @@ class Likelihood:
 
 
 def to_natural(params: np.ndarray) -> np.ndarray:
-    """Natural parameters (N, k) of those of the search."""
+    """Natural parameters (N, k) from those of the search."""
     alpha, beta, gamma = params[:, :3].T
     natural = params.copy()
     natural[:, 1], natural[:, 2] = beta * alpha, gamma * (1 - alpha)

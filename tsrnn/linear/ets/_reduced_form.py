@@ -1,15 +1,15 @@
 r"""Exponential smoothing without products as an ARIMA: polynomials, linear layer, admissibility.
 
-A model whose trend and season are added has means that are linear in the rows, whatever its errors:
+With additive trend and season, means are linear in the rows for either kind of errors:
 
 .. math::
     a(B) y_t &= \theta(B) r_t, \qquad a(B) = (1 - \phi B)^{[\text{trend}]} (1 - B^m), \\
     \theta(B) &= a(B) \Big( 1 + \sum_{j \ge 1} c_j B^j \Big), \qquad
     c_j = \alpha + \beta (\phi + \dots + \phi^j) + \gamma 1[m | j]
 
-where m is 1 without a season. Level and season share the root of one, which counts once. Roots of a
-say how forecasts go on; those of :math:`\theta`, the eigenvalues of the discount matrix of Hyndman
-et al. (2008, chapter 10) that reach the forecasts, how long the model remembers its rows.
+where m is 1 without a season. Level and season share a unit root, which counts once. Roots of a
+determine how forecasts continue. Roots of :math:`\theta`, the eigenvalues of the discount matrix of
+Hyndman et al. (2008, chapter 10) that reach the forecasts, determine the memory of the model.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tsrnn.linear.arma._polynomials import inverse_roots
 from tsrnn.linear.ets._forecast import expected
 from tsrnn.linear.ets._specification import Components
 
-_ON_CIRCLE = 1e-4  # a double root on the circle is known to the root of the rounding
+_ON_CIRCLE = 1e-4  # a double root on the circle is accurate to the root of rounding only
 
 
 def polynomials(model: Components, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -37,7 +37,7 @@ def polynomials(model: Components, params: np.ndarray) -> tuple[np.ndarray, np.n
     weights = np.ones_like(a)
     weights[:, 1:] = alpha + beta * (phi**lags).cumsum(1)
     weights[:, m::m] += gamma * (model.seasonal != "none")
-    # A convolution: what follows order r is zero, as the states of the model are r.
+    # A convolution, exact up to order r: the model has r states.
     theta = np.stack(
         [(a[:, : j + 1] * weights[:, j::-1]).sum(1) for j in range(a.shape[1])], axis=1
     )
@@ -45,21 +45,21 @@ def polynomials(model: Components, params: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def linear_recursion(model: Components, params: np.ndarray) -> Recursion:
-    """Recursion of the means of one unit in its rows, from its states before the first one.
+    """Linear recursion of the means of one unit, with its states before the first row.
 
-    Parameters (k,) are all those of the model's `Recursion`.
+    Parameters (k,) are in the order of the model's `Recursion`.
     """
     a, theta = (part[0, 1:] for part in polynomials(model, params[None]))
     equation = DifferenceEquation(-theta[:, None, None], (theta - a)[:, None, None], np.zeros(1))
     _, states = model.recursion.split(params[None])
     means = expected(model.recursion, params[None, :4], states, len(a))[0]
-    # Part i of the layer's state is what of mean i the rows until then do not account for.
+    # Part i of the layer's state is the part of mean i that earlier rows do not explain.
     start = np.convolve(np.concatenate([[1.0], a]), means)[: len(a)]
     return Recursion(equation, start=start)
 
 
 def is_admissible(model: Components, params: np.ndarray) -> np.ndarray:
-    """Mask (N,) of parameters (N, 4 or more) that forget the past or, on the edge, keep it."""
+    """Mask (N,) of parameters (N, 4 or more) with no root of theta outside the unit circle."""
     theta = polynomials(model, params)[1][:, 1:]
     return (np.abs(inverse_roots(-theta.T)) < 1 + _ON_CIRCLE).all(0)
 

@@ -1,4 +1,4 @@
-r"""Searches beside the usual one: in the admissible region, and with initial states held.
+r"""Searches in the admissible region, and with fixed initial states.
 
 The admissible region (Hyndman et al., 2008, chapter 10) is where forecasts forget the past: all
 roots of :math:`\theta(B)` of the reduced form outside the unit circle. Without a season it is
@@ -6,9 +6,9 @@ roots of :math:`\theta(B)` of the reduced form outside the unit circle. Without 
 .. math:: 1 - 1/\phi < \alpha < 1 + 1/\phi, \qquad
           \alpha (\phi - 1) < \phi \beta < (1 + \phi) (2 - \alpha),
 
-the image of a square, so that bounds are those of a square. With a season it is bounded by roots:
-there partial autocorrelations k of :math:`\theta` are below one, which a barrier
-:math:`\mu \sum \log(1 - k^2)` keeps them.
+the image of a square, whose sides bound the search. With a season the region is bounded by roots: a
+barrier :math:`\mu \sum \log(1 - k^2)` keeps the partial autocorrelations k of :math:`\theta` inside
+(-1, 1).
 """
 
 from __future__ import annotations
@@ -46,21 +46,21 @@ from tsrnn.linear.ets._start import (
 )
 
 STEPS = 100  # iterations of a climb
-# Weights of the barrier, one climb after the other: the last is about what it costs in likelihood
-# for a root at the circle, the first keeps the search off it until it knows where to go.
+# Weights of the barrier in successive climbs. The first keeps the search away from the edge; the
+# last is about the cost in log-likelihood of a root at the circle.
 BARRIERS = (1e-2, 1e-4)
-EDGE = 1e-6  # of the square, of which the admissible region without a season is the image
-PUSHED = 1e-2  # decrement of the likelihood by itself from which the barrier holds a search back
-WIDEST = 4.0  # of smoothing parameters with a season, beyond which no root is inside
-_STEP = 1e-6  # of differences of partial autocorrelations
+EDGE = 1e-6  # distance from the sides of the square
+PUSHED = 1e-2  # decrement without the barrier, above which the barrier is active
+WIDEST = 4.0  # bound of smoothing parameters with a season: no admissible ones lie beyond
+_STEP = 1e-6  # of the differences of partial autocorrelations
 
 
 def search_within(
     models: tuple[Components, ...], sample: Sample, region: str, *, decomposed: bool
 ) -> Search:
-    """Fit every model to the series that it can be fitted to, and take the best of each.
+    """Fit every usable model to each series, and keep the best.
 
-    States before the first row are those of a decomposition where they are `decomposed`.
+    `decomposed` fixes the states before the first row at those of a decomposition.
     """
     counts, able = np.isfinite(sample.values).sum(1), usable(models, sample)
     ends = empty_search(models, len(counts))
@@ -71,7 +71,7 @@ def search_within(
         if not len(units):
             continue
         scaled = model.scaled(sample).select(units)
-        # Smaller models come first: of the same series they are not searched for again.
+        # Smaller models come first; larger ones of the same series reuse their optima.
         of_series = known.setdefault((model.positive, units.tobytes()), {})
         part = Climb(model, scaled.rows, region, decomposed, of_series)
         optimum, starts, agreement = part.optimum()
@@ -107,7 +107,7 @@ class Climb:
     region : {"slow", "usual", "admissible"}
     decomposed : bool
     known : dict, optional
-        Optima of the same series, by model and region, that were found before.
+        Cache of optima of the same series, by model and region.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Climb:
         self.free = model.free & ~(self.of_states & decomposed)
 
     def optimum(self) -> Highest:
-        """Highest ends of all starts."""
+        """Highest optimum of all starts."""
         starts = self._starts()
         count, n, width = starts.shape
         at = starts.reshape(count * n, width)
@@ -153,7 +153,7 @@ class Climb:
         return highest
 
     def _held_back(self, best: Optimum) -> np.ndarray:
-        """Mask (N,) of series whose likelihood by itself would rise across the edge."""
+        """Mask (N,) of series whose likelihood would rise across the edge without the barrier."""
         _, gradient, curvature = self._evaluate(
             0.0, best.params, np.arange(len(best.params)), False
         )
@@ -172,7 +172,7 @@ class Climb:
         return Likelihood(self.model.recursion, self.values, units, relative)
 
     def natural(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Natural parameters (N, k) of those of the search, and their derivatives (N, k, k)."""
+        """Natural parameters (N, k) from those of the search, and their derivatives (N, k, k)."""
         n, k = params.shape
         natural, slopes = params.copy(), np.tile(np.eye(k), (n, 1, 1))
         u, v, w, phi = params.T[:4]
@@ -193,12 +193,12 @@ class Climb:
         return natural, slopes
 
     def _starts(self) -> np.ndarray:
-        """Parameters of the search (starts, N, k) to start from."""
+        """Starting parameters (starts, N, k) of the search."""
         admissible, decomposed = self.admissible, self.decomposed
-        # In the admissible region beside the optimum of the usual one, which is of many starts.
+        # The admissible region also starts at the usual optimum, which has many starts itself.
         count = FEW_STARTS if admissible and not decomposed else len(STARTS)
         starts = starting_points(self.model, self.values, count)
-        if decomposed:  # those of the first rows, as R and statsmodels have them
+        if decomposed:  # states of the first rows, as in R and statsmodels
             starts[:, :, self.of_states] = starts[0, :, self.of_states].T
         if admissible:
             alpha, beta, gamma = np.moveaxis(starts[:, :, :3], 2, 0)
@@ -210,12 +210,12 @@ class Climb:
         return starts
 
     def _contained(self) -> list[np.ndarray]:
-        """Optima (N, k) of the smaller region and of nested models, below which no search ends.
+        """Optima (N, k) of the smaller region and of nested models, lower bounds of this one.
 
-        Natural parameters in the admissible region, those of the search elsewhere.
+        They are natural parameters in the admissible region, else parameters of the search.
         """
         model, values = self.model, self.values
-        if self.decomposed:  # nested models have other states
+        if self.decomposed:  # nested models have different fixed states
             within = REGIONS[REGIONS.index(self.region) - 1]
             inner = Climb(model, values, within, True)
             params = inner.optimum().best.params
@@ -233,7 +233,7 @@ class Climb:
         return starts
 
     def _inside(self, natural: np.ndarray) -> np.ndarray:
-        """Parameters of the search in the admissible region of natural ones (N, k)."""
+        """Parameters of the search in the admissible region, from natural ones (N, k)."""
         params, (alpha, beta, phi) = natural.copy(), natural.T[[0, 1, 3]]
         if self.model.seasonal == "none":
             params[:, 0] = (1 + (alpha - 1) * phi) / 2
@@ -257,7 +257,7 @@ class Climb:
         """Log-likelihood with sigma2 concentrated out, less the barrier, for `maximise`."""
         natural, slopes = self.natural(params)
         likelihood, k = self.likelihood(units % len(self.values)), params.shape[1]
-        with np.errstate(all="ignore"):  # where the model forgets nothing
+        with np.errstate(all="ignore"):  # overflow where the model does not forget
             sigma2, value = likelihood.values(natural, None)
             usable = np.isfinite(value) & (sigma2 > PERFECT)
             moments = likelihood.moments(natural, np.where(usable, sigma2, 1.0))
@@ -275,7 +275,7 @@ class Climb:
         return Evaluation(np.where(usable, value, -np.inf), gradient, curvature)
 
     def _barrier(self, params: np.ndarray) -> Evaluation:
-        """Barrier before the unit circle, its gradient, and Gauss and Newton's curvature."""
+        """Barrier at the unit circle, its gradient, and its Gauss-Newton curvature."""
         reflection = self._reflection(params)
         slopes = np.zeros((*params.shape, len(reflection)))
         for i in np.flatnonzero(self.model.free[:4]):

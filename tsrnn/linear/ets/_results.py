@@ -14,7 +14,7 @@ from tsrnn.linear._base import MeanForecaster
 from tsrnn.linear._summary import LinearSummary
 from tsrnn.linear.ets._reduced_form import companion, polynomials
 
-_BEST = 3  # models of which the summary has the criterion
+_BEST = 3  # models whose criterion the summary shows
 _DIGITS = 4
 
 
@@ -32,10 +32,10 @@ class ETSResults(MeanForecaster):
 
     @property
     def candidates_(self) -> pd.DataFrame:
-        """Corrected criterion (AICc) of every model, a column each, where its search ended.
+        """Corrected criterion (AICc) at the end of the search, a column per model.
 
-        Searches that cannot be the best any more end early. Infinite where a series is too short
-        for a model, or not positive.
+        Searches that can no longer be the best stop early. Infinite if a series is too short for a
+        model, or not positive.
         """
         check_is_fitted(self)
         family: Any = self.fitted_.family
@@ -48,16 +48,15 @@ class ETSResults(MeanForecaster):
         Parameters
         ----------
         df : frame, optional
-            Data in place of those fitted to.
+            Other data than those fitted to.
 
         Returns
         -------
         frame
             In the library of the data. A row a unit and time: the id of a long frame, the time,
-            ``target`` where there are several, then ``level``, ``trend`` and ``season``. The trend
-            is what the level grows by in a row, or the factor; the season is what is added to the
-            level in the row, or the factor. NaN where the model of a unit has none of a kind. With
-            exogenous columns their effect is in ``regression``.
+            ``target`` where there are several, then ``level``, ``trend`` and ``season``. Trend and
+            season are terms or, in multiplicative models, factors; NaN if the model of a unit has
+            none. With exogenous columns their effect is in ``regression``.
 
         Examples
         --------
@@ -81,8 +80,8 @@ class ETSResults(MeanForecaster):
         Returns
         -------
         list of one dict
-            By model: "transition", companion matrices (U, r, r) that say how forecasts go on, and
-            "discount", those of the model as a network, which say how long it remembers its rows.
+            By model: "transition", companion matrices (U, r, r) of the forecasts, and "discount",
+            the recurrent matrices of the model as a network, which determine its memory.
 
         Raises
         ------
@@ -109,10 +108,10 @@ class ETSResults(MeanForecaster):
         return [blocks]
 
     def summary(self, unit: Any = None, cov_type: str | None = None) -> LinearSummary:
-        """Everything about one unit, or a table of many; print the result.
+        """Summary of one unit, or a table of many; print the result.
 
-        With the states after the last row that the model has seen, and the corrected criteria of
-        the best models of an automatic choice.
+        One unit adds the states after its last row, and the corrected criteria of the best models
+        of an automatic choice.
 
         Parameters
         ----------

@@ -15,7 +15,7 @@ from tsrnn.linear._samples import Sample, Scaled
 KINDS = ("none", "add", "mul")
 SMOOTHING = ("alpha", "beta", "gamma", "phi")
 SIGMA2 = "sigma2"
-# Places of the damping and of the first level among the parameters of a recursion.
+# Positions of the damping and of the first level among the parameters of a recursion.
 PHI, LEVEL = SMOOTHING.index("phi"), len(SMOOTHING)
 
 
@@ -28,11 +28,11 @@ class Components:
     error : {"add", "mul"}
     trend, seasonal : {"none", "add", "mul"}
     damped : bool
-        Whether the trend is.
+        Whether the trend is damped.
     period : int
         Rows of a season; 1 without one.
     columns : tuple of int
-        Exogenous columns that have a coefficient, by their place.
+        Positions of the exogenous columns with a coefficient.
     """
 
     error: str
@@ -61,11 +61,11 @@ class Components:
 
     @property
     def recursion(self) -> Recursion:
-        """Recursion of its means."""
+        """Recursion of the means."""
         return Recursion(self.trend == "mul", self.seasonal, self.period, self.columns)
 
     def scaled(self, sample: Sample) -> Scaled:
-        """Series as the model has them: centred, unless it divides by their level."""
+        """Scaled series for the model: centred, unless it divides by the level."""
         return sample.sized if self.positive else sample.centred
 
     @cached_property
@@ -76,7 +76,7 @@ class Components:
 
     @cached_property
     def free(self) -> np.ndarray:
-        """Mask of the parameters of its recursion that the model has."""
+        """Mask of the parameters of the recursion that the model has."""
         absent = {
             "beta": self.trend == "none",
             "gamma": self.seasonal == "none",
@@ -87,7 +87,7 @@ class Components:
 
 
 class Recursion(NamedTuple):
-    """Recursion of the means, which models have in common whose parameters differ.
+    """Recursion of the means, shared by models with different free parameters.
 
     Parameters
     ----------
@@ -108,39 +108,38 @@ class Recursion(NamedTuple):
     def names(self) -> tuple[str, ...]:
         """Names of all parameters.
 
-        The states are those before the first row. Those of a season are of the first rows; the last
-        follows from the others, as their sum is zero, or their mean one. Coefficients of exogenous
-        columns are the last.
+        States are before the first row. The last state of a season follows from the others, as the
+        sum is zero or the mean one. Coefficients of exogenous columns come last.
         """
         season = (f"season[{i}]" for i in range(1, self.period))
         return (*SMOOTHING, "level", "trend", *season, *map(column_name, self.columns))
 
     @property
     def states(self) -> slice:
-        """Places of the states before the first row among the parameters."""
+        """Positions of the states before the first row among the parameters."""
         return slice(LEVEL, LEVEL + 1 + self.period)
 
     @property
     def slopes(self) -> slice:
-        """Places of the coefficients of exogenous columns among the parameters."""
+        """Positions of the coefficients of exogenous columns among the parameters."""
         return slice(LEVEL + 1 + self.period, None)
 
     @property
     def neutral(self) -> np.ndarray:
-        """Values of parameters that a model does not have."""
+        """Values of parameters that a model lacks."""
         values = np.zeros(len(self.names))
         values[3], values[5] = 1.0, float(self.product)
         return values
 
     @property
     def n_states(self) -> int:
-        """Level, trend and season."""
+        """Number of states: level, trend and season."""
         return 2 + self.period * (self.seasonal != "none")
 
     def split(self, params: np.ndarray, slope: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Parameters (..., 4) of the cell and its states (..., q) before the first row.
+        """Split parameters (..., k) into those (..., 4) of the cell and its states (..., q).
 
-        Of parameters (..., k) or, if `slope`, of a direction in them.
+        `slope` says that they are a direction rather than a point.
         """
         smoothing, states = params[..., :4], params[..., self.states]
         if self.seasonal == "none":
@@ -153,10 +152,10 @@ class Recursion(NamedTuple):
 def candidates(
     error: str, trend: str, damped: bool | None, seasonal: str, period: int
 ) -> tuple[Components, ...]:
-    """Models among which to choose, where an argument is "auto" or `damped` is None.
+    """Models to choose among, where an argument is "auto" or `damped` is None.
 
-    As in R's forecast, an automatic choice has no multiplicative trends, no additive errors with a
-    multiplicative season, and no multiplicative errors and trend with an additive season.
+    As in R's forecast, an automatic choice excludes multiplicative trends, additive errors with a
+    multiplicative season, and multiplicative errors and trend with an additive season.
     """
     chosen = []
     errors = ("add", "mul") if error == "auto" else (error,)
@@ -180,19 +179,19 @@ def column_name(place: int) -> str:
 
 
 def with_columns(models: Sequence[Components], columns: tuple[int, ...]) -> tuple[Components, ...]:
-    """Models of which each has these exogenous columns."""
+    """Set the exogenous columns of every model."""
     return tuple(replace(model, columns=columns) for model in models)
 
 
 def union_names(models: Sequence[Components]) -> tuple[str, ...]:
-    """Names of the parameters that one of the models has at least."""
+    """Names of the parameters that at least one model has."""
     every = {name for model in models for name in model.names}
     widest = max((model.recursion for model in models), key=lambda r: r.period)
     return tuple(name for name in widest.names if name in every)
 
 
 def placed(model: Components, names: Sequence[str], params: np.ndarray) -> np.ndarray:
-    """Parameters (N, k) of all names of a recursion, from those of the names of a family."""
+    """Parameters (N, k) in the order of a recursion, from those of a family."""
     full = np.tile(model.recursion.neutral, (len(params), 1))
     for i, name in enumerate(model.recursion.names):
         if name in model.names:
@@ -201,5 +200,5 @@ def placed(model: Components, names: Sequence[str], params: np.ndarray) -> np.nd
 
 
 def fewest_rows(model: Components) -> int:
-    """Observations below which there is no corrected criterion, or a season is not seen twice."""
+    """Fewest observations: the corrected criterion exists, and a season is seen twice."""
     return max(len(model.names) + 3, 2 * model.period if model.seasonal != "none" else 0)

@@ -10,13 +10,13 @@ from tsrnn.linear.ets._specification import Components
 # Bounds of Hyndman et al. (2008): beta / alpha and gamma / (1 - alpha) between those of alpha.
 SMALLEST, LARGEST = 1e-4, 0.9999
 DAMPING = (0.8, 0.98)
-# A trend that follows the last few rows, as the likelihood of a short series often has it,
-# forecasts badly: chosen on the rows of M1, M3 and Tourism before their test parts.
+# Largest beta / alpha. The likelihood of short series often prefers a trend that follows the last
+# few rows and forecasts badly. Chosen on the training rows of M1, M3 and Tourism.
 SLOW = 0.1
 REGIONS = ("slow", "usual", "admissible")
-# Of alpha, beta / alpha, gamma / (1 - alpha) and phi. Of 24 starts, for seven models of 150 series
-# of each frequency of M3, the first six leave the fewest without their highest likelihood: 0.4
-# percent with slow trends, 1.1 with others. The last is of trends that follow closely.
+# alpha, beta / alpha, gamma / (1 - alpha) and phi. Of 24 starts, for seven models of 150 series of
+# each frequency of M3, the first six miss the highest likelihood least often: 0.4 percent with slow
+# trends, 1.1 with others. The last is for trends that follow closely.
 STARTS = (
     (0.5, 0.3, 0.2, 0.85),
     (0.02, 0.02, 0.02, 0.97),
@@ -26,18 +26,18 @@ STARTS = (
     (0.1, 0.02, 0.02, 0.95),
     (0.35, 0.99, 0.2, 0.97),
 )
-WHOLE = (1, 2, 3, 5)  # starts whose states are those of all rows, as of a model that hardly adapts
-# Of a choice among models with slow trends the first ones: a third alone finds the best model of
+WHOLE = (1, 2, 3, 5)  # starts with states from all rows, for models that hardly adapt
+# Starts in a choice among models with slow trends: a third start improves the choice for only
 # 0.3 percent of the series of M1 and M3.
 FEW_STARTS = 2
-FIRST_ROWS = 10  # of which a level and a trend are made
-LEAST_FACTOR = 1e-2  # of a multiplicative season
+FIRST_ROWS = 10  # that give the first level and trend
+LEAST_FACTOR = 1e-2  # of a multiplicative season, which divides
 
 
 def bounds(model: Components, region: str) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds (k,) of the parameters of the search; equal where the model has none of a name.
+    """Bounds (k,) of the parameters of the search; equal for parameters that the model lacks.
 
-    In the region "slow" beta is at most a tenth of alpha.
+    The region "slow" bounds beta by a tenth of alpha.
     """
     lower, upper = np.full((2, len(model.free)), np.inf)
     lower *= -1
@@ -48,10 +48,10 @@ def bounds(model: Components, region: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def starting_points(model: Components, rows: np.ndarray, n_starts: int = len(STARTS)) -> np.ndarray:
-    """Parameters of the search (starts, N, k) to start from.
+    """Starting parameters (starts, N, k) of the search.
 
-    For rows (N, T), NaN if missing, or (N, T, 1 + k) with exogenous columns behind. Coefficients of
-    these begin by turns with those of differences, as of a series that wanders, and of levels.
+    Rows are (N, T), NaN if missing, or (N, T, 1 + k) with exogenous columns behind. Coefficients of
+    columns alternate between regressions in differences, for series that wander, and in levels.
     """
     if rows.ndim == 2:
         return _points(model, rows, n_starts)
@@ -67,7 +67,7 @@ def starting_points(model: Components, rows: np.ndarray, n_starts: int = len(STA
 
 
 def _points(model: Components, values: np.ndarray, n_starts: int) -> np.ndarray:
-    """Starts for values (N, T) less the effects of exogenous columns."""
+    """Starting parameters for values (N, T) less the effects of exogenous columns."""
     n, length = values.shape
     season, adjusted = np.empty((n, 0)), values
     if model.seasonal != "none":
@@ -91,7 +91,7 @@ def starting_states(model: Components, values: np.ndarray) -> np.ndarray:
 
 
 def _level_and_trend(trend: str, values: np.ndarray) -> np.ndarray:
-    """Level and trend (N, 2) before the first row, of the line through values without a season."""
+    """Level and trend (N, 2) before the first row, from a line through adjusted values."""
     seen = np.isfinite(values)
     count, t = np.maximum(seen.sum(1), 1), np.arange(1.0, values.shape[1] + 1)
     kept = np.where(seen, values, 0.0)
@@ -105,7 +105,7 @@ def _level_and_trend(trend: str, values: np.ndarray) -> np.ndarray:
     level = middle - slope * centre
     if trend == "add":
         return np.column_stack([level, slope])
-    # The factor by which the line grows in its middle, and the level from which that leads there.
+    # The growth factor at the middle of the line, and the level that leads there.
     growth = np.clip(1 + slope / np.where(middle > 0, middle, 1.0), 0.5, 2.0)
     return np.column_stack([np.maximum(middle, 1e-6) * growth**-centre, growth])
 
@@ -113,8 +113,8 @@ def _level_and_trend(trend: str, values: np.ndarray) -> np.ndarray:
 def seasonal_pattern(values: np.ndarray, period: int, product: bool) -> np.ndarray:
     """Season (N, period) of the first rows, by classical decomposition.
 
-    Deviations from a moving average over a season, averaged over the seasons; of few rows, from
-    their mean. They add up to zero, or have a mean of one.
+    Deviations from a moving average over a season are averaged over the seasons. Additive ones sum
+    to zero, multiplicative ones have mean one.
     """
     n, length = values.shape
     weights = np.full(period + 1 - period % 2, 1.0 / period)
@@ -138,7 +138,7 @@ def seasonal_pattern(values: np.ndarray, period: int, product: bool) -> np.ndarr
 
 
 def _mean_over(values: np.ndarray, axis: int) -> np.ndarray:
-    """Mean of the values that are there; NaN without any."""
+    """Mean of the observed values; NaN without any."""
     seen = np.isfinite(values)
     count = seen.sum(axis)
     total = np.where(seen, values, 0.0).sum(axis)

@@ -10,7 +10,7 @@ import pandas as pd
 from tsrnn.contract import unit_index
 from tsrnn.data import quote, read_panel
 
-INTERVAL, VARIATION = 1.32, 0.49  # where SBA becomes better than Croston's method, in theory
+INTERVAL, VARIATION = 1.32, 0.49  # beyond these SBA beats Croston's method, in theory
 
 
 def demand_classes(

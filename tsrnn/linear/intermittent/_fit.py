@@ -15,23 +15,23 @@ from tsrnn.linear._optimise import maximise
 from tsrnn.linear.arma._prepare import batches, unit_data
 from tsrnn.linear.intermittent._likelihood import LARGEST_SHAPE, Likelihood
 
-# Levels of the smoothing parameters among which the search starts, each of the two by itself.
+# Grid of starting values, for each of the two smoothing parameters separately.
 GRID = (0.0, 0.03, 0.08, 0.15, 0.25, 0.4, 0.6, 0.8, 0.95)
 MOST = 50  # iterations
 EQUAL = "All demands are equal: intervals have no spread of sizes, only that of occurrence."
 NO_DEMAND = "There is no demand: forecasts are zero, and no parameter is estimated."
-CUSTOMARY = 0.1  # smoothing parameter of a series that tells nothing of it
+CUSTOMARY = 0.1  # smoothing parameters of a series without demand
 
 
 @dataclass(frozen=True, eq=False)
 class Sample(SeriesArrays):
-    """Series of about one length, scaled.
+    """Series of similar length, scaled.
 
     Attributes
     ----------
     units : integer ndarray of shape (N,)
     values : ndarray of shape (N, T)
-        Of a mean size of one, NaN where missing and after the end.
+        Mean size one; NaN where missing and after the end.
     scale : ndarray of shape (N,)
     """
 
@@ -41,7 +41,7 @@ class Sample(SeriesArrays):
 
 
 def samples(panel: Panel) -> Iterator[tuple[Sample | None, dict[int, str]]]:
-    """Samples of the units of a panel, and reasons not to fit some."""
+    """Yield samples of the units of a panel, with the reasons of refused units."""
     for units in batches(panel):
         values, _ = unit_data(panel, units)
         demand = values > 0
@@ -84,17 +84,17 @@ def first_states(method: str, values: np.ndarray, initial: str) -> np.ndarray:
 
 
 class Ends(NamedTuple):
-    """Ends of the search for N units.
+    """Optima of the search for N units.
 
     Attributes
     ----------
     params : array of shape (N, 5)
-        Of the scaled series; the size of one without demand is 1 in the likelihood, which it does
-        not enter.
+        Parameters of the scaled series. A series without demand has size 1, which does not enter
+        the likelihood.
     iterations : integer array of shape (N,)
     converged : boolean array of shape (N,)
     at_bound : boolean array of shape (N, 5)
-        On a bound that was not imposed.
+        On a bound of the search, not fixed.
     """
 
     params: np.ndarray
@@ -106,15 +106,14 @@ class Ends(NamedTuple):
 def search(
     method: str, initial: str, given: tuple[float | None, float | None], sample: Sample
 ) -> Ends:
-    """Maximum of the likelihood of each series; smoothing parameters may be given."""
+    """Maximise the likelihood of each series; smoothing parameters may be given."""
     likelihood, n = Likelihood(method, sample.values), len(sample.units)
     start = np.zeros((n, 4))
     start[:, 2:] = first_states(method, sample.values, initial)
     idle, rows = likelihood.n_demands == 0, np.isfinite(sample.values).sum(1)
     start[idle, 2] = 1.0
     start[idle, 3] = 0.0 if method == "tsb" else rows[idle]
-    # Sizes and occurrence have no parameter in common: the best of a grid for one is the best
-    # beside any value of the other.
+    # Sizes and occurrence share no parameter: the grids are searched separately.
     terms = []
     for value in GRID:
         start[:, :2] = value
@@ -146,9 +145,9 @@ def search(
 def inferred(
     method: str, names: tuple[str, ...], imposed: np.ndarray, sample: Sample, ends: Ends
 ) -> Estimates:
-    """Estimates in the units of the data; derivatives are computed when they are asked for.
+    """Estimates in the units of the data, with deferred derivatives.
 
-    `imposed` (5,) are parameters that were not estimated.
+    `imposed` (5,) marks parameters that were not estimated.
     """
     n = len(sample.units)
     likelihood = Likelihood(method, sample.values)
@@ -181,7 +180,7 @@ def inferred(
         converged=ends.converged,
         fixed=ends.at_bound | imposed | idle[:, None],
         messages=tuple(messages),
-        # First states by rule are of the data as well: they count.
+        # First states by rule come from the data, so that they count.
         n_params=np.full(n, len(names) - imposed[:2].sum()),
     )
 

@@ -17,15 +17,15 @@ def probabilities(method: str, params: np.ndarray, memory: np.ndarray) -> np.nda
 
 
 def shapes_ahead(params: np.ndarray, chance: np.ndarray, h: int) -> np.ndarray:
-    r"""Shape (N, h) of the size of a demand so many rows ahead.
+    r"""Gamma shapes (N, h) of the size of a demand 1, ..., h rows ahead.
 
     Sizes are :math:`z \epsilon`, and a demand multiplies the level by :math:`1 + \alpha (\epsilon -
-    1)`, with gamma :math:`\epsilon` of mean one and variance 1 / k. A size has the mean
-    :math:`z_t`, and the gamma distribution here has its variance, :math:`z_t^2` times
+    1)`, with gamma :math:`\epsilon` of mean one and variance 1 / k. The gamma distribution here
+    matches the mean :math:`z_t` of a size, and its variance, :math:`z_t^2` times
 
     .. math:: (1 + 1 / k) (1 + \alpha^2 \pi / k)^{j - 1} - 1
 
-    Infinite where demands are equal.
+    Shapes are infinite if demands are equal.
     """
     alpha, spread = params[:, 0], np.where(_equal(params), 0.0, 1 / params[:, 4])
     growth = np.log1p(alpha**2 * chance * spread)[:, None] * np.arange(h)
@@ -39,7 +39,7 @@ def _equal(params: np.ndarray) -> np.ndarray:
 
 
 def quantiles(share: float, size: np.ndarray, chance: np.ndarray, shapes: np.ndarray) -> np.ndarray:
-    """Quantile (N, h) of demand: zero up to the probability that there is none."""
+    """Quantiles (N, h) of demand: zero up to the probability of no demand."""
     inside = np.clip((share - (1 - chance)) / np.maximum(chance, 1e-300), 0.0, 1.0)[:, None]
     positive = np.broadcast_to(inside > 0, shapes.shape)
     ends = np.zeros(shapes.shape)
@@ -55,10 +55,10 @@ def quantiles(share: float, size: np.ndarray, chance: np.ndarray, shapes: np.nda
 def simulated(
     method: str, params: np.ndarray, memory: np.ndarray, h: int, n: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Paths (N, h, n) of demand from states on.
+    """Paths (N, h, n) of demand after states.
 
-    Of Croston's method the probability is held, as its forecasts hold it: if intervals went on to
-    be smoothed, the mean of 1 / interval would rise with every step.
+    Croston's method keeps the probability constant, as its forecasts do: with smoothed intervals
+    the mean of 1 / interval would rise with every step.
     """
     size = len(params), n
     adapts = method == "tsb"
@@ -72,7 +72,7 @@ def simulated(
         level, chance = (field.numpy() for field in states)
         ratio = rng.standard_gamma(np.broadcast_to(shape, size)) / shape
         ratio[_equal(params)] = 1.0
-        # A shape far below one draws zeros by underflow, which would be no demand.
+        # Small shapes underflow to zero, which would mean no demand.
         drawn = level * np.maximum(ratio, np.finfo(float).tiny)
         paths[:, t] = np.where(rng.random(size) < chance, drawn, 0.0)
         states = advance("tsb", states, torch.from_numpy(paths[:, t]), alpha, beta)

@@ -40,7 +40,7 @@ class IntermittentFamily(Family):
     method : {"croston", "sba", "sbj", "tsb"}
     initial : {"mean", "first", "estimated"}
     alpha, beta : float or None
-        Smoothing parameters that are not estimated.
+        Given smoothing parameters; None if estimated.
     n_targets : int
         Targets of a series, each a unit.
     """
@@ -115,7 +115,7 @@ class IntermittentFamily(Family):
     def _from_first(
         self, params: np.ndarray, values: np.ndarray, steps: np.ndarray, numbers: np.ndarray
     ) -> np.ndarray:
-        """Parameters with the states before the first rows: estimated, or by rule of other rows."""
+        """Parameters with first states: as fitted, or by rule if the rows start elsewhere."""
         elsewhere = np.flatnonzero(steps[numbers // self.n_targets] != 0)
         if len(elsewhere):
             params = params.copy()
@@ -184,7 +184,7 @@ class IntermittentFamily(Family):
 
 
 class _Intermittent(LinearForecaster):
-    """Base of the estimators; a subclass answers `_method`."""
+    """Base of the estimators; subclasses define `_method`."""
 
     family_class: ClassVar[type[Family]] = IntermittentFamily
     legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate", "keep")
@@ -204,10 +204,10 @@ class _Intermittent(LinearForecaster):
 
 @with_shared_arguments
 class Croston(_Intermittent):
-    r"""Croston's method for intermittent demand, with corrections of its bias, many series at once.
+    r"""Croston's method for intermittent demand, with bias corrections, many series at once.
 
-    The size of a demand and the interval to it from the last one are smoothed where there is a
-    demand, and the forecast of all rows ahead is their ratio:
+    Each demand updates the smoothed size and interval between demands. The forecast of all rows
+    ahead is their ratio:
 
     .. math::
 
@@ -238,18 +238,16 @@ class Croston(_Intermittent):
 
     Notes
     -----
-    The likelihood is that of demand which occurs with probability :math:`c / p_{t-1}`, of gamma
-    distributed sizes with mean :math:`z_{t-1}` and a shape that is estimated. Its maximum in alpha
-    does not depend on the shape. Missing rows are skipped: they are no rows of an interval. Of a
-    series without demand zero is forecast; if demand comes later, states move by a tenth unless
-    alpha and beta are given.
+    In the likelihood, demand occurs with probability :math:`c / p_{t-1}`, and sizes are gamma
+    distributed with mean :math:`z_{t-1}` and an estimated shape. The maximum in alpha does not
+    depend on the shape. Missing rows are skipped and do not count in intervals. A series without
+    demand has forecast zero; if demand comes later, alpha and beta are 0.1 unless given.
 
-    Intervals are quantiles of this distribution with the probability held at :math:`c / p_t`: no
-    model has flat forecasts of this form and intervals that go on to be smoothed (Shenstone and
-    Hyndman, 2005). The variance of sizes grows with that of their level. Where the lower end is
-    zero an interval of 95 percent leaves out the upper 2.5 percent only. Forecasts change when
-    there is a demand: after many zeros they and their intervals are those of a product still in
-    demand, where `TSB` falls.
+    Intervals are quantiles of this distribution with the probability fixed at :math:`c / p_t`: no
+    model has both flat forecasts of this form and intervals that continue to be smoothed (Shenstone
+    and Hyndman, 2005). The variance of sizes grows with the variance of their level. If the lower
+    end is zero, an interval of 95 percent leaves out the upper 2.5 percent only. Forecasts change
+    only with a demand: after many zeros they do not fall, as those of `TSB` do.
 
     References
     ----------
@@ -296,7 +294,7 @@ class Croston(_Intermittent):
 class TSB(_Intermittent):
     r"""Method of Teunter, Syntetos and Babai for intermittent demand, many series at once.
 
-    The size of a demand is smoothed where there is one, its probability in every row:
+    Each demand updates the smoothed size, and every row the probability of demand:
 
     .. math::
 
@@ -311,7 +309,7 @@ class TSB(_Intermittent):
         Smoothing parameters of sizes and of the probability, from 0 to 1; estimated by default.
     initial : {"mean", "first", "estimated"}
         States before the first row: the mean size and the share of rows with a demand; the first
-        size, and one or zero as the first row has a demand or none, as in statsforecast; or
+        size, and one or zero for a first row with or without demand, as in statsforecast; or
         estimated.
     missing : {"auto", "error", "interpolate", "keep"}
         "keep" skips missing rows.
@@ -324,15 +322,14 @@ class TSB(_Intermittent):
 
     Notes
     -----
-    The likelihood is that of demand which occurs with probability :math:`d_{t-1}`, of gamma
-    distributed sizes with mean :math:`z_{t-1}` and a shape that is estimated. Forecasts are its
-    means and :math:`d_t` the probability of demand at all steps ahead. Missing rows are skipped.
-    Of a series without demand zero is forecast; if demand comes later, states move by a tenth
-    unless alpha and beta are given.
+    In the likelihood, demand occurs with probability :math:`d_{t-1}`, and sizes are gamma
+    distributed with mean :math:`z_{t-1}` and an estimated shape. Forecasts are its means, with
+    probability :math:`d_t` at all steps ahead. Missing rows are skipped. A series without demand
+    has forecast zero; if demand comes later, alpha and beta are 0.1 unless given.
 
     Intervals are quantiles of this distribution, exact one step ahead; further ahead the variance
-    of sizes grows with that of their level. Where the lower end is zero an interval of 95 percent
-    leaves out the upper 2.5 percent only.
+    of sizes grows with the variance of their level. If the lower end is zero, an interval of 95
+    percent leaves out the upper 2.5 percent only.
 
     References
     ----------

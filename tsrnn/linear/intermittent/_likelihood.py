@@ -8,7 +8,7 @@ Demand occurs with probability :math:`\pi_t`, and its size is gamma distributed 
            \log \Gamma(k)) + (k - 1) \sum_{t: y_t > 0} \log y_t - k \sum_{t: y_t > 0} \Big(
            \log z_{t-1} + \frac{y_t}{z_{t-1}} \Big)
 
-with n demands. The best level does not depend on the shape, which is found after it.
+with n demands. The maximising level does not depend on the shape, which is estimated after it.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from tsrnn.kernels import Lanes, Running, Sums, paths, sums
 from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.intermittent._recursion import CERTAIN, PARAMS, demand_cell
 
-LARGEST_SHAPE = 1e6  # sizes vary by a thousandth; forecasts take it that they vary not at all
-AT_ONCE = 256  # series whose derivatives stay in the cache
-_START = {(0, 2): 1.0, (1, 3): 1.0}  # derivatives of the first states by themselves
+LARGEST_SHAPE = 1e6  # sizes vary by a thousandth; forecasts treat them as equal
+AT_ONCE = 256  # series whose derivatives fit into the cache
+_START = {(0, 2): 1.0, (1, 3): 1.0}  # derivatives of the first states by their parameters
 _TERMS = ("occurrence", "misfit")
 
 
 def first_memory(method: str, params: np.ndarray) -> np.ndarray:
-    """States (N, 2 or 3) before the first row, of parameters (N, 4 or more)."""
+    """States (N, 2 or 3) before the first row, from parameters (N, 4 or more)."""
     states = params[:, 2:4]
     return states if method == "tsb" else np.column_stack([states, np.zeros(len(states))])
 
 
 class Likelihood:
-    """Likelihood of one method, of series of about one length.
+    """Likelihood of one method, for series of similar length.
 
     Parameters
     ----------
     method : {"croston", "sba", "sbj", "tsb"}
     values : array of shape (N, T)
-        NaN where nothing is observed, and after the end.
+        NaN where missing and after the end.
     """
 
     def __init__(self, method: str, values: np.ndarray) -> None:
@@ -61,7 +61,7 @@ class Likelihood:
         return self._sums(self._lanes, params, 0).value
 
     def evaluate(self, params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
-        """Log-likelihood but for constants, of a shape of one, for `maximise`."""
+        """Log-likelihood at shape one without constants, for `maximise`."""
         lanes, places = self._running.covering(units)
         whole = np.broadcast_to(params[:1], (lanes.n, params.shape[1])).copy()
         whole[places] = params
@@ -73,11 +73,11 @@ class Likelihood:
         return Evaluation(value[places], gradient[places], curvature[places])
 
     def shape(self, params: np.ndarray) -> np.ndarray:
-        r"""Best shape (N,) of the sizes, from :math:`\log k - \psi(k) = D` by Newton's method."""
+        r"""Maximising shape (N,): solve :math:`\log k - \psi(k) = D` by Newton's method."""
         misfit = self.terms(params)[1]
         mean = (misfit - self.log_sizes) / np.maximum(self.n_demands, 1)
         gap = np.maximum(mean - 1, 0.5 / LARGEST_SHAPE)
-        # Minka's (2002) start and step, in 1 / k: four of them are exact to rounding.
+        # Minka's (2002) start and step, in 1 / k: four steps are exact to rounding.
         k = (3 - gap + np.sqrt((gap - 3) ** 2 + 24 * gap)) / (12 * gap)
         for _ in range(6):
             slope = k**2 * (1 / k - polygamma(1, k))
@@ -92,7 +92,7 @@ class Likelihood:
         return occurrence + constant - k * misfit
 
     def hessian(self, params: np.ndarray, shape: np.ndarray) -> np.ndarray:
-        """Second derivatives (N, 5, 5), by the shape last."""
+        """Second derivatives (N, 5, 5), the shape last."""
         result = self._sums(self._lanes, params, 2)
         assert result.gradient is not None  # of order 2
         assert result.hessian is not None
@@ -108,7 +108,7 @@ class Likelihood:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Gradient (N, 5), outer products of scores and information (N, 5, 5).
 
-        The information is that expected of occurrence at every row, and of sizes given the demands.
+        The information is expected over occurrence at every row, and over sizes given the demands.
         """
         n = len(PARAMS)
         gradient = np.zeros((len(params), n + 1))
@@ -144,7 +144,7 @@ def expected(
 ) -> np.ndarray:
     """Level of sizes and probability of demand ahead of rows (N, T).
 
-    Of shape (N, T, 2, 5) with their derivatives by the parameters (N, 4) first, else (N, T, 2, 1).
+    Shape (N, T, 2, 1); with derivatives by the parameters (N, 4), which come first, (N, T, 2, 5).
     """
     n, first = len(PARAMS), first_memory(method, params)
     directions = n if derivatives else 0
@@ -162,7 +162,7 @@ def expected(
 def memory_after(
     method: str, params: np.ndarray, memory: np.ndarray, values: np.ndarray
 ) -> np.ndarray:
-    """States (N, 2 or 3) after rows (N, T), NaN where nothing is observed or a series has ended."""
+    """States (N, 2 or 3) after rows (N, T), NaN where missing or after the end of a series."""
     result = sums(
         demand_cell(method), Lanes(values), np.ascontiguousarray(params), memory, terms=(), order=0
     )

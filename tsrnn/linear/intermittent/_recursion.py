@@ -1,14 +1,14 @@
 r"""Recurrences of intermittent demand as cells: the level of sizes, and how often demand occurs.
 
-With the size :math:`z_t` and, of Croston's method, the interval :math:`p_t` and the rows
-:math:`q_t` since the last demand, this one counted; of TSB the probability :math:`d_t`:
+The size is :math:`z_t`. Croston's method has the interval :math:`p_t` and the rows :math:`q_t`
+since the last demand, the current row included; TSB has the probability :math:`d_t`:
 
 .. math::
     z_t &= z_{t-1} + \alpha (y_t - z_{t-1}), \qquad p_t = p_{t-1} + \beta (q_t - p_{t-1}) \qquad
         \text{where } y_t > 0 \\
     d_t &= d_{t-1} + \beta (1[y_t > 0] - d_{t-1})
 
-A missing row changes nothing and is no row of an interval.
+A missing row changes nothing and does not count in an interval.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from torch import Tensor
 
 from tsrnn.kernels import Cell, Fields
 
-# In the likelihood alone: a first interval of one row is a probability of one, and a zero after it
-# would make all parameters impossible alike.
+# Bound on probabilities in the likelihood only: a first interval of one row gives probability one,
+# and a zero after it would have likelihood zero at all parameters.
 CERTAIN = 1e-6
 PARAMS = ("alpha", "beta", "first_size", "first_pace")
 
 
 def occurrence_probability(method: str, pace: Tensor, beta: Tensor) -> Tensor:
-    """Probability of demand in the next row, corrected for the bias of 1 / interval or not."""
+    """Probability of demand in the next row, with the bias correction of the method."""
     if method == "tsb":
         return pace
     if method == "sba":  # Syntetos and Boylan (2005)
@@ -52,11 +52,11 @@ def advance(method: str, states: Fields, y: Tensor, alpha: Tensor, beta: Tensor)
 
 @cache
 def demand_cell(method: str) -> Cell:
-    """Cell of one row: its states, then what the row was expected to be and its likelihood.
+    """Cell of one row: its states, then its expectation and likelihood.
 
-    `occurrence` is the log-probability of demand or none. `misfit` is the log-density of a size but
-    for its sign and what does not depend on the level: log z + y / z, of gamma sizes of any shape.
-    The last parameters are the states before the first row, of which derivatives are taken.
+    `occurrence` is the log-probability of demand or no demand. `misfit`, log z + y / z, is minus
+    the gamma log-density of a size over its shape, up to terms without the level. The last
+    parameters are the states before the first row, for their derivatives.
     """
     memory = ("size", "pace") if method == "tsb" else ("size", "pace", "wait")
     fields = (*memory, "level", "probability", "occurrence", "misfit")

@@ -1,15 +1,15 @@
 r"""Recurrences of the theta model as cells.
 
-Of a seasonally adjusted series the model smooths the level :math:`\ell_t` and adds a share of what
-a straight line :math:`A + B t` foretells of the smoothed series (Fiorucci et al., 2016):
+The model smooths the level :math:`\ell_t` of the seasonally adjusted series, and adds a share of
+the forecast of the smoothed series by a line :math:`A + B t` (Fiorucci et al., 2016):
 
 .. math::
     \mu_t &= \ell_{t-1} + (1 - 1 / \theta) g_t, \qquad g_t = (1-\alpha)^{t-1} A_{t-1}
         + \frac{1 - (1-\alpha)^t}{\alpha} B_{t-1} \\
     \ell_t &= \ell_{t-1} + \alpha (y_t - \ell_{t-1})
 
-The line is that of least squares: through all rows, or in the dynamic model through the rows
-before. Of a row without a value y is :math:`\mu_t` in the level, and the line leaves it out.
+The line is fitted by least squares to all rows or, in the dynamic model, to earlier rows. A missing
+row enters the level as :math:`\mu_t`, and does not enter the line.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from torch import Tensor
 
 from tsrnn.kernels import Cell, Fields
 
-# Rows so far, the level, (1 - alpha)^rows; then of the line: rows it is through, their mean time,
-# their mean, the sum of squares of their times about that mean, and the slope.
+# Rows so far, the level, (1 - alpha)^rows; then for the line: number of rows in it, their mean time
+# and mean value, the sum of squared deviations of their times, and the slope.
 STATE = ("rows", "level", "weight", "count", "time", "mean", "square", "slope")
 PARAMS = ("start", "alpha", "theta")  # the first is the level before the first row
-GIVEN = 3  # first rows that the likelihood takes as known: a line needs some
-Value = Callable[[Tensor], Tensor]  # a mean to the value of its row
+GIVEN = 3  # first rows that the likelihood takes as known, as a line needs some
+Value = Callable[[Tensor], Tensor]  # maps the mean of a row to its value
 
 
 def advance(
     dynamic: bool, state: Fields, params: Fields, value: Value, seen: Tensor | float
 ) -> tuple[Fields, Tensor]:
-    """State after a row, and the mean of the row; the line takes in the value where it is `seen`.
+    """State after a row, and the mean of the row; the line takes in the value if it is `seen`.
 
-    Given the rows, the means are linear in the level, and in mean and slope of the line together.
+    Given the rows, means are linear in the level, and in mean and slope of the line jointly.
     """
     rows, level, weight, count, time, mean, square, slope = state
     alpha, theta = params
@@ -50,7 +50,7 @@ def advance(
         away, share = rows - time, seen / torch.where(more > 0, more, 1.0)
         cross = share * count * away
         wider = square + cross * away
-        # One row has no slope.
+        # A single row has no slope.
         slope = (slope * square + cross * (y - mean)) / torch.where(wider > 0, wider, 1.0)
         mean, time = mean + share * (y - mean), time + share * away
         count, square = more, wider
@@ -59,10 +59,10 @@ def advance(
 
 @cache
 def row_cell(dynamic: bool) -> Cell:
-    """Cell of a row: its memory is the state, which stays as it is where the second input is 0.
+    """Cell of a row, which keeps its state if the second input is 0.
 
-    Beside it are the mean mu, and the error with its second and fourth power, which are zero where
-    there is no value, and in the first rows.
+    Memory: the state, the mean mu, and the error with its second and fourth power, zero where a
+    value is missing and in the first rows.
     """
     names = (*STATE, "mu", "error", "square_error", "fourth_power"), ("y", "inside"), PARAMS
     label = f"theta_row{'_dynamic' * dynamic}"
@@ -89,7 +89,7 @@ PRODUCTS = ("yy", "ly", "gy", "ll", "lg", "gg")
 
 @cache
 def product_cell() -> Cell:
-    r"""Cell that sums the products of which, at a given alpha, the sum of squares consists.
+    r"""Cell that sums the products in the sum of squared errors at a given alpha.
 
     Errors are :math:`y_t - s_{t-1} - \ell_0 l_t - (1 - 1 / \theta) g_t`: linear in the level
     before the first row and in the share of the line. Inputs are the row, NaN without a value, A

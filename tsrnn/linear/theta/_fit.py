@@ -23,7 +23,7 @@ from tsrnn.linear._regressors import (
     independent_columns,
     known_part,
 )
-from tsrnn.linear._samples import without_rounding
+from tsrnn.linear._samples import rows_to_last_value, without_rounding
 from tsrnn.linear.arma._prepare import batches, first_rows, from_row, unit_data
 from tsrnn.linear.theta._cells import GIVEN
 from tsrnn.linear.theta._likelihood import (
@@ -35,14 +35,14 @@ from tsrnn.linear.theta._likelihood import (
     squares,
 )
 from tsrnn.linear.theta._regression import Regression
-from tsrnn.linear.theta._season import MULTIPLIED, NONE, rows_of_each, season_of
+from tsrnn.linear.theta._season import MULTIPLIED, NONE, season_of
 
-MARGIN = 3.0  # below the highest node, of a maximum of the grid that is climbed
+MARGIN = 3.0  # log-likelihood below the highest node, up to which local maxima are climbed
 TOLERANCE = 1e-12  # decrement: 1e-6 standard errors
-# Sum of squared errors, over that of the values less the first, of a line: theta ends at 1e10, so
-# that it is fitted to ten digits.
+# Sum of squared errors, over squares about the first value, of an exact line: theta ends at 1e10,
+# which fits it to ten digits.
 ROUNDED = 1e-20
-# Turns by which coefficients and what the series has without their effects are estimated.
+# Alternations between the estimate of coefficients and of the series without their effects.
 TURNS = 2
 NAMES = ("level", "alpha", "theta", "sigma2")
 
@@ -58,7 +58,7 @@ class Choices(NamedTuple):
     seasonal : {"auto", "none", "add", "mul"}
     period : int
     estimated : bool
-        Whether the level before the first row is.
+        Whether the level before the first row is estimated.
     regressors : tuple of str
         Exogenous columns.
     """
@@ -72,7 +72,7 @@ class Choices(NamedTuple):
 
     @property
     def free(self) -> np.ndarray:
-        """Mask (4,) of those of `NAMES` that are parameters."""
+        """Mask (4,) of the `NAMES` that are parameters."""
         return np.array([self.estimated, True, self.theta is None, True])
 
     @property
@@ -83,38 +83,38 @@ class Choices(NamedTuple):
 
     @property
     def model_places(self) -> list[int]:
-        """Places among the parameters of those that are no coefficients."""
+        """Positions among the parameters of all but the coefficients."""
         n = int(self.free.sum())
         return [*range(n - 1), n - 1 + len(self.regressors)]
 
     @property
     def slopes(self) -> list[int]:
-        """Places of the coefficients of exogenous columns among the parameters."""
+        """Positions of the coefficients of exogenous columns among the parameters."""
         n = int(self.free.sum())
         return list(range(n - 1, n - 1 + len(self.regressors)))
 
     def fewest(self, n_columns: int) -> int:
-        """Values behind the first rows below which there is nothing to estimate of."""
+        """Fewest values after the first rows, as many as parameters."""
         return len(self.model_places) + n_columns
 
 
 @dataclass(frozen=True, eq=False)
 class Sample(SeriesArrays):
-    """Series of about one length, adjusted and scaled.
+    """Series of similar length, adjusted and scaled.
 
     Attributes
     ----------
     units : integer array of shape (N,)
     values : array of shape (N, T)
-        From the first value on, of mean size one; NaN where missing and after the end.
+        Begin with the first value, mean size one; NaN where missing and after the end.
     scale : array of shape (N,)
     first : integer array of shape (N,)
         Row of the first value.
     kind, statistic : arrays of shape (N,)
     indices : array of shape (N, m)
-        Of the `Season`.
+        See `Season`.
     columns : Columns or None
-        Exogenous columns, from the first value on, divided by a season that multiplies.
+        Exogenous columns from the first value on, divided by a multiplicative season.
     """
 
     units: np.ndarray
@@ -128,7 +128,7 @@ class Sample(SeriesArrays):
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """Exogenous columns that have a coefficient, by their place."""
+        """Positions of the exogenous columns with a coefficient."""
         return () if self.columns is None else self.columns.kept
 
     def rest(self, slopes: np.ndarray) -> np.ndarray:
@@ -141,10 +141,10 @@ class Sample(SeriesArrays):
 def samples(
     choices: Choices, panel: Panel, given: np.ndarray | None
 ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
-    """Samples of the units of a panel, and reasons not to fit some.
+    """Yield samples of the units of a panel, with the reasons of refused units.
 
-    The season is one of the series less the effects of exogenous columns, at parameters (N, k) that
-    are `given`, or by turns with an estimate of all.
+    The season is that of the series less the effects of exogenous columns, at `given` parameters
+    (N, k), or in alternation with their estimate.
     """
     for units in batches(panel):
         raw, exog = unit_data(panel, units)
@@ -164,7 +164,7 @@ def samples(
                 continue
             columns = columns_of(exog[fine], np.isfinite(raw[fine]), kept, given is not None)
             moved = [from_row(part, first[fine]) for part in np.moveaxis(columns.values, 2, 0)]
-            # Beyond the end of the rows there are no values either.
+            # Zeros after the end are harmless: there are no values either.
             shape = (*values[fine].shape, len(kept))
             table = np.nan_to_num(np.stack(moved, 2)) if moved else np.zeros(shape)
             columns = replace(columns, values=table)
@@ -183,9 +183,9 @@ def samples(
 def _with_positive_season(
     sample: Sample, reasons: dict[int, str]
 ) -> tuple[Sample | None, dict[int, str]]:
-    """Sample without the series whose season multiplies by no positive number, and all reasons.
+    """Drop series with a multiplicative index that is not positive, and add the reasons.
 
-    Positive values less the effects of columns may be negative.
+    Values less the effects of columns may be negative even if the values are positive.
     """
     lowest = sample.indices.min(1)
     bad = np.flatnonzero((sample.kind == MULTIPLIED) & (lowest <= 0))
@@ -203,7 +203,7 @@ def _with_positive_season(
 def _groups(
     choices: Choices, exog: np.ndarray | None, seen: np.ndarray, known: bool
 ) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
-    """Columns kept, and the series (n,) of which they are; all series without columns."""
+    """Yield each set of kept columns with its series (n,)."""
     if exog is None:
         return iter([((), np.arange(len(seen)))])
     if known:
@@ -221,7 +221,7 @@ def _adjusted(
     columns: Columns | None,
     slopes: np.ndarray | None,
 ) -> Sample:
-    """Sample of series whose season is that of the values less the effects of columns."""
+    """Sample of series, adjusted by the season of the values less the effects of columns."""
     rest = values
     if columns is not None and slopes is not None:
         rest = values - np.einsum("ntk,nk->nt", columns.values, slopes)
@@ -231,8 +231,8 @@ def _adjusted(
     if columns is not None:
         columns = replace(columns, values=columns.values / factors[:, :, None])
     scale = np.nanmean(np.abs(adjusted), 1)
-    scale = np.where(scale > 0, scale, 1.0)  # of zeros alone
-    # Indices count from the first row of the panel, whether it has a value or not.
+    scale = np.where(scale > 0, scale, 1.0)  # all values are zero
+    # Indices count from the first row of the panel, missing or not.
     places = (np.arange(choices.period) - first[:, None]) % choices.period
     return Sample(
         units, adjusted / scale[:, None], scale, first, season.kind, season.statistic,
@@ -241,9 +241,9 @@ def _adjusted(
 
 
 def _refusals(choices: Choices, values: np.ndarray, n_columns: int) -> dict[int, str]:
-    """Reasons, by number, not to fit series that begin with a value."""
+    """Reasons, by number, to refuse series that begin with a value."""
     reasons: dict[int, str] = {}
-    seen, span = np.isfinite(values), rows_of_each(values)
+    seen, span = np.isfinite(values), rows_to_last_value(values)
     n_obs = seen[:, GIVEN:].sum(1)
     fewest = choices.fewest(n_columns)
     for i in np.flatnonzero(n_obs < fewest):
@@ -271,16 +271,16 @@ def _refusals(choices: Choices, values: np.ndarray, n_columns: int) -> dict[int,
 
 
 class Search(NamedTuple):
-    """Ends of the search for N units, of scaled series.
+    """Optima of the search for N units, for scaled series.
 
     Attributes
     ----------
     params : array of shape (N, 3)
         Level, alpha and theta.
     sigma2 : array of shape (N,) or None
-        Where it is given.
+        Given variances; None if estimated.
     line : array of shape (N, 2)
-        A and B through all rows.
+        A and B of the line through all rows.
     iterations, starts, agreement : integer arrays of shape (N,)
     converged : boolean array of shape (N,)
     at_bound, unidentified : boolean arrays of shape (N, 3)
@@ -306,9 +306,9 @@ def search(choices: Choices, sample: Sample) -> Search:
 
 
 def _with_columns(choices: Choices, sample: Sample) -> Search:
-    """Climb in all parameters, from coefficients of differences and from those of levels."""
+    """Climb in all parameters, from coefficients in differences and in levels."""
     assert sample.columns is not None
-    # Of a series that wanders, and of one that does not.
+    # Differences suit a series that wanders, levels one that does not.
     ends, values = zip(
         *(
             _climbed(choices, sample, first_slopes(sample.values, sample.columns.values, lag))
@@ -326,10 +326,10 @@ def _with_columns(choices: Choices, sample: Sample) -> Search:
 
 
 def _climbed(choices: Choices, sample: Sample, slopes: np.ndarray) -> tuple[Search, np.ndarray]:
-    """End of a climb from coefficients (N, k), and its log-likelihoods (N,).
+    """Optimum of a climb from coefficients (N, k), and its log-likelihoods (N,).
 
-    It begins at the maximum of the series less the effects of its columns, at coefficients of the
-    innovations regression there, by turns.
+    The start alternates between the maximum for the series less the effects of its columns, and the
+    innovations regression there.
     """
     assert sample.columns is not None
     regression = Regression(
@@ -362,7 +362,7 @@ def _without_columns(choices: Choices, sample: Sample) -> Search:
         likelihood.search_in(series), nodes[node][:, None], lower=ALPHA[0], upper=ALPHA[1],
         scoring=0, tol=TOLERANCE,
     )  # fmt: skip
-    # Every series has a maximum on the grid; in this order its highest end is its last.
+    # Every series has a maximum on the grid; sorted so, its highest optimum comes last.
     order = np.lexsort((ends.value, series))
     best = order[np.flatnonzero(np.diff(series[order], append=n))]
     alpha, at_bound, unidentified = ends.params[best, 0], *np.zeros((2, n, 3), bool)
@@ -372,7 +372,7 @@ def _without_columns(choices: Choices, sample: Sample) -> Search:
     level, theta = optimum.start + (1 - optimum.share) * likelihood.first, choices.theta
     if theta is None:
         theta = 1 / np.maximum(1 - optimum.share, 1 / THETA[1])
-        theta[optimum.bounded & (theta > 2)] = THETA[1]  # not what rounding makes of it
+        theta[optimum.bounded & (theta > 2)] = THETA[1]  # the bound itself, without rounding
         at_bound[:, 2], unidentified[:, 2] = optimum.bounded, ~optimum.identified
     heights = np.full((local.sum(0).max(), n), -np.inf)
     heights[np.cumsum(local, 0)[node, series] - 1, series] = ends.value
@@ -384,7 +384,7 @@ def _without_columns(choices: Choices, sample: Sample) -> Search:
 
 
 def given(choices: Choices, sample: Sample, params: np.ndarray) -> Search:
-    """Parameters (N, k), in the units of the data, in the place of the ends of a search."""
+    """Search result from given parameters (N, k) in the units of the data."""
     n, nothing = len(params), np.zeros(len(params), np.int64)
     full = np.empty((n, 4))
     full[:, 2] = choices.theta
@@ -415,9 +415,9 @@ def given(choices: Choices, sample: Sample, params: np.ndarray) -> Search:
 def inferred(
     choices: Choices, sample: Sample, ends: Search
 ) -> tuple[Estimates, dict[str, np.ndarray]]:
-    """Estimates in the units of the data, and what the likelihood takes as known.
+    """Estimates in the units of the data, and the constants of the likelihood.
 
-    Derivatives are computed when they are asked for.
+    Derivatives are deferred.
     """
     n, scale = len(sample.units), sample.scale
     n_obs, rest = np.isfinite(sample.values[:, GIVEN:]).sum(1), sample.rest(ends.slopes)
@@ -469,10 +469,10 @@ def inferred(
 
 
 def _spread(choices: Choices, sample: Sample, n_obs: np.ndarray) -> np.ndarray:
-    """Variance of errors ahead over sigma2 (N,), which is the mean square of those fitted.
+    """Variance (N,) of forecast errors over sigma2, the mean square of residuals.
 
-    Of n errors as many degrees of freedom are left as there are, less the parameters, the line
-    through all rows and the indices of a season that adjust to them: of short series half.
+    The degrees of freedom are n less the parameters, the line through all rows and the seasonal
+    indices, which leaves half in short series.
     """
     used = choices.fewest(len(sample.kept)) - 1 + 2 * (not choices.dynamic)
     indices = np.where(sample.kind != NONE, choices.period - 1, 0)
@@ -508,7 +508,7 @@ def _derivatives_with_columns(
         sample.values, sample.columns.values, choices.dynamic, choices.theta, choices.estimated
     )
     parts = regression.moments(ends.params, ends.slopes, sigma2)._asdict()
-    # From the parameters of the scaled series to those of the names.
+    # From the parameters of the scaled series to the named ones.
     inner = [*np.flatnonzero(choices.free[:-1]), 3 + kept]
     turn = np.zeros((n, k, 4 + kept))
     turn[:, choices.model_places, inner] = 1 / units

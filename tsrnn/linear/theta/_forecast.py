@@ -1,4 +1,4 @@
-"""Theta models from a state on: further rows, means ahead, their variances, and paths."""
+"""Theta models after a state: further rows, means ahead, their variances, and paths."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from functools import partial
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from tsrnn.kernels import Fields, Lanes, paths, sums
 from tsrnn.linear.theta._cells import GIVEN, advance, row_cell
@@ -20,7 +19,7 @@ def after_rows(
     values: np.ndarray,
     lengths: np.ndarray,
 ) -> np.ndarray:
-    """States (N, 8) after as many rows (N, T) as each series has, NaN where nothing is observed."""
+    """States (N, 8) after `lengths` (N,) rows of values (N, T), NaN where missing."""
     lanes = Lanes(with_ends(values, lengths))
     return sums(row_cell(dynamic), lanes, params, states, terms=(), order=0).memory.T
 
@@ -28,7 +27,7 @@ def after_rows(
 def means_of(
     dynamic: bool, params: np.ndarray, states: np.ndarray, values: np.ndarray
 ) -> np.ndarray:
-    """Means (N, T) of rows from states before the first; NaN where the likelihood has no error."""
+    """Means (N, T) of rows after states; NaN in the first rows, which the likelihood skips."""
     n, length = values.shape
     inputs = np.ascontiguousarray(with_ends(values, np.full(n, length)))
     none = (np.zeros((n, 0, size)) for size in (params.shape[1], states.shape[1]))
@@ -43,22 +42,18 @@ def _columns(array: np.ndarray) -> Fields:
 
 
 def expected(dynamic: bool, params: np.ndarray, states: np.ndarray, h: int) -> np.ndarray:
-    """Means (N, h); those of the dynamic model are values to the lines of later ones."""
+    """Means (N, h) ahead; the dynamic model takes them into the lines of later ones."""
     columns, fields, means = _columns(params)[1:], _columns(states), []
     for _ in range(h):
-        fields, mean = advance(dynamic, fields, columns, _same, 1.0)
+        fields, mean = advance(dynamic, fields, columns, lambda value: value, 1.0)
         means.append(mean)
     return torch.stack(means, 1).numpy()
 
 
-def _same(mean: Tensor) -> Tensor:
-    return mean
-
-
 def responses(dynamic: bool, params: np.ndarray, states: np.ndarray, h: int) -> np.ndarray:
-    """Effects (N, h, h) of an error of one at step j, the last axis, on the means of steps k.
+    """Effects (N, h, h) on the means of steps k of a unit error at step j, the last axis.
 
-    Means are linear in the values: the effects follow the recursion of the means from zero.
+    Means are linear in the values, so that effects follow the recursion of the means from zero.
     """
     none = states.copy()
     none[:, [1, 5, 7]] = 0.0  # level, mean and slope
@@ -78,7 +73,7 @@ def variances(
 
     .. math:: \sigma^2 \Big( 1 + \sum_{j<k} w_{kj}^2 \Big)
 
-    with the `responses` w, which are :math:`\alpha` where the model is not dynamic.
+    with the `responses` w, which equal :math:`\alpha` unless the model is dynamic.
     """
     return sigma2[:, None] * (1 + (responses(dynamic, params, states, h) ** 2).sum(2))
 

@@ -1,15 +1,15 @@
 r"""Log-likelihood of the theta model of many series, all but alpha concentrated out.
 
-At a given :math:`\alpha` errors are linear in two numbers. Of values less the first of them,
-:math:`z_t = y_t - y_1`, which rounding favours,
+At a given :math:`\alpha` errors are linear in two numbers. With values less the first,
+:math:`z_t = y_t - y_1`, which reduces rounding,
 
 .. math:: e_t = z_t - s_{t-1} - \lambda h_t - c g_t, \qquad c = 1 - 1 / \theta, \qquad
           \lambda = \ell_0 - (1 - c) y_1
 
-with z smoothed from zero, s, the weight h of the start and the part g of the line of z. Where the
-sum of squares :math:`S(\alpha, b)` is least in :math:`b = (\lambda, c)`, c within its bounds,
-follows in closed form, and so do the derivatives of that least value: b is held in the first and
-follows along in the second,
+where s smooths z from zero, h is the weight of the start and g the part of the line of z. The
+minimum of the sum of squares :math:`S(\alpha, b)` over :math:`b = (\lambda, c)`, c within its
+bounds, has a closed form, and so have the derivatives of the minimum: b is fixed in the first and
+moves in the second,
 
 .. math:: S' = \frac{\partial S}{\partial \alpha}, \qquad
           S'' = \frac{\partial^2 S}{\partial \alpha^2}
@@ -17,10 +17,10 @@ follows along in the second,
                   \Big( \frac{\partial^2 S}{\partial b \partial b'} \Big)^{-1}
                   \frac{\partial^2 S}{\partial b \partial \alpha}
 
-A level that is not estimated is :math:`y_1 / \theta`, at which :math:`\lambda` is zero. One that is
-estimated has :math:`|\lambda| \le \max_t |z_t|`: the first mean is no further from the first value
-than any value is. At a large alpha nothing else bounds it, as errors are of the fourth row on, in
-which the weight of the start is :math:`(1 - \alpha)^3`.
+A level that is not estimated is :math:`y_1 / \theta`, where :math:`\lambda = 0`. An estimated level
+has :math:`|\lambda| \le \max_t |z_t|`: the first mean is no further from the first value than the
+farthest value. Without this bound a large alpha leaves it undetermined, as errors begin in the
+fourth row, where the weight of the start is :math:`(1 - \alpha)^3`.
 """
 
 from __future__ import annotations
@@ -37,24 +37,23 @@ from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.theta._cells import GIVEN, PRODUCTS, STATE, product_cell, row_cell
 
 ALPHA, THETA = (0.1, 0.99), (1.0, 1e10)  # bounds of Fiorucci et al. (2016)
-_ROUNDING = 1e-14  # share of the squares of values below which a sum of squares has no digits
-_NODES = 24  # of alpha, where the search looks first
-_TOGETHER = 2048  # lanes of a call at least: it has a price of its own
-_FLAT = 1e-12  # share of the squares of a regressor left by others that counts as nothing
+_ROUNDING = 1e-14  # share of the squared values below which a sum of squares is rounding
+_NODES = 24  # of the grid of alpha
+_TOGETHER = 2048  # fewest lanes of a call, to amortise its overhead
+_FLAT = 1e-12  # residual share of a regressor's squares that counts as collinear
 
 Evaluate = Callable[[np.ndarray, np.ndarray, bool], Evaluation]
 
 
 class Best(NamedTuple):
-    """Lambda and c of least squares at some alpha.
+    """Least-squares lambda and c at some alpha.
 
     Attributes
     ----------
     start, share, square : arrays of shape (N,)
         Lambda, c and the sum of squares.
     limited, bounded, identified : boolean arrays of shape (N,)
-        Whether lambda is on a bound, whether the share is, and whether the sum of squares tells of
-        the share.
+        Whether lambda is on a bound, whether the share is, and whether the share is identified.
     """
 
     start: np.ndarray
@@ -76,7 +75,7 @@ class Likelihood:
     theta : float or None
         None to estimate it.
     estimated : bool
-        Whether the level before the first row is.
+        Whether the level before the first row is estimated.
     """
 
     def __init__(
@@ -87,7 +86,7 @@ class Likelihood:
         z = values - values[:, :1]
         A, B = lines(z)
         self.line = np.stack([A[:, -1] + self.first, B[:, -1]], 1)
-        if dynamic:  # a row knows the line through the rows before
+        if dynamic:  # the line of a row runs through earlier rows
             A, B = (np.pad(part[:, :-1], ((0, 0), (1, 0))) for part in (A, B))
         else:
             A, B = (np.broadcast_to(part[:, -1:], values.shape) for part in (A, B))
@@ -106,7 +105,7 @@ class Likelihood:
             lanes = lanes.select(np.tile(np.arange(n), at_once))
         values = []
         for begin in range(0, _NODES, at_once):
-            # The last call repeats the last node, so that all are of one size.
+            # The last call repeats the last node, so that all calls have one size.
             part = nodes[np.minimum(np.arange(begin, begin + at_once), _NODES - 1)]
             products = _products(lanes, np.repeat(part, n), 0)[0]
             best = self._best(products.reshape(-1, at_once, n), self._reach)
@@ -114,7 +113,7 @@ class Likelihood:
         return nodes, np.concatenate(values)[:_NODES]
 
     def search_in(self, series: np.ndarray) -> Evaluate:
-        """Function for `maximise` of alpha (n, 1), of searches each in one of some series."""
+        """Function of alpha (n, 1) for `maximise`, with a search for each entry of `series`."""
         running = Running(self._lanes.select(series))
 
         def evaluate(params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
@@ -144,7 +143,7 @@ class Likelihood:
         start, limited = np.zeros_like(share), np.zeros(share.shape, bool)
         if self._estimated:
             start = (ly - lg * share) / ll
-            # The least square over the share is convex in lambda: beyond a bound it is on it.
+            # The minimum over the share is convex in lambda: beyond a bound it lies on the bound.
             limited = np.abs(start) > reach
             start = np.clip(start, -reach, reach)
             of_share = (gy - lg * start) / np.where(gg > 0, gg, 1.0)
@@ -155,11 +154,11 @@ class Likelihood:
         return Best(start, share, _square(products, start, share), limited, bounded, identified)
 
     def _evaluation(self, jet: list[np.ndarray], series: np.ndarray) -> Evaluation:
-        """Log-likelihood with its derivatives by alpha, of products and theirs (6, n)."""
+        """Log-likelihood with derivatives by alpha, from products (6, n) and derivatives."""
         (_, _, _, ll, lg, gg), slopes, bends = jet
         n, floor = self.n_obs[series], self._floor[series]
         start, share, square, limited, bounded, identified = self._best(jet[0], self._reach[series])
-        # Halves of what the gradient in the share, and in lambda, changes by with alpha.
+        # Half the derivatives by alpha of the gradients in the share and in lambda.
         _, d_ly, d_gy, d_ll, d_lg, d_gg = slopes
         of_share, across = start * d_lg + share * d_gg - d_gy, gg
         bend = _square(bends, start, share)
@@ -181,14 +180,14 @@ class Likelihood:
 
 
 def _square(products: np.ndarray, start: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Sum of squares at lambda and c; of derivatives of the products its derivative there."""
+    """Sum of squares at lambda and c; given derivatives of the products, its derivative."""
     yy, ly, gy, ll, lg, gg = products
     inner = start * (start * ll - 2 * ly) + share * (share * gg - 2 * gy)
     return yy + inner + 2 * start * share * lg
 
 
 def _loglik(square: np.ndarray, floor: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """Log-likelihood with sigma2 concentrated out, level where squares are lost to rounding."""
+    """Log-likelihood with sigma2 concentrated out, constant below the rounding of squares."""
     return -0.5 * n * (np.log(2 * math.pi * np.maximum(square, floor) / n) + 1)
 
 
@@ -202,12 +201,12 @@ def _products(lanes: Lanes, alpha: np.ndarray, order: int) -> tuple[np.ndarray, 
 
 
 def lines(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lines A + B t through the rows 1, ..., t of series (N, T) for each t, by least squares.
+    """Least-squares lines A + B t through the rows 1, ..., t of series (N, T), for each t.
 
-    Their values A at time 0, and their slopes B, each (N, T). Rows without a value are left out.
+    Returns the values A at time 0 and the slopes B, each (N, T). Missing rows are left out.
     """
     seen, first = np.isfinite(values), values[:, :1]
-    # Counted from the first row: sums of squares of large numbers would cancel.
+    # Times and values are taken from the first row, as sums of large squares would cancel.
     t = np.where(seen, np.arange(values.shape[1], dtype=float), 0.0)
     z = np.where(seen, values - first, 0.0)
     count, sum_t, sum_z = seen.cumsum(1), t.cumsum(1), z.cumsum(1)
@@ -218,10 +217,10 @@ def lines(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def beginning(level: np.ndarray, line: np.ndarray | None) -> np.ndarray:
-    """States (N, 8) before the first row; `line` (N, 2) is that of a model that is not dynamic."""
+    """States (N, 8) before the first row; a model that is not dynamic has a `line` (N, 2)."""
     state = np.zeros((len(level), len(STATE)))
     state[:, 1], state[:, 2] = level, 1.0
-    if line is not None:  # at time 0 its mean is A
+    if line is not None:  # its mean at time 0 is A
         state[:, 5], state[:, 7] = line.T
     return state
 
@@ -263,7 +262,7 @@ def moments(
 ) -> Moments:
     """Exact derivatives at level, alpha and theta (N, 3) and sigma2 (N,).
 
-    The level moves with theta where it is not `estimated`.
+    A level that is not `estimated` moves with theta.
     """
     lanes = Lanes(with_ends(values, np.full(len(values), values.shape[1])))
     level, theta = STATE.index("level"), params[:, 2]
@@ -291,7 +290,7 @@ def moments(
     hessian[:, 3, 3] = (n / 2 - square / sigma2) / sigma2**2
     information[:, :3, :3] = totals.products[0] / by_matrix
     information[:, 3, 3] = n / (2 * sigma2**2)
-    # Scores are -e de / sigma2, and (e^2 / sigma2 - 1) / (2 sigma2) of the variance.
+    # Scores are -e de / sigma2, and (e^2 / sigma2 - 1) / (2 sigma2) for the variance.
     opg[:, :3, :3] = totals.products[1] / (4 * by_matrix**2)
     opg[:, :3, 3] = opg[:, 3, :3] = (slope - slope_of_fourth / (2 * variance)) / (4 * variance**2)
     opg[:, 3, 3] = (fourth / sigma2**2 - 2 * square / sigma2 + n) / (4 * sigma2**2)

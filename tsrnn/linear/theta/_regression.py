@@ -1,10 +1,10 @@
 r"""Theta models of series with exogenous columns: all parameters climb together.
 
-Where the weights of the line and of the level are given, errors are linear in the rows: those of
-:math:`y_t - x_t'\beta` are those of y less those of the columns times :math:`\beta`, which least
-squares of errors on errors give, an innovations regression. The search goes on from there by the
-method of Gauss and Newton, in alpha, :math:`w = 1 / \theta`, :math:`\lambda = \ell_0 - w z_1`,
-which is bounded as without columns, and :math:`\beta`.
+Given the weights of line and level, errors are linear in the rows: the errors of
+:math:`y_t - x_t'\beta` are the errors of y less the errors of the columns times :math:`\beta`. An
+innovations regression, least squares of errors on errors, gives :math:`\beta`. From there a
+Gauss-Newton search runs over alpha, :math:`w = 1 / \theta`, :math:`\lambda = \ell_0 - w z_1`, which
+is bounded as without columns, and :math:`\beta`.
 """
 
 from __future__ import annotations
@@ -16,21 +16,20 @@ import numpy as np
 
 from tsrnn.kernels import paths
 from tsrnn.linear._estimates import PERFECT
-from tsrnn.linear._optimise import Evaluation, Optimum, maximise
+from tsrnn.linear._optimise import Evaluation, Optimum, differenced_hessian, maximise
 from tsrnn.linear.theta._cells import GIVEN, STATE, row_cell
 from tsrnn.linear.theta._likelihood import ALPHA, THETA, Moments, beginning, lines, with_ends
 
 TOLERANCE = 1e-10  # decrement: 1e-5 standard errors
-SCORING, MOST = 20, 60  # iterations by Gauss and Newton, and of both methods
-AT_ONCE = 512  # series whose derivatives stay in the cache
-_NEAR = 1e-6  # of forward differences, of which Newton's steps are made
-_STEP = 1e-4  # of differences in natural parameters
-_LAMBDA, _ALPHA, _W, _SLOPES = 0, 1, 2, 3  # places among the parameters of the search
+SCORING, MOST = 20, 60  # Gauss-Newton iterations, and iterations in all
+AT_ONCE = 512  # series whose derivatives fit into the cache
+_NEAR = 1e-6  # step of the forward differences in the Hessian of Newton's method
+_LAMBDA, _ALPHA, _W, _SLOPES = 0, 1, 2, 3  # positions among the parameters of the search
 _LEVEL = STATE.index("level")
 
 
 class Ends(NamedTuple):
-    """Ends of the search for N series.
+    """Optima of the search for N series.
 
     Attributes
     ----------
@@ -38,7 +37,7 @@ class Ends(NamedTuple):
         Level, alpha and theta.
     slopes : array of shape (N, k)
     best : Optimum
-        With the parameters of the search.
+        Optima in the parameters of the search.
     """
 
     params: np.ndarray
@@ -58,7 +57,7 @@ class Regression:
     theta : float or None
         None to estimate it.
     estimated : bool
-        Whether the level before the first row is.
+        Whether the level before the first row is estimated.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class Regression:
         self.values, self._dynamic, self._theta = values, dynamic, theta
         self._estimated = estimated
         seen = np.isfinite(values)
-        # A column has no value where y has none: both go through the same filter.
+        # Columns are missing where y is: both go through the same filter.
         self.columns = np.where(seen[:, :, None], columns, np.nan)
         self.n_obs = (seen & (np.arange(values.shape[1]) >= GIVEN)).sum(1)
 
@@ -93,13 +92,13 @@ class Regression:
         return (np.linalg.pinv(across @ X) @ (across @ errors[:, :, None]))[:, :, 0]
 
     def climb(self, params: np.ndarray, slopes: np.ndarray) -> Ends:
-        """Highest ends from level, alpha and theta (N, 3) and coefficients (N, k)."""
+        """Highest optima from level, alpha and theta (N, 3) and coefficients (N, k)."""
         first = self.rest(slopes)[:, 0]
         weight = 1 / params[:, 2]
         start = np.column_stack([params[:, 0] - weight * first, params[:, 1], weight, slopes])
         lower, upper = np.full((2, *start.shape), np.inf)
         lower *= -1
-        # The first mean is no further from the first value than any value is.
+        # The first mean is no further from the first value than the farthest value.
         reach = np.nanmax(np.abs(self.values - self.values[:, :1]), 1) * self._estimated
         lower[:, _LAMBDA], upper[:, _LAMBDA] = -reach, reach
         lower[:, _ALPHA], upper[:, _ALPHA] = ALPHA
@@ -116,7 +115,7 @@ class Regression:
     def evaluate(self, params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
         """Log-likelihood with sigma2 concentrated out, for `maximise`.
 
-        The Hessian is of differences of gradients in alpha and w; in the others errors are linear.
+        The Hessian uses differences of gradients in alpha and w; errors are linear in the rest.
         """
         parts = [
             self._evaluated(params[begin : begin + AT_ONCE], units[begin : begin + AT_ONCE])
@@ -147,21 +146,11 @@ class Regression:
     def moments(self, params: np.ndarray, slopes: np.ndarray, sigma2: np.ndarray) -> Moments:
         """Derivatives by level, alpha and theta (N, 3), slopes (N, k) and sigma2 (N,).
 
-        The level moves with theta and the slopes where it is not estimated. The Hessian is of
-        differences of gradients, of some ten digits.
+        A level that is not estimated moves with theta and the slopes.
         """
         at = np.column_stack([params, slopes, sigma2])
         gradient, opg, information = self._scores(at)
-        hessian = np.zeros_like(opg)
-        for j in range(at.shape[1]):
-            size = _STEP * (sigma2 if j == at.shape[1] - 1 else np.maximum(np.abs(at[:, j]), 0.1))
-            steps = []
-            for times in (1, -1, 2, -2):
-                moved = at.copy()
-                moved[:, j] += times * size
-                steps.append(self._scores(moved)[0])
-            difference = 8 * (steps[0] - steps[1]) - (steps[2] - steps[3])
-            hessian[:, :, j] = difference / (12 * size[:, None])
+        hessian = differenced_hessian(lambda moved: self._scores(moved)[0], at, range(at.shape[1]))
         return Moments(gradient, (hessian + hessian.swapaxes(1, 2)) / 2, opg, information)
 
     def _scores(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -172,7 +161,7 @@ class Regression:
         level = np.zeros(len(at)) if follows else at[:, 0] - weight * first
         search = np.column_stack([level, at[:, 1], weight, at[:, _SLOPES:-1]])
         e, de = self._errors(search, units, follows=follows)
-        # By theta, of which w is the inverse; a level that is not estimated is no parameter.
+        # By theta = 1 / w; a level that is not estimated is no parameter.
         de[:, :, _W] *= -(weight**2)[:, None]
         if follows:
             de[:, :, _LAMBDA] = 0.0
@@ -189,7 +178,7 @@ class Regression:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Errors (n, T) and their derivatives (n, T, 3 + k) at parameters of the search.
 
-        Where it `follows`, the level before the first row moves with w and the slopes.
+        With `follows` the level before the first row moves with w and the slopes.
         """
         weight, slopes = params[:, _W], params[:, _SLOPES:]
         rest = self.rest(slopes, units)

@@ -7,8 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-LIMIT = float(ndtri(0.95))  # of the statistic: a test of 10 percent
-LEAST_FACTOR = 1e-2  # of a season that multiplies: rows are divided by it
+from tsrnn.linear._samples import rows_to_last_value
+
+LIMIT = float(ndtri(0.95))  # critical value of the statistic at 10 percent
+LEAST_FACTOR = 1e-2  # of a multiplicative season, which divides the rows
 NONE, ADDED, MULTIPLIED = 0, 1, 2
 
 
@@ -20,9 +22,9 @@ class Season(NamedTuple):
     kind : integer array of shape (N,)
         `NONE`, `ADDED` or `MULTIPLIED`.
     indices : array of shape (N, m)
-        From the first row on; 0 without a season.
+        Indices from the first row on; 0 without a season.
     statistic : array of shape (N,)
-        Of the test; NaN where none was made.
+        Statistic of the test; NaN without a test.
     """
 
     kind: np.ndarray
@@ -30,7 +32,7 @@ class Season(NamedTuple):
     statistic: np.ndarray
 
     def components(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Terms and factors (N, T) of rows (T,) or (N, T), numbered from the first one fitted."""
+        """Terms and factors (N, T) of rows (T,) or (N, T), numbered from the first row fitted."""
         places = np.broadcast_to(rows, (len(self.kind), rows.shape[-1])) % self.indices.shape[1]
         values, kind = np.take_along_axis(self.indices, places, 1), self.kind[:, None]
         return np.where(kind == ADDED, values, 0.0), np.where(kind == MULTIPLIED, values, 1.0)
@@ -39,10 +41,10 @@ class Season(NamedTuple):
 def season_of(values: np.ndarray, period: int, seasonal: str) -> Season:
     """Season of series (N, T), NaN where missing and after the end.
 
-    With seasonal="auto" one is taken out where the test finds it, and multiplies where all values
-    are positive and no index is very small.
+    seasonal="auto" takes a season if the test is significant, and a multiplicative one if all
+    values are positive and no index is very small.
     """
-    n, span = len(values), rows_of_each(values)
+    n, span = len(values), rows_to_last_value(values)
     season = Season(np.zeros(n, np.int64), np.zeros((n, period)), np.full(n, np.nan))
     if period == 1 or seasonal == "none":
         return season
@@ -64,14 +66,8 @@ def season_of(values: np.ndarray, period: int, seasonal: str) -> Season:
     return season
 
 
-def rows_of_each(values: np.ndarray) -> np.ndarray:
-    """Rows (N,) of each series up to its last value."""
-    seen = np.isfinite(values)
-    return np.where(seen.any(1), values.shape[1] - seen[:, ::-1].argmax(1), 0)
-
-
 def seasonality(values: np.ndarray, period: int) -> np.ndarray:
-    r"""Statistic (N,) of the autocorrelation of a season, with Bartlett's standard error.
+    r"""Autocorrelation (N,) at the seasonal lag over Bartlett's standard error.
 
     .. math:: |r_m| \Big/ \sqrt{\big(1 + 2 \textstyle\sum_{i<m} r_i^2\big) / n}
     """
@@ -87,10 +83,10 @@ def seasonality(values: np.ndarray, period: int) -> np.ndarray:
 
 
 def seasonal_indices(values: np.ndarray, period: int, product: np.ndarray) -> np.ndarray:
-    """Indices (N, period) of series (N, T), `product` (N,) of those whose season multiplies.
+    """Indices (N, period) of series (N, T); `product` (N,) marks multiplicative seasons.
 
-    Deviations from a moving average over a season, averaged over the seasons; they add up to zero,
-    or have a mean of one. Gaps are bridged by straight lines for the moving average alone.
+    Deviations from a moving average over a season are averaged over the seasons. Additive ones sum
+    to zero, multiplicative ones have mean one. Lines bridge gaps in the moving average only.
     """
     n, length = values.shape
     bridged = without_gaps(values)
@@ -103,20 +99,20 @@ def seasonal_indices(values: np.ndarray, period: int, product: np.ndarray) -> np
     trend[:, half : half + width] = inner
     seasons = -(-length // period)
     rest = np.full((n, seasons * period), np.nan)
-    with np.errstate(divide="ignore", invalid="ignore"):  # of averages that are not divided by
+    with np.errstate(divide="ignore", invalid="ignore"):  # quotients of additive seasons, unused
         rest[:, :length] = np.where(product[:, None], values / trend, values - trend)
     rest = rest.reshape(n, seasons, period)
     seen = np.isfinite(rest)
     count, total = seen.sum(1), np.where(seen, rest, 0.0).sum(1)
     neutral = np.where(product, 1.0, 0.0)[:, None]
-    # A place of the season without any value, between gaps, has none of its own.
+    # A step of the season that falls into gaps every time gets the neutral index.
     indices = np.where(count > 0, total / np.maximum(count, 1), neutral)
     mean = indices.mean(1, keepdims=True)
     return np.where(product[:, None], indices / np.where(product[:, None], mean, 1), indices - mean)
 
 
 def without_gaps(values: np.ndarray) -> np.ndarray:
-    """Values (N, T) with straight lines across missing ones; NaN before the first and after all."""
+    """Interpolate missing values (N, T) linearly; NaN before the first and after the last."""
     missing = np.isnan(values)
     gappy = np.flatnonzero(missing.any(1))
     if not len(gappy):

@@ -20,7 +20,7 @@ from tsrnn.contract import (
     with_shared_arguments,
 )
 from tsrnn.data import Panel
-from tsrnn.linear._arguments import MOST_LAGS
+from tsrnn.linear._arguments import MOST_LAGS, check_season
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion
 from tsrnn.linear._base import MeanForecaster
 from tsrnn.linear._estimates import Estimates
@@ -56,7 +56,7 @@ NO_LIMIT = "what tells of the level before the first row does not grow with the 
 
 @dataclass(frozen=True)
 class ThetaFamily(Family):
-    """Theta models with some arguments.
+    """Theta models at given arguments.
 
     Attributes
     ----------
@@ -89,8 +89,8 @@ class ThetaFamily(Family):
 
     @property
     def constant_shapes(self) -> dict[str, tuple[int, ...]]:
-        # First row with a value, level before it, A and B of the line through all rows; kind of the
-        # season, statistic of its test, and indices; the variance of errors ahead over sigma2.
+        # start: first row with a value, level before it, A and B of the line through all rows.
+        # season: kind, test statistic and indices. spread: variance of forecast errors over sigma2.
         return {
             "start": (self.n_targets, 4),
             "season": (self.n_targets, 2 + self.choices.period),
@@ -132,7 +132,7 @@ class ThetaFamily(Family):
         numbers = units.fitted[lengths[units.fitted] > 0]
         if len(numbers):
             adjusted, first, _ = self._adjusted(panel, units, steps, numbers)
-            # A series that has had no value begins with its first one.
+            # A series without values so far begins with its first value.
             fresh = memory[numbers, 0] == 0
             first = np.where(fresh, first, 0)
             values = from_row(adjusted, first)
@@ -174,7 +174,7 @@ class ThetaFamily(Family):
         params, sigma2 = self._params(units, numbers)
         terms, factors = self._season_ahead(units, ahead, numbers)
         drawn = np.full((len(units.params), ahead.h, n), np.nan)
-        # All are drawn for, so that a path does not depend on which series could be fitted.
+        # Drawn for all units, so that a path does not depend on which series could be fitted.
         z = rng.standard_normal(drawn.shape)[numbers]
         sigma2 = sigma2 * units.constants["spread"][numbers]
         paths = simulated(self.choices.dynamic, params, sigma2, memory, z)
@@ -194,7 +194,7 @@ class ThetaFamily(Family):
         params, sigma2 = self._params(units, numbers)
         states = self._beginning(units, numbers, values[:, 0], rows + first)
         means = from_row(means_of(self.choices.dynamic, params, states, values), -first)
-        # Of a series that is fitted exactly the residuals have no scale.
+        # Residuals of an exact fit have no scale.
         scaled = (adjusted - means) / np.sqrt(np.where(sigma2 > 0, sigma2, np.nan))[:, None]
         terms, factors = self._season(units, numbers).components(
             rows[:, None] + np.arange(means.shape[1])
@@ -227,7 +227,7 @@ class ThetaFamily(Family):
         alike = large._replace(theta=None, estimated=True, regressors=()) == small._replace(
             theta=None, estimated=True, regressors=()
         )
-        if large.regressors != small.regressors:  # the season is that of another series then
+        if large.regressors != small.regressors:  # columns change the series that has the season
             fewer = set(small.regressors) < set(large.regressors) and large.period == 1
             same = large._replace(regressors=()) == small._replace(regressors=())
             return Restriction() if fewer and same else None
@@ -246,13 +246,13 @@ class ThetaFamily(Family):
         (level, alpha, theta), _ = self._natural(params, constants["start"][1])
         A, B = constants["start"][2:]
         drift, first = (1 - 1 / theta) * B, level + (1 - 1 / theta) * (A + B)
-        # Means follow mu' = (1 - alpha) mu + alpha y + drift: exponential smoothing with drift.
+        # mu' = (1 - alpha) mu + alpha y + drift: simple exponential smoothing with drift.
         part = np.array([[[1 - alpha]]])
         equation = DifferenceEquation(part, 1 - part, np.array([drift]))
         return Recursion(equation, np.array([(first - drift) / (1 - alpha)]), np.zeros(1))
 
     def _natural(self, params: np.ndarray, level: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Level, alpha and theta (..., 3), and sigma2 (...), those that are not estimated too."""
+        """Level, alpha and theta (..., 3), and sigma2 (...), estimated or not."""
         full = np.empty((*params.shape[:-1], 4))
         full[..., 0], full[..., 2] = level, self.choices.theta
         full[..., self.choices.free] = params[..., self.choices.model_places]
@@ -274,9 +274,9 @@ class ThetaFamily(Family):
     def _adjusted(
         self, panel: Panel, units: Units, steps: np.ndarray, numbers: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Adjusted values (n, T) of some units, the row of the first of each, effects of columns.
+        """Adjusted values (n, T) of units, their first rows with a value, and effects of columns.
 
-        Values are less the effects of exogenous columns before they are adjusted.
+        Effects of exogenous columns are subtracted before the adjustment.
         """
         values, effects = without_columns(panel, units, numbers, self.choices.slopes)
         rows = steps[numbers // self.n_targets][:, None] + np.arange(values.shape[1])
@@ -289,10 +289,10 @@ class ThetaFamily(Family):
     def _beginning(
         self, units: Units, numbers: np.ndarray, first_values: np.ndarray, rows: np.ndarray
     ) -> np.ndarray:
-        """States before the first values, which are in `rows` counted from the first one fitted to.
+        """States before the first values, in `rows` counted from the first row fitted to.
 
-        Of a series that does not begin where the one fitted to does, the level begins as that of a
-        model that does not estimate it.
+        If a series begins elsewhere than at the fit, the level starts as in a model that does not
+        estimate it.
         """
         params, _ = self._params(units, numbers)
         first, _, A, B = units.constants["start"][numbers].T
@@ -302,7 +302,7 @@ class ThetaFamily(Family):
         return beginning(level, line)
 
     def _begun(self, state: Arrays, units: Units) -> tuple[np.ndarray, np.ndarray]:
-        """Fitted units of which a value has been seen, and their states."""
+        """Fitted units with a value so far, and their states."""
         memory = state["memory"].reshape(len(units.params), -1)
         numbers = units.fitted[memory[units.fitted, 0] > 0]
         return numbers, memory[numbers]
@@ -322,33 +322,34 @@ class Theta(MeanForecaster):
     of the seasonally adjusted series, with the line :math:`A + B t` of least squares through the
     rows before t or, if not `dynamic`, through all of them (Fiorucci et al., 2016). The default is
     their dynamic optimised theta model; ``Theta(theta=2, dynamic=False)`` is the theta method of
-    Assimakopoulos and Nikolopoulos (2000): exponential smoothing with half the slope of the line
-    for its drift.
+    Assimakopoulos and Nikolopoulos (2000): exponential smoothing whose drift is half the slope of
+    the line.
 
     Parameters
     ----------
     theta : float, optional
         Curvature of the theta line, at least 1; estimated by default.
     dynamic : bool, default True
-        Whether the line is estimated anew with each row, those forecast among them.
+        Whether the line is estimated anew with each row, forecast rows included.
     seasonal : {"auto", "none", "add", "mul"}
-        Season that is taken out before and put back in forecasts, by classical decomposition. With
-        "auto" where the autocorrelation of a season is significant at 10 percent in a series of two
-        seasons at least; it multiplies where all values are positive and no index is below 0.01.
+        Season removed before the fit and restored in forecasts, by classical decomposition. "auto"
+        removes one if the autocorrelation at the seasonal lag is significant at 10 percent, in
+        series of at least two seasons; it is multiplicative if all values are positive and no index
+        is below 0.01.
     season_length : int, optional
         Rows of a season; by frequency where it is None, 1 for none.
     initialization : {"heuristic", "estimated"}
-        Level before the first row: the first value over theta, whence the first mean is that value,
-        or a parameter. Estimated, it explains the first row of the likelihood and little else, and
-        moves the first mean no further from the first value than any value is.
+        Level before the first row: the first value over theta, so that the first mean is that
+        value, or a parameter. Estimated, it explains little beyond the first row of the likelihood.
+        The first mean is kept no further from the first value than the farthest value.
     parameter_uncertainty : bool, default True
-        Whether intervals know that k parameters are estimated from n rows: Student's t with n - k
+        Whether intervals account for k parameters estimated from n rows: Student's t with n - k
         degrees of freedom, and the final prediction error, (n + k) / (n - k) times the variance.
     outliers : {"pulse"} or None
         "pulse" skips gross errors of single rows as ``missing="keep"`` skips missing ones.
-        They are those that `tsrnn.prior.find_outliers` finds in the target as it is, effects of
-        columns included; `outliers_` lists them, and level shifts, which stay. `update` and
-        `predict_rolling` take new rows as they are.
+        `tsrnn.prior.find_outliers` finds them in the target, effects of columns included;
+        `outliers_` lists them, and level shifts, which stay. `update` and `predict_rolling` take
+        new rows as they are.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
     cov_type, horizon, id_col, time_col, freq
@@ -364,23 +365,23 @@ class Theta(MeanForecaster):
     Notes
     -----
     As in Fiorucci et al. :math:`0.1 \le \alpha \le 0.99` and :math:`\theta \ge 1`, up to
-    :math:`10^{10}`, where the line is added whole; the likelihood is of the fourth row on. At a
-    given :math:`\alpha` it is maximised in closed form, over :math:`\alpha` from a grid on.
+    :math:`10^{10}`, where the whole line is added; the likelihood begins with the fourth row. It is
+    maximised in closed form at a given :math:`\alpha`, and over :math:`\alpha` from a grid.
 
-    A row without a value moves the level as a forecast does, and the line leaves it out.
+    A missing row moves the level as its forecast would, and does not enter the line.
 
-    The season is estimated before: likelihood and criteria are those of the adjusted series, and
-    neither they nor the intervals know of its uncertainty. Variances ahead are exact at known
-    parameters: the model is linear in its errors.
+    The season is estimated first: likelihood, criteria and intervals are of the adjusted series and
+    ignore its uncertainty. Forecast variances are exact at known parameters, as the model is linear
+    in its errors.
 
     Exogenous columns :math:`x_t` are taken out first: test, season and model are of
     :math:`n_t = y_t - (x_t - \bar x)' \beta`, with the means :math:`\bar x` of the columns over the
-    rows fitted to. With the season given the errors of the adjusted series are linear in the rows,
-    and :math:`\beta` is the regression of those of y on those of the columns; it is estimated
-    together with all other parameters, and counted by the criteria. The season comes from
-    :math:`n_t` at coefficients of seasonal differences, then, twice by turns, at those estimated. A
-    column that is constant or collinear with others in the rows fitted to, or with a season that is
-    asked for, has no coefficient: it is left out with a warning.
+    rows fitted to. Given the season, errors of the adjusted series are linear in the rows, and
+    :math:`\beta` is the regression of the errors of y on the errors of the columns. It is estimated
+    jointly with the other parameters, and counted by the criteria. The season comes from
+    :math:`n_t` at coefficients in seasonal differences, then twice at the estimates, in
+    alternation. Columns that are constant, or collinear with others or with a requested season in
+    the rows fitted to, are left out with a warning.
 
     References
     ----------
@@ -424,8 +425,8 @@ class Theta(MeanForecaster):
     def seasons_(self) -> pd.DataFrame:
         """Season of each unit: its kind, the statistic of its test, and the indices.
 
-        Indices are of the places of a season from the first row on; NaN without a season. The
-        statistic is NaN where no test was made.
+        Indices are numbered from the first row on; NaN without a season. The statistic is NaN
+        without a test.
         """
         values = self.fitted_.constants["season"]
         kind = [KINDS[int(k)] if np.isfinite(k) else "" for k in values[:, 0]]
@@ -448,11 +449,8 @@ class Theta(MeanForecaster):
             period = positive_integer("season_length", length)
             if period > MOST_LAGS:
                 raise ValueError(f"season_length must be at most {MOST_LAGS:,}; got {length!r}")
-        if seasonal in ("add", "mul") and period == 1:
-            raise ValueError(
-                f"seasonal={seasonal!r} needs a season of at least two rows; got season_length="
-                f"{length!r} and the frequency {data.freq!r}"
-            )
+        if seasonal in ("add", "mul"):
+            check_season(seasonal, period, length, data)
         period = 1 if seasonal == "none" else period
         dynamic = flag("dynamic", arguments.dynamic)
         choices = Choices(theta, dynamic, seasonal, period, initialization == "estimated")

@@ -161,7 +161,7 @@ class VARMAResults(LinearForecaster):
         if shape.n_exog:
             raise ValueError(
                 "simulate draws the series alone; this model has exogenous columns "
-                f"{list(self.fitted_.data.exog_names)}. Fit one without them"
+                f"{quote(list(self.fitted_.data.exog_names))}. Fit one without them"
             )
         estimates = self.estimates_
         values = estimates.params

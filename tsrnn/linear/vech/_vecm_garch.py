@@ -469,7 +469,7 @@ class VECMGARCH(MatrixForecaster):
 
 
 def _shock_of(shock: Any, n: int) -> np.ndarray:
-    message = f"shock must be {n} finite numbers, one a target; got {shock!r}"
+    message = f"shock must be {n} finite numbers, one a target; got {quote(shock)}"
     try:
         e = np.asarray(shock, dtype=np.float64)
     except (TypeError, ValueError):
