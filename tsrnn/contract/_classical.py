@@ -21,7 +21,7 @@ from tsrnn.contract._conformal import ARRAYS, ClassicalModel, ConformalIntervals
 from tsrnn.contract._estimator import Arguments, with_shared_arguments
 from tsrnn.contract._fitted import S
 from tsrnn.contract._fitted_data import FittedData
-from tsrnn.contract._frequency import habits
+from tsrnn.contract._frequency import frequency_defaults
 from tsrnn.contract._saved import Restore
 from tsrnn.contract._schema import as_saved, refuse
 from tsrnn.data import Layout, Panel
@@ -99,7 +99,7 @@ class Classical(Forecaster[S]):
         def fit_earlier(earlier: Panel) -> Result[S]:
             return self._fit_panel(arguments, FittedData.of(earlier, arguments), earlier, *given)
 
-        season = arguments.as_dict().get("season_length") or habits(data.layout).season
+        season = arguments.as_dict().get("season_length") or frequency_defaults(data.layout).season
         # widths of conditional variances are of the time; a naive error would make them constant
         by_width = "predict_variance" in self.offers
         return calibrate(
@@ -141,7 +141,9 @@ class Classical(Forecaster[S]):
     def _horizon(arguments: Arguments, layout: Layout) -> int:
         """Steps of a forecast: those of the frequency where none are given."""
         given = arguments.horizon
-        return positive_integer("horizon", habits(layout).horizon if given is None else given)
+        return positive_integer(
+            "horizon", frequency_defaults(layout).horizon if given is None else given
+        )
 
     def _read_frame(self, df: Any, arguments: Arguments, **shape: Any) -> Panel:
         panel = super()._read_frame(df, arguments, **shape)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from tsrnn.data import Layout
 
 
-class Habits(NamedTuple):
+class FrequencyDefaults(NamedTuple):
     """Defaults for data of one frequency, in steps.
 
     Parameters
@@ -22,8 +22,8 @@ class Habits(NamedTuple):
 
     Examples
     --------
-    >>> from tsrnn.contract import Habits
-    >>> weekly = Habits(horizon=13, season=52, input_sizes=(52, 104, 208))
+    >>> from tsrnn.contract import FrequencyDefaults
+    >>> weekly = FrequencyDefaults(horizon=13, season=52, input_sizes=(52, 104, 208))
     >>> weekly.input_size, weekly.seasons
     (104, (52,))
     """
@@ -45,23 +45,23 @@ class Habits(NamedTuple):
 
 
 # By the letters of the pandas alias; months, quarters and years also begin or end by business day.
-_HABITS = {
-    "h": Habits(48, 24, (168, 336), (168,)),
-    "D": Habits(14, 7, (28, 56, 112)),
-    "B": Habits(14, 5, (20, 40, 80)),
-    "C": Habits(14, 5, (20, 40, 80)),
-    "W": Habits(13, 52, (52, 104, 208)),
-    "M": Habits(18, 12, (24, 36, 72, 120)),
-    "Q": Habits(8, 4, (8, 16, 32)),
-    "Y": Habits(6, 1, (5, 10, 20)),
+_BY_ALIAS = {
+    "h": FrequencyDefaults(48, 24, (168, 336), (168,)),
+    "D": FrequencyDefaults(14, 7, (28, 56, 112)),
+    "B": FrequencyDefaults(14, 5, (20, 40, 80)),
+    "C": FrequencyDefaults(14, 5, (20, 40, 80)),
+    "W": FrequencyDefaults(13, 52, (52, 104, 208)),
+    "M": FrequencyDefaults(18, 12, (24, 36, 72, 120)),
+    "Q": FrequencyDefaults(8, 4, (8, 16, 32)),
+    "Y": FrequencyDefaults(6, 1, (5, 10, 20)),
 }
 _PER_DAY = {"min": 1440, "s": 86400}
-_OTHER = Habits(10, 1, (16, 32, 64))
+_OTHER = FrequencyDefaults(10, 1, (16, 32, 64))
 _SHORTEST_WINDOW = 8
 _LONGEST_SEASON = 288
 
 
-def habits(freq: str | int | Layout) -> Habits:
+def frequency_defaults(freq: str | int | Layout) -> FrequencyDefaults:
     """Horizon, season and input size for a frequency.
 
     Parameters
@@ -72,7 +72,7 @@ def habits(freq: str | int | Layout) -> Habits:
 
     Returns
     -------
-    Habits
+    FrequencyDefaults
 
     Notes
     -----
@@ -81,16 +81,16 @@ def habits(freq: str | int | Layout) -> Habits:
 
     Examples
     --------
-    >>> from tsrnn.contract import habits
-    >>> monthly, quarters_of_an_hour = habits("MS"), habits("15min")
+    >>> from tsrnn.contract import frequency_defaults
+    >>> monthly, quarters_of_an_hour = frequency_defaults("MS"), frequency_defaults("15min")
     >>> monthly.horizon, monthly.seasons
     (18, (12,))
     >>> quarters_of_an_hour.season
     96
     """
     if isinstance(freq, Layout):
-        habit, week = habits(freq.freq), freq.weekmask.count("1")
-        return habit if week == 5 else habit._replace(season=week)
+        defaults, week = frequency_defaults(freq.freq), freq.weekmask.count("1")
+        return defaults if week == 5 else defaults._replace(season=week)
     if isinstance(freq, int):
         return _OTHER
     match = re.fullmatch(r"(\d*)([A-Za-z]+)(-.*)?", freq)
@@ -99,12 +99,12 @@ def habits(freq: str | int | Layout) -> Habits:
     multiple, letters = int(match[1] or 1), match[2]
     if letters in _PER_DAY:
         return _within_a_day(_PER_DAY[letters], multiple)
-    base = _HABITS.get(letters) or _HABITS.get(letters.removesuffix("S").removesuffix("E")[-1:])
+    base = _BY_ALIAS.get(letters) or _BY_ALIAS.get(letters.removesuffix("S").removesuffix("E")[-1:])
     if base is None or multiple == 1:
         return base or _OTHER
     season = _season(base.season, multiple)
     longer = tuple(_season(period, multiple) for period in base.longer) if season > 1 else ()
-    return Habits(
+    return FrequencyDefaults(
         base.horizon, season, _windows(*(s // multiple for s in base.input_sizes)), longer
     )
 
@@ -119,9 +119,9 @@ def _season(period: int, multiple: int) -> int:
     return period // multiple if period % multiple == 0 else 1
 
 
-def _within_a_day(per_day: int, multiple: int) -> Habits:
+def _within_a_day(per_day: int, multiple: int) -> FrequencyDefaults:
     """A day or two back where the day is a season, else two days between 32 and 96 steps."""
     season, two_days = _season(per_day, multiple), 2 * per_day // multiple
     if 1 < season <= _LONGEST_SEASON:
-        return Habits(48, season, _windows(two_days // 2, two_days), (7 * season,))
-    return Habits(48, 1, (min(max(two_days, _OTHER.input_size), 96),))
+        return FrequencyDefaults(48, season, _windows(two_days // 2, two_days), (7 * season,))
+    return FrequencyDefaults(48, 1, (min(max(two_days, _OTHER.input_size), 96),))

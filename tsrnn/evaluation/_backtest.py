@@ -20,7 +20,7 @@ from tsrnn.contract import (
     classes_with,
     fit_together,
     forecast_suffixes,
-    habits,
+    frequency_defaults,
     last_step,
     most_fits_together,
     positive_integer,
@@ -428,7 +428,7 @@ def _tidy(plan: Plan, outcomes: Mapping[str, list[Outcome]]) -> pd.DataFrame:
 
 def _scale(plan: Plan) -> dict[str, Any]:
     """Mean absolute and squared seasonal naive differences before the first cutoff, by series."""
-    past, season = plan.first_past(), habits(plan.panel.layout).season
+    past, season = plan.first_past(), frequency_defaults(plan.panel.layout).season
     change = np.full_like(past.values, np.nan)
     change[season:] = past.values[season:] - past.values[:-season]
     places = np.arange(len(past.values)) - np.repeat(past.indptr[:-1], past.lengths)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract import habits, positive_integer, unit_index
+from tsrnn.contract import frequency_defaults, positive_integer, unit_index
 from tsrnn.data import Panel, read_panel
 
 
@@ -39,7 +39,7 @@ class Series(NamedTuple):
     def period(self, period: int | None) -> int:
         """Rows of a season, by frequency if None."""
         return (
-            habits(self.panel.layout).season
+            frequency_defaults(self.panel.layout).season
             if period is None
             else positive_integer("period", period)
         )
