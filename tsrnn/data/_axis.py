@@ -345,7 +345,7 @@ def _fits(axis: Axis, grid: Grid) -> bool:
     steps, rest = np.divmod(axis.steps(grid.numbers(times, axis.tz)[rows]), grid.step)
     if np.any(rest) or 2 * np.sum(steps == 1) <= len(steps):
         return False
-    return len(strangers(axis, steps)) == 0
+    return len(series_of_other_frequency(axis, steps)) == 0
 
 
 def _no_single_frequency(axis: Axis) -> ValueError:
@@ -455,7 +455,8 @@ def _block_positions(axis: Axis, grid: Grid, fixed: bool) -> np.ndarray:
             f"{axis.describe(np.flatnonzero(off))}, and the time of day must not change. "
             f"{advice or 'Correct them, or resample'}."
         )
-    wrong = strangers(axis, axis.steps(offsets))  # what lies between their rows is not missing
+    # Twice the step everywhere is another frequency, not a gap after every row.
+    wrong = series_of_other_frequency(axis, axis.steps(offsets))
     if len(wrong):
         i = wrong[0]
         came = np.unique(np.diff(offsets[axis.indptr[i] : axis.indptr[i + 1]]))
@@ -469,11 +470,11 @@ def _block_positions(axis: Axis, grid: Grid, fixed: bool) -> np.ndarray:
     return offsets
 
 
-def strangers(axis: Axis, steps: np.ndarray) -> np.ndarray:
-    """Return the series that have another frequency, not gaps, by `steps` at the rows `inner`.
+def series_of_other_frequency(axis: Axis, steps: np.ndarray) -> np.ndarray:
+    """Return positions of series that have another frequency than the grid, not gaps.
 
-    These are the series of three rows or more of which no two are neighbours on the grid, and
-    which are equally spaced or lack more than half of the grid's timestamps.
+    Such a series has three rows or more and no two neighbours on the grid. It is equally spaced,
+    or lacks more than half of the grid's timestamps. `steps` are at the rows `inner`.
     """
     codes, n_series = axis.codes[axis.inner], len(axis.ids)
     hits = np.bincount(codes[steps == 1], minlength=n_series)
