@@ -55,7 +55,7 @@ def fit_together(model: Any, frames: Sequence[Any]) -> list[Any]:
     """Clones of a model, each fitted to a frame of its own, as `fit` does to rounding.
 
     Networks are trained side by side, linear models searched for in one batch. Where one of the
-    fits fails, so do all: `tsrnn.data.tell_apart` says which.
+    fits fails, so do all: `tsrnn.data.split_by_series` says which.
 
     Parameters
     ----------

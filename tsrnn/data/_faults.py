@@ -17,7 +17,7 @@ __all__ = [
     "quote_series",
     "quoted",
     "show_label",
-    "tell_apart",
+    "split_by_series",
     "type_advice",
     "warn_user",
 ]
@@ -25,7 +25,7 @@ __all__ = [
 Label = TypeVar("Label")
 
 
-def tell_apart(
+def split_by_series(
     series: Sequence[Label], attempt: Callable[[list[Label]], Any], hopeless: int | None = None
 ) -> tuple[list[Any], dict[Label, Exception]]:
     """Attempt something on all series together; where it raises, on halves of them, and so on.
@@ -56,8 +56,8 @@ def tell_apart(
 
     Examples
     --------
-    >>> from tsrnn.data import tell_apart
-    >>> results, faults = tell_apart([1, 2, 0, 4], lambda part: [8 // i for i in part])
+    >>> from tsrnn.data import split_by_series
+    >>> results, faults = split_by_series([1, 2, 0, 4], lambda part: [8 // i for i in part])
     >>> results, list(faults)
     ([[8, 4], [2]], [0])
     """

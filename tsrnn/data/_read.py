@@ -20,7 +20,7 @@ from tsrnn.data._axis import (
 )
 from tsrnn.data._categories import Categories, choose_categories, holds_labels, with_dummies
 from tsrnn.data._digits import EXAMPLES, UNITS, from_digits, to_digits
-from tsrnn.data._faults import tell_apart
+from tsrnn.data._faults import split_by_series
 from tsrnn.data._files import is_path, read_files
 from tsrnn.data._frames import array_frame, is_array
 from tsrnn.data._frequency import (
@@ -221,14 +221,14 @@ def read_series(
             rows = np.isin(codes, series)
         return _panel(table.rows(rows), columns, freq, missing, strict, None)
 
-    panels, faults = tell_apart(range(len(ids)), read, _HOPELESS)
+    panels, faults = split_by_series(range(len(ids)), read, _HOPELESS)
     if len(panels) > 1:
         # The frequency that most series have: alone, a short one need not show it.
         counts: Counter[Freq] = Counter()
         for panel in panels:
             counts[panel.freq] += panel.n_series
         freq = counts.most_common(1)[0][0]
-        _, faults = tell_apart(range(len(ids)), read)
+        _, faults = split_by_series(range(len(ids)), read)
         panels = []
     good = [i for i in range(len(ids)) if i not in faults]
     names = ids.tolist()

@@ -26,7 +26,7 @@ from tsrnn.contract import (
     positive_integer,
     verbosity,
 )
-from tsrnn.data import quote, read_series, tell_apart, warn_user, write_stamps
+from tsrnn.data import quote, read_series, split_by_series, warn_user, write_stamps
 from tsrnn.evaluation._forecasts import list_names
 from tsrnn.evaluation._models import (
     known_ahead,
@@ -331,7 +331,7 @@ class _Runner:
 
         # The last window, which has most rows, first: where that fails, so will others.
         try:
-            parts, faults = tell_apart(anchors[::-1], fit, hopeless=1)
+            parts, faults = split_by_series(anchors[::-1], fit, hopeless=1)
         except Exception:  # each window by itself then, whose series are told apart
             self._alone = True
         else:
@@ -372,7 +372,7 @@ class _Runner:
 
     def _attempt(self, attempt: Callable[[list[int]], Any], series: list[int]) -> list[Any]:
         """Results of series, those at fault noted; an error if there are no others."""
-        results, faults = tell_apart(series, attempt, _HOPELESS)
+        results, faults = split_by_series(series, attempt, _HOPELESS)
         self._faults |= {i: f"{type(error).__name__}: {error}" for i, error in faults.items()}
         return results
 
