@@ -637,7 +637,7 @@ def to_polars(frame: Any) -> Any:
         utc = nw.col(name).dt.replace_time_zone("UTC")
         try:
             table = table.with_columns(utc.dt.convert_time_zone(zone))
-        except Exception as error:  # polars has no common class for unknown zones
+        except Exception as error:  # an exception of polars, which is not imported here
             raise ValueError(
                 f"columns of polars hold times of the zones of the tz database, such as "
                 f"'Europe/Berlin'; the column {name!r} has {zone}. Convert it, for example by "

@@ -343,7 +343,7 @@ class Layout:
     series_name : str, int or None
         Name of a Series.
     closed : tuple of str
-        Closed weekdays of trading days (freq "C", or "C-XNYS" for an exchange), as "2024-01-01".
+        Closed days within the weekmask, as "2024-01-01", for freq "C" or "C-XNYS" (an exchange).
     weekmask : str
         Open weekdays of trading days, a digit each from Monday on, as in numpy.
     calendar_span : tuple of str

@@ -41,8 +41,8 @@ CONVERT = (
 )
 SAMPLE = 1000  # pairs of neighbouring rows that show whether a frame is sorted by series
 VALUES_AT_ONCE = 2**20  # values copied from a frame at once; bounds the memory of the copy
-FEW_ROWS = 16  # up to here converting all values is faster than asking each column
-FEW_COLUMNS = 8  # up to here column by column is faster than in one block
+FEW_ROWS = 16  # frames up to this length are converted to see whether all values are numbers
+FEW_COLUMNS = 8  # frames up to this width are converted column by column
 TEXT = nw.String, nw.Categorical, nw.Enum  # types of polars
 # Names of dates, which are no variables, and of parts of dates, which may be variables.
 DATE_NAMES = {"date", "datum", "fecha"}
