@@ -1,8 +1,8 @@
-"""DataFrames to panels and forecasts to DataFrames: the one gate for pandas and polars.
+"""Frames to panels, and forecasts to frames: the only gate for pandas and polars.
 
-A frame is read once into a `Panel` of arrays (`read_panel`), models work on its rows or `windows`
-of them, standardised by a `Scaler`, and forecasts go back once in the shape that came
-(`write_frame`), which a `Layout` remembers.
+`read_panel` converts a frame to a `Panel` of arrays. Models use its rows or their `windows`,
+standardised by a `Scaler`. `write_frame` returns forecasts in the shape of the frame, which a
+`Layout` stores.
 """
 
 from tsrnn.data._calendar import (
