@@ -14,11 +14,11 @@ class FrequencyDefaults(NamedTuple):
     horizon : int
         Steps to forecast.
     season : int
-        Steps of a season; 1 where there is none.
+        Steps of a season; 1 without a season.
     input_sizes : tuple of int
-        Windows to choose among; where nothing is chosen, `input_size` is one of them.
+        Candidate windows of the past; `input_size` is the default.
     longer : tuple of int
-        Seasons beside the first, multiples of it.
+        Further seasons, multiples of the first.
 
     Examples
     --------
@@ -31,20 +31,20 @@ class FrequencyDefaults(NamedTuple):
     horizon: int
     season: int
     input_sizes: tuple[int, ...]
-    longer: tuple[int, ...] = ()  # seasons beside the first, a multiple of it
+    longer: tuple[int, ...] = ()
 
     @property
     def input_size(self) -> int:
-        """A window for whatever the series is like: the second of those to choose among."""
+        """Default window: the second candidate."""
         return self.input_sizes[:2][-1]
 
     @property
     def seasons(self) -> tuple[int, ...]:
-        """Steps of every season; none where there is no season."""
+        """Steps of every season; empty without a season."""
         return (self.season, *self.longer) if self.season > 1 else ()
 
 
-# By the letters of the pandas alias; months, quarters and years also begin or end by business day.
+# Letters of the pandas alias -> defaults. "MS", "BME" and others reduce to "M", "Q" or "Y".
 _BY_ALIAS = {
     "h": FrequencyDefaults(48, 24, (168, 336), (168,)),
     "D": FrequencyDefaults(14, 7, (28, 56, 112)),
@@ -62,13 +62,13 @@ _LONGEST_SEASON = 288
 
 
 def frequency_defaults(freq: str | int | Layout) -> FrequencyDefaults:
-    """Horizon, season and input size for a frequency.
+    """Return horizon, season and input sizes for a frequency.
 
     Parameters
     ----------
     freq : str, int or Layout
-        A pandas alias such as "MS" or "15min", the step of an integer index, or the layout of data,
-        which knows the working days of a week.
+        A pandas alias such as "MS" or "15min", the step of an integer index, or a layout, which
+        also has the working days of a week.
 
     Returns
     -------
@@ -76,8 +76,8 @@ def frequency_defaults(freq: str | int | Layout) -> FrequencyDefaults:
 
     Notes
     -----
-    A multiple such as "2h" has a season where the steps divide it and it is at most 288
-    steps long. Without a known frequency there is no season and the horizon is 10.
+    A multiple such as "2h" has a season if its steps divide the period. Steps below an hour have a
+    daily season of at most 288 steps. Unknown frequencies have no season and a horizon of 10.
 
     Examples
     --------
@@ -110,17 +110,17 @@ def frequency_defaults(freq: str | int | Layout) -> FrequencyDefaults:
 
 
 def _windows(*sizes: int) -> tuple[int, ...]:
-    """Input sizes, none too short; some may be the same."""
+    """Return input sizes of at least `_SHORTEST_WINDOW`; sizes may repeat."""
     return tuple(max(size, _SHORTEST_WINDOW) for size in sizes)
 
 
 def _season(period: int, multiple: int) -> int:
-    """Steps of `multiple` in a period; 1, no season, where they do not divide it."""
+    """Return the steps of `multiple` in a period; 1 if they do not divide it."""
     return period // multiple if period % multiple == 0 else 1
 
 
 def _within_a_day(per_day: int, multiple: int) -> FrequencyDefaults:
-    """A day or two back where the day is a season, else two days between 32 and 96 steps."""
+    """Return windows of one and two days, or without a daily season one of 32 to 96 steps."""
     season, two_days = _season(per_day, multiple), 2 * per_day // multiple
     if 1 < season <= _LONGEST_SEASON:
         return FrequencyDefaults(48, season, _windows(two_days // 2, two_days), (7 * season,))

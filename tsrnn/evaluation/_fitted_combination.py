@@ -54,7 +54,7 @@ class CombinedState:
         return self.members[0].target_scale
 
     def select(self, series: np.ndarray) -> CombinedState:
-        """State of the series of these numbers, in that order."""
+        """Select series by position."""
         return CombinedState(tuple(member.select(series) for member in self.members))
 
     def replaced(self, series: np.ndarray, new: CombinedState) -> CombinedState:

@@ -354,7 +354,7 @@ def common_rows(forecasts: Forecasts, facts: dict[str, Any]) -> tuple[Forecasts,
 
 
 def _reason(facts: dict[str, Any], model: str, ids: np.ndarray) -> str:
-    """Commonest error of a model in the backtest of these series."""
+    """Most frequent error message of a model over series."""
     labels = set(map(str, ids))
     errors = [
         str(failure.get("error")).removeprefix(_REPEATED).rstrip(".: \n")
