@@ -138,8 +138,8 @@ def load_heart_rate(
     Notes
     -----
     Section 5 of Rusch et al. (2022) mentions PPG data only; their code uses both dimensions. The
-    sizes of the parts are those of that code, but not the split, which uses another generator. The
-    values take 0.5 GB.
+    parts have the sizes of that code, but not its split, which uses another generator. The values
+    take 0.5 GB.
 
     References
     ----------

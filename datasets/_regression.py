@@ -31,8 +31,8 @@ class RegressionProcess(ABC):
 
     A subclass implements three methods: ``_draw_inputs(n, generator)`` returns an array
     (n, T, d_in), ``_mean_of(X)`` returns :math:`f_0` as (n, n_outputs), or (n,) for one output, and
-    the constructor calls that of the base. It may override ``_draw_errors(n, generator)``, of shape
-    (n, n_outputs).
+    the constructor calls the base constructor. It may override ``_draw_errors(n, generator)``, of
+    shape (n, n_outputs).
 
     Parameters
     ----------
@@ -265,8 +265,8 @@ class NoisePadded(RegressionProcess):
     .. math:: z = f_0(x_1, \dots, x_S) + \varepsilon, \qquad x_t \sim N(0, \tau^2 I)
         \quad \text{for } S < t \le T,
 
-    where :math:`f_0`, the first S steps and the errors are those of `process`. A causal model has
-    to remember over T - S steps.
+    where `process` gives :math:`f_0`, the first S steps and the errors. A causal model has to
+    remember over T - S steps.
 
     Parameters
     ----------
@@ -282,19 +282,19 @@ class NoisePadded(RegressionProcess):
     process, padding_std
         As given.
     length, n_inputs, n_outputs, noise_std
-        See `RegressionProcess`; all but the length are those of `process`.
+        See `RegressionProcess`; equal to `process` but for the length.
 
     Raises
     ------
     TypeError
         If `process` is no `RegressionProcess`.
     ValueError
-        If `length` is not an integer of at least that of the process, or `padding_std` negative.
+        If `length` is no integer, `length` is less than S, or `padding_std` is negative.
 
     Notes
     -----
-    For an integer `random_state`, the first S steps and the responses are exactly those of
-    `process`, unless that is padded itself.
+    For an integer `random_state`, the first S steps and the responses are exactly as in
+    `process`, unless `process` is padded itself.
 
     In noise-padded CIFAR-10 an image has 32 steps of 96 inputs, padded to 1000. The paper only says
     that the noise is random; the default, standard normal, is our choice.

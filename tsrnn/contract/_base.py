@@ -31,7 +31,7 @@ from tsrnn.contract._fitted_data import (
     with_holidays,
     without_constants,
 )
-from tsrnn.contract._intervals import check_levels, apply_limits
+from tsrnn.contract._intervals import apply_limits, check_levels
 from tsrnn.contract._offered import OfferedMethods
 from tsrnn.contract._parameters import Parameters, check_is_fitted
 from tsrnn.contract._plot import History, draw_forecasts
@@ -305,7 +305,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         are filled, from both sides, before the first forecast.
 
         Recurrent forecasters need one pass over the data for all origins. Other forecasters go
-        from origin to origin, and those of `tsrnn.baselines` pass over all rows at each.
+        from origin to origin; `tsrnn.baselines` pass over all rows at each.
 
         Parameters
         ----------
@@ -435,7 +435,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         ----------
         X : frame, path or int, optional
             Data to draw, and after which to forecast, as in `predict`; by default the last rows
-            seen, of which a model keeps up to 500 per series. An integer is read as `h`.
+            seen, up to 500 per series. An integer is read as `h`.
         h : int, optional
             Number of steps; `horizon_` by default.
         level : float, list of float or None, default 80

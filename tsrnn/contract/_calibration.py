@@ -187,7 +187,7 @@ class Calibration:
     errors : ndarray of shape (U, n, h, C)
         Errors by unit, origin, step and target, NaN where missing. Pooled errors have U = 1.
     method : {"conformal", "rolling", "gaussian"} or the name of a learned distribution
-        The scale of "conformal" is the same at all steps; that of "rolling" grows like the model's
+        "conformal" has the same scale at all steps; with "rolling" it grows like the model's
         intervals. Learned distributions have no widths.
     n_pooled : int, default 1
         Number of pooled units, assumed independent.

@@ -514,7 +514,7 @@ def _are_many(wanted: float, came: int) -> bool:
 
 
 def check_few_missing(axis: Axis, grid: Grid, lengths: np.ndarray) -> None:
-    """Refuse to insert so many rows that a wrong timestamp is likelier than gaps.
+    """Refuse to insert rows if there are too many for gaps: a wrong timestamp is likelier.
 
     `lengths` (S,) are the rows of each series after insertion.
     """

@@ -212,7 +212,7 @@ def calendar_phases(times: np.ndarray, features: Sequence[str], layout: Layout) 
         index = periods(times.ravel(), period_freq(layout.time_dtype)).to_timestamp()
     else:
         index = pd.DatetimeIndex(to_local(times.ravel().astype("datetime64[ns]"), layout.tz))
-    # Fields of the array are numpy arrays, those of the index are indexes.
+    # Fields of the array are numpy arrays; the index would return indexes.
     phases = [np.asarray(CYCLES[name].place(index.array), float) for name in features]
     return np.stack(phases, -1).reshape(*times.shape, len(features))
 

@@ -131,7 +131,7 @@ def is_text(column: pd.Index | pd.Series) -> bool:
 
 
 def looks_like_dates(column: pd.Index | pd.Series, *, years: bool = True) -> bool:
-    """Return True for a column of text of which more than half looks like dates.
+    """Return True if more than half of a column of text looks like dates.
 
     Parameters
     ----------

@@ -359,7 +359,7 @@ def _operations(
 ) -> tuple[int, int]:
     """Return the operations of Theorem 2, forward and backward, summed over layers.
 
-    `n_inputs` is None for projected inputs, of which there are d.
+    `n_inputs` is None for projected inputs, d in number.
     """
     first = hidden_size if n_inputs is None else n_inputs
     layers = [

@@ -206,7 +206,7 @@ def pooled_risk(
 ) -> Risk:
     """Return the risk of all folds, with losses in the order of the samples.
 
-    `losses` holds those of each fold, `weights` those of all samples; `name` is that of the loss.
+    `losses` are by fold, `weights` by sample; `name` is the name of the loss.
     """
     held_out = np.concatenate([test for _, test in folds])
     order = np.argsort(held_out)
@@ -284,7 +284,7 @@ class BlockedKFold(BaseCrossValidator):
         X : array of shape (N, ...), or list of N sequences
             Samples in time order.
         y : array or list of N targets, optional
-            Targets, of which only the number is checked.
+            Targets; only their number is checked.
         groups : object, optional
             Ignored.
 

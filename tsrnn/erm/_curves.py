@@ -43,7 +43,7 @@ class Functions:
     """Fitted functions of a model: of the estimator, then of its refits.
 
     `output` is a column of the predictions; for a classifier, the position of a class in
-    `classes_`. `model` is the name of the estimator's class, `name` that of the values.
+    `classes_`. `model` is the name of the estimator's class, `name` names the values.
     """
 
     def __init__(self, model: Any, output: Any) -> None:

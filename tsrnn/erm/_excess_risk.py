@@ -148,7 +148,7 @@ def excess_risk(
     over outputs and steps of the target.
 
     1. *Given the training sample* (default): the fitted estimator is evaluated. Standard errors
-       are those of the Monte Carlo mean and ignore the variation of training samples.
+       describe the Monte Carlo mean and ignore the variation of training samples.
     2. *Over training samples*, with `n_train` and `n_replicates`: clones are fitted to fresh
        samples, each evaluated on its own new pairs.
        :math:`\mathbb E_{\mathcal S}[\mathcal R(\hat f) - \mathcal R(f_0)]` is their mean, with

@@ -32,7 +32,7 @@ class Samples:
     """Sequences with encoded targets and weights.
 
     Targets are (N, k), or (N,) for classes; weights are (N,). With `many_to_many` their first axis
-    is that of rows.
+    counts rows.
     """
 
     sequences: Sequences
