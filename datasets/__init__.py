@@ -1,26 +1,24 @@
 """Public time series as tidy frames, and simulators.
 
-A frame has a column a variable and a row a time stamp.
-Every loader returns a wide DataFrame of float64 whose DatetimeIndex is named ``ds`` and carries
-its frequency where the rows are regular. Missing values stay NaN. ``frame.attrs`` holds ``name,
-title, units`` (a dict, column to unit)``, frequency, source, license`` and ``notes``. All but
-`load_ett` and `load_wth` read files that ship inside statsmodels and arch, so they need no network.
-Columns keep their shipped names, except where those are a database code.
+A loader returns a wide DataFrame of float64 with one column per variable and one row per time
+stamp. Its DatetimeIndex is named ``ds`` and has a frequency if rows are regular. Missing values
+are NaN. ``frame.attrs`` holds ``name, title, units`` (a dict, column to unit)``, frequency, source,
+license`` and ``notes``. All loaders but `load_ett` and `load_wth` read files that ship with
+statsmodels and arch. Columns keep their shipped names, except database codes.
 
-Simulators, which are not called load, return arrays: `adding_problem`, `arma_inputs`,
-`fitzhugh_nagumo`, `lotka_volterra`, and the sequences of symbols of `tasks`. All they draw is from
-`random_state`.
+Simulators return arrays: `adding_problem`, `arma_inputs`, `fitzhugh_nagumo`, `lotka_volterra`, and
+the sequences of symbols in `tasks`. Their randomness comes from `random_state`.
 
 `bilinear`, `threshold_autoregression`, `smooth_transition`, `markov_switching`, `logistic_map` and
-`henon_map` return a series and its conditional means, the best forecasts one step ahead.
+`henon_map` return a series and its conditional means, the best one-step forecasts.
 
-A `RegressionProcess` simulates regression on sequences, and knows the true mean of the response:
-`AddingProblem`, `HolderProcess`, `RNNProcess`, and `NoisePadded` around any of them.
+A `RegressionProcess` simulates regression on sequences with a known mean of the response:
+`AddingProblem`, `HolderProcess`, `RNNProcess`, and `NoisePadded`, which pads any of them.
 
-`read_ts` reads the files of the UEA and UCR archives into `LabelledSequences`; `load_eigenworms`,
-`load_heart_rate` and `load_google12` are long ones, with the parts of the papers. `load_mnist` and
-`load_cifar10` return images, which `pixel_sequences` and `noise_padded` make sequences of, and
-`load_penn_treebank` a text. The user has the files: see `data_home` of each.
+`read_ts` reads files of the UEA and UCR archives into `LabelledSequences`; `load_eigenworms`,
+`load_heart_rate` and `load_google12` load long sequences, split as in the papers. `load_mnist` and
+`load_cifar10` load images, which `pixel_sequences` and `noise_padded` convert to sequences.
+`load_penn_treebank` loads a text. All of these read files of the user, see `data_home` of each.
 """
 
 from tsrnn.datasets import tasks as tasks

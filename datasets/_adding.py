@@ -11,7 +11,7 @@ __all__ = ["AddingProblem", "adding_problem"]
 def adding_problem(
     n: int, length: int, random_state: int | np.random.Generator | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Sequences of random numbers, of which the sum of two marked ones is wanted.
+    r"""Sequences of random numbers, two of them marked, and the sum of the marked ones.
 
     .. math:: y = x_{p,1} + x_{q,1}, \qquad x_{t,1} \sim U[0, 1), \qquad
         x_{t,2} = 1\{t \in \{p, q\}\},
@@ -91,8 +91,8 @@ class AddingProblem(RegressionProcess):
 
     Notes
     -----
-    The variance of :math:`f_0(X)` is 1/6. Samples of a seed are not those that `adding_problem`
-    has of it.
+    The variance of :math:`f_0(X)` is 1/6. The same seed draws other samples than in
+    `adding_problem`.
 
     References
     ----------

@@ -44,7 +44,7 @@ def arma_inputs(
     innovation_std : float, default 1
         :math:`\sigma`.
     random_state : int or numpy.random.Generator, optional
-        Seed, or the generator to draw from; others at every call by default.
+        Seed, or the generator to draw from; another sample at every call by default.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def arma_inputs(
     std = not_negative("innovation_std", innovation_std)
     phi, theta = _coefficients("ar", ar), _coefficients("ma", ma)
     _check_stationary(phi)
-    # A and b of the states that `scipy.signal.lfilter` keeps.
+    # A and b for the states that `scipy.signal.lfilter` keeps.
     m = max(len(phi), len(theta))
     long_phi, long_theta = (np.pad(a, (0, m - len(a))) for a in (phi, theta))
     transition = np.eye(m, k=1)
@@ -127,7 +127,7 @@ def _check_stationary(phi: np.ndarray) -> None:
 
 
 def _root_of_stationary_covariance(transition: np.ndarray, loading: np.ndarray) -> np.ndarray:
-    """R with R R' = P, by eigenvalues: P may be singular, and rounding makes some negative."""
+    """Return R with R R' = P. P may be singular, and rounding may make eigenvalues negative."""
     from scipy.linalg import solve_discrete_lyapunov
 
     if not len(loading):

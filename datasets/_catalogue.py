@@ -1,4 +1,4 @@
-"""Catalogue of the data sets: a record of each, and the one shape in which all are loaded."""
+"""Catalogue of data sets: a record of each, and the common shape of their frames."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ IRREGULAR = "irregular"
 
 
 def list_datasets() -> pd.DataFrame:
-    """Return a table of all data sets that are frames, without reading any of them.
+    """Return a table of all data sets that are frames, without reading them.
 
     Returns
     -------
     DataFrame
-        A row a data set, indexed by ``name``: ``loader`` (the function to call), ``title``,
+        One row per data set, indexed by ``name``: ``loader`` (name of the function), ``title``,
         ``frequency`` (pandas alias, or ``"irregular"``), ``rows``, ``columns``, ``shipped_by``
-        (``"statsmodels"``, ``"arch"``, ``"download"``, or ``"data_home"`` where the user has the
-        file) and ``license``.
+        (``"statsmodels"``, ``"arch"``, ``"download"``, or ``"data_home"`` for files of the user)
+        and ``license``.
 
     Examples
     --------
@@ -44,28 +44,28 @@ def list_datasets() -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Record:
-    """Facts about one data set, from which its loader and its documentation follow."""
+    """Facts about a data set, for its loader and its documentation."""
 
     name: str
-    title: str  # what was measured, where and when, in one line
-    units: Mapping[str, str] | str  # by column, in their order; one where all share it
-    frequency: str  # pandas alias of the spacing of the rows, or "irregular"
-    source: str  # who published the numbers, and the work to cite
-    license: str  # as the distributor states it
-    shipped_by: str  # package that carries the file, "download", or "data_home": a user's folder
+    title: str  # quantity, place and time in one line
+    units: Mapping[str, str] | str  # by column, in order; one string for all
+    frequency: str  # pandas alias, or "irregular"
+    source: str  # publisher, and the work to cite
+    shipped_by: str  # package with the file, "download", or "data_home" for a folder of the user
     rows: int
-    columns: int
-    notes: str = ""  # what a user has to know before modelling
-    loader: str = ""  # name of the function, where it is not load_<name>
-    subject: str = ""  # what the loader loads, with the exact span
+    columns: int = 1
+    license: str = "not stated"  # by the distributor
+    notes: str = ""  # facts to know before modelling
+    loader: str = ""  # name of the function, by default load_<name>
+    subject: str = ""  # object of "Load the ..." in the documentation, with the exact span
     remarks: str = ""  # further notes of the documentation
     example: str = ""  # code of the documentation, with its output
 
 
 def tidy(record: Record, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the columns named in the record as float64 on a ``ds`` index, with its attrs."""
+    """Return the columns of the record as float64 on an index ``ds``, with attrs."""
     names = frame.columns if isinstance(record.units, str) else list(record.units)
-    # One resolution whatever the pandas version, so that frames can be compared and joined.
+    # The default resolution depends on the version of pandas: nanoseconds throughout.
     index = pd.DatetimeIndex(frame.index, name="ds").as_unit("ns")
     if record.frequency != IRREGULAR:
         index = pd.DatetimeIndex(index, freq=record.frequency)
@@ -84,20 +84,6 @@ def tidy(record: Record, frame: pd.DataFrame) -> pd.DataFrame:
     return tidied
 
 
-_QUOTES = {
-    "Open": "index points",
-    "High": "index points",
-    "Low": "index points",
-    "Close": "index points",
-    "Adj Close": "index points",
-    "Volume": "shares",
-}
-
-_TRADING_DAYS = (
-    "Daily on trading days: weekends and exchange holidays have no row, so the index has no "
-    "frequency. Model returns by trading day (an integer index)."
-)
-
 _CHAINED = "billions of chained 2005 US dollars, annual rate"
 
 _LOADS = {
@@ -112,7 +98,7 @@ _LOADS = {
 
 
 def _ett(name: str, station: int, frequency: str, rows: int, every: str) -> Record:
-    """Record of the electricity transformer data, which differ by station and frequency only."""
+    """Return the record of electricity transformer data of a station."""
     return Record(
         name=name,
         title=f"Electricity transformer temperature, station {station}, {every}, 2016-2018",
@@ -131,6 +117,28 @@ def _ett(name: str, station: int, frequency: str, rows: int, every: str) -> Reco
     )
 
 
+def _stock_index(name: str, index: str, example: str, remarks: str = "") -> Record:
+    """Return the record of a stock index that ships with arch."""
+    prices = dict.fromkeys(("Open", "High", "Low", "Close", "Adj Close"), "index points")
+    return Record(
+        name=name,
+        title=f"{index} index, daily, 1999-2018",
+        units=prices | {"Volume": "shares"},
+        frequency=IRREGULAR,
+        source="quotes of the exchange as shipped with arch, which names no publisher",
+        shipped_by="arch",
+        rows=5031,
+        columns=6,
+        notes=(
+            "Daily on trading days: weekends and exchange holidays have no row, so the index has "
+            "no frequency. Model returns by trading day (an integer index)."
+        ),
+        subject=f"daily {index} index, 4 January 1999 to 31 December 2018",
+        remarks=remarks,
+        example=example,
+    )
+
+
 _RECORDS = (
     Record(
         name="co2",
@@ -141,7 +149,6 @@ _RECORDS = (
         license="public domain",
         shipped_by="statsmodels",
         rows=2284,
-        columns=1,
         notes="59 weeks are missing (NaN), most of them before 1965.",
         subject="weekly concentration of CO2 at Mauna Loa, 29 March 1958 to 29 December 2001",
         example="""
@@ -160,7 +167,6 @@ _RECORDS = (
         license="public domain",
         shipped_by="statsmodels",
         rows=309,
-        columns=1,
         notes="Years are stamped on 1 January.",
         subject="yearly mean number of sunspots, 1700 to 2008",
         example="""
@@ -177,7 +183,6 @@ _RECORDS = (
         license="public domain",
         shipped_by="statsmodels",
         rows=100,
-        columns=1,
         notes="Years are stamped on 1 January. The mean falls about 1898.",
         subject="annual flow of the Nile at Aswan, 1871 to 1970",
         example="""
@@ -233,7 +238,6 @@ _RECORDS = (
         },
         frequency="QS",
         source="H. Luetkepohl and M. Kraetzig (eds), Applied Time Series Econometrics: JMulTi, E6",
-        license="not stated",
         shipped_by="statsmodels",
         rows=107,
         columns=2,
@@ -282,7 +286,6 @@ _RECORDS = (
         license="public domain",
         shipped_by="statsmodels",
         rows=257,
-        columns=1,
         notes=(
             "Months are stamped on their first day. Adjusted for working days, not for the season."
         ),
@@ -302,7 +305,6 @@ _RECORDS = (
         license="public domain",
         shipped_by="statsmodels",
         rows=732,
-        columns=1,
         notes="Months are stamped on their first day.",
         subject="monthly sea surface temperature of the region Nino 1+2, 1950 to 2010",
         example="""
@@ -332,18 +334,9 @@ _RECORDS = (
             (52, 192)
         """,
     ),
-    Record(
-        name="sp500",
-        title="S&P 500 index, daily, 1999-2018",
-        units=_QUOTES,
-        frequency=IRREGULAR,
-        source="quotes of the exchange as shipped with arch, which names no publisher",
-        license="not stated",
-        shipped_by="arch",
-        rows=5031,
-        columns=6,
-        notes=_TRADING_DAYS,
-        subject="daily S&P 500 index, 4 January 1999 to 31 December 2018",
+    _stock_index(
+        "sp500",
+        "S&P 500",
         example="""
             >>> import numpy as np
             >>> sp500 = load_sp500()
@@ -353,18 +346,9 @@ _RECORDS = (
             >>> by_trading_day = returns.reset_index(drop=True)
         """,
     ),
-    Record(
-        name="nasdaq",
-        title="NASDAQ Composite index, daily, 1999-2018",
-        units=_QUOTES,
-        frequency=IRREGULAR,
-        source="quotes of the exchange as shipped with arch, which names no publisher",
-        license="not stated",
-        shipped_by="arch",
-        rows=5031,
-        columns=6,
-        notes=_TRADING_DAYS,
-        subject="daily NASDAQ Composite index, 4 January 1999 to 31 December 2018",
+    _stock_index(
+        "nasdaq",
+        "NASDAQ Composite",
         remarks="The trading days are those of `load_sp500`.",
         example="""
             >>> load_nasdaq().shape
@@ -377,10 +361,8 @@ _RECORDS = (
         units={"vix": "percent a year"},
         frequency="B",
         source="Cboe, as shipped with arch",
-        license="not stated",
         shipped_by="arch",
         rows=1305,
-        columns=1,
         notes="Every weekday has a row; the 46 holidays of the exchange are NaN.",
         subject="daily volatility index VIX, 3 January 2014 to 3 January 2019",
         example="""
@@ -394,10 +376,8 @@ _RECORDS = (
         units={"wti": "US dollars a barrel"},
         frequency="B",
         source="FRED, Federal Reserve Bank of St. Louis, series DCOILWTICO",
-        license="not stated",
         shipped_by="arch",
         rows=8611,
-        columns=1,
         notes="Every weekday has a row; 290 days without a price are NaN.",
         subject="daily spot price of WTI crude oil, 2 January 1986 to 3 January 2019",
         example="""
@@ -411,10 +391,8 @@ _RECORDS = (
         units={"core_cpi": "index, 1982-84 = 100"},
         frequency="MS",
         source="FRED, Federal Reserve Bank of St. Louis, series CPILFESL",
-        license="not stated",
         shipped_by="arch",
         rows=743,
-        columns=1,
         notes="Months are stamped on their first day. Seasonally adjusted.",
         subject="monthly US consumer prices less food and energy, January 1957 to November 2018",
         example="""
@@ -430,7 +408,6 @@ _RECORDS = (
         units={"Brent": "US dollars a barrel", "WTI": "US dollars a barrel"},
         frequency="MS",
         source="as shipped with arch",
-        license="not stated",
         shipped_by="arch",
         rows=393,
         columns=2,
@@ -447,7 +424,6 @@ _RECORDS = (
         units={"AAA": "percent a year", "BAA": "percent a year"},
         frequency="MS",
         source="Moody's seasoned corporate bond yields, as shipped with arch",
-        license="not stated",
         shipped_by="arch",
         rows=1200,
         columns=2,
@@ -472,7 +448,6 @@ _RECORDS = (
         },
         frequency="MS",
         source="Kenneth R. French, Data Library, Tuck School of Business",
-        license="not stated",
         shipped_by="arch",
         rows=1109,
         columns=4,
@@ -512,7 +487,6 @@ _RECORDS = (
             "H. Zhou et al. (2021), Informer, AAAI 35(12), 11106-11115; local climatological data "
             "of the National Centers for Environmental Information"
         ),
-        license="not stated",
         shipped_by="data_home",
         rows=35064,
         columns=12,

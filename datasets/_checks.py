@@ -18,7 +18,7 @@ def check_at_least(least: int, **sizes: Any) -> None:
 
 
 def not_negative(name: str, value: Any) -> float:
-    """`value` as a float if it is finite and not negative, else an error that names it."""
+    """Return `value` as a float, checked to be finite and not negative."""
     if not is_real(value) or not 0 <= value < math.inf:
         raise ValueError(f"{name} must be finite and not negative; got {value!r}")
     return float(value)
@@ -32,5 +32,5 @@ def check_positive(**values: Any) -> None:
 
 
 def is_real(value: Any) -> bool:
-    """Whether the value is a real number and no truth value."""
+    """Return True for a real number other than a boolean."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)

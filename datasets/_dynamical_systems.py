@@ -121,9 +121,9 @@ def lotka_volterra(
     cycles: float = 2.0,
     random_state: int | np.random.Generator | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Random inputs of the controlled Lotka-Volterra equations, and what follows from them.
+    r"""Random inputs of the controlled Lotka-Volterra equations, and the populations they cause.
 
-    Prey :math:`z_1` and predators :math:`z_2`, to which u are added a unit of time,
+    Prey :math:`z_1` and predators :math:`z_2`, with u predators added per unit of time,
 
     .. math:: \dot z_1 = z_1 (a - b z_2), \qquad \dot z_2 = -z_2 (c - d z_1) + u,
 
@@ -168,9 +168,9 @@ def lotka_volterra(
 
     Notes
     -----
-    Defaults are the paper's. Of its inputs it says no more than that they are "sampled from a
-    2-dimensional Fourier basis": which two functions and coefficients is our choice. Inputs are
-    not negative, because negative ones drive predators below zero, where the system explodes.
+    Defaults are the paper's. It says only that inputs are "sampled from a 2-dimensional Fourier
+    basis": the two functions and their coefficients are our choice. Inputs are not negative,
+    because negative ones drive predators below zero, where the system explodes.
 
     References
     ----------

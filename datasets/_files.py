@@ -1,4 +1,4 @@
-"""Files of the user's folder, read whole, plain or gzipped, and no larger than expected."""
+"""Reader of plain or gzipped files of the user, with a limit on their size."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ __all__ = ["as_folder", "read_file"]
 
 
 def as_folder(data_home: Any) -> Path:
-    """`data_home` as a path, its ``~`` replaced, or an error that says what came."""
+    """Return `data_home` as a path with ``~`` expanded."""
     if not isinstance(data_home, str | os.PathLike):
         raise TypeError(f"data_home must be a path; got {data_home!r}")
     return Path(data_home).expanduser()
 
 
 def read_file(path: Path, most: int, advice: str) -> bytes:
-    """Content of a file, decompressed if its name ends in ``.gz``.
+    """Return the content of a file, decompressed if its name ends in ``.gz``.
 
     Parameters
     ----------
     path : Path
     most : int
-        Number of bytes that the content may have. No more are decompressed, so that a small file
-        cannot take all memory.
+        Largest number of bytes of the content. No more are decompressed, so that a small file
+        cannot exhaust memory.
     advice : str
         Sentence at the end of an error.
 
     Raises
     ------
     ValueError
-        If the file is no complete gzip file, or its content is longer than `most`.
+        If the gzip file is incomplete, or its content is longer than `most`.
     """
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Regression functions of exactly known Hoelder smoothness."""
+"""Regression functions of known Hoelder smoothness."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tsrnn.datasets._regression import RegressionProcess
 
 __all__ = ["HolderProcess"]
 
-# Beyond it 2^j x loses the digits of a wave's phase in float64, and factorials grow too large.
+# With more terms, 2^j x loses the phase of a wave in float64; factorials limit beta.
 MOST_TERMS = 30
 LARGEST_BETA = 10.0
 
 
 class HolderProcess(RegressionProcess):
-    r"""Regression process whose mean has a known smoothness in all inputs of all steps.
+    r"""Regression process with a mean of known smoothness in all inputs of all steps.
 
     Inputs are uniform on :math:`[0, 1]^D`, where :math:`D = d_{\mathrm{in}} T` and x is the
     sequence written as one vector, and the mean is a lacunary series of plane waves,
@@ -27,8 +27,8 @@ class HolderProcess(RegressionProcess):
         \qquad a_j = 2^{-j\beta} v_j,
 
     with random signs :math:`w_j \in \{-1, 1\}^D` and phases :math:`\varphi_j \sim U[0, 2\pi)`. It
-    is not additive: every wave runs through all D coordinates. With :math:`\beta = k + \omega`,
-    k a whole number and :math:`\omega \in (0, 1]`, the weights are :math:`v_j = 1`, or
+    is not additive: every wave depends on all D coordinates. For :math:`\beta = k + \omega` with an
+    integer k and :math:`\omega \in (0, 1]`, the weights are :math:`v_j = 1`, or
     :math:`v_j = (j+1)^{-2}` if :math:`\omega = 1`.
 
     Parameters
@@ -40,31 +40,31 @@ class HolderProcess(RegressionProcess):
     length : int
         T, steps of a sequence.
     U : float, default 1
-        Hoelder norm that :math:`f_0` may have at most; it sets c.
+        Bound of the Hoelder norm of :math:`f_0`, which sets c.
     noise_std : float, optional
-        Standard deviation of the normal errors; by default that of :math:`f_0(X)`, so that half of
-        the variance of the response is noise.
+        Standard deviation of the normal errors; by default that of :math:`f_0(X)`, which makes half
+        of the variance of the response noise.
     n_terms : int, default 16
-        J, number of waves, from 1 to 30. At distances below :math:`2^{-J}` the function is smooth.
+        Number J of waves, from 1 to 30. The function is smooth at distances below :math:`2^{-J}`.
     random_state : int or numpy.random.Generator, optional
         Seed of the signs and phases, or the generator to draw them from.
 
     Attributes
     ----------
     beta : float
-        As given.
     holder_norm : float
-        Upper bound of the norm of Definition 1 in the paper; it is U.
+        Upper bound U of the norm of Definition 1 in the paper.
     sup_bound : float
-        :math:`c \sum_j a_j`, upper bound of :math:`|f_0|`.
+        Upper bound :math:`c \sum_j a_j` of :math:`|f_0|`.
     signal_std : float
-        Standard deviation of :math:`f_0(X)`, which is exact; its mean is 0.
+        Exact standard deviation of :math:`f_0(X)`, which has mean 0.
     amplitudes : ndarray of shape (J,)
-        :math:`c\, a_j`.
+        Amplitudes :math:`c\, a_j`.
     directions : ndarray of shape (J, D)
-        :math:`w_j`; input i of step t stands at :math:`t\, d_{\mathrm{in}} + i`, both from 0.
+        Signs :math:`w_j`; input i of step t has position :math:`t\, d_{\mathrm{in}} + i`, both
+        counted from 0.
     phases : ndarray of shape (J,)
-        :math:`\varphi_j`.
+        Phases :math:`\varphi_j`.
     length, n_inputs, n_outputs, noise_std
         See `RegressionProcess`.
 
@@ -83,21 +83,21 @@ class HolderProcess(RegressionProcess):
     .. math:: 2 (2\pi)^k \sum_j v_j 2^{-j\omega} \min(1, 2^j s) \le 2 (2\pi)^k K s^\omega,
         \qquad s = \pi \sqrt D\, r,
 
-    where K may be :math:`\sum_j v_j`, as :math:`\min(1, u) \le u^\omega`, and for
-    :math:`\omega < 1` also :math:`(1 - 2^{\omega-1})^{-1} + (1 - 2^{-\omega})^{-1}`: two geometric
-    series, of the j with :math:`2^j s \le 1` and of the others. The smaller one is taken.
+    where K may be :math:`\sum_j v_j`, since :math:`\min(1, u) \le u^\omega`, and for
+    :math:`\omega < 1` also :math:`(1 - 2^{\omega-1})^{-1} + (1 - 2^{-\omega})^{-1}`, from geometric
+    series over j with :math:`2^j s \le 1` and over the other j. The smaller K is taken.
     `holder_norm` is c times the sum of both parts, the second one counted
-    :math:`\binom{D+k-1}{k}` times. It stays bounded for all J; :math:`\|x - y\|` is Euclidean.
+    :math:`\binom{D+k-1}{k}` times. It is bounded in J; :math:`\|x - y\|` is Euclidean.
 
-    *No more than beta.* Along each coordinate the series has, with :math:`J = \infty`, Fourier
-    coefficients of modulus :math:`c\, a_j / 2` at the frequencies :math:`2^j`, and a periodic
-    function of a smoothness :math:`\beta' > \beta` would have :math:`O(2^{-j\beta'})` there. For
-    :math:`\omega = 1` plain :math:`v_j = 1` would not do: the derivative of order k is then not
-    Lipschitz (Zygmund, 1945).
+    *No more than beta.* For :math:`J = \infty`, the series has along each coordinate Fourier
+    coefficients of modulus :math:`c\, a_j / 2` at the frequencies :math:`2^j`, where a periodic
+    function of smoothness :math:`\beta' > \beta` would have :math:`O(2^{-j\beta'})`. For
+    :math:`\omega = 1` the weights :math:`v_j = 1` would not suffice, since the derivative of order
+    k is then not Lipschitz (Zygmund, 1945).
 
-    *Signal.* Frequencies are distinct whole numbers, so that :math:`E f_0(X) = 0` and
+    *Signal.* Frequencies are distinct integers, so that :math:`E f_0(X) = 0` and
     :math:`\operatorname{var} f_0(X) = c^2 \sum_j a_j^2 / 2` hold exactly. The sums over all partial
-    derivatives make c small. With U = 1, `signal_std` is
+    derivatives make c small. For U = 1, `signal_std` is
 
     ===== ====== ====== ======
     beta  D = 1  D = 4  D = 16
@@ -108,12 +108,11 @@ class HolderProcess(RegressionProcess):
     2     0.010  1.3e-3 1.7e-4
     ===== ====== ====== ======
 
-    so that errors of a given standard deviation soon hide the function. A larger `U` scales it up,
-    and a small `noise_std` keeps it visible.
+    so that errors of a given standard deviation soon hide the function, unless `U` is larger or
+    `noise_std` small.
 
-    *What it is not.* Plane waves are simple functions, and :math:`f_0` is not the hardest of its
-    class: a network may do better on it than the rate :math:`N^{-2\beta / (2\beta + D)}` of the
-    worst.
+    *Limits.* Plane waves are simple functions, and :math:`f_0` is not the hardest of its class: a
+    network may attain a better rate than :math:`N^{-2\beta / (2\beta + D)}` of the worst case.
 
     References
     ----------
@@ -177,12 +176,12 @@ class HolderProcess(RegressionProcess):
     def _mean_of(self, X: np.ndarray) -> np.ndarray:
         along = X.reshape(len(X), -1) @ self.directions.T
         waves = along * 2.0 ** np.arange(len(self.phases))
-        # Whole turns are taken off first: a cosine is then exact to rounding in its phase.
+        # Subtract whole turns first, which keeps the phase of the cosine exact to rounding.
         return np.cos(2 * math.pi * (waves % 1.0) + self.phases) @ self.amplitudes
 
 
 def _series(beta: float, dimension: int, n_terms: int) -> tuple[np.ndarray, float]:
-    """Amplitudes a_j and a bound of the norm of Definition 1 for c = 1, as in the class's notes."""
+    """Return amplitudes a_j and the bound of the norm for c = 1, see the notes of the class."""
     k = math.ceil(beta) - 1
     omega = beta - k  # in (0, 1]
     j = np.arange(n_terms)

@@ -1,4 +1,4 @@
-"""Sequences that are made of images: pixel by pixel, or by rows with noise behind them."""
+"""Sequences from images: pixel by pixel, or by rows followed by noise."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ def pixel_sequences(
     mean: Any = 0.0,
     std: Any = 1.0,
 ) -> np.ndarray:
-    r"""Sequences of single pixels, with all colours of a pixel at a step.
+    r"""Convert images to sequences of pixels, with all colours of a pixel per step.
 
     .. math:: x_{t,c} = (p_{\pi(t), c} / 255 - \mu_c) / \sigma_c
 
-    where p are the pixels of an image by rows, and :math:`\pi` is one order for all images.
+    where p are the pixels of an image by rows, and :math:`\pi` is a common order.
 
     Parameters
     ----------
     images : ndarray of shape (N, H, W, C), uint8
     permutation : int or array of shape (H W,), optional
-        :math:`\pi`; an integer is the random state by which it is drawn. By default rows from
-        above.
+        Order :math:`\pi`; an integer is the random state of a random order. By default rows from
+        the top.
     mean, std : float or array of shape (C,)
-        :math:`\mu` and :math:`\sigma`, 0 and 1 by default, so that values are from 0 to 1. To
-        standardise, take those of the training part: ``images.mean((0, 1, 2)) / 255``.
+        Mean :math:`\mu` and scale :math:`\sigma`; the defaults 0 and 1 give values from 0 to 1. To
+        standardise, use the training part: ``images.mean((0, 1, 2)) / 255``.
 
     Returns
     -------
@@ -42,14 +42,14 @@ def pixel_sequences(
     Raises
     ------
     ValueError
-        If `images` are no such array, `permutation` is none of the pixels, a mean or a scale is
-        not finite, a scale not positive, or values would not be finite in float32.
+        If `images` has another shape or dtype, `permutation` is not one of the pixels, a mean or
+        scale is not finite, a scale is not positive, or values overflow float32.
 
     Notes
     -----
-    Sequential MNIST (T = 784 with one input), its permuted form, and CIFAR-10 pixel by pixel
-    (T = 1024 with three). Neither paper says how pixels are scaled; the published code of LEM
-    has them from 0 to 1.
+    It gives sequential MNIST (T = 784 with one input), its permuted form, and CIFAR-10 pixel by
+    pixel (T = 1024 with three inputs). The papers do not state the scale of pixels; the published
+    code of LEM uses 0 to 1.
 
     References
     ----------
@@ -74,7 +74,7 @@ def pixel_sequences(
     if permutation is not None:
         pixels = pixels[:, _permutation(permutation, height * width)]
     scale, shift = _scale_and_shift(mean, std, colours)
-    # In float32, without an array of float64 that is eight times the images.
+    # Stay in float32, since float64 would take eight times the memory of the images.
     return pixels * scale + shift
 
 
@@ -86,41 +86,40 @@ def noise_padded(
     padding_std: float = 1.0,
     shared: bool = False,
 ) -> np.ndarray:
-    r"""Sequences of the rows of images, then noise up to a length.
+    r"""Convert images to sequences of rows, followed by noise up to a length.
 
     .. math:: x_t = p_{t} / 255 \text{ for } t \le H, \qquad x_t = \tau \varepsilon_t
         \text{ for } H < t \le T, \quad \varepsilon_t \sim N(0, I),
 
-    where :math:`p_t` are the pixels of row t, first all red, then all green, then all blue: what
-    is read in the first H steps must be kept over the others.
+    where :math:`p_t` are the pixels of row t, first all red, then all green, then all blue. A model
+    must remember the first H steps over the others.
 
     Parameters
     ----------
     images : ndarray of shape (N, H, W, C), uint8
     length : int, default 1000
-        T, at least H.
+        Length T, at least H.
     random_state : int or numpy.random.Generator, optional
     padding_std : float, default 1
-        :math:`\tau`.
+        Standard deviation :math:`\tau` of the noise.
     shared : bool, default False
-        Whether all images have the same noise. Both papers speak of random noise; the published
-        code of LEM draws one piece of noise for all images, which is easier, as a network may
-        learn it.
+        Use the same noise for all images, as in the published code of LEM. This is easier, as a
+        network may learn it; the papers only speak of random noise.
 
     Returns
     -------
     ndarray of shape (N, T, C W), float32
-        384 kB for an image of CIFAR-10: make them batch by batch.
+        Sequences; an image of CIFAR-10 takes 384 kB, so convert in batches.
 
     Raises
     ------
     ValueError
-        If `images` are no such array, `length` is no integer of at least H, or `padding_std` is
-        negative or so large that noise would not be finite in float32.
+        If `images` has another shape or dtype, `length` is no integer of at least H, or
+        `padding_std` is negative or so large that noise overflows float32.
 
     See Also
     --------
-    NoisePadded : The same of a regression process, with a true mean.
+    NoisePadded : The same for a regression process, with a known mean.
 
     References
     ----------
@@ -139,7 +138,7 @@ def noise_padded(
     count, height, width, colours = images.shape
     check_at_least(height, length=length)
     deviation = not_negative("padding_std", padding_std)
-    # No normal variate of 24 random bits is beyond 9 standard deviations.
+    # Normal variates in float32 do not exceed 9 standard deviations.
     if 10 * deviation > float(np.finfo(np.float32).max):
         raise ValueError(
             "padding_std must leave noise finite in float32, which ends at 3.4e38; got "
@@ -156,7 +155,7 @@ def noise_padded(
 
 
 def _scale_and_shift(mean: Any, std: Any, colours: int) -> tuple[np.ndarray, np.ndarray]:
-    """Float32 a and b of x = a p + b, for all colours or for each."""
+    """Return a and b of x = a p + b in float32, common or by colour."""
     error = ValueError(
         f"mean and std must be finite numbers, std positive, for all or for each of {colours} "
         f"colours, such that values are finite in float32; got {mean!r} and {std!r}"
@@ -165,7 +164,7 @@ def _scale_and_shift(mean: Any, std: Any, colours: int) -> tuple[np.ndarray, np.
         mu, sigma = (
             np.asarray(value).astype(np.float64, casting="same_kind") for value in (mean, std)
         )
-    except (TypeError, ValueError) as cause:  # text, objects, lists in lists
+    except (TypeError, ValueError) as cause:  # text, objects, nested lists
         raise error from cause
     fits = all(value.shape in ((), (colours,)) for value in (mu, sigma))
     if not fits or not (np.isfinite(mu).all() and (np.isfinite(sigma) & (sigma > 0)).all()):
@@ -180,7 +179,7 @@ def _scale_and_shift(mean: Any, std: Any, colours: int) -> tuple[np.ndarray, np.
 
 
 def _permutation(permutation: Any, pixels: int) -> np.ndarray:
-    """Order of the pixels, drawn if it is given by its random state."""
+    """Return the order of the pixels, drawn if `permutation` is a random state."""
     if isinstance(permutation, int | np.integer) and not isinstance(permutation, bool):
         check_at_least(0, permutation=permutation)
         return np.random.default_rng(permutation).permutation(pixels)

@@ -1,4 +1,4 @@
-"""Images with labels: MNIST and CIFAR-10, read from their published files and verified."""
+"""Labelled images of MNIST and CIFAR-10, read from their published files and verified."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COUNTS = {
     "MNIST": {"train": 60_000, "test": 10_000},
     "CIFAR-10": {"train": 50_000, "test": 10_000},
 }
-# Files of MNIST, images and labels, and SHA-256 of what is in them, without compression.
+# Files of MNIST, images and labels, with SHA-256 of their uncompressed content.
 MNIST = {
     "train": {
         "train-images-idx3-ubyte":
@@ -47,10 +47,10 @@ MNIST_SOURCE = "http://yann.lecun.com/exdb/mnist/ or storage.googleapis.com/cvdf
 CIFAR_SOURCE = "https://www.cs.toronto.edu/~kriz/cifar.html"
 CIFAR_SHAPE = (3, 32, 32)  # red, green, blue, each by rows
 MNIST_SHAPE = (28, 28)
-# Bytes of a file: 47 MB, images of MNIST to train, are the most that was published; other data of
-# these layouts may be longer.
+# Largest size of a file in bytes. The largest published file has 47 MB (training images of MNIST);
+# other data in these layouts may be larger.
 MOST, MOST_OTHER = 2**26, 2**30
-# Layouts of CIFAR-10: folder, archive, MD5 of the archive, MD5 of each file where one is published.
+# Layouts of CIFAR-10: folder, archive, MD5 of the archive, MD5 of each file if published.
 PICKLES = (
     "cifar-10-batches-py", "cifar-10-python.tar.gz", "c58f30108f718f92721af3b95e74349a",
     {
@@ -75,24 +75,24 @@ BINARY = (
 
 @dataclass(frozen=True, eq=False)
 class LabelledImages:
-    """Images with a label each, as `load_mnist` and `load_cifar10` give them.
+    """Labelled images, returned by `load_mnist` and `load_cifar10`.
 
     Parameters
     ----------
     name : str
-        Name of the data set and what is to be said of its pixels.
+        Name of the data set, with remarks on its pixels.
     images : ndarray of shape (N, H, W, C), uint8
-        Rows from above, columns from the left; the last axis is the grey value, or red, green
-        and blue.
+        Images, with rows from the top and columns from the left; the last axis is grey, or red,
+        green and blue.
     labels : ndarray of shape (N,), int64
-        Number of the class of each image.
+        Position of the class of each image.
     classes : tuple of str
         Names of the classes.
 
     Raises
     ------
     ValueError
-        If a shape or a type is another, or a label is no class.
+        If a shape or dtype is wrong, or a label is no class.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class LabelledImages:
 def load_mnist(
     part: str, *, data_home: str | os.PathLike[str], verify: bool = True
 ) -> LabelledImages:
-    """Load handwritten digits, 28 x 28 grey pixels.
+    """Load handwritten digits of 28 x 28 grey pixels.
 
     Parameters
     ----------
@@ -135,27 +135,27 @@ def load_mnist(
         60,000 or 10,000 images.
     data_home : path
         Folder with ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte``,
-        ``t10k-images-idx3-ubyte`` and ``t10k-labels-idx1-ubyte``, each as it is or with ``.gz``,
-        or folder above ``MNIST/raw`` in which torchvision keeps them. Of a part its two files
-        are enough. Nothing is downloaded.
+        ``t10k-images-idx3-ubyte`` and ``t10k-labels-idx1-ubyte``, each plain or with ``.gz``, or
+        the folder above ``MNIST/raw`` of torchvision. A part only needs its two files. Nothing is
+        downloaded.
     verify : bool, default True
-        Whether the content must be the published one. False takes other files of this layout,
-        such as Fashion-MNIST; its classes are then called "0" to "9" all the same.
+        Refuse content other than published. False accepts other files of this layout, such as
+        Fashion-MNIST, with classes "0" to "9".
 
     Returns
     -------
     LabelledImages
-        ``images`` of shape (N, 28, 28, 1).
+        Digits, with ``images`` of shape (N, 28, 28, 1).
 
     Raises
     ------
     TypeError
         If `data_home` is no path.
     FileNotFoundError
-        If `data_home` lacks a file; the message names where it is to be had.
+        If `data_home` lacks a file; the message says where to get it.
     ValueError
-        If `part` is unknown, or a file is damaged, not the published one (SHA-256), or of images
-        of another size.
+        If `part` is unknown, or a file is damaged, not as published (SHA-256), or has images of
+        another size.
 
     Notes
     -----
@@ -207,42 +207,40 @@ def load_mnist(
 def load_cifar10(
     part: str, *, data_home: str | os.PathLike[str], verify: bool = True
 ) -> LabelledImages:
-    """Load small photographs of ten classes, 32 x 32 pixels of red, green and blue.
+    """Load photographs of ten classes, 32 x 32 pixels of red, green and blue.
 
     Parameters
     ----------
     part : {"train", "test"}
         50,000 or 10,000 images.
     data_home : path
-        Folder with one of, in the order in which they are looked for: ``cifar-10-batches-py/``,
-        pickles that are torchvision's too; ``cifar-10-batches-bin/``; the archives
-        ``cifar-10-python.tar.gz`` and ``cifar-10-binary.tar.gz``, which are not unpacked; or
-        ``cifar10.npz`` with the arrays x_train, y_train, x_test and y_test of pixels
-        (N, 32, 32, 3) and labels. Nothing is downloaded.
+        Folder with one of, in this order of precedence: ``cifar-10-batches-py/``, pickles as in
+        torchvision; ``cifar-10-batches-bin/``; the archives ``cifar-10-python.tar.gz`` and
+        ``cifar-10-binary.tar.gz``, which are not unpacked; or ``cifar10.npz`` with arrays x_train,
+        y_train, x_test and y_test of pixels (N, 32, 32, 3) and labels. Nothing is downloaded.
     verify : bool, default True
-        Whether the content must be the published one, as far as its checksums were published:
-        MD5 of both archives and of each pickle. Of single files ``.bin`` only their size is
-        known. An ``.npz`` is nobody's publication and is read with False alone.
+        Refuse content other than published, by the published checksums: MD5 of both archives and of
+        each pickle. For single ``.bin`` files only their size is known. An ``.npz`` is not a
+        publication and requires False.
 
     Returns
     -------
     LabelledImages
-        ``images`` of shape (N, 32, 32, 3).
+        Photographs, with ``images`` of shape (N, 32, 32, 3).
 
     Raises
     ------
     TypeError
         If `data_home` is no path.
     FileNotFoundError
-        If `data_home` has no layout, or a layout lacks a file; the message names where to get it.
+        If `data_home` lacks a file; the message says where to get it.
     ValueError
-        If `part` is unknown, a file is damaged, or is not the published one.
+        If `part` is unknown, or a file is damaged or not as published.
 
     Notes
     -----
-    Pickles can run code when they are read. These are read by an unpickler that knows arrays of
-    bytes and plain containers, and refuses all else before it does anything. Of a file that is not
-    verified a forged size may still take more memory than there is.
+    Pickles can run code when read. These are read by an unpickler that only accepts arrays of bytes
+    and plain containers. A forged size in a file that is not verified may still exhaust memory.
 
     References
     ----------
@@ -288,7 +286,7 @@ def _check_part(part: Any) -> None:
 
 
 def check_images(images: Any) -> None:
-    """Raise unless there are images (N, H, W, C) of uint8, at least one pixel of them."""
+    """Raise unless `images` is an array (N, H, W, C) of uint8 with at least one pixel."""
     if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.ndim != 4:
         raise ValueError(
             "images must be an array of uint8 of shape (N, H, W, C), such as the `images` of "
@@ -300,7 +298,7 @@ def check_images(images: Any) -> None:
 
 
 def _read_idx(path: Path, content: bytes, axes: int) -> np.ndarray:
-    """Array of an idx file: two zeros, type 8, number of axes, sizes, bytes."""
+    """Return the array of an idx file: two zeros, type 8, number of axes, sizes, bytes."""
     start = 4 + 4 * axes
     if content[:4] != bytes((0, 0, 8, axes)) or len(content) < start:
         raise ValueError(
@@ -317,7 +315,7 @@ def _read_idx(path: Path, content: bytes, axes: int) -> np.ndarray:
 
 
 def _read_folder(folder: Path, files: dict[str, str], verify: bool) -> dict[str, bytes]:
-    """Verified content of the files of a folder by name."""
+    """Return the verified content of the files of a folder, by name."""
     batches = {}
     for name, md5 in files.items():
         path = folder / name
@@ -331,7 +329,7 @@ def _read_folder(folder: Path, files: dict[str, str], verify: bool) -> dict[str,
 
 
 def _read_archive(path: Path, layout: Any, part: str, verify: bool) -> dict[str, bytes]:
-    """Verified content of the files of an archive by name; nothing is written."""
+    """Return the verified content of the files of an archive, by name, without unpacking."""
     folder, _, md5, files = layout
     content = path.read_bytes()
     if verify:
@@ -341,7 +339,7 @@ def _read_archive(path: Path, layout: Any, part: str, verify: bool) -> dict[str,
         with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as archive:
             for name in files[part]:
                 member = archive.getmember(f"{folder}/{name}")
-                file = archive.extractfile(member) if member.isreg() else None  # no link
+                file = archive.extractfile(member) if member.isreg() else None  # refuse links
                 if file is None:
                     raise KeyError(f"{folder}/{name} is no file")
                 if member.size > MOST_OTHER:
@@ -372,7 +370,7 @@ def _check_md5(path: Path, content: bytes, md5: str) -> None:
 
 
 def _read_batches(layout: Any, batches: dict[str, bytes]) -> tuple[np.ndarray, np.ndarray]:
-    """Pixels (N, 3072) and labels (N,) of the files of a layout."""
+    """Return pixels (N, 3072) and labels (N,) of the files of a layout."""
     read = _read_pickle if layout is PICKLES else _read_binary
     parts = [read(name, content) for name, content in batches.items()]
     pixels, labels = zip(*parts, strict=True)
@@ -380,7 +378,7 @@ def _read_batches(layout: Any, batches: dict[str, bytes]) -> tuple[np.ndarray, n
 
 
 def _read_binary(name: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """Records of a label and 3072 pixels."""
+    """Return pixels and labels of records of a label and 3072 pixels."""
     record = 1 + int(np.prod(CIFAR_SHAPE))
     if not content or len(content) % record:
         raise ValueError(
@@ -392,7 +390,7 @@ def _read_binary(name: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _read_pickle(name: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """Array ``data`` and list ``labels`` of a pickled dictionary."""
+    """Return array ``data`` and list ``labels`` of a pickled dictionary."""
     width = int(np.prod(CIFAR_SHAPE))
     try:
         # Strings of Python 2 hold bytes, which latin1 maps to themselves.
@@ -402,7 +400,7 @@ def _read_pickle(name: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
         if not fits or pixels.shape != (len(labels), width):
             raise TypeError(f"'data' has shape {pixels.shape}, and 'labels' are {str(labels)[:60]}")
         return pixels, np.array(labels, np.int64)
-    # A damaged pickle raises whatever its last instruction does.
+    # A damaged pickle may raise any exception.
     except Exception as error:
         raise ValueError(
             f"{name} must be a pickled dictionary with 'data', an array of uint8 of shape "
@@ -412,7 +410,7 @@ def _read_pickle(name: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
 
 
 class _Array:
-    """Array of a pickle as plain values: numpy would crash on some that are damaged."""
+    """Array of a pickle as plain values, since numpy may crash on damaged ones."""
 
     state: Any = None
 
@@ -420,7 +418,7 @@ class _Array:
         self.state = state
 
     def as_bytes(self) -> np.ndarray:
-        """Array of uint8, if it is that."""
+        """Return the array, checked to be uint8."""
         _, shape, dtype, by_columns, content = self.state
         if not isinstance(dtype, _Type) or dtype.code != "u1":
             raise TypeError(f"'data' has the type {getattr(dtype, 'code', dtype)!r}")
@@ -429,22 +427,22 @@ class _Array:
 
 
 class _Type:
-    """Type of an array of a pickle."""
+    """Dtype of an array in a pickle."""
 
     def __init__(self, code: Any = None, *_: Any) -> None:
         self.code = code
 
     def __setstate__(self, state: Any) -> None:
-        """Byte order and fields, which bytes have none of."""
+        """Ignore byte order and fields, which bytes do not have."""
 
 
 class _ArrayUnpickler(pickle.Unpickler):
     """Unpickler of plain containers and arrays; refuses all other classes and functions."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Stand-in for a name that the pickle asks for, if it belongs to an array."""
+        """Return a stand-in for a name in the pickle, if it belongs to an array."""
         allowed: dict[tuple[str, str], Any] = {
-            # Python 2 and numpy 1 call it so, numpy 2 the other way.
+            # Names in Python 2 and numpy 1, and in numpy 2.
             ("numpy.core.multiarray", "_reconstruct"): lambda *_: _Array(),
             ("numpy._core.multiarray", "_reconstruct"): lambda *_: _Array(),
             ("numpy", "ndarray"): _Array,
@@ -457,14 +455,14 @@ class _ArrayUnpickler(pickle.Unpickler):
 
 
 def _encode(text: str, encoding: str) -> bytes:
-    """Bytes of a pickle of protocol 2 by Python 3, which has them as latin1."""
+    """Return bytes, which Python 3 pickles as latin1 text in protocol 2."""
     if encoding != "latin1":
         raise pickle.UnpicklingError(f"bytes of a pickle are latin1; got {encoding!r}")
     return text.encode("latin1")
 
 
 def _read_npz(path: Path, part: str, verify: bool) -> LabelledImages:
-    """Pixels and labels of an .npz."""
+    """Return pixels and labels of an .npz."""
     if verify:
         raise ValueError(
             f"{path} has no published checksum: pass verify=False to take its pixels as they are, "

@@ -1,4 +1,4 @@
-"""The data sets of Zhou et al. (2021), read from a folder or downloaded, and verified."""
+"""Data sets of Zhou et al. (2021), read from a folder or downloaded, and verified."""
 
 import hashlib
 import io
@@ -11,7 +11,7 @@ import pandas as pd
 from tsrnn.datasets._catalogue import RECORDS, tidy
 from tsrnn.datasets._files import as_folder, read_file
 
-# A commit, not a branch: the address keeps its content.
+# The address of a commit: its content does not change.
 _BASE_URL = (
     "https://raw.githubusercontent.com/zhouhaoyi/ETDataset/"
     "1d16c8f4f943005d613b5bc962e9eeb06058cf07/ETT-small/"
@@ -21,23 +21,23 @@ _SHA256 = {
     "ETTh2": "a3dc2c597b9218c7ce1cd55eb77b283fd459a1d09d753063f944967dd6b9218b",
     "ETTm1": "6ce1759b1a18e3328421d5d75fadcb316c449fcd7cec32820c8dafda71986c9e",
 }
-# Of the stamps in nanoseconds and the values, so that it does not depend on how dates are written.
+# Checksum of time stamps in nanoseconds and values, independent of the format of dates.
 _WTH_SHA256 = "6738cf2d8591b624a8927ed1f5e67cf6d0e52c27922de5f9a4a818df2b424b89"
-_MOST = 2**25  # bytes of a table, three times the longest, ETTm1
+_MOST = 2**25  # largest size of a table in bytes, three times ETTm1
 
 
 def load_ett(
     name: str = "ETTh1", *, data_home: str | os.PathLike[str] | None = None
 ) -> pd.DataFrame:
-    """Load the loads and the oil temperature of an electricity transformer, July 2016 to June 2018.
+    """Load loads and oil temperature of an electricity transformer, July 2016 to June 2018.
 
     Parameters
     ----------
     name : {"ETTh1", "ETTh2", "ETTm1"}
-        ``"ETTh1"`` and ``"ETTh2"``, of another station, are hourly (17,420 rows), ``"ETTm1"`` has
-        a row every 15 minutes (69,680 rows).
+        ``"ETTh1"`` and ``"ETTh2"`` (another station) are hourly (17,420 rows); ``"ETTm1"`` has a
+        row every 15 minutes (69,680 rows).
     data_home : path, optional
-        Folder with ``<name>.csv`` or ``<name>.csv.gz``, read without network. By default the
+        Folder with ``<name>.csv`` or ``<name>.csv.gz``. By default the
         file is downloaded once (2.6, 2.4 and 10.4 MB) into the user's cache folder for ``tsrnn``.
 
     Returns
@@ -51,7 +51,7 @@ def load_ett(
     Raises
     ------
     ValueError
-        If `name` is unknown, or if the content is not the published one (SHA-256).
+        If `name` is unknown, or the content is not as published (SHA-256).
     TypeError
         If `data_home` is no path.
     FileNotFoundError
@@ -85,14 +85,13 @@ def load_ett(
 
 
 def load_wth(*, data_home: str | os.PathLike[str]) -> pd.DataFrame:
-    """Load twelve climatological variables, hourly, 2010 to 2013: the set called Weather or WTH.
+    """Load twelve hourly climatological variables, 2010 to 2013, known as Weather or WTH.
 
     Parameters
     ----------
     data_home : path
-        Folder with ``WTH.csv`` or ``WTH.csv.gz``. There is no address that keeps its content, so
-        that nothing is downloaded: Zhou et al. give theirs on a drive, to which
-        https://github.com/zhouhaoyi/Informer2020 links.
+        Folder with ``WTH.csv`` or ``WTH.csv.gz``. There is no download, for lack of a permanent
+        address; https://github.com/zhouhaoyi/Informer2020 links to the drive of Zhou et al.
 
     Returns
     -------
@@ -103,8 +102,8 @@ def load_wth(*, data_home: str | os.PathLike[str]) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        If the values or the time stamps are not the published ones; the text may differ from
-        that of Zhou et al., in how dates are written for example.
+        If values or time stamps are not as published; the text of the file may differ, for example
+        in the format of dates.
     TypeError
         If `data_home` is no path.
     FileNotFoundError
@@ -143,7 +142,7 @@ def load_wth(*, data_home: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def _download(name: str) -> bytes:
-    """Return the content of the cached file, fetched where the cache lacks it."""
+    """Return the content of the file from the cache, downloaded if missing."""
     import pooch
 
     url = f"{_BASE_URL}{name}.csv"

@@ -25,14 +25,14 @@ SPEECH_URL = "http://download.tensorflow.org/data/speech_commands_v0.02.tar.gz"
 
 
 class ArchiveProblem(NamedTuple):
-    """A problem as its archive publishes it, and the sizes of the parts in the papers."""
+    """Facts of a published problem, and the sizes of its parts in the papers."""
 
     name: str
-    archives: tuple[str, ...]  # zip files that hold it
+    archives: tuple[str, ...]  # zip files with the problem
     url: str
     steps: int
     dimensions: int
-    classes: int  # 0 for a target
+    classes: int  # 0 for numeric targets
     sizes: tuple[int, int, int]  # train, validation, test
 
 
@@ -49,30 +49,29 @@ HEART_RATE = ArchiveProblem(
 def load_eigenworms(
     *, data_home: str | os.PathLike[str], random_state: int = 1234, verify: bool = True
 ) -> dict[str, LabelledSequences]:
-    """Load the motion of 259 worms, wild or of four mutant strains, 17,984 steps of 6 numbers.
+    """Load the motion of 259 worms, wild type or four mutants, 17,984 steps of 6 variables.
 
-    All cases of the archive are pooled and split anew at random, 70 percent for training and 15
-    each for validation and test, as in the papers.
+    As in the papers, all cases of the archive are pooled and split at random, 70 percent for
+    training and 15 percent each for validation and test.
 
     Parameters
     ----------
     data_home : path
-        Folder with ``EigenWorms_TRAIN.ts`` and ``EigenWorms_TEST.ts``, plain or with ``.gz``, in
-        it or in a folder ``EigenWorms``, or with the published ``EigenWorms.zip``. There is no
-        download.
+        Folder with ``EigenWorms_TRAIN.ts`` and ``EigenWorms_TEST.ts``, plain or with ``.gz``,
+        directly or in a folder ``EigenWorms``, or with the published ``EigenWorms.zip``. There is
+        no download.
     random_state : int, default 1234
-        Seed of the split. That of the code of Rusch et al. (2022) is 1234, and with it cases fall
-        into parts as there, given that the ``.ts`` files have them in the order of the ``.arff``
-        files, which that code reads.
+        Seed of the split. The code of Rusch et al. (2022) uses 1234. The split is the same if the
+        ``.ts`` files have the order of the ``.arff`` files, which that code reads.
     verify : bool, default True
         Refuse files with other numbers of cases, steps, dimensions or classes than published.
-        With False the same shares of what there is.
+        False splits any number of cases in the same shares.
 
     Returns
     -------
     dict of LabelledSequences
-        ``train`` (181 cases), ``validation`` (39) and ``test`` (39), in this order. Values are as
-        published: neither paper scales them.
+        ``train`` (181 cases), ``validation`` (39) and ``test`` (39), in this order. Values are not
+        scaled, as in both papers.
 
     Raises
     ------
@@ -103,29 +102,29 @@ def load_eigenworms(
 def load_heart_rate(
     *, data_home: str | os.PathLike[str], random_state: int = 1234, verify: bool = True
 ) -> dict[str, LabelledSequences]:
-    """Load 7,949 pairs of PPG and ECG signals of 4,000 steps, and the heart rate of each.
+    """Load 7,949 pairs of PPG and ECG signals of 4,000 steps, with their heart rates.
 
-    The problem BIDMC32HR of the archive of time-series regression, whose signals were recorded at
-    the Beth Israel Deaconess Medical Center. All cases are pooled and split anew at random, 70
-    percent for training and 15 each for validation and test, as in the papers.
+    It is the problem BIDMC32HR of the archive of time-series regression, recorded at the Beth
+    Israel Deaconess Medical Center. As in the papers, all cases are pooled and split at random, 70
+    percent for training and 15 percent each for validation and test.
 
     Parameters
     ----------
     data_home : path
-        Folder with ``BIDMC32HR_TRAIN.ts`` and ``BIDMC32HR_TEST.ts``, plain or with ``.gz``, in it
-        or in a folder ``BIDMC32HR``, or with the published
+        Folder with ``BIDMC32HR_TRAIN.ts`` and ``BIDMC32HR_TEST.ts``, plain or with ``.gz``,
+        directly or in a folder ``BIDMC32HR``, or with the published
         ``Monash_UEA_UCR_Regression_Archive.zip``. There is no download.
     random_state : int, default 1234
         Seed of the split.
     verify : bool, default True
-        Refuse files with other numbers of cases, steps or dimensions than published. With False
-        the same shares of what there is.
+        Refuse files with other numbers of cases, steps or dimensions than published. False splits
+        any number of cases in the same shares.
 
     Returns
     -------
     dict of LabelledSequences
         ``train`` (5,565 cases), ``validation`` (1,192) and ``test`` (1,192), in this order, with
-        targets in beats a minute.
+        targets in beats per minute.
 
     Raises
     ------
@@ -138,9 +137,9 @@ def load_heart_rate(
 
     Notes
     -----
-    Section 5 of Rusch et al. (2022) speaks of PPG data; their code gives both dimensions to the
-    network. The sizes of the parts are those of that code, its split is of another generator.
-    The values take 0.5 GB.
+    Section 5 of Rusch et al. (2022) mentions PPG data only; their code uses both dimensions. The
+    parts have the sizes of that code, but not its split, which uses another generator. The values
+    take 0.5 GB.
 
     References
     ----------
@@ -161,8 +160,8 @@ def load_heart_rate(
 def _load_split(
     problem: ArchiveProblem, data_home: str | os.PathLike[str], random_state: int, verify: bool
 ) -> dict[str, LabelledSequences]:
-    """Pooled cases of both files of a problem, split at random."""
-    from sklearn.model_selection import train_test_split  # a second that no other name needs
+    """Pool the cases of both files of a problem, and split them at random."""
+    from sklearn.model_selection import train_test_split  # slow to import
 
     check_at_least(0, random_state=random_state)
     folder = _folder(data_home, problem.url)
@@ -193,7 +192,7 @@ def _load_split(
             "verify=False"
         )
     if not verify:
-        check_at_least(6, cases=len(X))  # of five, four are 70 percent, and a part is empty
+        check_at_least(6, cases=len(X))  # 70 percent of five are four, which leaves a part empty
         train = round(0.7 * len(X))
         sizes = (train, (len(X) - train) // 2, len(X) - train - (len(X) - train) // 2)
     train, rest = train_test_split(
@@ -241,51 +240,50 @@ def load_google12(
     random_state: int = 0,
     verify: bool = True,
 ) -> dict[str, LabelledSequences]:
-    """Load the 12-label task of Google's Speech Commands V2: ten words, unknown ones, silence.
+    """Load the 12-label task of Google's Speech Commands V2: ten words, unknown words, silence.
 
-    Clips of a second at 16 kHz become 126 frames of `speech_features`. Parts are those of the
-    lists that come with the clips.
+    Clips of a second at 16 kHz give 126 frames of `speech_features`. The lists that come with the
+    clips define the parts.
 
     Parameters
     ----------
     data_home : path
-        The unpacked ``speech_commands_v0.02.tar.gz``: a folder of WAV files for every word,
-        ``validation_list.txt``, ``testing_list.txt`` and ``_background_noise_``. There is no
+        Folder of the unpacked ``speech_commands_v0.02.tar.gz``, with a folder of WAV files per
+        word, ``validation_list.txt``, ``testing_list.txt`` and ``_background_noise_``. There is no
         download.
     features : {"mel", "mfcc"}, default "mel"
         See `speech_features`.
     balanced : bool, default False
-        With False as in the code of Rusch et al. (2022): all clips of the other words are
-        "unknown", and the only silence is the first second of every noise recording, in the
-        training part. With True as Warden (2018) proposes: in every part as many unknown
-        clips, and as many seconds of noise, each at a random place and volume, as a tenth of the
-        clips of the ten words.
+        False follows the code of Rusch et al. (2022): all clips of other words are "unknown", and
+        silence is the first second of every noise recording, in the training part only. True
+        follows Warden (2018): in every part, the numbers of unknown clips and of seconds of noise
+        (at random positions and volumes) are each a tenth of the clips of the ten words.
     random_state : int, default 0
-        Seed of the choice of clips and of noise with ``balanced=True``.
+        Seed of the choice of clips and noise with ``balanced=True``.
     verify : bool, default True
-        Refuse a folder whose numbers of clips are not the published ones: 105,829, of them 9,981
-        for validation and 11,005 for the test.
+        Refuse a folder with other numbers of clips than published: 105,829, with 9,981 for
+        validation and 11,005 for the test.
 
     Returns
     -------
     dict of LabelledSequences
-        ``train``, ``validation`` and ``test``, in this order, of float32 to save memory: 4.3 GB
-        in all with ``balanced=False``, 1.9 GB with True.
+        ``train``, ``validation`` and ``test``, in this order, in float32: 4.3 GB with
+        ``balanced=False``, 1.9 GB with True.
 
     Raises
     ------
     ValueError
-        If an argument is not legal, a file is damaged or not as published, or numbers differ.
+        If an argument is not legal, a file is damaged or not as published, or counts differ.
     TypeError
         If `data_home` is no path.
     FileNotFoundError
-        If `data_home` lacks a folder or a list, or a clip of a list; the message says where they
-        are published.
+        If `data_home` lacks a folder, a list or a clip of a list; the message says where they are
+        published.
 
     Notes
     -----
-    The paper names the data and its parts and nothing else; features and labels are from the
-    authors' code. A label of 25 of the 35 words makes most clips "unknown" there.
+    The paper only names the data and the parts; features and labels follow the authors' code, where
+    25 of the 35 words, and so most clips, are "unknown".
 
     References
     ----------
@@ -332,13 +330,13 @@ def load_google12(
             X[i] = speech_features(_as_clip(folder / name), features)
         for i, samples in enumerate(silence, start=len(names)):
             X[i] = speech_features(samples, features)
-        labels = np.array([*y, *["silence"] * len(silence)], dtype=str)  # also if there are none
+        labels = np.array([*y, *["silence"] * len(silence)], dtype=str)  # dtype if empty
         parts[part] = LabelledSequences("Google12", X, labels, GOOGLE12)
     return parts
 
 
 def _clips_by_part(folder: Path, verify: bool) -> dict[str, list[str]]:
-    """Names ``word/file.wav`` of the clips of every part, sorted."""
+    """Return the sorted names ``word/file.wav`` of the clips of every part."""
     every = {
         f"{path.parent.name}/{path.name}"
         for path in folder.glob("*/*.wav")
@@ -382,7 +380,7 @@ def _clips_by_part(folder: Path, verify: bool) -> dict[str, list[str]]:
 
 
 def _read_wav(path: Path) -> np.ndarray:
-    """Samples in [-1, 1) of a WAV file of 16 bits, one channel and 16 kHz."""
+    """Return the samples in [-1, 1) of a WAV file of 16 bits, one channel and 16 kHz."""
     try:
         with wave.open(str(path), "rb") as file:
             kind = (file.getnchannels(), file.getsampwidth(), file.getframerate())
@@ -403,7 +401,7 @@ def _read_wav(path: Path) -> np.ndarray:
 
 
 def _as_clip(path: Path) -> np.ndarray:
-    """Samples of a clip, zeros after its end to a second."""
+    """Return the samples of a clip, padded by zeros to a second."""
     samples = _read_wav(path)
     if len(samples) > RATE:  # a second
         raise ValueError(f"{path} must have at most {RATE} samples; got {len(samples)}")
@@ -411,7 +409,7 @@ def _as_clip(path: Path) -> np.ndarray:
 
 
 def _random_second(noise: Sequence[np.ndarray], generator: np.random.Generator) -> np.ndarray:
-    """A second of a random recording, at a random place and volume."""
+    """Draw a second of a random recording, at a random position and volume."""
     samples = noise[int(generator.integers(len(noise)))]
     start = generator.integers(len(samples) - RATE + 1)
     return generator.uniform() * samples[start : start + RATE]

@@ -1,4 +1,4 @@
-"""Nonlinear autoregressions with known conditional means, by which forecasts are judged."""
+"""Nonlinear autoregressions with known conditional means, a yardstick for forecasts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = [
     "threshold_autoregression",
 ]
 
-BURN_IN = 200  # rows in which a stationary process forgets where it started
+BURN_IN = 200  # rows after which a stationary process has forgotten its start
 
 Seed = int | np.random.Generator | None
 Series = tuple[np.ndarray, np.ndarray]
@@ -44,9 +44,9 @@ def bilinear(
     Returns
     -------
     y, mean : ndarray of shape (n,)
-        The series, and the conditional mean of each row given the innovations before it, which
-        are those of the rows before where the process is invertible, as at the defaults. Its mean
-        squared error is the least that a forecast one step ahead can have.
+        Series, and conditional mean of each row given the innovations before it. They follow
+        from the earlier rows where the process is invertible, as at the defaults. No forecast
+        one step ahead has a lower mean squared error than this mean.
 
     Raises
     ------
@@ -98,8 +98,8 @@ def threshold_autoregression(
         Rows.
     random_state : int, numpy.random.Generator or None
     below, above : float
-        :math:`\phi_1` and :math:`\phi_2`. Stationary where both are below 1 and so is their
-        product.
+        :math:`\phi_1` and :math:`\phi_2`; stationary where they and their product are
+        below 1.
     threshold : float
         r.
     noise : float
@@ -162,8 +162,8 @@ def smooth_transition(
         Rows.
     random_state : int, numpy.random.Generator or None
     ar, change : float
-        :math:`\phi` near zero, and :math:`\delta`: :math:`\phi + \delta` far from it, which must
-        lie between -1 and 1.
+        :math:`\phi` and :math:`\delta`: the coefficient is :math:`\phi` near zero and
+        :math:`\phi + \delta`, between -1 and 1, far from it.
     rate : float
         :math:`\gamma`.
     noise : float
@@ -236,9 +236,8 @@ def markov_switching(
     Returns
     -------
     y, mean : ndarray of shape (n,)
-        The series and its conditional means given the rows before, the regimes being unseen:
-        they follow from the filter of Hamilton (1989), started at the stationary distribution
-        before a burn-in.
+        Series, and conditional means given the rows before but not the regimes. They come from
+        the filter of Hamilton (1989), started at the stationary distribution before a burn-in.
 
     Raises
     ------
@@ -253,7 +252,7 @@ def markov_switching(
     --------
     >>> from tsrnn.datasets import markov_switching
     >>> y, mean = markov_switching(5000, 0)
-    >>> bool(((y - mean) ** 2).mean() > 1)  # more than that of the noise: regimes are not seen
+    >>> bool(((y - mean) ** 2).mean() > 1)  # more than the noise: regimes are not seen
     True
     """
     if any(np.shape(pair) != (2,) for pair in (means, ar, stay)):
@@ -278,7 +277,7 @@ def markov_switching(
         regime_means = constants + slopes * last
         mean[t] = predicted @ regime_means
         last = y[t] = regime_means[regime] + innovations[t]
-        # Relative to the likelier regime: densities far from both means would underflow.
+        # Relative to the likelier regime, as densities far from both means would underflow.
         squares = ((y[t] - regime_means) / noise) ** 2
         filtered = predicted * np.exp(-(squares - squares.min()) / 2)
         predicted = filtered / filtered.sum() @ transition
@@ -299,7 +298,7 @@ def logistic_map(
     n : int
         Rows.
     random_state : int, numpy.random.Generator or None
-        Also of the start :math:`x_0`.
+        Draws the start :math:`x_0` as well.
     growth : float
         r, above 0 and at most 4, where the map is chaotic with the Lyapunov exponent log 2.
     noise : float
@@ -308,8 +307,8 @@ def logistic_map(
     Returns
     -------
     y, mean : ndarray of shape (n,)
-        The series and its means :math:`x_t` given the start: the error of a forecast from the
-        rows before is larger where there is noise.
+        Series and means :math:`x_t` given the start. With noise, a forecast from the rows
+        before has a larger error than this mean.
 
     Raises
     ------
@@ -346,16 +345,16 @@ def henon_map(
     n : int
         Rows.
     random_state : int, numpy.random.Generator or None
-        Also of the start.
+        Draws the start as well.
     a, b : float
-        Where the map has an attractor, as at the defaults, with the Lyapunov exponent 0.419.
+        Coefficients of a map with an attractor; at the defaults its Lyapunov exponent is 0.419.
     noise : float
         :math:`\sigma`; 0 for the map itself.
 
     Returns
     -------
     y, mean : ndarray of shape (n,)
-        The series and its means :math:`x_t`, as of `logistic_map`.
+        Series and means :math:`x_t`, as for `logistic_map`.
 
     Raises
     ------
@@ -380,11 +379,11 @@ def henon_map(
 def _observed_map(
     n: int, random_state: Seed, noise: float, polynomial: tuple[float, float, float], memory: float
 ) -> Series:
-    """Orbit of x_t = c + s x_{t-1} + q x_{t-1}^2 + m x_{t-2}, and its observations with noise."""
+    """Observe x_t = c + s x_{t-1} + q x_{t-1}^2 + m x_{t-2} with noise."""
     check_at_least(1, n=n)
     constant, slope, square = polynomial
     rng = np.random.default_rng(random_state)
-    x, before = rng.uniform(0.1, 0.3), 0.0  # in the basin of both attractors
+    x, before = rng.uniform(0.1, 0.3), 0.0  # start in the basin of both maps' attractors
     orbit = np.empty(n + BURN_IN)
     for t in range(n + BURN_IN):
         x, before = constant + slope * x + square * x * x + memory * before, x
@@ -401,7 +400,7 @@ def _simulated(
     mean: Callable[[np.ndarray, np.ndarray], float],
     noise: float,
 ) -> Series:
-    """Series whose conditional mean is a function of the rows and innovations before."""
+    """Simulate a series from its conditional mean given earlier rows and innovations."""
     check_at_least(1, n=n)
     rng = np.random.default_rng(random_state)
     innovations = noise * rng.standard_normal(n + BURN_IN + 1)
@@ -413,7 +412,7 @@ def _simulated(
 
 
 def _coefficient(name: str, value: object) -> float:
-    """Finite real number."""
+    """Check that an argument is a finite real number."""
     if not is_real(value) or not np.isfinite(value):  # type: ignore[call-overload]
         raise ValueError(f"{name} must be finite; got {value!r}")
     return float(value)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Data-generating processes of regression on sequences, and one padded with noise."""
+"""Data-generating processes of regression on sequences, also padded with noise."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tsrnn.datasets._checks import check_at_least, not_negative
 __all__ = ["NoisePadded", "RegressionProcess"]
 
 Pair = tuple[np.ndarray, np.ndarray]
-# Samples are always drawn and evaluated so many at a time, whatever number is asked for: matrix
-# products of another shape may round otherwise, and a sample would depend on those around it.
+# Samples are drawn and evaluated in blocks of this size, since the rounding of matrix products
+# depends on their shape, and so a sample would depend on the number of samples.
 BLOCK = 64
 
 
@@ -25,25 +25,25 @@ class RegressionProcess(ABC):
     .. math:: z = f_0(X) + \varepsilon, \qquad X \in \mathbb R^{T \times d_{\mathrm{in}}}, \quad
         E(\varepsilon \mid X) = 0,
 
-    so that :math:`f_0(X) = E(z \mid X)` is what a regression of z on X estimates. Errors are
-    independent and normal with mean 0 and standard deviation `noise_std`, unless a subclass draws
-    others.
+    so that :math:`f_0(X) = E(z \mid X)` is the target of a regression of z on X. Errors are
+    independent normal with mean 0 and standard deviation `noise_std`, unless a subclass overrides
+    them.
 
-    This is a base class. A subclass writes three methods: ``_draw_inputs(n, generator)``, which
-    returns an array (n, T, d_in), ``_mean_of(X)``, which returns :math:`f_0` of such an array as
-    (n, n_outputs), or (n,) for one output, and its constructor, which calls this one. It may also
-    write ``_draw_errors(n, generator)``, of shape (n, n_outputs).
+    A subclass implements three methods: ``_draw_inputs(n, generator)`` returns an array
+    (n, T, d_in), ``_mean_of(X)`` returns :math:`f_0` as (n, n_outputs), or (n,) for one output, and
+    the constructor calls the base constructor. It may override ``_draw_errors(n, generator)``, of
+    shape (n, n_outputs).
 
     Parameters
     ----------
     length : int
-        T, steps of a sequence.
+        Steps T of a sequence.
     n_inputs : int
-        :math:`d_{\mathrm{in}}`, inputs at a step.
+        Inputs :math:`d_{\mathrm{in}}` per step.
     n_outputs : int, default 1
         Entries of the response.
     noise_std : float, default 0
-        Standard deviation of an entry of the error; 0 for a response without error.
+        Standard deviation of each entry of the error; 0 for none.
 
     Attributes
     ----------
@@ -57,12 +57,12 @@ class RegressionProcess(ABC):
 
     Notes
     -----
-    A process does not change once it is made; whatever is random in :math:`f_0` itself is drawn
-    from the ``random_state`` of its constructor.
+    A process is immutable; random parts of :math:`f_0` are drawn from the ``random_state`` of the
+    constructor.
 
-    From the `random_state` of a method come two generators, one of the inputs and one of the
-    errors, and both are drawn from in blocks of fixed size. So the first samples of a seed are the
-    same, to the last digit, whether 10 or 10 000 are drawn, at once or in batches of any size.
+    The `random_state` of a method seeds two generators, for inputs and errors, and both draw in
+    blocks of fixed size. So the first samples of a seed are the same, to the last digit, for any
+    number of samples and any batch size.
 
     Examples
     --------
@@ -97,19 +97,19 @@ class RegressionProcess(ABC):
         )
 
     def inputs(self, n: int, random_state: int | np.random.Generator | None = None) -> np.ndarray:
-        """Draw inputs only.
+        """Draw inputs without responses.
 
         Parameters
         ----------
         n : int
             Number of sequences.
         random_state : int or numpy.random.Generator, optional
-            Seed, or the generator to draw the seed from; others at every call by default.
+            Seed, or the generator to draw the seed from; by default different at every call.
 
         Returns
         -------
         ndarray of shape (n, T, d_in)
-            float64; with an integer `random_state`, the inputs that `sample` has with it.
+            Inputs, float64; for an integer `random_state` those of `sample`.
 
         Raises
         ------
@@ -127,17 +127,17 @@ class RegressionProcess(ABC):
         Parameters
         ----------
         X : array_like of shape (n, T, d_in)
-            Any inputs, drawn from the process or not.
+            Inputs, from the process or not.
 
         Returns
         -------
         ndarray of shape (n,), or (n, n_outputs) if there are several outputs
-            :math:`f_0(X_i)`, the conditional mean of the response.
+            Conditional means :math:`f_0(X_i)` of the response.
 
         Raises
         ------
         ValueError
-            If X has another shape or holds values that are not finite.
+            If X has another shape, or values are not finite.
         """
         X = self._checked_inputs(X)
         means = np.empty((len(X), self.n_outputs))
@@ -155,7 +155,7 @@ class RegressionProcess(ABC):
         n : int
             Number of pairs.
         random_state : int or numpy.random.Generator, optional
-            Seed, or the generator to draw the seed from; another sample at every call by default.
+            Seed, or the generator to draw the seed from; by default different at every call.
 
         Returns
         -------
@@ -177,15 +177,15 @@ class RegressionProcess(ABC):
     ) -> Iterator[Pair]:
         """Draw batches of independent pairs without end.
 
-        One after the other, the batches of an integer `random_state` begin with the pairs that
-        `sample` draws with it, whatever the batch size.
+        For an integer `random_state`, the batches together begin with the pairs of `sample`,
+        whatever the batch size.
 
         Parameters
         ----------
         batch_size : int
             Pairs in a batch.
         random_state : int or numpy.random.Generator, optional
-            Seed, or the generator to draw the seed from; other pairs at every call by default.
+            Seed, or the generator to draw the seed from; by default different at every call.
 
         Returns
         -------
@@ -202,11 +202,11 @@ class RegressionProcess(ABC):
 
     @abstractmethod
     def _draw_inputs(self, n: int, generator: np.random.Generator) -> np.ndarray:
-        """Inputs, of shape (n, T, d_in)."""
+        """Draw inputs of shape (n, T, d_in)."""
 
     @abstractmethod
     def _mean_of(self, X: np.ndarray) -> np.ndarray:
-        """Regression function of checked inputs, of shape (n, n_outputs) or, for one, (n,)."""
+        """Return the means of checked inputs, shape (n, n_outputs), or (n,) for one output."""
 
     def _draw_errors(self, n: int, generator: np.random.Generator) -> np.ndarray:
         return self.noise_std * generator.standard_normal((n, self.n_outputs))
@@ -260,44 +260,44 @@ class RegressionProcess(ABC):
 
 
 class NoisePadded(RegressionProcess):
-    r"""Regression process whose inputs are followed by independent noise.
+    r"""Regression process with inputs followed by independent noise.
 
     .. math:: z = f_0(x_1, \dots, x_S) + \varepsilon, \qquad x_t \sim N(0, \tau^2 I)
         \quad \text{for } S < t \le T,
 
-    where :math:`f_0`, the first S steps and the errors are those of `process`. A model that reads
-    from left to right has to remember over T - S steps.
+    where `process` gives :math:`f_0`, the first S steps and the errors. A causal model has to
+    remember over T - S steps.
 
     Parameters
     ----------
     process : RegressionProcess
         Process of length S.
     length : int
-        T, steps of a padded sequence, at least S.
+        Steps T of a padded sequence, at least S.
     padding_std : float, default 1
-        :math:`\tau`, standard deviation of the noise.
+        Standard deviation :math:`\tau` of the noise.
 
     Attributes
     ----------
     process, padding_std
         As given.
     length, n_inputs, n_outputs, noise_std
-        See `RegressionProcess`; all but the length are those of `process`.
+        See `RegressionProcess`; equal to `process` but for the length.
 
     Raises
     ------
     TypeError
         If `process` is no `RegressionProcess`.
     ValueError
-        If `length` is not an integer of at least that of the process, or `padding_std` negative.
+        If `length` is no integer, `length` is less than S, or `padding_std` is negative.
 
     Notes
     -----
-    With the same integer `random_state`, the first S steps and the responses are exactly those
-    of `process`, unless that is padded itself.
+    For an integer `random_state`, the first S steps and the responses are exactly as in
+    `process`, unless `process` is padded itself.
 
-    In noise-padded CIFAR-10 an image is 32 steps of 96 inputs, padded to 1000. The paper says
-    only that the noise is random; that it is standard normal by default is our choice.
+    In noise-padded CIFAR-10 an image has 32 steps of 96 inputs, padded to 1000. The paper only says
+    that the noise is random; the default, standard normal, is our choice.
 
     References
     ----------
@@ -325,7 +325,7 @@ class NoisePadded(RegressionProcess):
         self._set(process=process, padding_std=not_negative("padding_std", padding_std))
 
     def _draw_inputs(self, n: int, generator: np.random.Generator) -> np.ndarray:
-        # A child, so that the process draws as it does without padding.
+        # A child generator, so that the draws of the process do not depend on the padding.
         (of_noise,) = generator.spawn(1)
         first = self.process._draw_inputs(n, generator)
         shape = (n, self.length - self.process.length, self.n_inputs)
@@ -339,7 +339,7 @@ class NoisePadded(RegressionProcess):
 
 
 def _two_generators(random_state: Any) -> list[np.random.Generator]:
-    """Generators of the inputs and of the errors, of which neither moves the other on."""
+    """Return independent generators of the inputs and of the errors."""
     if isinstance(random_state, np.random.Generator):
         random_state = random_state.integers(2**32, size=4).tolist()
     elif isinstance(random_state, bool) or not isinstance(random_state, int | np.integer | None):
@@ -354,7 +354,7 @@ def _two_generators(random_state: Any) -> list[np.random.Generator]:
 
 
 def _batches(blocks: Iterator[Pair], size: int) -> Iterator[Pair]:
-    """Cut a stream of blocks into batches of another size."""
+    """Yield batches of another size from a stream of blocks."""
     pending: list[Pair] = []
     count = 0
     for block in blocks:

@@ -1,4 +1,4 @@
-"""A vanilla RNN as the process that generates the data."""
+"""Regression process with a vanilla RNN as its mean."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tsrnn.datasets._regression import RegressionProcess
 
 __all__ = ["RNNProcess"]
 
-# Distributions of inputs, called with n, length, n_inputs and random_state.
+# Sampler of inputs, called with n, length, n_inputs and random_state.
 Inputs = Callable[..., np.ndarray]
 ARMA_INPUTS: Inputs = partial(arma_inputs, ar=0.7, ma=0.3)
 BLOCK_SIZE = 4  # rows of an R-4 and of a C-2 block
@@ -25,56 +25,56 @@ ANGLES = (math.pi / 8, 7 * math.pi / 8)
 
 
 class RNNProcess(RegressionProcess):
-    r"""Regression process whose mean is a recurrent network.
+    r"""Regression process with a recurrent network as its mean.
 
     .. math:: h_t = \tanh(W_h h_{t-1} + W_x x_t + b_h), \quad h_0 = 0, \qquad
         z = W_y h_T + b_y + \varepsilon, \quad \varepsilon \sim N(0, \sigma^2 I),
 
-    or, without a readout, :math:`z = h_T + \varepsilon`. The class methods `standard_normal`,
-    `noisy_state` and `noisy_jordan_state` draw the matrices as the simulations of the paper do.
+    or :math:`z = h_T + \varepsilon` without a readout. The class methods `standard_normal`,
+    `noisy_state` and `noisy_jordan_state` draw the matrices as in the simulations of the paper.
 
     Parameters
     ----------
     recurrent_matrix : array_like of shape (d, d)
-        :math:`W_h`.
+        Matrix :math:`W_h`.
     input_matrix : array_like of shape (d, d_in)
-        :math:`W_x`.
+        Matrix :math:`W_x`.
     bias : array_like of shape (d,), optional
-        :math:`b_h`; zero by default.
+        Vector :math:`b_h`; zero by default.
     readout_matrix : array_like of shape (d_out, d), optional
-        :math:`W_y`; by default there is no readout and the response is the last state.
+        Matrix :math:`W_y`; by default the response is the last state.
     readout_bias : array_like of shape (d_out,), optional
-        :math:`b_y`; zero by default.
+        Vector :math:`b_y`; zero by default.
     length : int, default 128
-        T, steps of a sequence.
+        Steps T of a sequence.
     noise_std : float, default 1
-        :math:`\sigma`, a standard deviation.
+        Standard deviation :math:`\sigma` of the errors.
     draw_inputs : callable, optional
-        Distribution of the inputs, called as ``draw_inputs(n, length, n_inputs=d_in,
-        random_state=generator)`` and giving an array (n, length, d_in). By default
-        `arma_inputs`: ARMA(1, 1) sequences with AR coefficient 0.7 and MA coefficient 0.3.
+        Sampler ``draw_inputs(n, length, n_inputs=d_in, random_state=generator)`` of inputs
+        (n, length, d_in). By default `arma_inputs`: ARMA(1, 1) sequences with AR coefficient 0.7
+        and MA coefficient 0.3.
 
     Attributes
     ----------
     recurrent_matrix, input_matrix, bias, readout_matrix, readout_bias
-        As given, read-only float64 arrays; both of the readout are None where there is none.
+        Read-only float64 arrays; those of the readout are None without one.
     draw_inputs
-        As given.
+        Sampler of inputs.
     length, n_inputs, n_outputs, noise_std
         See `RegressionProcess`.
 
     Raises
     ------
     ValueError
-        If shapes do not fit together, an entry is not finite, there is a bias of a readout that
-        does not exist, `length` is not a positive integer or `noise_std` is negative.
+        If shapes are inconsistent, an entry is not finite, a readout bias has no readout matrix,
+        `length` is not a positive integer, or `noise_std` is negative.
 
     Notes
     -----
     A recurrent matrix with a large spectral radius makes the mean chaotic: states that differ by a
-    rounding error are soon far from each other. The same seed then gives the same responses on one
-    machine, but not on machines that round matrix products in another way, and most of the mean
-    cannot be learned from any number of samples. See `standard_normal`.
+    rounding error soon diverge. A seed then gives the same responses on one machine, but not on
+    machines with other rounding of matrix products, and most of the mean cannot be learned from any
+    number of samples. See `standard_normal`.
 
     References
     ----------
@@ -147,7 +147,7 @@ class RNNProcess(RegressionProcess):
     ) -> RNNProcess:
         r"""Draw all weights and biases, also those of a readout, from N(0, 1).
 
-        With the defaults, the first simulation of Section 6.1; its supplement D.4 also has an error
+        The defaults give the first simulation of Section 6.1; its supplement D.4 also has an error
         variance of 5, ``noise_std=5**0.5``.
 
         Parameters
@@ -176,13 +176,13 @@ class RNNProcess(RegressionProcess):
 
         Notes
         -----
-        The spectral radius of the recurrent matrix is about :math:`\sqrt d`, which is 11 at the
-        default, so the mean is chaotic: a change of 1e-10 in the first input has moved the state by
-        more than 1 after 40 steps. Of five draws with the defaults, two sequences that differ only
-        by errors of 1e-16 had last states with 4 to 7 percent of their variance in common, and so
-        had two that share nothing but the last 10 inputs. That is about all a model can explain: a
-        response has a variance of 107 to 129, of which 1 is noise. Smaller sizes leave more to
-        learn (half in a draw of ``hidden_size=16``), and `noisy_state` is not chaotic.
+        The spectral radius of the recurrent matrix is about :math:`\sqrt d`, which is 11 by
+        default, so the mean is chaotic: a change of 1e-10 in the first input moves the state by
+        more than 1 after 40 steps. In five draws with the defaults, last states of two sequences
+        that differ by 1e-16 shared 4 to 7 percent of their variance, and so did two sequences that
+        share only the last 10 inputs. A model can hardly explain more: a response has a variance of
+        107 to 129, with a noise variance of 1. Smaller sizes leave more to learn (half in a draw of
+        ``hidden_size=16``), and `noisy_state` is not chaotic.
 
         Examples
         --------
@@ -216,13 +216,13 @@ class RNNProcess(RegressionProcess):
         draw_inputs: Inputs | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> RNNProcess:
-        r"""Response is the last state, and the weights are normal.
+        r"""Draw normal weights; the response is the last state.
 
         .. math:: h_t = \tanh(W_h h_{t-1} + W_x x_t), \qquad z = h_T + \varepsilon, \qquad
             (W_h)_{ij} \sim N(0, 0.1^2), \quad (W_x)_{ij} \sim N(2, 2^2).
 
-        With the defaults, the first simulation of Supplement A, equation (A.1). Its features are
-        of the types R-1 and C-1.
+        The defaults give the first simulation of Supplement A, equation (A.1). Features have the
+        types R-1 and C-1.
 
         Parameters
         ----------
@@ -235,8 +235,8 @@ class RNNProcess(RegressionProcess):
         noise_std : float, default 0.01
             Standard deviation of the errors.
         draw_inputs : callable, optional
-            As in the class. The paper does not say how the inputs of this simulation are
-            distributed; by default they are the ARMA(1, 1) sequences of its Section 6.1.
+            As in the class. The paper does not state the distribution of inputs of this simulation;
+            the default are the ARMA(1, 1) sequences of its Section 6.1.
         random_state : int or numpy.random.Generator, optional
             Seed of the weights, or the generator to draw them from.
 
@@ -280,9 +280,9 @@ class RNNProcess(RegressionProcess):
         draw_inputs: Inputs | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> RNNProcess:
-        r"""Response is the last state, and the features are of the types R-4 and C-2.
+        r"""Draw weights with features of the types R-4 and C-2; the response is the last state.
 
-        As `noisy_state`, with the recurrent matrix
+        It is `noisy_state` with the recurrent matrix
 
         .. math:: W_h = \bigoplus_i J_4(\lambda_i) \oplus \bigoplus_k C_2(\gamma_k, \theta_k),
             \qquad J_4(\lambda) = \lambda I_4 + U_4, \quad C_2(\gamma, \theta) =
@@ -327,8 +327,8 @@ class RNNProcess(RegressionProcess):
 
         Notes
         -----
-        The paper says of this matrix only that it "comprises a mix of R-4 and C-2 features". How
-        many there are of each and all bounds are our choice.
+        The paper only says that this matrix "comprises a mix of R-4 and C-2 features". Their
+        numbers and all bounds are our choice.
 
         References
         ----------
@@ -390,9 +390,9 @@ class RNNProcess(RegressionProcess):
 
 
 def _checked(name: str, values: Any, shape: tuple[int | str, ...]) -> np.ndarray:
-    """Float64 copy of an array of the shape wanted, in which equal letters stand for equal sizes.
+    """Return a float64 copy of an array, checked to have a shape.
 
-    A letter is a size of at least 1 that is free.
+    A letter in `shape` stands for any size of at least 1; equal letters are equal sizes.
     """
     array = np.array(values, dtype=np.float64)
     fits = array.ndim == len(shape) and array.size > 0

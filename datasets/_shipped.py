@@ -1,4 +1,4 @@
-"""Loaders of the data sets that ship inside statsmodels and arch; nothing is downloaded."""
+"""Loaders of data sets that ship with statsmodels and arch, without download."""
 
 import inspect
 import itertools
@@ -24,7 +24,7 @@ INDEX = {
 
 
 def _loader(name: str) -> Callable[[], pd.DataFrame]:
-    """Loader of a data set, documented by its record."""
+    """Return the loader of a data set, documented by its record."""
     record = RECORDS[name]
 
     def load() -> pd.DataFrame:
@@ -37,12 +37,12 @@ def _loader(name: str) -> Callable[[], pd.DataFrame]:
 
 
 def _documentation(record: Record) -> str:
-    """Docstring of a loader."""
+    """Return the docstring of a loader."""
     units = record.units
     if isinstance(units, str):
         columns = f"A column a country, {units}"
     else:
-        # Neighbours of one unit share it.
+        # Consecutive columns with the same unit are listed together.
         groups = [(unit, list(names)) for unit, names in itertools.groupby(units, units.get)]
         texts = [f"{', '.join(f'``{name}``' for name in names)} ({unit})" for unit, names in groups]
         columns = f"Column{'s' if len(units) > 1 else ''} {', '.join(texts)}"
@@ -70,11 +70,11 @@ def _documentation(record: Record) -> str:
 
 
 def _shipped_table(record: Record) -> pd.DataFrame:
-    """Table as the library ships it."""
+    """Return the table as shipped by the library."""
     if record.shipped_by == "statsmodels":
         return import_module(f"statsmodels.datasets.{record.name}").load_pandas().data
     if record.name == "frenchdata":
-        # arch's loader reads the stamps, numbers such as 192607, as nanoseconds since 1970.
+        # The loader of arch reads stamps such as 192607 as nanoseconds since 1970.
         with (files("arch.data.frenchdata") / "frenchdata.csv.gz").open("rb") as file:
             return pd.read_csv(file, index_col="Date", compression="gzip")
     module = "default" if record.name == "corporate_yields" else record.name
@@ -82,25 +82,25 @@ def _shipped_table(record: Record) -> pd.DataFrame:
 
 
 def _month_starts(year: ArrayLike, month: ArrayLike = 1) -> pd.DatetimeIndex:
-    """First day of each month; `year` and `month` (1 to 12) are whole numbers."""
+    """Return the first day of each month, given integers `year` and `month` (1 to 12)."""
     months = (np.asarray(year, dtype="int64") - 1970) * 12 + np.asarray(month, dtype="int64") - 1
     return pd.DatetimeIndex(months.astype("datetime64[M]").astype("datetime64[s]"))
 
 
 def _by_quarter(frame: pd.DataFrame) -> pd.DataFrame:
-    """Frame indexed by the quarters that its columns ``year`` and ``quarter`` name."""
+    """Index a frame by the quarters in its columns ``year`` and ``quarter``."""
     return frame.set_axis(_month_starts(frame["year"], 3 * frame["quarter"] - 2))
 
 
 def _elnino(frame: pd.DataFrame) -> pd.DataFrame:
-    """Column of months from a row a year with a column a month."""
+    """Convert a table of years in rows and months in columns to one column."""
     years = frame.set_index("YEAR")
     index = _month_starts(np.repeat(years.index, 12), np.tile(np.arange(1, 13), len(years)))
     return pd.DataFrame({"temperature": years.to_numpy().ravel()}, index=index)
 
 
 def _fertility(frame: pd.DataFrame) -> pd.DataFrame:
-    """Column a country from a row a country with columns of years among others."""
+    """Convert a table of countries in rows and years in columns to a column per country."""
     years = frame.set_index("Country Name").filter(regex=r"^\d{4}$").T
     return years.set_axis(_month_starts(years.index.astype("int64")))
 
@@ -110,7 +110,7 @@ def _crude(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.set_axis(_month_starts(stamps.year, stamps.month))
 
 
-# Shipped tables that are not indexed by time under the names of the record, each as one that is.
+# Name -> function that gives the shipped table its time index and the names of the record.
 _ARRANGED: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
     "sunspots": lambda f: f.set_axis(_month_starts(f["YEAR"])).rename(
         columns={"SUNACTIVITY": "sunspots"}

@@ -1,4 +1,4 @@
-"""Features of spoken words: energies in mel bands, and cepstral coefficients."""
+"""Features of speech: energies in mel bands, and cepstral coefficients."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from scipy import fft
 
 __all__ = ["FEATURES", "HOP", "RATE", "check_features", "mel_triangles", "speech_features"]
 
-RATE = 16_000  # samples a second
-FEATURES = {"mel": 80, "mfcc": 40}  # numbers a frame
+RATE = 16_000  # samples per second
+FEATURES = {"mel": 80, "mfcc": 40}  # features per frame
 FRAME, HOP, LOW = 1024, 128, 40.0  # samples, samples, hertz
 
 
 def speech_features(samples: np.ndarray, features: str = "mel") -> np.ndarray:
     r"""Compute frames of speech: energies in mel bands in decibels, or cepstral coefficients.
 
-    Frames of 1024 samples, 128 apart, have amplitudes :math:`|S_f|` of the Fourier transform of
-    the samples times a Hann window. With triangles :math:`w_{bf}` on the mel scale from 40 Hz to
-    8 kHz, of area 1, a band has
+    Frames have 1024 samples and start every 128. :math:`|S_f|` are the amplitudes of the Fourier
+    transform of the samples times a Hann window. With triangles :math:`w_{bf}` of area 1 on the
+    mel scale from 40 Hz to 8 kHz, the energy of a band is
 
     .. math:: E_b = 10 \log_{10} \sum_f w_{bf} |S_f|, \qquad b = 1, \dots, B,
 
-    relative to the largest of all bands and frames, and not below it by more than 80.
+    cut at 80 below the largest of all bands and frames.
 
     Parameters
     ----------
     samples : array_like of shape (n,)
-        At 16 kHz, between -1 and 1.
+        Samples at 16 kHz, between -1 and 1.
     features : {"mel", "mfcc"}, default "mel"
         "mel": B = 80 bands. "mfcc": the 40 coefficients of the orthonormal discrete cosine
         transform of B = 40 bands.
@@ -38,21 +38,21 @@ def speech_features(samples: np.ndarray, features: str = "mel") -> np.ndarray:
     Returns
     -------
     ndarray of shape (1 + n // 128, 80) or (1 + n // 128, 40)
-        Standardised by mean and standard deviation of the whole; zeros where all are equal.
-        Frame t is centred at sample 128 t, and samples beyond both ends are zeros.
+        Features, standardised by their common mean and standard deviation; zeros if all are equal.
+        Frame t is centred at sample 128 t; samples beyond both ends are zero.
 
     Raises
     ------
     ValueError
-        If there are no samples, or one is not finite, or `features` is unknown.
+        If there are no samples, a sample is not finite, or `features` is unknown.
 
     Notes
     -----
-    "mel" is what the code of Rusch et al. (2022) takes for Google12, by way of librosa: mel scale
-    and area of triangles after Slaney, and amplitudes where decibels are usually of powers. Two
-    things are different: that code standardises after it fills short clips up with the largest
-    energy, here zeros are added to the samples before; and its version of librosa mirrors samples
-    at both ends. "mfcc" is the other usual choice for keywords.
+    "mel" follows the code of Rusch et al. (2022) for Google12, which uses librosa: mel scale and
+    area of triangles after Slaney, and decibels of amplitudes instead of powers. There are two
+    differences. That code fills short clips with the largest energy before it standardises, while
+    here zeros are appended to the samples. Its version of librosa mirrors samples at both ends.
+    "mfcc" is another usual choice for keywords.
 
     References
     ----------
@@ -83,11 +83,11 @@ def speech_features(samples: np.ndarray, features: str = "mel") -> np.ndarray:
     window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(FRAME) / FRAME)
     amplitudes = np.abs(fft.rfft(frames * window))
     energies = amplitudes @ mel_triangles(FEATURES[features]).T
-    decibels = 10 * np.log10(np.maximum(energies, 1e-10))  # silence has no logarithm
+    decibels = 10 * np.log10(np.maximum(energies, 1e-10))  # avoids log(0) of silence
     decibels = np.maximum(decibels, decibels.max() - 80)
     values = decibels if features == "mel" else fft.dct(decibels, norm="ortho")
     spread = values.std()
-    # Of equal energies the mean is off by rounding, which must not be blown up.
+    # Equal energies have a spread of rounding errors, which must not be scaled up.
     return (values - values.mean()) / spread if spread > 1e-8 else np.zeros_like(values)
 
 
@@ -99,7 +99,7 @@ def check_features(features: str) -> None:
 
 @functools.cache
 def mel_triangles(bands: int) -> np.ndarray:
-    """Weights (bands, FRAME / 2 + 1) of frequencies in bands, triangles of area 1."""
+    """Return triangular weights (bands, FRAME / 2 + 1) of area 1 of frequencies in bands."""
     edges = _hertz(np.linspace(_mel(LOW), _mel(RATE / 2), bands + 2))
     hertz = fft.rfftfreq(FRAME, 1 / RATE)
     rising = (hertz - edges[:-2, None]) / np.diff(edges)[:-1, None]
@@ -108,7 +108,7 @@ def mel_triangles(bands: int) -> np.ndarray:
     return triangles * (2 / (edges[2:] - edges[:-2]))[:, None]
 
 
-# Slaney's mel scale: linear to 1 kHz, 15 mel there, then 27 mel a factor of 6.4.
+# Slaney's mel scale: linear up to 15 mel at 1 kHz, then 27 mel per factor of 6.4.
 def _mel(hertz: float) -> float:
     return hertz * 3 / 200 if hertz < 1000 else 15 + 27 * math.log(hertz / 1000) / math.log(6.4)
 

@@ -1,4 +1,4 @@
-"""Texts as sequences of tokens: Penn Treebank by words or characters, and any other text."""
+"""Texts as sequences of tokens: the Penn Treebank by words or characters, and other texts."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tsrnn.datasets._checks import check_at_least
 from tsrnn.datasets._files import as_folder, read_file
 
 LEVELS = ("word", "char")
-PARTS = {"train": "train", "validation": "valid", "test": "test"}  # and their names in files
-WORD_COUNTS = (929_589, 73_760, 82_430)  # with an end of sentence for every line
+PARTS = {"train": "train", "validation": "valid", "test": "test"}  # part -> name in files
+WORD_COUNTS = (929_589, 73_760, 82_430)  # including an end of sentence per line
 WORD_TYPES = 10_000
-# Bytes of a file: the longest published ones, of the training part, have 5 MB of words and twice
-# that of characters; other texts may be longer.
+# Largest size of a file in bytes. The published training parts have 5 MB by words and 10 MB by
+# characters; other texts may be longer.
 MOST, MOST_OTHER = 2**24, 2**30
 END, SPACE = "<eos>", "_"
 URL = "http://www.fit.vutbr.cz/~imikolov/rnnlm/simple-examples.tgz"
@@ -25,15 +25,15 @@ URL = "http://www.fit.vutbr.cz/~imikolov/rnnlm/simple-examples.tgz"
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """Text in three parts, as numbers of a vocabulary.
+    """Text in three parts, encoded by positions in a vocabulary.
 
     Parameters
     ----------
     name : str
     vocabulary : tuple of str
-        Tokens by their number.
+        Distinct tokens.
     train, validation, test : ndarray of int64, shape (n,)
-        Numbers of the tokens, in the order of the text.
+        Positions of the tokens in the vocabulary, in the order of the text.
 
     Examples
     --------
@@ -59,24 +59,24 @@ class Corpus:
         validation: Sequence[str],
         test: Sequence[str],
     ) -> Corpus:
-        """Number the tokens of three parts.
+        """Encode the tokens of three parts.
 
         Parameters
         ----------
         name : str
         train, validation, test : sequence of str
-            Tokens of each part; a string is the sequence of its characters.
+            Tokens of each part; a string is a sequence of characters.
 
         Returns
         -------
         Corpus
-            Its vocabulary has the tokens of the training part in the order of their first
-            occurrence.
+            Corpus with the tokens of the training part, in order of first occurrence, as its
+            vocabulary.
 
         Raises
         ------
         ValueError
-            If a part is empty, or has tokens that the training part has not.
+            If a part is empty, or has tokens that the training part lacks.
         """
         vocabulary = {token: number for number, token in enumerate(dict.fromkeys(train))}
         numbers = {}
@@ -92,39 +92,38 @@ class Corpus:
         return cls(name, tuple(vocabulary), **numbers)
 
     def decode(self, numbers: Sequence[int] | np.ndarray) -> list[str]:
-        """Tokens of numbers."""
+        """Return the tokens at positions in the vocabulary."""
         return [self.vocabulary[number] for number in numbers]
 
 
 def load_penn_treebank(
     level: str = "word", *, data_home: str | os.PathLike[str], verify: bool = True
 ) -> Corpus:
-    """Load the Penn Treebank as Mikolov et al. (2010) prepared it, by words or by characters.
+    """Load the Penn Treebank prepared by Mikolov et al. (2010), by words or by characters.
 
     Parameters
     ----------
     level : {"word", "char"}, default "word"
-        "word": words, numbers as ``N``, rare words as ``<unk>``, and ``<eos>`` at every end of a
-        line. "char": characters, ``_`` for a space between words, and ``<eos>`` as before.
+        "word": words, with ``N`` for numbers, ``<unk>`` for rare words and ``<eos>`` at the end of
+        each line. "char": characters, with ``_`` for a space between words, and ``<eos>``.
     data_home : path
         Folder with ``ptb.train.txt``, ``ptb.valid.txt`` and ``ptb.test.txt``, plain or with
-        ``.gz``. Characters are read from ``ptb.char.train.txt`` and so on where they are there,
-        and else made of the words. There is no download.
+        ``.gz``. Characters are read from ``ptb.char.train.txt`` and so on if present, and else from
+        the words. There is no download.
     verify : bool, default True
-        Refuse word files whose counts are not the published ones: 929,589, 73,760 and 82,430
-        tokens of 10,000 kinds. Characters that are made of words are so, too; of
-        character files no count is checked. Files of more than 16 MiB are refused.
+        Refuse word files with other counts than published: 929,589, 73,760 and 82,430 tokens of
+        10,000 types. Counts of character files are not checked. Files of more than 16 MiB are
+        refused.
 
     Returns
     -------
     Corpus
-        With the fields ``vocabulary``, ``train``, ``validation`` and ``test``.
 
     Raises
     ------
     ValueError
-        If `level` is unknown, a file is damaged or empty, has a token that the training part has
-        not, or if counts differ.
+        If `level` is unknown, a file is damaged or empty, has a token that the training part
+        lacks, or counts differ.
     TypeError
         If `data_home` is no path.
     FileNotFoundError
@@ -132,8 +131,8 @@ def load_penn_treebank(
 
     Notes
     -----
-    In the character files characters are separated by spaces. ``<unk>`` is five characters there,
-    and so it is where characters are made of words.
+    Character files separate characters by spaces. ``<unk>`` consists of five characters, also if
+    characters are read from words.
 
     References
     ----------
@@ -169,7 +168,7 @@ def load_penn_treebank(
 
 
 def _file(folder: Path, name: str) -> Path | None:
-    """File of this name, plain or gzipped, if there is one."""
+    """Return the path of a plain or gzipped file, None if missing."""
     paths = (folder / name, folder / f"{name}.gz")
     return next((path for path in paths if path.is_file()), None)
 
@@ -185,7 +184,7 @@ def _existing(folder: Path, name: str) -> Path:
 
 
 def _read_lines(path: Path, most: int) -> list[list[str]]:
-    """Tokens between the spaces of every line."""
+    """Return the tokens of every line, separated by spaces."""
     content = read_file(path, most, f"Replace it by that of {URL}")
     try:
         text = content.decode("utf-8")
@@ -218,7 +217,7 @@ def _read_characters(path: Path, most: int) -> list[str]:
 
 
 def _spell(words: list[str]) -> list[str]:
-    """Characters of words, a `SPACE` between two of a line, and `END`."""
+    """Return the characters of words, with `SPACE` between words and `END` after lines."""
     tokens: list[str] = []
     first = True
     for word in words:
@@ -231,30 +230,30 @@ def _spell(words: list[str]) -> list[str]:
 def token_batches(
     tokens: np.ndarray, batch_size: int, steps: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Cut a text into batches for backpropagation that is truncated in time.
+    """Split a text into batches for truncated backpropagation through time.
 
-    The text falls into `batch_size` stretches of equal length that lie beside each other; each
-    batch has the next `steps` tokens of every stretch. Row b of a batch goes on where row b of
-    the batch before ended, so that the state of a network can be carried over.
+    The text is split into `batch_size` stretches of equal length, and each batch has the next
+    `steps` tokens of every stretch. Row b of a batch continues row b of the previous batch, so that
+    the state of a network can be carried over.
 
     Parameters
     ----------
     tokens : array_like of int, shape (n,)
     batch_size : int
-        B.
+        Number of stretches B.
     steps : int
-        T.
+        Steps T per batch.
 
     Yields
     ------
     x, y : ndarray of shape (B, T)
-        Tokens, and the ones that follow them. The last batch may have fewer steps; up to B
-        tokens at the end of the text are left out.
+        Tokens, and their next tokens. The last batch may have fewer steps; up to B tokens at the
+        end of the text are dropped.
 
     Raises
     ------
     ValueError
-        If the text is no sequence of integers, is shorter than B + 1, or a size is not positive.
+        If the text is no sequence of integers or shorter than B + 1, or a size is not positive.
 
     Examples
     --------

@@ -26,15 +26,15 @@ ALIASES = {"dimension": "dimensions"}
 
 @dataclass(frozen=True, eq=False)
 class LabelledSequences:
-    """Sequences with a label or a target each, as `read_ts` gives them.
+    """Labelled sequences of a file, as `read_ts` returns them.
 
     Parameters
     ----------
     name : str
-        Name of the problem, as the file has it.
+        Problem name in the file.
     X : ndarray of shape (N, T, d_in), or list of N ndarrays of shape (T_i, d_in)
-        float64, of `load_google12` float32; NaN where a value is missing; a list if lengths
-        differ.
+        float64, or float32 from `load_google12`; NaN where a value is missing; a list if
+        lengths differ.
     y : ndarray of shape (N,), or None
         Labels as str, or targets as float64; None if the file has neither.
     labels : tuple of str
@@ -57,29 +57,29 @@ class LabelledSequences:
 def read_ts(path: str | PathLike[str], member: str | None = None) -> LabelledSequences:
     r"""Read a ``.ts`` file of the UEA and UCR archives of time-series classification.
 
-    Lines that begin with ``#`` and empty ones are skipped. Tags such as ``@univariate true`` come
-    first and ``@data`` is the last of them. Then a line is a case: dimensions separated by ``:``,
-    the values of each by ``,``, and the label or target at the end.
+    Empty lines and lines that begin with ``#`` are skipped. Tags such as ``@univariate true``
+    come first, the last one is ``@data``. Each later line is a case: dimensions separated by
+    ``:``, their values by ``,``, and the label or target at the end.
 
     Parameters
     ----------
     path : str or path-like
-        The file; gzipped if its name ends in ``.gz``, or a zip archive if in ``.zip``.
+        File; gzipped if its name ends in ``.gz``, a zip archive if it ends in ``.zip``.
     member : str, optional
-        Name of the file within a zip archive, without its folder. Needed there and nowhere else.
+        File name within the zip archive, without its folder; only for zip archives.
 
     Returns
     -------
     LabelledSequences
-        With the fields ``name``, ``X``, ``y`` and ``labels``. ``?`` and ``NaN`` are missing values
-        and become NaN.
+        Fields ``name``, ``X``, ``y`` and ``labels``. Missing values, ``?`` and ``NaN``, become
+        NaN.
 
     Raises
     ------
     ValueError
-        With the number of the line, if the file has time stamps, which are not supported, if it
-        is damaged, encrypted or compressed in a way that Python does not know, or if its cases
-        are not as its tags say; if `member` is missing or not wanted.
+        With the line number, if the file has time stamps (not supported), is damaged, encrypted
+        or compressed in a way that Python does not know, or has cases that contradict its tags;
+        if `member` is missing or not wanted.
     FileNotFoundError
         If there is no such file, or none in the archive.
 
@@ -87,8 +87,7 @@ def read_ts(path: str | PathLike[str], member: str | None = None) -> LabelledSeq
     -----
     Tags are ``@problemName``, ``@timeStamps``, ``@missing``, ``@univariate``, ``@dimensions`` (or
     ``@dimension``), ``@equalLength``, ``@seriesLength``, ``@classLabel`` and ``@targetLabel``, in
-    any case of letters. All but ``@data`` may be left out. Those that restrict the cases are
-    checked: no case is read that they do not allow.
+    upper or lower case. All but ``@data`` may be left out. Cases are checked against the tags.
 
     References
     ----------
@@ -135,7 +134,7 @@ def read_ts(path: str | PathLike[str], member: str | None = None) -> LabelledSeq
 
 @dataclass
 class _Header:
-    """Tags of a file; what they leave open is absent."""
+    """Tags of a file; absent where the file does not state them."""
 
     file: Path
     name: str = ""
@@ -189,10 +188,10 @@ class _Case:
 
 
 def _lines(file: Path, member: str | None) -> Iterator[tuple[int, str]]:
-    """Numbered lines that are neither empty nor comments."""
+    """Yield numbered lines, without comments and empty ones."""
     number = 0
     try:
-        # Comments of some files of the archives are in other encodings.
+        # Some files of the archives have comments in other encodings.
         with (
             _opened(file, member) as binary,
             io.TextIOWrapper(binary, encoding="utf-8-sig", errors="surrogateescape") as stream,
@@ -201,13 +200,13 @@ def _lines(file: Path, member: str | None) -> Iterator[tuple[int, str]]:
                 text = line.strip()
                 if text and not text.startswith("#"):
                     yield number, text
-    # A RuntimeError is of a member that is encrypted or of unknown compression.
+    # RuntimeError: the member is encrypted, or its compression unknown.
     except (EOFError, RuntimeError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{file} cannot be unzipped after line {number}: {error}") from error
 
 
 def _opened(file: Path, member: str | None) -> IO[bytes] | gzip.GzipFile:
-    """File to read bytes from, unzipped."""
+    """Open a file to read its unzipped bytes."""
     if member is None:
         return gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb")
     with zipfile.ZipFile(file) as archive:
@@ -321,7 +320,7 @@ def _values(header: _Header, number: int, text: str) -> np.ndarray:
 
 
 def _plain_numbers(text: str, pieces: list[str]) -> np.ndarray | None:
-    """Finite numbers and NaN in half the time; None where a piece needs a closer look."""
+    """Parse finite numbers and NaN at once, in half the time; None if a piece is anything else."""
     if "_" in text or not text.isascii():
         return None
     try:
@@ -332,8 +331,8 @@ def _plain_numbers(text: str, pieces: list[str]) -> np.ndarray | None:
 
 
 def _finite_or_missing(text: str) -> float | None:
-    """Finite number, NaN for a missing one, None for any other text."""
-    if "_" in text or not text.isascii():  # which Python reads as digits
+    """Parse a finite number; NaN for a missing one, None for other text."""
+    if "_" in text or not text.isascii():  # float() accepts underscores and other digits
         return None
     try:
         value = float(text)

@@ -1,10 +1,9 @@
-"""Synthetic tasks that ask of a sequence model to track a state or to recall what it has seen.
+"""Synthetic tasks in which a sequence model tracks a state or recalls what it has seen.
 
-Those of Table 1 and appendix C.2 of Danieli et al. (2025). Every function draws `n` sequences
-of tokens and gives a `SyntheticTask`: tokens, targets, a mask of the steps that are asked for,
-and the sizes of both vocabularies. A model that guesses is right with probability 1 / n_classes,
-for all tasks but `mqar` and `modular_arithmetic`. The array ``A5`` of shape (60, 5) has the
-permutations of `alternating_group`, a row each.
+They are the tasks of Table 1 and appendix C.2 of Danieli et al. (2025). Every function draws
+`n` sequences of tokens and returns a `SyntheticTask`. Guesses are right with probability
+1 / n_classes, except in `mqar` and `modular_arithmetic`. The array ``A5`` of shape (60, 5) has
+the permutations of `alternating_group`, a row each.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class SyntheticTask(NamedTuple):
     tokens : int64 of shape (n, length)
         Inputs, from 0 to n_tokens - 1.
     targets : int64 of shape (n, length)
-        Answers, from 0 to n_classes - 1; where `mask` is False they are not asked for.
+        Answers, from 0 to n_classes - 1; ignored where `mask` is False.
     mask : bool of shape (n, length)
         Steps whose answer counts.
     n_tokens : int
@@ -67,7 +66,7 @@ class SyntheticTask(NamedTuple):
 def parity(
     n: int, length: int = 100, *, every_step: bool = False, random_state: Seed = None
 ) -> SyntheticTask:
-    r"""Whether the number of ones is odd: :math:`\sum_{l \le L} x_l \bmod 2`.
+    r"""Parity of the number of ones: :math:`\sum_{l \le L} x_l \bmod 2`.
 
     Parameters
     ----------
@@ -76,7 +75,7 @@ def parity(
     length : int, default 100
         Tokens of a sequence; each is 0 or 1.
     every_step : bool, default False
-        Whether to ask for the answer after every token; else after the last alone.
+        If True, ask for the answer after every token; otherwise after the last alone.
     random_state : int, numpy.random.Generator or None
 
     Returns
@@ -124,7 +123,7 @@ def cycle_navigation(
     step : int, default 1
         k, the largest step.
     every_step : bool, default False
-        Whether to ask for the position after every step; else after the last alone.
+        If True, ask for the position after every step; otherwise after the last alone.
     random_state : int, numpy.random.Generator or None
 
     Returns
@@ -171,10 +170,10 @@ def modular_arithmetic(
         Tokens of a sequence, an even number: `length` / 2 digits, the operators between
         them and the equals sign.
     modulus : int, default 10
-        Digits go from 0 to it, exclusive; at least 2. Tokens from it on are +, -, * and =.
+        At least 2. Lower tokens are digits; the four from `modulus` on are +, -, * and =.
     every_step : bool, default False
-        Whether to ask after every token for the result of what stands up to the last
-        digit; else after the equals sign alone.
+        If True, ask after every token for the result up to the last digit; otherwise after
+        the equals sign alone.
     random_state : int, numpy.random.Generator or None
 
     Returns
@@ -251,7 +250,7 @@ def alternating_group(n: int, length: int = 20, *, random_state: Seed = None) ->
     targets, place = np.empty_like(tokens), 10 ** np.arange(5)[::-1]
     for step, permutations in enumerate(A5[tokens].swapaxes(0, 1)):
         product = np.take_along_axis(product, permutations, 1)
-        # Read as decimal numbers, the rows of A5 are in order.
+        # The rows of A5 are sorted, read as decimal numbers.
         targets[:, step] = np.searchsorted(A5 @ place, product @ place)
     return SyntheticTask(tokens, targets, _asked(n, length, length), len(A5), len(A5))
 
@@ -265,7 +264,7 @@ def keep_nth(
     every_step: bool = False,
     random_state: Seed = None,
 ) -> SyntheticTask:
-    """Token that stood at a position.
+    """Token at a given position, to be remembered.
 
     Parameters
     ----------
@@ -274,11 +273,11 @@ def keep_nth(
     length : int, default 100
         Tokens of a sequence.
     position : int, default 5
-        Counted from 1, at most `length`.
+        Position counted from 1, at most `length`.
     vocabulary : int, default 128
         At least 2.
     every_step : bool, default False
-        Whether to ask at every step from the position on; else after the last token alone.
+        If True, ask at every step from the position on; otherwise after the last token alone.
     random_state : int, numpy.random.Generator or None
 
     Returns
@@ -315,10 +314,10 @@ def copy_memory(
     vocabulary: int = 10,
     random_state: Seed = None,
 ) -> SyntheticTask:
-    """The first tokens, given back in order when a trigger comes.
+    """First tokens, to be returned in order when a trigger comes.
 
-    `memory` tokens, then blanks; the trigger is `memory` steps before the end, blanks follow it,
-    and from the trigger on each step asks for one of the tokens.
+    `memory` tokens come first, then blanks. The trigger stands `memory` steps before the end;
+    from there on each step asks for one of the tokens.
 
     Parameters
     ----------
@@ -327,7 +326,7 @@ def copy_memory(
     length : int, default 50
         Steps of a sequence, answers included; at least twice `memory`.
     memory : int, default 20
-        Tokens to be kept.
+        Tokens to remember.
     vocabulary : int, default 10
         At least 2. Token `vocabulary` is the blank, the next one the trigger.
     random_state : int, numpy.random.Generator or None
@@ -388,8 +387,7 @@ def k_hop(
     Returns
     -------
     SyntheticTask
-        `vocabulary` tokens and classes. Steps from which there is no such occurrence are
-        not asked for.
+        `vocabulary` tokens and classes; steps without such an occurrence are masked out.
 
     Raises
     ------
@@ -415,7 +413,7 @@ def k_hop(
         after[rows, column] = step + 1
     place = np.tile(np.arange(length), (n, 1))
     for _ in range(hops):
-        # Step -1 stands for nowhere, from where every further hop leads nowhere.
+        # Step -1 means nowhere: every further hop stays there.
         place = np.where(place < 0, -1, np.take_along_axis(hop, np.maximum(place, 0), 1))
     mask = place >= 0
     targets = np.where(mask, np.take_along_axis(tokens, np.maximum(place, 0), 1), 0)
@@ -444,14 +442,13 @@ def mqar(
     pairs : int, default 2
         Keys of a sequence, all different; at most half of `vocabulary`.
     vocabulary : int, default 128
-        An even number: the first half are keys, the second values. Noise are values, which
-        ask for nothing.
+        An even number: the first half are keys, the second values. Noise consists of values.
     random_state : int, numpy.random.Generator or None
 
     Returns
     -------
     SyntheticTask
-        `vocabulary` tokens and classes; steps with a key in the second part are asked for.
+        `vocabulary` tokens and classes; the mask has the steps with a key in the second part.
 
     Raises
     ------
@@ -460,7 +457,7 @@ def mqar(
 
     Notes
     -----
-    Answers are values: who guesses among them is right with probability 2 / `vocabulary`.
+    Answers are values: guesses among them are right with probability 2 / `vocabulary`.
 
     Examples
     --------
@@ -492,7 +489,7 @@ def mqar(
 
 
 def _results(tokens: NDArray[np.int64], modulus: int) -> NDArray[np.int64]:
-    """Result up to every digit: of the closed terms, plus the product that is open."""
+    """Evaluate up to every digit: the sum of the terms so far, the last product included."""
     digits, operators = tokens[:, ::2], tokens[:, 1::2] - modulus
     closed, product = np.zeros_like(digits[:, 0]), digits[:, 0]
     results = [product]
@@ -514,7 +511,7 @@ def _even_permutations(size: int) -> NDArray[np.int64]:
 
 
 def _asked(n: int, length: int, last: int) -> NDArray[np.bool_]:
-    """Mask of the last steps, whose answers count."""
+    """Mask the last steps as the ones whose answers count."""
     mask = np.zeros((n, length), dtype=bool)
     mask[:, length - last :] = True
     return mask

@@ -45,7 +45,6 @@ numpydoc_show_class_members = False
 # Names that differ by case alone would share a file on some systems.
 autosummary_filename_map = {
     "tsrnn.kernels.sums": "tsrnn.kernels.sums_function",
-    "tsrnn.contract.habits": "tsrnn.contract.habits_function",
     "tsrnn.prior.hyperprior": "tsrnn.prior.hyperprior_function",
 }
 

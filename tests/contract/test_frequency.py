@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsrnn.contract import Habits, habits
+from tsrnn.contract import FrequencyDefaults, frequency_defaults
 
 # As in the docstring of ParaRNNForecaster: horizon, season, input sizes.
 DOCUMENTED = {
@@ -23,7 +23,7 @@ DOCUMENTED = {
     ("freq", "expected"), [(freq, row) for row, names in DOCUMENTED.items() for freq in names]
 )
 def test_documented_defaults(freq, expected):
-    assert habits(freq) == Habits(*expected)
+    assert frequency_defaults(freq) == FrequencyDefaults(*expected)
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_documented_defaults(freq, expected):
     ],
 )
 def test_multiples(freq, season, input_size):
-    habit = habits(freq)
-    assert (habit.season, habit.input_size) == (season, input_size)
+    defaults = frequency_defaults(freq)
+    assert (defaults.season, defaults.input_size) == (season, input_size)
 
 
 PERIODS = {"s": 86400, "min": 1440, "h": 24, "D": 7, "B": 5, "W-SUN": 52, "MS": 12, "QE-DEC": 4}
@@ -64,8 +64,8 @@ PERIODS = {"s": 86400, "min": 1440, "h": 24, "D": 7, "B": 5, "W-SUN": 52, "MS": 
 
 @given(st.integers(1, 100_000), st.sampled_from(sorted(PERIODS)))
 def test_a_season_is_a_whole_number_of_steps_and_every_window_is_usable(multiple, base):
-    habit = habits(f"{multiple}{base}")
-    assert habit.season == 1 or habit.season * multiple == PERIODS[base]
-    assert habit.input_size >= habit.season
-    assert min(habit.input_sizes) >= 8
-    assert list(habit.input_sizes) == sorted(habit.input_sizes)
+    defaults = frequency_defaults(f"{multiple}{base}")
+    assert defaults.season == 1 or defaults.season * multiple == PERIODS[base]
+    assert defaults.input_size >= defaults.season
+    assert min(defaults.input_sizes) >= 8
+    assert list(defaults.input_sizes) == sorted(defaults.input_sizes)

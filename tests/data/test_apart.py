@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsrnn.data import read_panel, read_series, tell_apart
+from tsrnn.data import read_panel, read_series, split_by_series
 
 
 @given(st.sets(st.integers(0, 40)), st.integers(1, 40))
@@ -16,7 +16,7 @@ def test_exactly_the_bad_ones_are_at_fault(bad, n):
             raise ValueError(sorted(bad & set(part)))
         return part
 
-    results, faults = tell_apart(range(n), attempt)
+    results, faults = split_by_series(range(n), attempt)
     assert [i for part in results for i in part] == [i for i in range(n) if i not in bad]
     assert {i: error.args for i, error in faults.items()} == {
         i: ([i],) for i in range(n) if i in bad
@@ -31,7 +31,7 @@ def test_one_bad_series_costs_a_logarithm():
         if 700 in part:
             raise ValueError
 
-    tell_apart(range(1024), attempt)
+    split_by_series(range(1024), attempt)
     assert len(parts) == 21
 
 
@@ -40,10 +40,10 @@ def test_what_all_fail_with_is_raised_as_it_came():
         raise ValueError(len(part))
 
     with pytest.raises(ValueError, match="^1000$"):
-        tell_apart(range(1000), attempt, hopeless=3)
+        split_by_series(range(1000), attempt, hopeless=3)
     with pytest.raises(ValueError, match="^2$"):
-        tell_apart(range(2), attempt, hopeless=3)
-    assert len(tell_apart(range(4), attempt)[1]) == 4
+        split_by_series(range(2), attempt, hopeless=3)
+    assert len(split_by_series(range(4), attempt)[1]) == 4
 
 
 def test_a_missing_package_is_no_fault_of_a_series():
@@ -51,7 +51,7 @@ def test_a_missing_package_is_no_fault_of_a_series():
         raise ImportError("no polars")
 
     with pytest.raises(ImportError, match="no polars"):
-        tell_apart(range(4), attempt)
+        split_by_series(range(4), attempt)
 
 
 def daily(lengths):

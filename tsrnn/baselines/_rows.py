@@ -17,7 +17,7 @@ from tsrnn.contract import (
     Summary,
     check_arrays,
     check_borders,
-    habits,
+    frequency_defaults,
     positive_integer,
     refuse,
     target_scales,
@@ -174,7 +174,7 @@ class FittedRows(ClassicalModel[RowsState]):
 def season_steps(season_length: Any, data: FittedData) -> int:
     """Steps of the season; None takes that of the frequency."""
     if season_length is None:
-        return habits(data.layout).season
+        return frequency_defaults(data.layout).season
     return positive_integer("season_length", season_length)
 
 

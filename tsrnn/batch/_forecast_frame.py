@@ -17,7 +17,7 @@ from tsrnn.batch._request import Request, check_zone, make_request
 from tsrnn.batch._rows import FrameRows
 from tsrnn.batch._source import Partition
 from tsrnn.contract import last_step, level_name, recorded
-from tsrnn.data import MissingValuesWarning, load_polars, tell_apart, to_polars
+from tsrnn.data import MissingValuesWarning, load_polars, split_by_series, to_polars
 
 __all__ = ["Answer", "forecast_frame", "one_thread", "work"]
 
@@ -139,7 +139,7 @@ def answer_frame(rows: FrameRows, request: Request, future: FrameRows | None) ->
         return frames, [*problems, *(Problem(name, "warning", text) for text in texts)]
 
     with recorded():  # warnings on series are among the problems
-        answers, faults = tell_apart(rows.ids, attempt)
+        answers, faults = split_by_series(rows.ids, attempt)
     parts = [nw.from_native(part) for frames, _ in answers for part in frames]
     problems = [problem for _, recorded_problems in answers for problem in recorded_problems]
     problems += [

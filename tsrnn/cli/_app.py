@@ -1,4 +1,4 @@
-"""The commands, put together, with their help."""
+"""Commands of the application, with their help."""
 
 from __future__ import annotations
 
@@ -146,5 +146,5 @@ def main() -> None:
     """Run the command line on the arguments of the process, and exit."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding="utf-8")  # ids are of any alphabet, files are UTF-8
+            stream.reconfigure(encoding="utf-8")  # ids may be in any alphabet
     app(prog_name="tsrnn")

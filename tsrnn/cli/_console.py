@@ -21,23 +21,23 @@ from tsrnn.cli._flags import in_flags
 from tsrnn.cli._options import Debug, Quiet
 
 FAILED, INTERRUPTED = 1, 130
-SPEAKING = ValueError, TypeError, OSError, ImportError, RuntimeError  # say all in their message
-# Notes and warnings of the command that runs.
+EXPLAINED = ValueError, TypeError, OSError, ImportError, RuntimeError  # the message is enough
+# Notes and warnings printed so far by the running command.
 _SENTENCES: ContextVar[set[str]] = ContextVar("sentences", default=set())  # noqa: B039
 CLOSED = errno.EPIPE, errno.EINVAL  # the second on Windows
 
 
 def command(work: Callable[..., str]) -> Callable[..., None]:
-    """Return the command of a function that returns its answer for stdout.
+    """Make a command from a function that returns its answer for stdout.
 
-    The command has the options ``--quiet`` and ``--debug`` besides. Whatever the function or a
-    library prints goes to stderr; errors become one message and an exit code.
+    The command also has ``--quiet`` and ``--debug``. Prints of the function or a library go to
+    stderr; errors become one message and an exit code.
     """
 
     @functools.wraps(work)
     def run(*, quiet: bool, debug: bool, **options: Any) -> None:
         try:
-            with _aside(quiet):
+            with _everything_on_stderr(quiet):
                 answer = work(**options)
             _write(answer)
         except KeyboardInterrupt:
@@ -49,7 +49,7 @@ def command(work: Callable[..., str]) -> Callable[..., None]:
             if debug:
                 traceback.print_exc()
             message = str(error)
-            if not (isinstance(error, SPEAKING) and message):
+            if not (isinstance(error, EXPLAINED) and message):
                 message = f"{type(error).__name__}: {error}. --debug shows where"
             print(f"error: {in_flags(message)}", file=sys.stderr)
             raise typer.Exit(FAILED) from None
@@ -78,13 +78,13 @@ def note(sentence: str) -> None:
 
 
 def verbosity() -> int:
-    """The argument `verbose` of models: a progress bar where somebody watches."""
+    """Return `verbose` for models: a progress bar if stderr is a terminal."""
     return int(sys.stderr.isatty())
 
 
 @contextmanager
-def _aside(quiet: bool) -> Iterator[None]:
-    """Send what is printed, warnings and progress to stderr, or nowhere."""
+def _everything_on_stderr(quiet: bool) -> Iterator[None]:
+    """Send prints, warnings and progress to stderr, or nowhere if `quiet`."""
     _SENTENCES.set(set())
     with warnings.catch_warnings(), redirect_stderr(io.StringIO() if quiet else sys.stderr):
         warnings.showwarning = _show_warning
@@ -98,7 +98,7 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def _is_new(sentence: str) -> bool:
-    """Return True the first time that a command comes to say a sentence, or its beginning."""
+    """Return True if the command has not printed a sentence yet, nor a longer one."""
     sentences, sentence = _SENTENCES.get(), sentence.rstrip(".")
     if any(before.startswith(sentence) for before in sentences):
         return False
@@ -107,12 +107,12 @@ def _is_new(sentence: str) -> bool:
 
 
 def _write(answer: str) -> None:
-    """Write to stdout. Who reads it may have seen enough, as ``head`` has."""
+    """Write to stdout, whose reader may have stopped, as ``head`` does."""
     try:
         sys.stdout.write(answer)
         sys.stdout.flush()
     except OSError as error:
         if error.errno not in CLOSED:
             raise
-        # What is left in the buffer would raise once more when the interpreter closes.
+        # The rest of the buffer would raise once more when the interpreter closes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

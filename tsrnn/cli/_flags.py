@@ -7,7 +7,7 @@ import shlex
 
 __all__ = ["FLAGS", "OPTIONS", "in_flags"]
 
-# Arguments of models that say how data are read, for which there are options.
+# Arguments of models on how data are read -> options.
 OPTIONS = {
     "target": "--target",
     "id_col": "--id-col",
@@ -20,7 +20,7 @@ OPTIONS = {
     "support": "--support",
     "verbose": "--quiet",
 }
-# Arguments that messages name; `verbose` has another sense than its option.
+# Arguments named in messages -> options; `verbose` is the reverse of --quiet.
 FLAGS = {name: flag for name, flag in OPTIONS.items() if name != "verbose"} | {
     "h": "--h",
     "horizon": "--h",
@@ -32,11 +32,11 @@ FLAGS = {name: flag for name, flag in OPTIONS.items() if name != "verbose"} | {
     "encoding": "--encoding",
     "time_format": "--time-format",
 }
-# Names that are no words of a sentence, and mean the argument wherever they stand.
+# Names that are no English words, so they always mean the argument.
 NAMES = [name for name in FLAGS if "_" in name]
 _VALUE = r"""'[^']*'|"[^"]*"|\[[^\]]*\]|\([^)]*\)|\.\.\.|[^\s,;.()\]]+(?:\.[^\s,;.()\]]+)*"""
 _BEFORE = r"(?<![\w'\"./-])"
-# Calls of Python that have an option or another way in a file.
+# Advice to call Python -> advice for the command line.
 CALLS = {
     r"Convert it before: pd\.to_datetime\(\.\.\., format=(.*)\)": r"Say so by --time-format \1",
     r"pd\.read_csv\(\.\.\., decimal=.*?, thousands=.*?\) or the other way round": (
@@ -85,12 +85,12 @@ def in_flags(message: str) -> str:
 
 
 def _flag(name: str, value: str) -> str:
-    """Flag and value as they are written in a shell."""
+    """Write flag and value for a shell."""
     if value in ("True", "False"):
         return FLAGS[name] if value == "True" else f"no {FLAGS[name]}"
     if value.startswith(("[", "(")):
         items = re.findall(r"""'([^']*)'|"([^"]*)"|([^\s,\[\]()]+)""", value)
-        # a bound that is not there is left out: 0,
+        # An absent bound is left out: 0,
         text = ",".join("".join(parts).replace("None", "") for parts in items)
     else:
         text = value[1:-1] if value[0] in "'\"" else value

@@ -37,7 +37,7 @@ DEFAULT = "pararnn"
 
 
 class Ahead(NamedTuple):
-    """Horizon, levels of intervals, the file of the columns known ahead, and the steps' start."""
+    """Horizon, levels, file of the columns known ahead, and alignment of the steps."""
 
     h: int | None
     level: list[float] | None
@@ -116,7 +116,7 @@ def _fitted(data: str | None, model: str | None, load: str | None) -> str | None
 def _fit(
     source: Source, data: str, model: tuple[str, dict[str, Any], dict[str, Any]], ahead: Ahead
 ) -> Any:
-    """Return a model fitted to the data, and its forecasts."""
+    """Fit a model to the data; return it and its forecasts."""
     name, arguments, settings = model
     forecaster = make_model(name, arguments, settings)
     frame, shape = source.read(data)
@@ -131,7 +131,7 @@ def _fit(
 
 
 def _apply(source: Source, data: str | None, model: Any, ahead: Ahead) -> Any:
-    """Return a fitted model, and its forecasts after other data, or after those it has seen."""
+    """Forecast with a fitted model, after other data or after the data it has seen."""
     from tsrnn.cli._source import in_layout
 
     layout, ids = model.fitted_.data.layout, model.state_.ids

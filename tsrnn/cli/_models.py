@@ -1,4 +1,4 @@
-"""Models by the names that they have on the command line, with their settings."""
+"""Models by their names on the command line, with their settings."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SUFFIX = ".tsrnn"
 
 
 def is_file(model: str) -> bool:
-    """Whether the value of ``--model`` is the file of a saved model."""
+    """Return True if the value of ``--model`` is the file of a saved model."""
     return _key(model) not in COMMANDS and (model.endswith(SUFFIX) or Path(model).is_file())
 
 
@@ -77,16 +77,16 @@ def check_as_fitted(
     """Refuse arguments, settings and other options (by name) beside a fitted model."""
     given = {f"--{name}": value for name, value in others.items()} | {"--set": settings}
     given |= {OPTIONS[name]: value for name, value in arguments.items()}
-    unfit = [name for name, value in given.items() if value not in (None, [], {})]
-    if unfit:
+    refused = [name for name, value in given.items() if value not in (None, [], {})]
+    if refused:
         raise typer.BadParameter(
-            f"a fitted model is used as it is; leave {', '.join(unfit)} out.",
+            f"a fitted model is used as it is; leave {', '.join(refused)} out.",
             param_hint=f"'{option}'",
         )
 
 
 def make_model(name: str, common: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
-    """Return a forecaster of common arguments, which settings replace."""
+    """Construct a forecaster from common arguments; settings override them."""
     cls = class_of(name)
     try:
         return cls(**{**common, **settings})
@@ -98,15 +98,15 @@ def make_model(name: str, common: Mapping[str, Any], settings: Mapping[str, Any]
 def make_models(
     texts: Sequence[str], common: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the forecasters of a comparison by their labels, by default their names.
+    """Return the forecasters of a comparison by label, by default the name.
 
-    `common` holds arguments of all, but `known_ahead` is for those that take exogenous columns.
-    A setting with a label is for that model, one without for all that have such an argument.
+    `common` arguments go to all, except `known_ahead`, which needs a model with exogenous
+    columns. A setting with a label is for that model, one without for all that have the argument.
     """
     named = _labelled(texts)
     of_label: dict[str, dict[str, Any]] = {label: {} for label in named}
     for key, value in settings.items():
-        for label in _takers(key, named):
+        for label in _labels_for(key, named):
             of_label[label][key.rpartition(".")[2]] = value
     models = {}
     for label, name in named.items():
@@ -117,7 +117,7 @@ def make_models(
 
 
 def _labelled(texts: Sequence[str]) -> dict[str, str]:
-    """Return the names of models by label, of texts ``NAME`` and ``LABEL=NAME``."""
+    """Read texts ``NAME`` and ``LABEL=NAME`` as names of models by label."""
     named: dict[str, str] = {}
     for text in texts:
         label, _, name = text.rpartition("=")
@@ -130,8 +130,8 @@ def _labelled(texts: Sequence[str]) -> dict[str, str]:
     return named
 
 
-def _takers(key: str, named: Mapping[str, str]) -> list[str]:
-    """Return the labels that a setting is for; the first one if no model has it, to refuse it."""
+def _labels_for(key: str, named: Mapping[str, str]) -> list[str]:
+    """Return the labels that a setting is for. If no model has it, the first one refuses it."""
     label, dot, argument = key.rpartition(".")
     if dot:
         if label not in named:

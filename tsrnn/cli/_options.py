@@ -1,4 +1,4 @@
-"""Options that several commands have, and the texts of lists and numbers in them."""
+"""Options shared by several commands, and the parsing of their lists and numbers."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ Freq = Annotated[
 
 
 def names(values: Sequence[str] | None) -> list[str]:
-    """Return the names of an option that takes comma lists and may be repeated."""
+    """Split an option that takes comma lists and may be repeated."""
     return [part.strip() for value in values or () for part in value.split(",") if part.strip()]
 
 
@@ -136,8 +136,8 @@ def reading(
     missing: str | None,
     support: str | None = None,
 ) -> dict[str, Any]:
-    """Return arguments of models that have options of their own; None where none is given."""
-    step = int(freq) if freq is not None and freq.isdecimal() else freq  # of integer timestamps
+    """Return the arguments of models that have their own options; None where not given."""
+    step = int(freq) if freq is not None and freq.isdecimal() else freq  # integer timestamps
     return {
         "freq": step,
         "target": names(target) or None,
@@ -164,7 +164,7 @@ def bounds(support: str | None) -> str | tuple[float | None, ...] | None:
 
 
 def csv_format(sep: str | None, decimal: str | None) -> tuple[str | None, str | None]:
-    """Return separator and decimal mark of CSV, checked."""
+    """Check separator and decimal mark of CSV."""
     sep = None if sep is None else sep.replace("\\t", "\t")
     for option, text in (("--sep", sep), ("--decimal", decimal)):
         if text is not None and len(text) != 1:

@@ -52,9 +52,9 @@ def check_out(
     ----------
     path : str or None
     option : str
-        That names the place.
+        Option that names the place, for the message.
     suffixes : tuple of str
-        Of the formats that can be written; any if empty.
+        Suffixes of the formats that can be written; any if empty.
     others : mapping of str to str, optional
         Files of the same command, read or written, by their arguments.
     """

@@ -45,21 +45,21 @@ class Source:
     strict: bool = False
 
     def read(self, path: str, shape: Shape | None = None) -> tuple[pd.DataFrame, Shape]:
-        """Return a long frame, or a wide one with time in its index; and its shape.
+        """Read a long frame, or a wide one with time in its index, and its shape.
 
         Parameters
         ----------
         path : str
-            Of CSV or parquet files; - is CSV from stdin.
+            CSV or parquet files; - is CSV from stdin.
         shape : Shape, optional
-            That of the file, where it is known.
+            Shape of the file, if known.
         """
         name, table = self._open(path)
         check_there(name, table.columns, self.drop, "--drop")
         return self._framed(name, table, shape)
 
     def read_future(self, path: str, shape: Shape | None) -> pd.DataFrame:
-        """Return rows of the steps ahead; columns to be dropped from the data need not be there."""
+        """Read rows of the steps ahead. Columns dropped from the data may be absent."""
         return self._framed(*self._open(path), shape)[0]
 
     def like(self, layout: Layout) -> tuple[Source, Shape | None]:
@@ -105,7 +105,7 @@ class Source:
         return frame.set_index(shape.time), shape
 
     def _with_time(self, name: str, frame: pd.DataFrame) -> Shape:
-        """Return the shape of a wide file whose column of times is to be seen in its values."""
+        """Find the column of times of a wide file by its values."""
         columns = list(frame.columns)
         time = next((column for column in columns if holds_times(frame[column])), None)
         if time is None and len(columns) > 1:
@@ -122,8 +122,8 @@ class Source:
 class Shape(NamedTuple):
     """Columns of time and ids, and whether a file is wide.
 
-    `guessed` says that the first column was taken for time because nothing says which is. Without
-    time rows are counted. `written` decides what further files leave open.
+    `guessed` is True if the first column was taken for time because nothing names it. Without a
+    time column rows are counted. `written` settles ambiguous dates and numbers of further files.
     """
 
     time: str | None
@@ -175,13 +175,13 @@ def check_there(path: str, columns: Sequence[str], names: Sequence[str], option:
 
 
 def holds_times(column: pd.Series) -> bool:
-    """Return True of dates and periods, text that can be read as such, and years one by one."""
+    """Return True if values are dates, periods, text that reads as dates, or consecutive years."""
     dated = column.dtype.kind == "M" or isinstance(column.dtype, pd.PeriodDtype)
     return dated or dates_or_years(column) or looks_like_dates(column, years=False)
 
 
 def in_layout(frame: pd.DataFrame, layout: Layout, ids: pd.Index) -> Any:
-    """Return a frame as a saved model expects it: periods, time zone, type of ids, a Series."""
+    """Convert a frame to what a saved model expects: periods, time zone, type of ids, a Series."""
     if layout.kind == "long":
         stamps = _stamps(pd.Index(frame[layout.time_col]), layout)
         frame = frame.assign(**{str(layout.time_col): stamps})
@@ -202,13 +202,13 @@ def _stamps(times: pd.Index, layout: Layout) -> pd.Index:
 
 
 def _with_ids(frame: pd.DataFrame, layout: Layout, ids: pd.Index) -> pd.DataFrame:
-    """Ids of CSV are text; where those of the model are integers, whole numbers are as well."""
+    """Convert ids, which are text in CSV, to integers if the model has integer ids."""
     if layout.id_col is None or not pd.api.types.is_integer_dtype(ids.dtype):
         return frame
     column = frame[layout.id_col]
     texts = [text for text in column.dropna().unique() if isinstance(text, str)]
     numbers = {text: int(text) for text in texts if INTEGER.fullmatch(text)}
-    # integers of 64 bits, written as Python writes them
+    # Text must come back from the 64-bit integer: 007 would be another series than 7.
     wrong = [
         text
         for text in texts

@@ -46,7 +46,7 @@ from tsrnn.contract._fitted_data import (
     unit_index,
     unit_number,
 )
-from tsrnn.contract._frequency import Habits, habits
+from tsrnn.contract._frequency import FrequencyDefaults, frequency_defaults
 from tsrnn.contract._intervals import (
     check_levels,
     forecast_suffixes,
@@ -103,7 +103,7 @@ __all__ = [
     "FittedData",
     "FittedModel",
     "Forecaster",
-    "Habits",
+    "FrequencyDefaults",
     "IntervalWarning",
     "Kind",
     "Origins",
@@ -136,7 +136,7 @@ __all__ = [
     "fit_together",
     "flag",
     "forecast_suffixes",
-    "habits",
+    "frequency_defaults",
     "inside",
     "integer",
     "job_count",

@@ -1,4 +1,4 @@
-"""Files that are whole or untouched, however the process ends."""
+"""Atomic writing of files: an interrupted process leaves the old file or none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ except ImportError:  # Windows
 PathLike = str | os.PathLike[str]
 
 TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}\.tmp", re.DOTALL)
-OLD = 86_400  # seconds after which an unfinished file has no writer, where files have no locks
+OLD = 86_400  # age in seconds of an abandoned temporary file, on systems without locks
 SPECIAL = {
     stat.S_ISFIFO: "a named pipe",
     stat.S_ISSOCK: "a socket",
@@ -30,14 +30,13 @@ SPECIAL = {
 
 
 def file_place(path: PathLike, inputs: Mapping[str, PathLike | None] | None = None) -> Path:
-    """A path at which a file can be written.
+    """Return a path at which a file can be written.
 
     Parameters
     ----------
     path : path
     inputs : mapping of str to path, optional
-        Files that are read for what is written, by what they are called in the message; None
-        for those that are not there.
+        Input files by their name in messages, which must not be overwritten; None is ignored.
 
     Returns
     -------
@@ -46,10 +45,10 @@ def file_place(path: PathLike, inputs: Mapping[str, PathLike | None] | None = No
     Raises
     ------
     FileNotFoundError, IsADirectoryError, PermissionError, OSError
-        If its folder does not exist, it is a folder, may not be written to, or is no regular
-        file: a pipe, a socket or a device, whose place a file would take.
+        If its folder does not exist, or it is a folder, read-only, or a pipe, socket or device,
+        which a file would replace.
     ValueError
-        If it is one of the inputs, by whatever path.
+        If it is one of the inputs, also by another path.
 
     Examples
     --------
@@ -69,22 +68,21 @@ def file_place(path: PathLike, inputs: Mapping[str, PathLike | None] | None = No
 
 
 def put_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file beside its place, see that it is on the disk, and move it there.
+    """Write a file atomically: to a temporary file, synchronised to disk, then renamed.
 
-    Where the path is a symbolic link, the file that it leads to is replaced. A new file has the
-    permissions of the process's umask, one that was there before keeps those it had. What a
-    killed process left unfinished at this place is removed.
+    The target of a symbolic link is replaced. A new file has the permissions of the umask, an
+    existing one keeps its own. Temporary files that killed processes left behind are removed.
 
     Parameters
     ----------
     path : Path
     write : callable
-        Given a path, writes the file there.
+        Function that writes the file at a given path.
 
     Raises
     ------
     OSError
-        If the file cannot be written; one that was there before is untouched.
+        If the file cannot be written; an existing file is then unchanged.
 
     Examples
     --------
@@ -109,20 +107,18 @@ def put_file(path: Path, write: Callable[[Path], object]) -> None:
             if hasattr(os, "chown"):
                 with contextlib.suppress(OSError):  # only root may give files away
                     os.chown(temporary, before.st_uid, before.st_gid)
-        temporary.chmod(mode)  # a library may have made a file of its own in this place
+        temporary.chmod(mode)  # `write` may have replaced the temporary file
         temporary.replace(target)
 
 
 def remove_unfinished(folder: Path, name: str | None = None) -> None:
-    """Remove files that killed processes did not finish, of one name or of all.
-
-    Those of a process that is still writing stay.
+    """Remove temporary files of killed processes; running processes keep theirs.
 
     Parameters
     ----------
     folder : Path
     name : str, optional
-        Of the file that was to be written.
+        Name of the file to be written; all by default.
 
     Examples
     --------
@@ -137,17 +133,17 @@ def remove_unfinished(folder: Path, name: str | None = None) -> None:
     """
     try:
         names = os.listdir(folder)
-    except OSError:  # a folder that may be written to, not read
+    except OSError:  # a folder with write but not read permission
         return
     for candidate in names:
         match = TEMPORARY.fullmatch(candidate)
         if match and name in (None, match["name"]):
-            with contextlib.suppress(OSError):  # of others, or gone by now
+            with contextlib.suppress(OSError):  # of another user, or removed meanwhile
                 _remove_if_unclaimed(folder / candidate)
 
 
 def inside(path: PathLike, folder: PathLike) -> bool:
-    """Whether a path leads into a folder, links followed.
+    """Return True if a path, with links resolved, lies in a folder.
 
     Parameters
     ----------
@@ -167,7 +163,7 @@ def inside(path: PathLike, folder: PathLike) -> bool:
 
 
 def as_path(path: Any) -> Path:
-    """The argument as a path, the home folder written out.
+    """Return the argument as a path with ``~`` expanded.
 
     Parameters
     ----------
@@ -180,7 +176,7 @@ def as_path(path: Any) -> Path:
     Raises
     ------
     TypeError
-        If it is neither.
+        If it is no path.
 
     Examples
     --------
@@ -194,10 +190,10 @@ def as_path(path: Any) -> Path:
 
 
 def _destination(place: Path) -> Path:
-    """The file that a path leads to, links followed, if one can be written there."""
+    """Return the file behind a path, with links resolved; raise if it cannot be written."""
     try:
         target = Path(os.path.realpath(place))
-    except ValueError as error:  # of characters that no name has
+    except ValueError as error:  # characters that no name may have
         raise ValueError(
             f"{str(place)!r} cannot be the name of a file: {error}. Name another"
         ) from error
@@ -221,22 +217,22 @@ def _destination(place: Path) -> Path:
 
 
 def _same_file(path: Path, other: Path) -> bool:
-    """Whether two paths are one file: relative, by links or by a second name."""
+    """Return True if two paths are the same file, also by links."""
     try:
         return os.path.samefile(path, other)
-    except OSError:  # one is not there yet
+    except OSError:  # one does not exist yet
         return os.path.realpath(path) == os.path.realpath(other)
 
 
 @contextlib.contextmanager
 def _claimed(target: Path) -> Iterator[Path]:
-    """An empty file beside `target`, locked as long as it is being written."""
+    """Create an empty temporary file next to `target`, locked while it is written."""
     while True:
         temporary = target.with_name(f".{target.name}.{uuid4().hex}.tmp")
         descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
         if _lock(descriptor) and temporary.exists():
             break
-        os.close(descriptor)  # removed as unfinished before it was locked
+        os.close(descriptor)  # another process removed it before it was locked
     try:
         if fcntl is None:  # open files cannot be renamed on Windows
             os.close(descriptor)
@@ -248,7 +244,7 @@ def _claimed(target: Path) -> Iterator[Path]:
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock an open file; False where another process has it."""
+    """Lock an open file; return False if another process holds the lock."""
     if fcntl is None:
         return True
     try:
@@ -261,7 +257,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def _remove_if_unclaimed(path: Path) -> None:
-    """Remove a regular file that no process has locked."""
+    """Remove a regular file that no process holds a lock on."""
     if not stat.S_ISREG(path.lstat().st_mode):
         return
     if fcntl is None:

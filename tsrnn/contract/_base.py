@@ -31,7 +31,7 @@ from tsrnn.contract._fitted_data import (
     with_holidays,
     without_constants,
 )
-from tsrnn.contract._intervals import check_levels, honest_intervals
+from tsrnn.contract._intervals import apply_limits, check_levels
 from tsrnn.contract._offered import OfferedMethods
 from tsrnn.contract._parameters import Parameters, check_is_fitted
 from tsrnn.contract._plot import History, draw_forecasts
@@ -65,39 +65,38 @@ from tsrnn.data import (
     write_frame,
 )
 
-# A fit by its arguments, data and panel, and what it gives: the fitted model, and the state.
+# Input of a fit: arguments, data, panel. Result: fitted model, and state after the last rows.
 Fit = tuple[Arguments, FittedData, Panel]
 Result = tuple[FittedModel[S], S]
 
 
 class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
-    """Base of all forecasters; not to be used by itself.
+    """Abstract base of all forecasters.
 
-    An estimator holds constructor arguments. `fit` reads them once and returns into `fitted_` a
-    `FittedModel`, which nothing changes, and into `state_` the state of the series, which `update`
-    replaces; forecasts ask these two alone. A subclass stores its arguments beside the common
-    ones and answers `_fit_panel` and `_from_file`, which give both; `summary` says in words what
-    was fitted.
+    An estimator stores constructor arguments. `fit` reads them once and sets `fitted_`, an
+    immutable `FittedModel`, and `state_`, the state of the series, which `update` replaces.
+    Forecasts use only these two. A subclass adds its own arguments and implements `_fit_panel` and
+    `_from_file`, which return both, and `summary`.
 
     Parameters
     ----------
     random_state, verbose
-        As `CommonArguments` has them.
+        See `CommonArguments`.
     horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
-        As `CommonArguments` has them.
+        See `CommonArguments`.
     missing, strict, support
-        As `CommonArguments` has them.
+        See `CommonArguments`.
 
     Attributes
     ----------
     fitted_ : FittedModel
-        Estimates, and everything else that forecasts need beside the state.
+        Estimates, and everything else that forecasts need besides the state.
     state_ : SeriesState
         State of the series after their last rows.
     arguments_ : Arguments
-        Constructor arguments of the fit; those that `set_params` is given later act at the next.
+        Constructor arguments of the fit; later changes by `set_params` act at the next fit.
     horizon_ : int
-        Steps that `predict` gives without h.
+        Default number of steps of `predict`.
 
     Examples
     --------
@@ -111,7 +110,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
     [(3, 1), (3, 1)]
     """
 
-    column_name: ClassVar[str]  # of the forecasts of a long frame
+    column_name: ClassVar[str]  # name of the forecasts in a long frame
     takes_exog: ClassVar[bool] = True
     takes_static: ClassVar[bool] = False
 
@@ -119,14 +118,14 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
     def _fit_panel(
         self, arguments: Arguments, data: FittedData, panel: Panel
     ) -> tuple[FittedModel[S], S]:
-        """Estimate; the fitted model, and the state of the series after their last rows.
+        """Return the fitted model and the state of the series after their last rows.
 
-        Arguments are read from the record: those of the estimator may have changed since.
+        `arguments` are a record; those of the estimator may have changed since.
         """
 
     @abstractmethod
     def summary(self) -> Any:
-        """Describe the fitted model and its fit; print the result."""
+        """Return a page on the fitted model and its fit, to be printed."""
 
     def fit(self, df: Any, y: None = None) -> Self:
         """Fit to the series of a frame.
@@ -134,12 +133,12 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         Parameters
         ----------
         df : pandas.Series, pandas.DataFrame, polars.DataFrame or path
-            Wide: time in the index, a column a variable. Long: columns `unique_id`, `ds`,
-            `y` (other names by `id_col`, `time_col`, `target`), other columns exogenous. A
-            path is that of a parquet or CSV file, of a folder of them, or a pattern; parquet
-            files are read without a frame of the whole.
+            Wide: time in the index, one column per variable. Long: columns `unique_id`, `ds`, `y`
+            (renamed by `id_col`, `time_col`, `target`); other columns are exogenous. A path names
+            a parquet or CSV file, a folder of them, or a pattern; parquet files are read in
+            blocks.
         y : None
-            There for scikit-learn; targets are columns of `df`.
+            Ignored, for scikit-learn; targets are columns of `df`.
 
         Returns
         -------
@@ -173,29 +172,29 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         Parameters
         ----------
         X : frame, path or int, optional
-            Data to forecast after, in the shape of the data fitted to; series may be new.
-            By default the data seen so far. An integer is taken as `h`.
+            Data after which to forecast, in the shape of the data fitted to; series may be new.
+            By default the data seen so far. An integer is read as `h`.
         h : int, optional
             Number of steps; `horizon_` by default.
         level : float or list of float, optional
             Coverage of prediction intervals in percent, for example ``[80, 95]``.
         X_future : frame, optional
-            The columns of `known_ahead` for the next h steps of every series that is forecast.
-            Other columns of the data are left out, with a warning.
+            Columns of `known_ahead` for the next h steps of every forecast series. Other columns
+            are ignored with a warning.
         ids : id or list of ids, optional
-            Series of a long frame to forecast, in this order; all by default. Their forecasts are
-            those that they have among all, at the cost of these series alone.
+            Series of a long frame to forecast, in this order; all by default. Forecasts do not
+            depend on the selection.
         align : bool, default False
-            Forecast the h steps after the last time of all series, also of those that end before:
-            these are forecast by as many steps more as they end earlier, the rows of which before
-            the common time are left out. `X_future` then begins after the end of each series. By
-            default every series goes on from its own end.
+            Forecast the h steps after the last timestamp of all series. A series that ends earlier
+            is forecast further, and steps up to the common end are dropped. `X_future` still
+            begins after the end of each series. By default each series continues from its own
+            end.
 
         Returns
         -------
         frame
-            In the shape of the data. Intervals are columns such as ``y-lo-80``, ``y-hi-80``; in
-            pandas ``attrs["guarantee"]`` then says what they promise, as `interval_guarantee_`.
+            Forecasts in the shape of the data. Intervals are columns such as ``y-lo-80`` and
+            ``y-hi-80``; ``attrs["guarantee"]`` of a pandas frame is `interval_guarantee_`.
 
         Raises
         ------
@@ -207,8 +206,8 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         Warns
         -----
         tsrnn.contract.IntervalWarning
-            If intervals have no width, were widened to contain the zeros of an intermittent
-            series, rest on very few errors, or have no guarantee at later steps.
+            If intervals have zero width, were widened to contain the zeros of an intermittent
+            series, rest on few errors, or have no guarantee at later steps.
 
         Examples
         --------
@@ -239,12 +238,11 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
     def predict_zero(
         self, h: int | None = None, X: Any = None, X_future: Any = None, *, ids: Any = None
     ) -> Any:
-        """Forecast the probability that a count, or a value of 0 and 1, is zero.
+        """Forecast the probability that a count or binary target is zero.
 
-        Of counts that models of counts forecast it is exact. Of others it follows from the
-        quantiles of the forecasts, to half a percent, and is that of
-        rounding to zero, as for the ends of intervals; of 0 and 1 it is what the point forecast
-        leaves to 1. It has the guarantee of the intervals.
+        It is exact for models of counts. For other models of counts it is the probability of
+        rounding to zero, from the forecast quantiles, to half a percent. For binary targets it is
+        1 less the point forecast. Its guarantee is that of the intervals.
 
         Parameters
         ----------
@@ -258,8 +256,8 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         Returns
         -------
         frame
-            In the shape of the data, of the targets that are whole; a column ``zero`` in a long
-            frame.
+            Probabilities of the count and binary targets in the shape of the data; a column
+            ``zero`` in a long frame.
 
         Raises
         ------
@@ -284,7 +282,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
                 f"{quoted(layout.target_names)} are of support {list(self.support_.values())}. "
                 "Construct with support='count' or 'binary' and fit again"
             )
-        with recorded(IntervalWarning):  # of levels that nobody asked for
+        with recorded(IntervalWarning):  # the user did not ask for these levels
             times, forecasts = self._steps_ahead(state, h, ZERO_LEVELS, X_future)
         probability = zero_probability(forecasts, limits.supports)
         exact = fitted.zero_probability(state, h)
@@ -299,32 +297,31 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
     def predict_rolling(
         self, df: Any, h: int | None = None, step_size: int = 1, level: Any = None
     ) -> Any:
-        """Forecast from many origins, without fitting again.
+        """Forecast from many origins without refitting.
 
-        The rows of `df` follow the data. The first origin is the last row known, then
-        every `step_size`-th row of `df`, as long as h rows of `df` follow: the rolling
-        evaluation of a model that is estimated once. The forecaster itself is left as
-        it is. Columns of `known_ahead` are taken from `df`. With ``missing="interpolate"``
-        gaps of `df` are filled from the rows on both sides, before the first forecast.
+        `df` holds rows after the data. The first origin is the last known row, followed by every
+        `step_size`-th row of `df` that has h rows after it. The forecaster does not change.
+        Columns of `known_ahead` are taken from `df`. With ``missing="interpolate"`` gaps of `df`
+        are filled, from both sides, before the first forecast.
 
-        Recurrent forecasters need one pass for all origins. Others forecast from one after the
-        other, those of `tsrnn.baselines` each time by a pass over all rows seen.
+        Recurrent forecasters need one pass over the data for all origins. Other forecasters go
+        from origin to origin; `tsrnn.baselines` pass over all rows at each.
 
         Parameters
         ----------
         df : frame
-            Rows that follow the last ones known, of some or all series.
+            Rows after the last known ones, of all or some series.
         h : int, optional
             Number of steps; `horizon_` by default, which recurrent forecasters cannot exceed.
         step_size : int, default 1
-            Rows from one origin to the next.
+            Rows between neighbouring origins.
         level : float or list of float, optional
             Coverage of prediction intervals in percent.
 
         Returns
         -------
         frame
-            As `predict` gives it, with a column ``cutoff``: the last time known.
+            Frame of `predict` with a column ``cutoff``, the last known timestamp.
 
         Raises
         ------
@@ -360,16 +357,15 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         )
 
     def update(self, df: Any) -> Self:
-        """Take in new rows without fitting again.
+        """Update the state by new rows without refitting.
 
-        One step of work a row: the state is carried on. Parameters, scaling and
-        intervals stay as they were fitted. Values outside a support that was recognised widen it,
-        with a warning.
+        The cost is one step per row. Parameters, scaling and intervals do not change. Values
+        outside a recognised support widen it, with a warning.
 
         Parameters
         ----------
         df : frame or path
-            Rows that follow the last ones known, of some or all series.
+            Rows after the last known ones, of all or some series.
 
         Returns
         -------
@@ -379,7 +375,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         ------
         ValueError
             If a series is unknown, its rows do not begin one step after its last, or a value lies
-            outside the support given.
+            outside the given support.
         """
         panel = self._read_following(df)
         continued, fitted = self._check_follows(panel), self._fitted_with(panel)
@@ -393,25 +389,24 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
             advanced = fitted.advance(self.state_.select(continued), panel)
             state = self.state_.replaced(continued, advanced)
         history = self._history.followed_by(continued, panel)
-        # all or none: rows that cannot be taken in leave the forecaster as it was
+        # Set together at the end, so that rows which raise leave the forecaster unchanged.
         self.fitted_, self.state_, self._history = fitted, state, history
         return self
 
     def score(self, df: Any, y: None = None) -> float:
-        r"""Forecast the rows of `df`, which follow the data, and compare.
+        r"""Return the score of forecasts of the rows of `df`, which follow the data.
 
         .. math:: R^2 = 1 - \mathrm{MSE} / s^2
 
-        averaged over series and targets, with s the standard deviation of the series in
-        the training part: 1 is perfect, 0 as good as the mean. Higher is better, as
-        scikit-learn's searches expect.
+        averaged over series and targets; s is the standard deviation of the series in the training
+        part. 1 is perfect, 0 as good as the mean.
 
         Parameters
         ----------
         df : frame or path
-            Rows that follow the last ones known, of all series.
+            Rows after the last known ones, of all series.
         y : None
-            There for scikit-learn.
+            Ignored, for scikit-learn.
         """
         panel = self._read_following(df)
         continued, fitted = self._check_follows(panel), self._fitted_with(panel)
@@ -434,27 +429,27 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         last: int | None = None,
         ax: Any = None,
     ) -> np.ndarray:
-        """Forecast and draw: the history, the forecast and its intervals, a panel a series.
+        """Plot history, forecasts and intervals, one panel per series.
 
         Parameters
         ----------
         X : frame, path or int, optional
-            Data to draw and forecast after, as for `predict`; by default the last rows seen, of
-            which a model keeps up to 500 a series. An integer is taken as `h`.
+            Data to draw, and after which to forecast, as in `predict`; by default the last rows
+            seen, up to 500 per series. An integer is read as `h`.
         h : int, optional
             Number of steps; `horizon_` by default.
         level : float, list of float or None, default 80
             Coverage of the intervals in percent; None draws none.
         X_future : frame, optional
-            The columns of `known_ahead` for the next h steps of the series.
+            Columns of `known_ahead` for the next h steps of the series.
         series : id or list of ids, optional
-            Series of a long frame to draw; by default the first ones, four panels at most.
+            Series of a long frame to draw; by default the first, in at most four panels.
         columns : str or list of str, optional
             Targets to draw; all by default.
         last : int, optional
-            Rows of the history to draw; by default four times h, 40 at least.
+            Rows of the history to draw; by default four times h, and at least 40.
         ax : matplotlib Axes or sequence of them, optional
-            Where to draw, one a panel; a new figure by default.
+            One axes per panel; a new figure by default.
 
         Returns
         -------
@@ -480,12 +475,12 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         return draw_forecasts(self, X, h, level, X_future, series, columns, last, ax)
 
     def _outlier_rows(self, state: Any, layout: Layout) -> pd.DataFrame | None:
-        """Outliers to mark in a plot; None of a forecaster that looks for none."""
+        """Return outliers to mark in a plot; None if the forecaster does not detect them."""
         return None
 
     @staticmethod
     def _horizon_first(X: Any, h: int | None) -> tuple[Any, int | None]:
-        """Data and horizon, of which the horizon may stand in the place of the data."""
+        """Return data and horizon; a number in the place of the data is the horizon."""
         if not isinstance(X, numbers.Number):
             return X, h
         if h is not None:
@@ -493,7 +488,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         return None, X  # type: ignore[return-value]
 
     def _read_training(self, df: Any, arguments: Arguments) -> Panel:
-        """Read a frame to fit to, with the columns of the calendar."""
+        """Read a training frame, and add columns of the calendar and of holidays."""
         panel = self._read_frame(df, arguments, freq=arguments.freq, target=arguments.target)
         self._check_takes_columns(arguments)
         if not self.keeps_missing_columns:
@@ -507,13 +502,13 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         return without_constants(complete, panel.exog_names) if self.takes_exog else complete
 
     def _has_effects_by_holiday(self, arguments: Arguments) -> bool:
-        """Return True if each holiday has a column: of models that shrink coefficients."""
+        """Return True if each holiday has its own column, for models that shrink coefficients."""
         return False
 
     def _fit_to(self, panel: Panel, arguments: Arguments, *given: Any) -> Self:
-        """Fit to a panel that has been read; what was fitted before is replaced at the end.
+        """Fit to a panel, and replace an earlier fit at the end.
 
-        `given` are values that a class takes in place of estimates.
+        `given` are values that a class uses instead of estimates.
         """
         self._check(arguments, panel)
         data = FittedData.of(panel, arguments)
@@ -526,22 +521,22 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
     def _with_intervals(
         self, fits: Sequence[Fit], results: Sequence[Result[S]], *given: Any
     ) -> Sequence[Result[S]]:
-        """Results of fits with intervals that need more than the fit; here they need nothing."""
+        """Return the results with calibrated intervals, for classes that calibrate."""
         return results
 
     def _check(self, arguments: Arguments, panel: Panel) -> None:
-        """Refuse arguments and data that the class cannot use, before anything is estimated."""
+        """Refuse arguments and data that the class cannot use, before estimation."""
         self._check_takes_columns(arguments)
 
     @property
     def arguments_(self) -> Arguments:
-        """Constructor arguments of the last fit; as they stand where there was none."""
+        """Constructor arguments of the last fit; before a fit, the current ones."""
         fitted = vars(self).get("fitted_")
         return Arguments.of(self) if fitted is None else fitted.arguments
 
     @property
     def horizon_(self) -> int:
-        """Steps that `predict` gives without h."""
+        """Default number of steps of `predict`."""
         return self._fitted_model().horizon
 
     @property
@@ -551,12 +546,12 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
 
     @property
     def data_summary_(self) -> DataSummary:
-        """Series, rows and frequency of the data fitted to, and what reading them changed."""
+        """Series, rows and frequency of the data fitted to, and notes on their reading."""
         return DataSummary.of(self._fitted_model().data, self.state_.last_times)
 
     @property
     def known_ahead_(self) -> list[Any]:
-        """Exogenous columns whose future is known, those of the calendar last."""
+        """Exogenous columns with a known future, then those of the calendar and of holidays."""
         data = self._fitted_model().data
         return list(data.layout.frame_names(data.known_ahead))
 
@@ -573,14 +568,14 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
 
     @property
     def support_(self) -> dict[Any, Any]:
-        """Values that each target can have, as the argument `support` names them, by target."""
+        """Support of each target, as named by the argument `support`."""
         data = self._fitted_model().data
         values = (support.value for support in data.supports)
         return dict(zip(data.layout.target_names, values, strict=True))
 
     @property
     def n_features_in_(self) -> int:
-        """Columns of the frames: targets and exogenous ones."""
+        """Number of columns of the frames, targets and exogenous."""
         data = self._fitted_model().data
         return data.n_targets + len(data.given_columns)
 
@@ -590,7 +585,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         return self._fitted_model().guarantee
 
     def _fitted_model(self) -> FittedModel[S]:
-        if "fitted_" not in vars(self):  # scikit-learn's check takes as long as a forecast
+        if "fitted_" not in vars(self):  # the check of scikit-learn takes as long as a forecast
             check_is_fitted(self, "fitted_")
         return self.fitted_
 
@@ -604,15 +599,15 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         layout: Layout,
         lags: np.ndarray | None = None,
     ) -> Any:
-        """Forecasts after a state as a frame; `limits` and `layout` as in `_written`.
+        """Return forecasts after a state as a frame; `limits` and `layout` as in `_written`.
 
-        `lags` (S,) are steps that are forecast before the h steps of a series, and left out.
+        `lags` (S,) are steps of each series to forecast and drop before the h steps.
         """
         if lags is None or not lags.any():
             times, forecasts = self._steps_ahead(state, h, levels, X_future)
             return self._written(state.ids, times, forecasts, levels, limits, layout)
         times, forecasts = np.empty((len(lags), h), state.last_times.dtype), {}
-        for lag in np.unique(lags).tolist():  # no series is forecast, or has columns, for longer
+        for lag in np.unique(lags).tolist():  # X_future need not reach further than h + lag
             at = np.flatnonzero(lags == lag)
             ahead, part = self._steps_ahead(state.select(at), h + lag, levels, X_future)
             times[at] = ahead[:, lag:]
@@ -624,11 +619,11 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
     def _steps_ahead(
         self, state: S, h: int, levels: list[float], X_future: Any
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Times (S, h) of the steps after a state, and the forecasts (S, h, C) by suffix."""
+        """Return times (S, h) and forecasts (S, h, C) by suffix of the steps after a state."""
         data = self.fitted_.data
         check_steps_fit(h, len(state.ids), data.n_targets * (1 + 2 * len(levels)))
         future = data.read_future(X_future, state.ids, state.last_times, h)
-        # Times first: steps beyond the calendar are refused before the work of forecasting them.
+        # Times first, since steps beyond the calendar raise before the work of forecasting.
         times = times_of_future(X_future, state.ids, state.last_times, h, data.layout)
         return times, self.fitted_.forecast(state, h, levels, future)
 
@@ -642,18 +637,18 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         layout: Layout,
         cutoffs: np.ndarray | None = None,
     ) -> Any:
-        """Forecasts (S, h, C) by suffix as a frame whose intervals say what they promise.
+        """Return forecasts (S, h, C) by suffix as a frame, within limits and with their guarantee.
 
-        `limits` are those of the targets (S, C); the rest is as in `tsrnn.data.write_frame`.
+        `limits` are of the targets (S, C); other arguments as in `tsrnn.data.write_frame`.
         """
-        forecasts = honest_intervals(forecasts, levels, limits, layout, ids)
+        forecasts = apply_limits(forecasts, levels, limits, layout, ids)
         frame = write_frame(layout, ids, times, forecasts, model=self.column_name, cutoffs=cutoffs)
         if levels and isinstance(frame, pd.DataFrame):
             frame.attrs["guarantee"] = self.interval_guarantee_
         return frame
 
     def _check_takes_columns(self, arguments: Arguments) -> None:
-        """Refuse kinds of columns that the class has no use for."""
+        """Refuse calendar, holidays and static columns that the class cannot use."""
         static = arguments.static
         for name in ("calendar", "holidays"):
             value = getattr(arguments, name)
@@ -672,7 +667,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
             )
 
     def _read_following(self, df: Any) -> Panel:
-        """Read rows that follow the last ones known; rows of an array are counted on."""
+        """Read rows after the last known ones; rows of an array continue the count."""
         data = self._fitted_model().data
         if is_array(df) and data.layout.backend == "numpy":
             df = array_frame(df, start=int(data.times_ahead(self.state_, 1)[0, 0]))
@@ -697,10 +692,9 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         return panel
 
     def _interpolated(self, panel: Panel, first: bool) -> Panel:
-        """Panel without missing values, for a model that has no place for them; it is warned of.
+        """Interpolate missing values, with a warning, for a model that cannot skip them.
 
-        `first` says that these are the data to fit to: rows without values at the ends are left
-        out.
+        `first` marks the data of the fit, whose ends without values are dropped.
         """
         panel, done = without_gaps(panel, cut=first)
         if not done:
@@ -710,17 +704,17 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         return replace(panel, notes=(*panel.notes, f"{sentence}."))
 
     def _skips_missing(self, arguments: Arguments) -> bool:
-        """Return True if the model has a place for missing values."""
+        """Return True if the model skips missing values."""
         return "keep" in self.legal_missing
 
     def _state_after(self, X: Any, ids: Any = None) -> S:
-        """State after a frame, by default after the rows seen so far, of some or all series."""
+        """Return the state after a frame (default: after all rows seen), of all or some series."""
         return self._state_and_limits(X, ids)[0]
 
     def _state_and_limits(self, X: Any, ids: Any) -> tuple[S, Limits, Any]:
-        """State as in `_state_after`, and the limits of forecasts of the targets.
+        """Return the state of `_state_after`, the limits of forecasts, and the last timestamp.
 
-        The last is the last time of all series, those too that `ids` leaves out.
+        The timestamp is the last of all series, whatever `ids` selects.
         """
         data = self.fitted_.data
         if ids is not None and data.layout.id_col is None:
@@ -743,17 +737,17 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         return self.state_.select(series), limits, end
 
     def _filter(self, panel: Panel) -> S:
-        """State after the rows of a panel; a class may know its series by those seen so far."""
+        """Return the state after the rows of a panel; subclasses may use the current state."""
         return self.fitted_.filter(panel)
 
     def _at(self, state: S, history: History | None = None) -> Self:
-        """Same fitted forecaster after other rows of its series, the last ones in `history`."""
+        """Return a copy of the forecaster in another state, with the rows of `history` to plot."""
         other = copy.copy(self)
         other.state_, other._history = state, History.empty() if history is None else history
         return other
 
     def _fitted_with(self, panel: Panel) -> FittedModel[S]:
-        """Fitted model that counts the rows of a panel which follows, where steps are rows."""
+        """Return the fitted model, with the rows of a panel in its layout if steps are rows."""
         fitted = self._fitted_model()
         if not fitted.data.layout.observed:
             return fitted
@@ -761,7 +755,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         return fitted.with_layout(layout)
 
     def _check_follows(self, panel: Panel) -> np.ndarray:
-        """Numbers of the series that the rows of a panel continue."""
+        """Return the positions of the series that a panel continues."""
         data = self.fitted_.data
         continued = check_continues(panel, data.ids, self.state_.last_times, data.layout.grid)
         data.check_static_unchanged(panel)
@@ -769,5 +763,5 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
 
 
 def _names_columns(value: Any) -> bool:
-    """Return True if an argument asks for columns; frames and arrays have no truth value."""
+    """Return True if an argument names columns; arrays, without a truth value, count as names."""
     return value is not None and (not isinstance(value, bool | str | Sequence) or bool(value))

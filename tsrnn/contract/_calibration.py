@@ -1,4 +1,4 @@
-"""Calibration of intervals: quantiles of forecast errors, how many count, what they guarantee."""
+"""Calibration of intervals: quantiles of forecast errors, their effective number and guarantee."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from scipy.special import ndtri, stdtrit
 from tsrnn.contract._warnings import IntervalWarning
 from tsrnn.data import warn_user
 
-# Errors of a step that a series needs to have intervals of its own: 99 percent can be guaranteed.
+# Errors per step for intervals of a single series; with them 99 percent can be guaranteed.
 OWN_ERRORS = 100
-MOST_ERRORS = 20_000  # of a step: the coverage of 95 percent is then known to 0.15 percent
-ROUNDING = 1e-9  # of a rank: 99 errors suffice for 99 percent
-# Sum of squared deviations of the logarithms that chance alone gives, and that counts before any
-# unit: ten units, with means of about six independent errors each.
+MOST_ERRORS = 20_000  # per step; the standard error of a coverage of 95 percent is 0.15 percent
+ROUNDING = 1e-9  # tolerance of a rank, so that 99 errors suffice for 99 percent
+# Prior sum of squared deviations of log sizes, as chance alone gives: ten units, each with a mean
+# of about six independent errors.
 CHANCE = 10 * 0.1
-LARGEST_RATIO = 100.0  # of the size of a unit's errors to the geometric mean
+LARGEST_RATIO = 100.0  # bound of the size of a unit's errors relative to the geometric mean
 
 GUARANTEES = {
     "conformal": (
@@ -49,30 +49,30 @@ GUARANTEES = {
 
 
 def effective_number(n: np.ndarray, k: np.ndarray) -> np.ndarray:
-    r"""Independent errors that n errors of step k from successive origins count as.
+    r"""Return the effective number of n errors of step k from successive origins.
 
-    An error of k steps is a moving average of the k innovations since its origin, so that errors
-    from origins j < k rows apart are correlated. The share of n errors below a bound has the
-    variance of the share of n independent ones times
+    An error of step k is a moving average of the k innovations since its origin, so that errors
+    from origins j < k rows apart are correlated. Relative to n independent errors, the variance of
+    the share of errors below a bound is inflated by
 
-    .. math:: 1 + 2 \sum_{j=1}^{\min(k, n) - 1} (1 - j / n) \rho_j,
+    .. math:: 1 + 2 \sum_{j=1}^{\min(k, n) - 1} (1 - j / n) \rho_j.
 
-    with the correlations of the indicators, which are at most those of (Gaussian) errors. Over all
-    lags the latter sum to :math:`(\sum_i \psi_i)^2 / \sum_i \psi_i^2 \le k` by the inequality of
-    Cauchy and Schwarz, with equality at equal weights, those of a random walk: :math:`\rho_j = 1 -
-    j / k`, which is taken here. Where n is well above k, n errors count as n / k.
+    The correlations :math:`\rho_j` of the indicators are at most those of (Gaussian) errors, whose
+    sum over all lags is :math:`(\sum_i \psi_i)^2 / \sum_i \psi_i^2 \le k` by the Cauchy-Schwarz
+    inequality. The bound is attained by a random walk, :math:`\rho_j = 1 - j / k`, which is assumed
+    here. For n well above k, the effective number is about n / k.
 
     Parameters
     ----------
     n : ndarray
-        Numbers of errors; not negative, and whole unless they are means over series.
+        Numbers of errors, not negative; means over series need not be whole.
     k : ndarray
-        Steps, from 1.
+        Steps, at least 1.
 
     Returns
     -------
     ndarray
-        Zero of no errors, n of one step.
+        Effective numbers: 0 for no errors, n for k = 1.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def effective_number(n: np.ndarray, k: np.ndarray) -> np.ndarray:
     """
     n, k = np.broadcast_arrays(np.asarray(n, float), np.asarray(k, float))
     m = np.clip(np.minimum(n, k), 1, None)
-    # sums of j and of j^2 up to m - 1, as n need not be whole
+    # Closed forms of the sums of j and j^2 up to m - 1, since n need not be whole.
     first, second = m * (m - 1) / 2, m * (m - 1) * (2 * m - 1) / 6
     count = np.maximum(n, 1)
     inflation = 1 + 2 * ((m - 1) - first * (1 / count + 1 / k) + second / (count * k))
@@ -91,19 +91,20 @@ def effective_number(n: np.ndarray, k: np.ndarray) -> np.ndarray:
 
 
 def conformal_quantile(sizes: np.ndarray, level: float, effective: np.ndarray) -> np.ndarray:
-    r"""Conformal quantiles of absolute errors along the second axis; NaN where they are too few.
+    r"""Return conformal quantiles of absolute errors along axis 1, NaN if errors are too few.
 
-    Of n errors that count as m, the one of rank :math:`\lceil n p (m + 1) / m \rceil`. If m = n
-    that is the rule of exchangeable errors, :math:`\lceil (n + 1) p \rceil`; if errors come in m
-    blocks of equal ones, it is the rule of these blocks.
+    For n errors with effective number m, the rank is :math:`\lceil n p (m + 1) / m \rceil`. With m
+    = n this is the rule for exchangeable errors, :math:`\lceil (n + 1) p \rceil`; for m blocks of
+    equal errors it is the rule for blocks.
 
     Parameters
     ----------
     sizes : ndarray of shape (U, n, ...)
-        NaN where there is none.
+        Absolute errors, NaN where missing.
     level : float
-        In percent.
+        Coverage in percent.
     effective : ndarray of shape (U, ...)
+        Effective numbers of errors.
 
     Returns
     -------
@@ -128,16 +129,16 @@ def conformal_quantile(sizes: np.ndarray, level: float, effective: np.ndarray) -
 
 
 def relative_sizes(sums: np.ndarray, counts: np.ndarray) -> np.ndarray | None:
-    r"""Sizes of the errors of units relative to each other, shrunk towards equal ones.
+    r"""Return relative sizes of the errors of units, shrunk towards equality.
 
-    With :math:`r_u` the mean absolute error of a unit over that of all units at the same steps, the
-    size is :math:`(r_u / \bar r)^b` with the geometric mean :math:`\bar r`. The power is
+    :math:`r_u` is the mean absolute error of a unit relative to all units at the same steps, and
+    :math:`\bar r` the geometric mean over units. The size is :math:`(r_u / \bar r)^b` with
 
-    .. math:: b = \frac{\sum_u x_u y_u}{\sqrt{(1 + \sum_u x_u^2) (1 + \sum_u y_u^2)}}
+    .. math:: b = \frac{\sum_u x_u y_u}{\sqrt{(1 + \sum_u x_u^2) (1 + \sum_u y_u^2)}},
 
-    with the deviations x and y of :math:`\log r_u` from its mean in the first and in the second
-    half of the rows: sizes that do not last from one half to the other say nothing, nor do small
-    differences of few units.
+    where x and y are the deviations of :math:`\log r_u` from its mean in the first and second half
+    of the rows. The power shrinks sizes that do not persist from one half to the other, and small
+    differences between few units.
 
     Parameters
     ----------
@@ -147,7 +148,7 @@ def relative_sizes(sums: np.ndarray, counts: np.ndarray) -> np.ndarray | None:
     Returns
     -------
     ndarray of shape (U, C) or None
-        NaN of a unit without errors; None where all sizes are equal.
+        Sizes, NaN for a unit without errors; None if all are equal.
 
     Examples
     --------
@@ -173,7 +174,7 @@ def relative_sizes(sums: np.ndarray, counts: np.ndarray) -> np.ndarray | None:
         return None
     logs = np.where(known, both, 0.0)
     away = power * (logs - logs.sum(0) / np.maximum(known.sum(0), 1))
-    limit = np.log(LARGEST_RATIO)  # a unit may have been forecast without an error
+    limit = np.log(LARGEST_RATIO)  # a unit without forecast errors would have size 0
     return np.where(known, np.exp(np.clip(away, -limit, limit)), np.nan)
 
 
@@ -184,21 +185,19 @@ class Calibration:
     Attributes
     ----------
     errors : ndarray of shape (U, n, h, C)
-        By unit, origin, step and target; NaN where there is none. One unit, which
-        holds all of them, where the units' errors are pooled.
+        Errors by unit, origin, step and target, NaN where missing. Pooled errors have U = 1.
     method : {"conformal", "rolling", "gaussian"} or the name of a learned distribution
-        "conformal" with a scale that knows nothing of the step, "rolling" with one that grows as
-        the model's intervals do. Learned distributions have no widths.
+        "conformal" has the same scale at all steps; with "rolling" it grows like the model's
+        intervals. Learned distributions have no widths.
     n_pooled : int, default 1
-        Units whose errors are pooled; taken as independent.
+        Number of pooled units, assumed independent.
     scale : str
-        Of "rolling", in words.
+        Description of the scale of "rolling".
     units : integer ndarray of shape (n,), optional
         Unit of each pooled error.
     sizes : ndarray of shape (V, C), optional
-        Sizes of the errors of all units relative to each other, see `relative_sizes`. Pooled errors
-        over these sizes are one sample. A unit without a size, NaN, has the errors of all units as
-        they are; so have all units by default.
+        Relative sizes of the errors of all units, see `relative_sizes`; pooled errors are divided
+        by them. Units with size NaN, by default all units, use the pooled errors undivided.
 
     Examples
     --------
@@ -226,10 +225,9 @@ class Calibration:
         sizes: np.ndarray | None = None,
         **words: str,
     ) -> Calibration:
-        """Calibration by errors (U, n, h, C), pooled where units have few, sampled where many.
+        """Return the calibration by errors (U, n, h, C), pooled if few and sampled if many.
 
-        Constant series have none, NaN; where all are constant, so are their forecasts, and every
-        error is zero.
+        Constant series have no scaled errors, NaN. If all series are constant, all errors are 0.
         """
         counts = np.isfinite(errors).sum(1)
         if not counts.any() and method != "rolling":
@@ -239,10 +237,10 @@ class Calibration:
             n_pooled = max(int(varying.sum()), 1)
             errors = errors.reshape(1, -1, *errors.shape[2:])
             errors = errors[:, np.isfinite(errors).any((0, 2, 3))]
-        if len(errors) == 1 and method != "rolling":  # a target that never varies, beside others
+        if len(errors) == 1 and method != "rolling":  # a constant target among others
             errors = np.where(np.isfinite(errors).any((0, 1, 2)), errors, 0.0)
         n = errors.shape[1]
-        if n > MOST_ERRORS:  # at random: a stride would pick up one hour of the day
+        if n > MOST_ERRORS:  # at random, since a stride may select one hour of the day
             chosen = np.sort(np.random.default_rng(0).choice(n, MOST_ERRORS, replace=False))
             errors = errors[:, chosen]
             units = None if units is None else units[chosen]
@@ -251,23 +249,23 @@ class Calibration:
 
     @property
     def is_empty(self) -> bool:
-        """True if there are no errors at all."""
+        """True if there are no errors."""
         return not np.isfinite(self.errors).any()
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """Numbers (U, h, C) of errors."""
+        """Numbers of errors, shape (U, h, C)."""
         return np.isfinite(self.errors).sum(1)
 
     @cached_property
     def effective(self) -> np.ndarray:
-        """Numbers (U, h, C) of independent errors that they count as."""
+        """Effective numbers of errors, shape (U, h, C)."""
         steps = np.arange(1, self.errors.shape[2] + 1)[:, None]
         return self.n_pooled * effective_number(self.counts / self.n_pooled, steps)
 
     @cached_property
     def pooled(self) -> Calibration:
-        """Calibration by the errors of all units as if of one."""
+        """Calibration by the pooled errors of all units."""
         if len(self.errors) == 1:
             return self
         errors = self.errors.reshape(1, -1, *self.errors.shape[2:])
@@ -275,25 +273,25 @@ class Calibration:
 
     @property
     def by_unit(self) -> bool:
-        """True if units have intervals of their own."""
+        """True if intervals differ between units."""
         return len(self.errors) > 1 or self.sizes is not None
 
     @cached_property
     def relative(self) -> Calibration:
-        """Calibration by the pooled errors over the sizes of their units."""
+        """Calibration by pooled errors divided by the sizes of their units."""
         if self.units is None or self.sizes is None:
             return self
         errors = self.errors / self.sizes[self.units][None, :, None]
         return replace(self, errors=errors, units=None, sizes=None)
 
     def sizes_of(self, units: np.ndarray) -> np.ndarray | None:
-        """Relative sizes (m, C) of units by position, NaN of others; None where all are equal."""
+        """Return relative sizes (m, C) of units by position, NaN for -1; None if all are equal."""
         if self.sizes is None:
             return None
         return np.where(units[:, None] < 0, np.nan, self.sizes[units])
 
     def to_file(self) -> dict[str, np.ndarray]:
-        """Arrays of a file."""
+        """Return the arrays of a file."""
         n_targets = self.errors.shape[3]
         return {
             "errors": self.errors,
@@ -303,13 +301,13 @@ class Calibration:
 
     @cached_property
     def complete(self) -> np.ndarray:
-        """Pooled errors (m, h, C) of origins that have errors of all steps."""
+        """Pooled errors of origins with errors at all steps, shape (m, h, C)."""
         return self.errors[np.isfinite(self.errors).all((2, 3))]
 
     def draw(self, unit: int, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw errors (n, h, C) of a unit by position, -1 for another, all steps of one origin.
+        """Draw errors (n, h, C) of a unit by position (-1: unknown), jointly over steps.
 
-        There must be complete origins.
+        `complete` must not be empty.
         """
         sample, size = self.complete, np.ones(self.errors.shape[3])
         sizes = self.sizes_of(np.array([unit]))
@@ -317,7 +315,7 @@ class Calibration:
             of_unit = self.errors[unit][np.isfinite(self.errors[unit]).all((1, 2))]
             sample = of_unit if len(of_unit) else sample
         elif sizes is not None:
-            # A target without a size has the errors of all, as in `half_widths`.
+            # A target without a size uses the pooled errors, as in `half_widths`.
             known = np.isfinite(sizes[0])
             size = np.where(known, sizes[0], 1.0)
             if known.all():
@@ -329,11 +327,11 @@ class Calibration:
 
     @cached_property
     def guarantee(self) -> str:
-        """Guarantee of the intervals; of conformal ones, with the largest levels."""
+        """Guarantee of the intervals, with the largest guaranteed levels of conformal ones."""
         words = GUARANTEES[self.method]
         if self.is_empty:
             return words.format(scale=self.scale, errors="There are no errors: nothing holds.")
-        there = self.counts.any((1, 2))  # a series without errors takes all's
+        there = self.counts.any((1, 2))  # series without errors use those of all series
         n, m = self.counts[there].min((0, 2)), self.effective[there].min((0, 2))
         levels = 100 * m / (m + 1)
         counted = (
@@ -356,20 +354,20 @@ class Calibration:
         return words.format(scale=self.scale, errors=errors)
 
     def half_widths(self, level: float, units: np.ndarray, h: int | None = None) -> np.ndarray:
-        r"""Half the width of the intervals in units of the scale.
+        r"""Return half widths of the intervals in units of the scale.
 
-        "gaussian": a normal quantile times the errors' root mean square. Otherwise the conformal
-        quantile, and where errors are too few for it a quantile of Student's t times their root
-        mean square, at least as large as the largest of them and as the width of the step before.
+        "gaussian" uses a normal quantile times the root mean square of the errors. Other methods
+        use the conformal quantile. If errors are too few, they use a Student's t quantile times the
+        root mean square, no smaller than the largest error and the width of the step before.
 
         Parameters
         ----------
         level : float
             Coverage in percent.
         units : integer ndarray of shape (m,)
-            Units by their position among those fitted to; -1 for others.
+            Positions of the units among those fitted to; -1 for others.
         h : int, optional
-            Steps that are used, of which alone there are warnings; all by default.
+            Steps to warn about; all by default.
 
         Returns
         -------
@@ -406,11 +404,11 @@ class Calibration:
 
     @cached_property
     def _widths_by_level(self) -> dict[float, tuple[np.ndarray, np.ndarray]]:
-        """Widths by level that have been asked for: thousands of errors are sorted once."""
+        """Cache of widths by level, so that thousands of errors are sorted once."""
         return {}
 
     def _widths(self, level: float) -> tuple[np.ndarray, np.ndarray]:
-        """Half widths (U, h, C), and where they have their guarantee."""
+        """Return half widths (U, h, C) and the mask of guaranteed ones."""
         if level not in self._widths_by_level:
             sizes = np.abs(self.errors)
             if self.method == "gaussian":
@@ -423,10 +421,10 @@ class Calibration:
         return self._widths_by_level[level]
 
     def _with_tails(self, widths: np.ndarray, level: float) -> np.ndarray:
-        """Half widths (U, h, C) with those of Student's t where there is no quantile.
+        """Fill missing half widths (U, h, C) by quantiles of Student's t.
 
-        Its degrees of freedom are the independent errors of the first step: the scale of later
-        ones rests on the same innovations.
+        The degrees of freedom are the effective number of errors of the first step, since errors of
+        later steps rest on the same innovations.
         """
         if np.isfinite(widths).all():
             return widths
@@ -441,10 +439,10 @@ class Calibration:
         return filled
 
     def _root_mean_squares(self) -> np.ndarray:
-        """Root mean squares (U, h, C) of the errors of every step; NaN of units without any.
+        """Return root mean squared errors (U, h, C), NaN for units without errors.
 
-        The scale of "rolling" grows with the step, so that one mean square, by independent errors,
-        serves all steps. Otherwise steps without errors grow as those of a random walk.
+        The scale of "rolling" grows with the step, so that all steps share one mean square,
+        weighted by effective numbers. Otherwise steps without errors grow like a random walk.
         """
         there, squares = self.counts > 0, np.nan_to_num(self.errors).astype(float) ** 2
         means = squares.sum(1) / np.where(there, self.counts, np.nan)

@@ -1,4 +1,4 @@
-"""Checks of arguments and of data; the messages name what was refused."""
+"""Checks of arguments and of data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_JOBS = 10_000
 
 
 def positive_integer(name: str, value: Any) -> int:
-    """`value` as an int, or an error that names the argument.
+    """Return `value` as a positive int; raise if it is none.
 
     Parameters
     ----------
@@ -54,12 +54,12 @@ def positive_integer(name: str, value: Any) -> int:
 
 
 def job_count(n_jobs: Any) -> int | None:
-    """The argument `n_jobs`, checked.
+    """Return the checked argument `n_jobs`.
 
     Parameters
     ----------
     n_jobs : int or None
-        Processes, -1 for all cores; None where the caller says what it means.
+        Number of processes, -1 for all cores, None for the caller's default.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def job_count(n_jobs: Any) -> int | None:
     Raises
     ------
     TypeError, ValueError
-        If it is neither None nor an integer other than 0 of a size that a machine may have.
+        If it is neither None nor an integer other than 0 up to `MOST_JOBS` in size.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def job_count(n_jobs: Any) -> int | None:
 
 
 def choice(name: str, value: Any, legal: Sequence[str]) -> str:
-    """`value` as a str if it is one of the legal ones, else an error that lists them.
+    """Return `value` if it is legal; raise with the legal values if not.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def choice(name: str, value: Any, legal: Sequence[str]) -> str:
     Raises
     ------
     ValueError
-        If it is none of them.
+        If it is not legal.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def choice(name: str, value: Any, legal: Sequence[str]) -> str:
 
 
 def flag(name: str, value: Any) -> bool:
-    """`value` as a bool, or an error that names the argument.
+    """Return `value` as a bool; raise if it is none.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def flag(name: str, value: Any) -> bool:
 
 
 def verbosity(value: Any) -> int:
-    """The argument `verbose` as an int.
+    """Return the argument `verbose` as an int.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def verbosity(value: Any) -> int:
 def number(
     name: str, value: Any, *, lowest: float, open_: bool, highest: float = math.inf
 ) -> float:
-    """`value` as a finite float from `lowest` to `highest`, or above `lowest` if `open_`.
+    """Return `value` as a finite float from `lowest` (exclusive if `open_`) to `highest`.
 
     Parameters
     ----------
@@ -197,9 +197,9 @@ def number(
     value : object
     lowest : float
     open_ : bool
-        Whether `lowest` itself is refused.
+        Refuse `lowest` itself.
     highest : float, optional
-        No bound by default.
+        Upper bound; infinite by default.
 
     Returns
     -------
@@ -230,7 +230,7 @@ def number(
 
 
 def real_array(name: str, value: Any) -> np.ndarray:
-    """`value` as an array of floats, or an error that names the argument.
+    """Return `value` as an array of floats; raise if it is none.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def real_array(name: str, value: Any) -> np.ndarray:
     Raises
     ------
     ValueError
-        If it holds something else than real numbers, or rows of different lengths.
+        If it holds values other than real numbers, or rows of different lengths.
 
     Examples
     --------
@@ -264,7 +264,7 @@ def real_array(name: str, value: Any) -> np.ndarray:
 
 
 def seed_of(random_state: Any) -> int:
-    """Seed of a generator; a numpy generator is drawn from.
+    """Return a seed; a numpy generator is advanced by one draw.
 
     Parameters
     ----------
@@ -306,28 +306,28 @@ def seed_of(random_state: Any) -> int:
     return int(random_state)
 
 
-UNKNOWN = 2**40  # bytes, where the system does not say: more than most machines have
-FEW_BYTES = 2**20  # which any machine has
-BYTES_OF_A_FORECAST = 32  # a float64 of the model, transformed back, in the frame, and its time
-CONTROL_GROUP = Path("/sys/fs/cgroup/memory.max")  # limit of a container
+UNKNOWN = 2**40  # bytes assumed if the system does not report its memory
+FEW_BYTES = 2**20  # always available, so not checked
+BYTES_OF_A_FORECAST = 32  # float64 of the model, of its inverse transform, in the frame, and a time
+CONTROL_GROUP = Path("/sys/fs/cgroup/memory.max")  # memory limit of a container
 
 
 def check_fits(asked: str, n_bytes: float, advice: str) -> None:
-    """Refuse work whose arrays would not fit in the memory of this machine.
+    """Refuse work that needs more memory than this machine has.
 
     Parameters
     ----------
     asked : str
-        What is asked for and of how much data, the beginning of the message.
+        Beginning of the message: the request and the amount of data.
     n_bytes : float
-        Estimate of the memory that it takes, of which only the size counts.
+        Estimate of the required memory.
     advice : str
-        What to do, the end of the message.
+        End of the message.
 
     Raises
     ------
     ValueError
-        If there is less memory.
+        If the memory does not suffice.
 
     Examples
     --------
@@ -349,7 +349,7 @@ def check_fits(asked: str, n_bytes: float, advice: str) -> None:
 
 
 def check_steps_fit(h: int, n_series: int, n_values: int, of: str = "") -> None:
-    """Refuse forecasts of h steps, `n_values` numbers each, that would not fit in the memory."""
+    """Refuse forecasts of h steps with `n_values` numbers each that do not fit into memory."""
     check_fits(
         f"{of}h={h} steps of {n_series} series",
         float(h) * n_series * n_values * BYTES_OF_A_FORECAST,
@@ -358,7 +358,7 @@ def check_steps_fit(h: int, n_series: int, n_values: int, of: str = "") -> None:
 
 
 def _memory() -> float:
-    """Bytes of memory that this process may use at most."""
+    """Return the memory available to this process in bytes."""
     try:
         physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -370,13 +370,13 @@ def _memory() -> float:
 
 
 def _shown(n_bytes: float) -> str:
-    """Two digits of a number of bytes."""
+    """Return a number of bytes as text, to two digits."""
     unit = "TiB" if n_bytes >= 2**40 else "GiB"
     value = n_bytes / (2**40 if unit == "TiB" else 2**30)
     return f"{float(f'{value:.2g}'):,.10g} {unit}"
 
 
-LARGEST, LEAST = 1e70, 1e-70  # their fourth powers, and sums of these, are numbers of float64
+LARGEST, LEAST = 1e70, 1e-70  # fourth powers, and sums of them, stay within float64
 
 
 def check_not_too_large(panel: Panel, largest: float = LARGEST) -> None:
@@ -386,12 +386,12 @@ def check_not_too_large(panel: Panel, largest: float = LARGEST) -> None:
     ----------
     panel : Panel
     largest : float
-        By default that of models that sum fourth powers.
+        Bound; the default suits models that sum fourth powers.
 
     Raises
     ------
     ValueError
-        Naming column, series and rows.
+        If a value is larger in size.
 
     Examples
     --------
@@ -405,7 +405,7 @@ def check_not_too_large(panel: Panel, largest: float = LARGEST) -> None:
         ...
     ValueError: values of the column 'y' must be at most 1e+70 in size...
     """
-    # One look at all values, NaN passed over; columns are told apart where one is too large.
+    # One pass over all values without NaN; columns are searched only if a value is too large.
     ends = [
         (np.fmin.reduce(part, None, initial=0.0), np.fmax.reduce(part, None, initial=0.0))
         for part in (panel.values, panel.exog)
@@ -424,7 +424,7 @@ def check_not_too_large(panel: Panel, largest: float = LARGEST) -> None:
 
 
 def check_not_too_small(panel: Panel) -> None:
-    """Refuse series whose values are not 0 but all so small that their squares would be.
+    """Refuse series that are not 0, but so small that squares underflow to 0.
 
     Parameters
     ----------
@@ -433,10 +433,10 @@ def check_not_too_small(panel: Panel) -> None:
     Raises
     ------
     ValueError
-        Naming column and series.
+        If the largest value of a series is too small.
     """
     starts = panel.indptr[:-1]
-    # The first value of each series clears most, without a look at the others.
+    # The first value of each series decides most cases cheaply.
     if all((np.abs(values[starts]) >= LEAST).all() for values in (panel.values, panel.exog)):
         return
     for names, values in _blocks(panel):
@@ -456,17 +456,17 @@ def check_not_too_small(panel: Panel) -> None:
 def check_complete_cases(panel: Panel) -> None:
     """Refuse exogenous columns whose missing values leave no row with a target to fit to.
 
-    Where they do so in some of the series alone, these are named in a warning.
+    If some series keep such rows, a warning names the other series.
 
     Parameters
     ----------
     panel : Panel
-        As it was read with ``missing="keep"``.
+        Panel read with ``missing="keep"``.
 
     Raises
     ------
     ValueError
-        Naming the columns.
+        If no series has a complete row.
     """
     if not np.isnan(panel.exog).any():
         return
@@ -497,11 +497,11 @@ def check_complete_cases(panel: Panel) -> None:
 
 
 def _blocks(panel: Panel) -> list[tuple[Sequence[object], np.ndarray]]:
-    """Names and values of the targets and of the exogenous columns."""
+    """Return names and values of the targets, and of the exogenous columns."""
     return [(panel.target_names, panel.values), (panel.exog_names, panel.exog)]
 
 
 def _sizes(panel: Panel, values: np.ndarray) -> np.ndarray:
-    """Largest absolute value of each series and column, (S, n); NaN where there is none."""
+    """Return the largest absolute value of each series and column, (S, n), NaN without values."""
     starts = panel.indptr[:-1]
     return np.fmax(np.fmax.reduceat(values, starts), -np.fmin.reduceat(values, starts))

@@ -1,4 +1,4 @@
-"""Base of forecasters with parameters of one series or panel: no networks."""
+"""Base of classical forecasters, that is, all but networks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tsrnn.contract._conformal import ARRAYS, ClassicalModel, ConformalIntervals
 from tsrnn.contract._estimator import Arguments, with_shared_arguments
 from tsrnn.contract._fitted import S
 from tsrnn.contract._fitted_data import FittedData
-from tsrnn.contract._frequency import habits
+from tsrnn.contract._frequency import frequency_defaults
 from tsrnn.contract._saved import Restore
 from tsrnn.contract._schema import as_saved, refuse
 from tsrnn.data import Layout, Panel, quote
@@ -29,21 +29,21 @@ from tsrnn.data import Layout, Panel, quote
 
 @with_shared_arguments
 class Classical(Forecaster[S]):
-    """Base of forecasters that are not networks; not to be used by itself.
+    """Abstract base of forecasters that are not networks.
 
     Parameters
     ----------
     intervals : {"model", "conformal"}
-        Prediction intervals as the model has them, or by conformal quantiles of the errors of
-        rolling forecasts: of the last third of the rows, or of the last `horizon` rows of many
-        series, by the model fitted to the rows before. It takes one more fit, and holds without
+        Prediction intervals of the model, or conformal ones from the errors of rolling forecasts.
+        The model is fitted to the earlier rows and forecasts the last third of the rows, or the
+        last `horizon` rows of many series. Conformal intervals take one more fit and do not assume
         the model.
     random_state, verbose
-        As `CommonArguments` has them.
+        See `CommonArguments`.
     horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
-        As `CommonArguments` has them.
+        See `CommonArguments`.
     missing, strict, support
-        As `CommonArguments` has them.
+        See `CommonArguments`.
 
     Examples
     --------
@@ -93,14 +93,14 @@ class Classical(Forecaster[S]):
     def _conformal(
         self, fit: Fit, fitted: ClassicalModel[S], target_scale: np.ndarray, *given: Any
     ) -> ConformalIntervals:
-        """Conformal intervals by fits to the earlier rows of a panel."""
+        """Return conformal intervals from a fit to the earlier rows of a panel."""
         arguments, data, panel = fit
 
         def fit_earlier(earlier: Panel) -> Result[S]:
             return self._fit_panel(arguments, FittedData.of(earlier, arguments), earlier, *given)
 
-        season = arguments.as_dict().get("season_length") or habits(data.layout).season
-        # widths of conditional variances are of the time; a naive error would make them constant
+        season = arguments.as_dict().get("season_length") or frequency_defaults(data.layout).season
+        # Conditional variances vary over time; mixing in a constant naive error would damp them.
         by_width = "predict_variance" in self.offers
         return calibrate(
             fit_earlier, panel, fitted.horizon, season, fitted.joint, by_width, target_scale
@@ -139,9 +139,11 @@ class Classical(Forecaster[S]):
 
     @staticmethod
     def _horizon(arguments: Arguments, layout: Layout) -> int:
-        """Steps of a forecast: those of the frequency where none are given."""
+        """Return the horizon, by default that of the frequency."""
         given = arguments.horizon
-        return positive_integer("horizon", habits(layout).horizon if given is None else given)
+        return positive_integer(
+            "horizon", frequency_defaults(layout).horizon if given is None else given
+        )
 
     def _read_frame(self, df: Any, arguments: Arguments, **shape: Any) -> Panel:
         panel = super()._read_frame(df, arguments, **shape)

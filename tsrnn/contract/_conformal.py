@@ -1,4 +1,4 @@
-"""Conformal intervals of any forecaster, by the errors of rolling forecasts of its last rows."""
+"""Conformal intervals of any forecaster, from rolling forecasts of the last rows."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tsrnn.contract._schema import check_arrays, refuse
 from tsrnn.contract._warnings import IntervalWarning, recorded
 from tsrnn.data import Panel, warn_user
 
-REFERENCE = 80  # percent, of the model's interval whose width is its scale
-MANY_SERIES = 100  # whose errors of one horizon, pooled, say enough
-HORIZONS = 20  # of calibration rows where a series is long: 19 independent errors, for 95 percent
-SMALLEST = 0.3  # of the naive error: a model's width below it is that of a fit to too few rows
+REFERENCE = 80  # level in percent of the model's interval that gives the scale
+MANY_SERIES = 100  # series whose pooled errors over one horizon suffice
+HORIZONS = 20  # calibration rows of a long series, in horizons: 19 independent errors for 95 %
+SMALLEST = 0.3  # least width relative to the naive error: narrower ones come from overfitting
 SCALES = {
     True: "the model's intervals at the time of the forecast",
     False: "the geometric mean of the model's intervals and of the series' naive error",
@@ -29,7 +29,7 @@ NONE = (
     "None: there are too few rows for a single forecast error, so that the intervals are those of "
     "the model. Of these: {model}"
 )
-ARRAYS = "conformal."  # before the names of arrays in a file
+ARRAYS = "conformal."  # prefix of arrays in a file
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,22 +39,22 @@ class ConformalIntervals:
     .. math:: \hat y_{t+k} \pm q_k s_{t,k}, \qquad s_{t,k} = \sqrt{w_{t,k}\, a
         \sqrt{1 + \lfloor (k - 1) / m \rfloor}}
 
-    with the half width w of the model's own interval, which knows of the step and of the model, and
-    the mean absolute seasonal difference a of the series, which no fit to few rows makes too small;
-    :math:`q_k` is the conformal quantile of past errors over their scale s. Of a model with
+    w is the half width of the model's own interval, which depends on the step and the model. a is
+    the mean absolute seasonal difference of the series, which overfitting does not shrink.
+    :math:`q_k` is the conformal quantile of past errors divided by their scale s. For a model with
     conditional variances, s = w.
 
     Attributes
     ----------
     calibration : Calibration
-        Errors over their scale, of units: targets of series, or series whose targets are modelled
+        Scaled errors of units: targets of series, or series whose targets are modelled
         jointly.
     naive : ndarray of shape (S, C)
-        a of each series fitted to.
+        Mean absolute seasonal difference a of each series fitted to.
     share : ndarray of shape (C,)
-        Median of a over the standard deviation, by which other series have theirs.
+        Median ratio of a to the standard deviation, which gives a for other series.
     season : int
-        m.
+        Rows m of a season.
     by_width : bool
         True if s = w.
 
@@ -78,10 +78,10 @@ class ConformalIntervals:
         self, forecasts: dict[str, np.ndarray], series: np.ndarray, target_scale: np.ndarray,
         levels: list[float],
     ) -> dict[str, np.ndarray]:  # fmt: skip
-        """Forecasts (S, h, C) with intervals of some levels in place of those of `REFERENCE`.
+        """Return forecasts (S, h, C) with intervals of `levels` instead of `REFERENCE`.
 
-        `series` (S,) are numbers of series fitted to, -1 for others; `target_scale` (S, C) their
-        standard deviations.
+        `series` (S,) are positions among the series fitted to, -1 for others; `target_scale`
+        (S, C) are their standard deviations.
         """
         naive = np.where(series[:, None] < 0, self.share * target_scale, self.naive[series])
         scale = interval_scale(forecasts, naive, self.season, self.by_width)
@@ -106,7 +106,7 @@ class ConformalIntervals:
         return with_intervals(forecasts[""], widths)
 
     def to_file(self) -> dict[str, np.ndarray]:
-        """Arrays of a file; `from_file` is the inverse."""
+        """Return the arrays of a file; `from_file` is the inverse."""
         return {
             f"{ARRAYS}errors": self.calibration.errors,
             f"{ARRAYS}naive": self.naive,
@@ -118,7 +118,7 @@ class ConformalIntervals:
 
     @classmethod
     def from_file(cls, arrays: dict[str, np.ndarray], n_series: int, c: int) -> ConformalIntervals:
-        """Intervals that `to_file` wrote, of n series with c targets."""
+        """Rebuild the intervals of n series with c targets from `to_file`."""
         errors = arrays.get(f"{ARRAYS}errors", np.empty(0))
         units = {1, n_series, n_series * c}
         if errors.ndim != 4 or len(errors) not in units or errors.shape[3] not in {1, c}:
@@ -140,11 +140,11 @@ class ConformalIntervals:
 def interval_scale(
     forecasts: dict[str, np.ndarray], naive: np.ndarray, season: int, by_width: bool
 ) -> np.ndarray:
-    """Scale (n, h, C) of the errors of forecasts, from naive errors (n, C) of their series."""
+    """Return the scale (n, h, C) of forecast errors, given naive errors (n, C)."""
     name = level_name(REFERENCE)
     z = float(ndtri(0.5 + REFERENCE / 200))
     width = (forecasts[f"-hi-{name}"] - forecasts[f"-lo-{name}"]) / (2 * z)
-    # the errors of the seasonal naive method, which are those of a random walk of seasons
+    # Errors of the seasonal naive method grow like those of a random walk from season to season.
     steps = np.sqrt(1 + np.arange(width.shape[1]) // season)[:, None]
     walk = naive[:, None] * steps
     if by_width:
@@ -154,13 +154,13 @@ def interval_scale(
 
 
 def naive_errors(panel: Panel, season: int) -> np.ndarray:
-    """Mean absolute seasonal differences of the targets of each series.
+    """Return mean absolute seasonal differences of the targets of each series.
 
     Parameters
     ----------
     panel : Panel
     season : int
-        Rows of a season; differences are over one row where a series is shorter.
+        Rows of a season; shorter series have differences over one row.
 
     Returns
     -------
@@ -186,11 +186,10 @@ def naive_errors(panel: Panel, season: int) -> np.ndarray:
 
 
 def calibration_rows(lengths: np.ndarray, horizon: int) -> np.ndarray:
-    """Last rows (S,) of series whose rolling forecasts calibrate: a third of them, or a horizon.
+    """Return the number of last rows (S,) for calibration: a third of a series, or a horizon.
 
-    A third, as far as that is of use, where there are few series, or each has errors enough for
-    intervals of its own. Of many shorter series a horizon says enough, and what is left to
-    estimate from is longer.
+    Few series, and series with errors enough for their own intervals, use a third, up to a useful
+    number. Many shorter series pool the errors of one horizon, which leaves more rows to estimate.
     """
     most = np.minimum(lengths // 3, max(HORIZONS * horizon, OWN_ERRORS + horizon - 1))
     if len(lengths) >= MANY_SERIES and (most - horizon + 1).min() < OWN_ERRORS:
@@ -208,20 +207,20 @@ def calibrate(
     fit: Fit, panel: Panel, horizon: int, season: int, joint: bool, by_width: bool,
     target_scale: np.ndarray,
 ) -> ConformalIntervals:  # fmt: skip
-    """Conformal intervals by rolling forecasts of the last rows of a panel.
+    """Return conformal intervals from rolling forecasts of the last rows of a panel.
 
-    The model is fitted to the rows before and forecasts from each of the last rows; parameters
-    stay, as they do in the use of a fitted model. What forecasts later has been fitted to all rows.
+    The model is fitted once to the earlier rows and forecasts from each of the last rows with fixed
+    parameters, as a fitted model does. The final model is fitted to all rows.
     """
     naive = naive_errors(panel, season)
     errors = np.empty((panel.n_series, 0, horizon, panel.values.shape[1]))
     rows = calibration_rows(panel.lengths, horizon)
     while rows.any():
         try:
-            with recorded():  # of warnings about fewer rows than the user gave
+            with recorded():  # drop warnings about rows that are fewer than the user gave
                 errors = rolling_errors(fit, panel, rows, horizon, season, by_width)
         except (ValueError, np.linalg.LinAlgError, FloatingPointError):
-            rows = rows // 2  # what is left was too short for the model
+            rows = rows // 2  # the earlier rows are too few for the model
         else:
             break
     if not joint:
@@ -235,7 +234,7 @@ def calibrate(
 def rolling_errors(
     fit: Fit, panel: Panel, rows: np.ndarray, horizon: int, season: int, by_width: bool
 ) -> np.ndarray:
-    """Scaled errors (S, n, h, C) of forecasts from each of the last `rows` (S,) but the last."""
+    """Return scaled errors (S, n, h, C) of forecasts from the last `rows` (S,) rows."""
     rows = np.minimum(rows, panel.lengths - 1)
     starts = panel.lengths - rows
     before = panel.between(np.zeros_like(starts), starts)
@@ -250,7 +249,7 @@ def rolling_errors(
     actual = ahead.values[origins.first[:, None] + np.arange(horizon)]
     with np.errstate(invalid="ignore", divide="ignore"):
         scaled = (actual - forecasts[""]) / scale
-    # without scale a series is constant, and its errors say nothing about others
+    # A series without scale is constant: its errors say nothing about other series.
     scaled = np.where(np.isfinite(scaled), scaled, np.nan)
     errors = np.full((panel.n_series, int(rows.max()), *scaled.shape[1:]), np.nan)
     errors[calibrating[origins.series], origins.ordinal] = scaled
@@ -258,9 +257,9 @@ def rolling_errors(
 
 
 def with_rows_ahead(panel: Panel, horizon: int) -> tuple[Panel, Origins]:
-    """Panel with rows of missing targets after each series, so that all its rows are origins.
+    """Append rows of missing targets to each series, so that all its rows become origins.
 
-    Exogenous columns keep their last values there: forecasts of these rows count nowhere.
+    Exogenous columns repeat their last values, since forecasts of these rows are not scored.
     """
     last = panel.indptr[1:] - 1
     rows = [
@@ -284,15 +283,15 @@ def with_rows_ahead(panel: Panel, horizon: int) -> tuple[Panel, Origins]:
 
 @dataclass(frozen=True, eq=False)
 class ClassicalModel(FittedModel[S]):
-    """Base of the fitted models of `Classical`, whose intervals may be conformal.
+    """Base of the fitted models of `Classical`, with optional conformal intervals.
 
-    A class answers `model_forecast` and `model_guarantee`, as `FittedModel` has `forecast` and
-    `guarantee`, and the rest of that protocol.
+    A subclass implements `FittedModel`, with `model_forecast` and `model_guarantee` in place of
+    `forecast` and `guarantee`.
 
     Attributes
     ----------
     conformal : ConformalIntervals or None
-        None where intervals are the model's.
+        None if intervals are the model's own.
 
     Examples
     --------
@@ -320,7 +319,7 @@ class ClassicalModel(FittedModel[S]):
     def model_forecast(
         self, state: S, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
-        """Forecasts with the model's own intervals."""
+        """Return forecasts with the model's own intervals."""
 
     @property
     def guarantee(self) -> str:
@@ -334,7 +333,7 @@ class ClassicalModel(FittedModel[S]):
     def forecast(
         self, state: S, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
-        """Forecasts (S, h, C) by name, with intervals of some levels."""
+        """Return forecasts (S, h, C) by suffix, with intervals of `levels`."""
         if self.conformal is None or not levels:
             return self.model_forecast(state, h, levels, future)
         if self.conformal.calibration.is_empty:

@@ -1,4 +1,4 @@
-"""Series, rows and frequency of the data fitted to, and what reading them changed."""
+"""Summary of the data fitted to: series, rows, frequency, and notes on their reading."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tsrnn.data import quote, show_label, write_stamps
 
 @dataclass(frozen=True, repr=False)
 class DataSummary(Summary):
-    """Data that a forecaster was fitted to; print it.
+    """Summary of the data that a forecaster was fitted to, to be printed.
 
     Attributes
     ----------
@@ -25,11 +25,11 @@ class DataSummary(Summary):
         Exogenous columns of the frames.
     freq : str or int
     last_time : str
-        Of the series that ends last.
+        Last timestamp of all series.
     support : dict
-        Values that each target can have, by target.
+        Support by target.
     notes : tuple of str
-        What was inserted, encoded or left out when the data were read, and which series end before
+        Sentences on what was inserted, encoded or dropped at reading, and on series that end before
         others.
 
     Examples
@@ -50,7 +50,7 @@ class DataSummary(Summary):
 
     @classmethod
     def of(cls, data: FittedData, last_times: np.ndarray) -> DataSummary:
-        """Summary of what was fitted to, of series with these last timestamps."""
+        """Return the summary of the data fitted to, for series with these last timestamps."""
         layout, end = data.layout, last_times.max()
         last = show_label(write_stamps(np.array([end]), layout)[0])
         columns, notes = tuple(data.given_columns), data.notes

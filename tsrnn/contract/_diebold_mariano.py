@@ -1,4 +1,4 @@
-"""Test of Diebold and Mariano, with several estimators of the variance of a mean."""
+"""Diebold-Mariano test, with several estimators of the variance of a mean."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ import numpy as np
 from scipy.special import stdtr
 
 DM_VARIANCES = ("rectangular", "bartlett", "cosines")
-# Relative size below which a variance, a sum of positive and negative terms, is rounding.
+# Relative size at which a variance, a sum with negative terms, is only rounding error.
 _ROUNDING = 1e-12
 
 
 class DieboldMariano(NamedTuple):
-    """Statistic and two-sided p-value of a test of Diebold and Mariano.
+    """Statistic and two-sided p-value of a Diebold-Mariano test.
 
     Parameters
     ----------
     statistic, p_value : float
-        NaN where the difference does not vary, or the variance is zero.
+        NaN if the difference is constant, or the variance is zero.
     variance : {"rectangular", "bartlett", "cosines"}
-        Estimator that was used; "bartlett" in the place of a "rectangular" one that is not
-        positive.
+        Estimator used; "bartlett" replaces a "rectangular" estimate that is not positive.
     bandwidth : int
-        Lags of the kernel, or number of cosines.
+        Number of lags of the kernel, or of cosines.
 
     Examples
     --------
@@ -44,33 +43,33 @@ class DieboldMariano(NamedTuple):
 def diebold_mariano(
     difference: Sequence[float] | np.ndarray, overlap: int, variance: str = "rectangular"
 ) -> DieboldMariano:
-    r"""Test that the mean of a difference of losses is zero.
+    r"""Test the hypothesis that the mean difference of losses is zero.
 
-    With the difference :math:`d_t` of n observations, its autocovariances :math:`\hat\gamma_k`
-    (divisor n), and :math:`h` - 1 the overlap,
+    For n differences :math:`d_t` with autocovariances :math:`\hat\gamma_k` (divisor n) and overlap
+    :math:`h` - 1,
 
     .. math:: DM = \frac{\bar d}{\sqrt{\hat V}} c, \qquad
         c^2 = \frac{n + 1 - 2h + h (h - 1) / n}{n},
 
     is compared with Student's t of n - 1 degrees of freedom. :math:`\hat V` is
 
-    - "rectangular": :math:`(\hat\gamma_0 + 2 \sum_{k<h} \hat\gamma_k) / n`, of Diebold and Mariano,
-      whose bias :math:`c` takes away (Harvey, Leybourne and Newbold). It can be negative; then the
-      test is the next one.
+    - "rectangular": :math:`(\hat\gamma_0 + 2 \sum_{k<h} \hat\gamma_k) / n` of Diebold and Mariano;
+      :math:`c` corrects its bias (Harvey, Leybourne and Newbold). If it is not positive, "bartlett"
+      is used.
     - "bartlett": :math:`(\hat\gamma_0 + 2 \sum_{k \le L} (1 - k / (L + 1)) \hat\gamma_k) / n` of
-      Newey and West with L lags of `newey_west_lags`, as statsmodels has it. :math:`c` was not
-      derived for this estimator and stands for a correction of small samples.
+      Newey and West with L lags of `newey_west_lags`, as in statsmodels. :math:`c` was not derived
+      for this estimator and serves as a small-sample correction.
     - "cosines": :math:`\hat V = (n B)^{-1} \sum_{j=1}^B \Lambda_j^2` with :math:`\Lambda_j =
       \sqrt{2/n} \sum_t d_t \cos(\pi j (t - 1/2) / n)` and :math:`B = \lfloor 0.41\, n^{2/3}
       \rfloor` (Lazarus et al.), where c = 1 and the degrees of freedom are B.
 
-    Without overlap the first two are the t-test of a mean.
+    Without overlap the first two are the t-test for a mean.
 
     Parameters
     ----------
     difference : array_like of shape (n,)
     overlap : int
-        Observations that follow one and share part of the future that was forecast, below n - 1.
+        Number of later observations whose horizon overlaps with that of one; below n - 1.
     variance : {"rectangular", "bartlett", "cosines"}
 
     Returns
@@ -112,12 +111,12 @@ def diebold_mariano(
         bandwidth, weights = lags, 1 - np.arange(1, lags + 1) / (lags + 1)
         estimate = (gamma[0] + 2 * weights @ gamma[1:]) / n
     elif variance == "cosines":
-        # Factor and power by Lazarus et al. (2018), a bias that weighs as much as the variance.
+        # Rate of Lazarus et al. (2018), which balances bias and variance.
         bandwidth = df = max(1, int(0.41 * n ** (2 / 3)))
         angles = np.pi * np.arange(1, bandwidth + 1)[:, None] * (np.arange(n) + 0.5) / n
         estimate = (2 / n) * ((np.cos(angles) @ d) ** 2).mean() / n
         correction = 1.0
-    if not estimate > 0:  # of cosines to which a symmetric difference is orthogonal
+    if not estimate > 0:  # a symmetric difference may be orthogonal to the cosines
         return DieboldMariano(np.nan, np.nan, variance, bandwidth)
     statistic = d.mean() / math.sqrt(estimate) * math.sqrt(correction)
     return DieboldMariano(
@@ -126,11 +125,10 @@ def diebold_mariano(
 
 
 def newey_west_lags(overlap: int, n: int) -> int:
-    r"""Lags of the Bartlett kernel for n observations whose errors overlap.
+    r"""Return the lags of the Bartlett kernel for n observations with overlapping errors.
 
-    None where forecasts do not overlap, else :math:`\max(\text{overlap}, \lceil n^{1/3} \rceil)`,
-    as statsmodels takes: with the overlap alone, the weights of the kernel would leave out part
-    of the variance however many observations there are.
+    Without overlap 0, else :math:`\max(\text{overlap}, \lceil n^{1/3} \rceil)` as in statsmodels.
+    With the overlap alone, the kernel weights would omit part of the variance for any n.
 
     Parameters
     ----------
@@ -148,5 +146,5 @@ def newey_west_lags(overlap: int, n: int) -> int:
     >>> newey_west_lags(0, 1000), newey_west_lags(3, 1000), newey_west_lags(11, 1000)
     (0, 10, 11)
     """
-    # Less 1e-9, so that rounding of a cube root adds no lag.
+    # Subtract 1e-9, so that rounding of the cube root adds no lag.
     return max(overlap, math.ceil(n ** (1 / 3) - 1e-9)) if overlap else 0

@@ -1,4 +1,4 @@
-"""Constructor arguments of estimators: shared between classes, recorded at a fit."""
+"""Constructor arguments of estimators: shared between classes, and recorded at a fit."""
 
 from __future__ import annotations
 
@@ -16,45 +16,45 @@ from tsrnn.contract._parameters import clone, is_estimator
 
 Class = TypeVar("Class", bound=type)
 
-LIKE_A_SLIP = 0.75  # below it, names of two arguments are as close: block_size and batch_size
+LIKE_A_SLIP = 0.75  # similarity of a typing error; block_size and batch_size are less similar
 
 
 class CommonArguments:
-    """Stores the constructor arguments that every forecaster has.
+    """Constructor arguments of every forecaster.
 
     Parameters
     ----------
     horizon : int, optional
-        Steps that `predict` gives without h; by frequency.
+        Default number of steps of `predict`; by default chosen by frequency.
     target : str or list of str, optional
         Columns to forecast; by default all columns of a wide frame, "y" of a long one.
     known_ahead : str or list of str, optional
-        Exogenous columns whose future is given to `predict` as `X_future`: numbers, booleans, or
-        labels, which enter as dummies of all levels but the first.
+        Exogenous columns with a known future, given to `predict` as `X_future`: numbers, booleans,
+        or labels, which enter as dummies of all levels but the first.
     static : str or list of str, optional
         Exogenous columns that are constant within each series; numbers, booleans or labels.
     calendar : bool, str or list of str, optional
-        Cycles of the calendar that enter as columns known ahead; True chooses by frequency.
+        Calendar cycles that enter as columns known ahead; True chooses them by frequency.
     holidays : str or list of str, optional
         Countries, such as "DE" or "US-CA", whose public holidays and working days enter as columns
         known ahead.
     id_col, time_col : str
         Columns of a long frame.
     freq : str or int, optional
-        Frequency of the data, where it cannot be inferred.
+        Frequency of the data; inferred by default.
     missing : str, default "auto"
-        Treatment of missing values and rows, one of `legal_missing`. "auto" skips them where the
-        model has a place for them, as with "keep", and interpolates with a warning elsewhere.
+        Treatment of missing values and rows, one of `legal_missing`. "auto" is "keep" if the model
+        can skip missing values; otherwise they are interpolated with a warning.
     strict : bool, default False
-        Refuse what has to be recognised: arrays, columns of labels, numbers as text, dates in other
-        forms than those of ISO 8601, rows from the newest to the oldest, files that are more than a
-        header and rows.
+        Refuse input that has to be recognised: arrays, columns of labels, numbers as text, dates
+        other than ISO 8601, rows in decreasing time, and files with lines other than a header and
+        rows.
     support : {"auto", "real", "nonnegative", "count", "binary"} or pair of bounds, default "auto"
-        Values that the targets can have, within which forecasts, intervals and paths stay: any, 0
-        and above, whole numbers from 0, 0 and 1, or those between bounds such as ``(0, 100)``, one
-        of which may be None. "auto" recognises them, target by target.
+        Possible values of the targets, which bound forecasts, intervals and paths: all numbers,
+        numbers from 0, whole numbers from 0, 0 and 1, or a range such as ``(0, 100)``, where one
+        bound may be None. "auto" recognises the support of each target.
     random_state : int, numpy random generator or None
-        What is drawn from.
+        Source of randomness.
     verbose : int
         1 shows a progress bar on long work.
 
@@ -100,12 +100,12 @@ class CommonArguments:
 
 
 def with_shared_arguments(cls: Class) -> Class:
-    """Class decorator: the arguments behind ``**shared`` become part of the signature.
+    """Replace ``**shared`` in the signature and docstring of a class by the base's arguments.
 
-    They are those of the next `__init__` among the bases, to which ``**shared`` is passed on.
-    scikit-learn and help() read names in the signature. An argument that is not there is refused
-    in the name of the class that was called. Where the docstring has a parameter ``**shared``
-    "As in all forecasters.", those of the base that it does not describe itself stand there.
+    They come from the next `__init__` among the bases, which receives ``**shared``. scikit-learn
+    and help() read them in the signature. Unknown arguments raise in the name of the called class.
+    In the docstring, a parameter ``**shared`` "As in all forecasters." is replaced by the base's
+    entries for arguments that the class does not describe.
 
     Parameters
     ----------
@@ -167,23 +167,23 @@ _SHARED = "**shared\n    As in all forecasters."
 
 
 def _described(doc: str) -> dict[str, str]:
-    """Entries of the section on parameters of a docstring, by the names at their head."""
+    """Return the entries of the section "Parameters" of a docstring, by their names."""
     section = doc.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
     entries = re.findall(r"^\S.*(?:\n .*)*", section, re.MULTILINE)
     return {entry.partition("\n")[0].partition(" : ")[0]: entry for entry in entries}
 
 
 class Arguments:
-    """Constructor arguments by name, as they were when the record was made.
+    """Record of constructor arguments by name.
 
-    Neither `set_params` nor a change of a list, array or nested estimator reaches the record, and
-    what is read from it is a copy of those. Generators, callbacks and cells are the objects given.
+    Later changes by `set_params`, or of a list, array or nested estimator, do not affect the
+    record, and reading returns copies. Generators, callbacks and cells are not copied.
 
     Parameters
     ----------
     values : mapping of str to object
     class_name : str
-        Name of the estimator's class, as errors about the data say it.
+        Name of the estimator's class, for errors about the data.
 
     Examples
     --------
@@ -207,17 +207,17 @@ class Arguments:
 
     @classmethod
     def of(cls, estimator: Any) -> Arguments:
-        """Arguments of an estimator as they stand.
+        """Record the current arguments of an estimator.
 
         Parameters
         ----------
         estimator : estimator
-            With scikit-learn's `get_params`.
+            Object with scikit-learn's `get_params`.
         """
         return cls(estimator.get_params(deep=False), type(estimator).__name__)
 
     def as_dict(self) -> dict[str, Any]:
-        """Copies of all values by name."""
+        """Return copies of all values by name."""
         return {name: _detached(value) for name, value in self._values.items()}
 
     def __getattr__(self, name: str) -> Any:
@@ -242,7 +242,7 @@ class Arguments:
 
 
 def _detached(value: Any) -> Any:
-    """A copy of what can change in place, estimators not fitted; anything else as it is."""
+    """Return copies of mutable values and unfitted clones of estimators, other values unchanged."""
     if is_estimator(value):
         return clone(value)
     if isinstance(value, Mapping):
@@ -255,12 +255,12 @@ def _detached(value: Any) -> Any:
 
 
 def last_step(model: Any) -> Any:
-    """The forecaster of a pipeline, or the model itself.
+    """Return the forecaster of a pipeline, or the model itself.
 
     Parameters
     ----------
     model : object
-        A forecaster, or a pipeline of scikit-learn that ends in one.
+        Forecaster, or scikit-learn pipeline that ends in one.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The file of a fitted model: arrays as safetensors, everything else as JSON in its header."""
+"""Files of fitted models: arrays as safetensors, everything else as JSON in the header."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from tsrnn.contract._schema import DamagedFileError
 from tsrnn.contract._schema import text as text_kind
 
 FORMAT = 9
-OLDEST = 2  # that is read; 1 was written by development versions alone
+OLDEST = 2  # oldest format that is read; 1 was written only by development versions
 HEADER, DIGEST = "tsrnn", "sha256"
-MOST_NESTING = 64  # of a header: of combinations of combinations, about twenty
+MOST_NESTING = 64  # depth of a header: about twenty levels of nested combinations
 
 PathLike = str | os.PathLike[str]
 
@@ -31,15 +31,12 @@ PathLike = str | os.PathLike[str]
 def write_file(
     path: PathLike | IO[bytes], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 ) -> None:
-    """Write header and arrays to one file, in one step.
-
-    The file is written beside its place and renamed, so that a file of that name is
-    whole or untouched.
+    """Write header and arrays to one file, atomically.
 
     Parameters
     ----------
     path : path or binary file
-        An open file is written to where it stands.
+        An open file is written from its current position.
     header : dict
         JSON values by name; "format" and "version" are added.
     arrays : dict of ndarray
@@ -76,23 +73,23 @@ def write_file(
 
 
 def read_file(path: PathLike | IO[bytes]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Header and arrays of a file that `write_file` has written. Nothing is unpickled.
+    """Read header and arrays from a file of `write_file`; nothing is unpickled.
 
     Parameters
     ----------
     path : path or binary file
-        An open file is read from where it stands to its end.
+        An open file is read from its current position to its end.
 
     Returns
     -------
     header : dict
-        JSON values, "format" and "version" among them.
+        JSON values, including "format" and "version".
     arrays : dict of ndarray
 
     Raises
     ------
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
     ValueError
         If the file is damaged, not of tsrnn, or of a newer format.
 
@@ -117,10 +114,10 @@ def read_file(path: PathLike | IO[bytes]) -> tuple[dict[str, Any], dict[str, np.
         )
     try:
         arrays = load(content)
-        # the part of the safetensors header that is free, after eight bytes of the header's size
+        # safetensors: eight bytes with the size of a JSON header, whose "__metadata__" is free.
         end = 8 + int.from_bytes(content[:8], "little")
         metadata: dict[str, str] = json.loads(content[8:end]).get("__metadata__", {})
-    except (SafetensorError, AttributeError, KeyError, TypeError) as error:  # of unknown dtypes
+    except (SafetensorError, AttributeError, KeyError, TypeError) as error:  # unknown dtypes
         raise DamagedFileError(
             f"{name} is damaged or no model saved by tsrnn: {error}. Give a file that save has "
             "written"
@@ -139,7 +136,7 @@ def read_file(path: PathLike | IO[bytes]) -> tuple[dict[str, Any], dict[str, np.
         raise DamagedFileError(
             f"{name} is damaged: its header cannot be read. Save the model again"
         ) from error
-    # the format before the checksum: other versions may have computed theirs otherwise
+    # Format before checksum, which other versions may compute differently.
     if newer:
         raise DamagedFileError(
             f"{name} is in format {written}, written by tsrnn {header.get('version')}; "
@@ -164,16 +161,16 @@ def read_file(path: PathLike | IO[bytes]) -> tuple[dict[str, Any], dict[str, np.
 
 
 def _binary(file: IO[bytes]) -> IO[bytes]:
-    """The file, if it is one that is open for bytes."""
+    """Return the file if it is open in binary mode."""
     if isinstance(file, io.TextIOBase) or not hasattr(file, "read"):
         raise TypeError(f"a path or a binary file is needed; got {file!r}. Open it in binary mode")
     return file
 
 
-def is_deeper(value: Any, most: int) -> bool:
-    """Whether lists and objects hold each other more than so many times."""
+def is_deeper(value: Any, depth: int) -> bool:
+    """Return True if the JSON is nested deeper than `depth`."""
     level = [value]
-    for _ in range(most + 1):
+    for _ in range(depth + 1):  # a loop, since recursion could exhaust the stack
         level = [
             item
             for outer in level
@@ -184,7 +181,7 @@ def is_deeper(value: Any, most: int) -> bool:
 
 
 def digest(header: str, arrays: Mapping[str, np.ndarray]) -> str:
-    """Checksum of everything in a file."""
+    """Return the checksum of header and arrays."""
     checksum = hashlib.sha256(header.encode())
     for name in sorted(arrays):
         array = arrays[name]
@@ -194,24 +191,24 @@ def digest(header: str, arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def plain(value: Any, name: str) -> Any:
-    """A constructor argument or id as a JSON value.
+    """Convert a constructor argument or id to a JSON value.
 
     Parameters
     ----------
     value : object
         A number, str, path, bool or None; a dict with keys of str; a sequence or array of these.
     name : str
-        What it is, for the message.
+        Name of the value in messages.
 
     Returns
     -------
     object
-        Of Python's own types, lists for sequences and arrays, a str for a path.
+        Builtin types: lists for sequences and arrays, str for paths.
 
     Raises
     ------
     TypeError
-        If it is none; the message says `name`.
+        If the value has no JSON form.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Fitted model and state of the series: what the estimators of this package ask of both."""
+"""Protocols of fitted models and of states of series."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tsrnn.data import Layout, Panel
 
 
 class SeriesState(Protocol):
-    """State of S series after their last rows, enough to go on from there; never changed in place.
+    """State of S series after their last rows, from which forecasts continue; immutable.
 
     Attributes
     ----------
     ids : pandas.Index of shape (S,)
     last_times : ndarray of shape (S,)
     target_scale : ndarray of shape (S, C)
-        Standard deviation of each target in the data fitted to; not zero.
+        Positive standard deviation of each target in the data fitted to.
 
     Examples
     --------
@@ -46,17 +46,17 @@ class SeriesState(Protocol):
     def target_scale(self) -> np.ndarray: ...
 
     def select(self, series: np.ndarray, /) -> Self:
-        """State of the series of these numbers, in that order."""
+        """Select series by position."""
 
     def replaced(self, series: np.ndarray, new: Self, /) -> Self:
-        """Copy in which the series of these numbers are those of `new`."""
+        """Return a copy with the states of `new` at positions `series`."""
 
 
 class SeriesArrays:
-    """Base of frozen dataclasses of arrays that have a row for each series.
+    """Base of frozen dataclasses of arrays with a row per series.
 
-    Arrays, indexes, dictionaries of arrays and records of this kind are by series; a field of
-    another kind, such as a name or None, is common to all.
+    The first axis of arrays, indexes, dictionaries of arrays and nested records is the series.
+    Fields of other types, such as a name or None, are common to all series.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class SeriesArrays:
     """
 
     def select(self, series: np.ndarray) -> Self:
-        """Record of the series of these numbers, in that order."""
+        """Select series by position."""
         parts = {f.name: _selected(vars(self)[f.name], series) for f in fields(self)}  # type: ignore[arg-type]
         return replace(self, **parts)  # type: ignore[type-var]
 
@@ -85,7 +85,7 @@ class SeriesArrays:
         return replace(self, **parts)  # type: ignore[type-var]
 
     def replaced(self, series: np.ndarray, new: Self) -> Self:
-        """Copy in which the series of these numbers are those of `new`, under their old ids."""
+        """Return a copy with the rows of `new` at positions `series`, and the same ids."""
         names = [f.name for f in fields(self)]  # type: ignore[arg-type]
         parts = {n: _replaced(getattr(self, n), series, getattr(new, n)) for n in names}
         return replace(self, **parts)  # type: ignore[type-var]
@@ -126,17 +126,16 @@ S = TypeVar("S", bound=SeriesState)
 
 
 class FittedModel(Protocol[S]):
-    """Fitted model: everything that a forecast needs beside the state of the series.
+    """Fitted model: everything that a forecast needs besides the state of the series.
 
-    A fit returns one and leaves it for ever: nothing of it changes, and nothing of it is read from
-    the estimator, so that copies share it. A class that derives from this one gives `arguments`,
-    `data`, `horizon` and the first four methods; others follow from them. Panels
-    have S series, C targets and the exogenous columns of the data fitted to.
+    It is immutable and independent of the estimator, so that copies share it. A subclass defines
+    `arguments`, `data`, `horizon`, `guarantee`, `filter`, `advance`, `forecast` and `to_file`.
+    Panels have S series, C targets and the exogenous columns of the data fitted to.
 
-    Some answer more. `simulate(state, h, n, future, rng)` gives paths (n, S, h, C), on which
-    `Forecaster.sample_paths` rests, and `variances(state, h)` the conditional variances (S, h, C)
-    of the residuals, with ``of="forecast"`` those of the errors of forecasts, for
-    `Forecaster.predict_variance`; the estimator's class then names these methods in `offers`.
+    Two methods are optional, and then named in `offers` of the estimator. `simulate(state, h, n,
+    future, rng)` returns paths (n, S, h, C) for `Forecaster.sample_paths`. `variances(state, h)`
+    returns conditional variances (S, h, C) of the residuals, or of forecast errors with
+    ``of="forecast"``, for `Forecaster.predict_variance`.
 
     Attributes
     ----------
@@ -145,7 +144,7 @@ class FittedModel(Protocol[S]):
     data : FittedData
         Series and columns of the data fitted to.
     horizon : int
-        Steps of a forecast where none are asked for.
+        Default number of steps of a forecast.
     guarantee : str
         Guarantee of the prediction intervals, and its assumptions.
 
@@ -167,7 +166,7 @@ class FittedModel(Protocol[S]):
 
     @property
     def point(self) -> str:
-        """Statistic of the distribution ahead that the point forecast is."""
+        """Statistic of the forecast distribution that point forecasts are, such as "mean"."""
         return "mean"
 
     @property
@@ -176,47 +175,47 @@ class FittedModel(Protocol[S]):
         return isinstance(self.arguments.support, str) and self.arguments.support == "auto"
 
     def filter(self, panel: Panel) -> S:
-        """State after the rows of a panel, which need not have been fitted to."""
+        """Return the state after the rows of a panel, also of one not fitted to."""
 
     def advance(self, state: S, panel: Panel) -> S:
-        """State after further rows of all series of `state`, in the same order."""
+        """Return the state after further rows of all series of `state`, in the same order."""
 
     def forecast(
         self, state: S, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
-        """Forecasts (S, h, C): "" the point forecast, then "-lo-80", "-hi-80" for each level.
+        """Return forecasts (S, h, C) by suffix: "" for points, "-lo-80" and "-hi-80" for levels.
 
-        `future` are the columns known ahead (S, h, n), those of `data.known_ahead`.
+        `future` are the columns `data.known_ahead`, shape (S, h, n).
         """
 
     def with_layout(self, layout: Layout) -> Self:
-        """Same model of data with another layout, which knows the times of further rows."""
+        """Return the model with another layout, such as one with the times of further rows."""
         return replace(self, data=replace(self.data, layout=layout))  # type: ignore[type-var]
 
     def with_supports(self, supports: tuple[Support, ...]) -> Self:
-        """Same model of targets that can have other values."""
+        """Return the model with other supports of the targets."""
         return replace(self, data=replace(self.data, supports=supports))  # type: ignore[type-var]
 
     @property
     def support_notes(self) -> list[str]:
-        """Sentences of a summary on the values that the targets can have."""
+        """Sentences of a summary on the supports of the targets."""
         names, supports = self.data.layout.target_names, self.data.supports
         return support_notes(supports, names, self.recognises_support, self.point)
 
     def limits(self, panel: Panel) -> Limits:
-        """Limits of forecasts after the rows of a panel, which need not have been fitted to."""
+        """Return the limits of forecasts after the rows of a panel, also of one not fitted to."""
         supports = widened_supports(panel, self.data.supports, self.recognises_support)
         return Limits(zero_shares(panel), supports)
 
     def to_file(self, state: S) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """JSON values and arrays of a file; `Forecaster._from_file` is the inverse."""
+        """Return JSON values and arrays of a file; `Forecaster._from_file` is the inverse."""
 
     def states_at(self, state: S, panel: Panel, origins: Origins) -> Iterator[tuple[np.ndarray, S]]:
-        """Numbers of the first origin of each series and the states there, then of the next."""
+        """Yield, for k = 0, 1, ..., the k-th origin of each series and the states there."""
         on, known = np.arange(panel.n_series), np.zeros(panel.n_series, np.int64)
         for ordinal in range(origins.counts.max(initial=0)):
             at = np.flatnonzero(origins.ordinal == ordinal)
-            # Go on with the series that have another origin.
+            # Keep the series that have a k-th origin.
             state, on = state.select(np.searchsorted(on, origins.series[at])), origins.series[at]
             begin, end = known[on], origins.offset[at]
             moves, known[on] = end > begin, end
@@ -230,7 +229,7 @@ class FittedModel(Protocol[S]):
     def rolling(
         self, state: S, panel: Panel, origins: Origins, h: int, levels: list[float]
     ) -> dict[str, np.ndarray]:
-        """Forecasts (n, h, C) from n origins within a panel that follows `state`."""
+        """Return forecasts (n, h, C) from n origins within a panel that follows `state`."""
         known_ahead = panel.exog_of(self.data.known_ahead)
         forecasts: dict[str, np.ndarray] = {}
         for at, reached in self.states_at(state, panel, origins):
@@ -242,12 +241,12 @@ class FittedModel(Protocol[S]):
         return forecasts
 
     def zero_probability(self, state: S, h: int) -> np.ndarray | None:
-        """Exact probabilities (S, h, C) of a count of zero, NaN where there is none.
+        """Return exact probabilities of zero (S, h, C), NaN for targets without one.
 
-        None where all probabilities follow from the ends of intervals.
+        None if all of them are computed from intervals.
         """
         return None
 
     def steps(self, method: str, h: int | None) -> int:
-        """Number of steps that a method is asked for, `horizon` by default."""
+        """Return the checked number of steps of a method, `horizon` by default."""
         return self.horizon if h is None else positive_integer("h", h)

@@ -36,27 +36,26 @@ from tsrnn.data import (
 )
 
 NAMES_SHOWN = 3
-IDS_SHOWN = 4  # of those there are, where others were asked for
+IDS_SHOWN = 4  # known ids in a message about unknown ones
 
 
 @dataclass(frozen=True, eq=False)
 class FittedData:
-    """Series and columns of the data fitted to, with which later frames must agree.
+    """Series and columns of the data fitted to, which later frames must match.
 
     Attributes
     ----------
     layout : Layout
     ids : pandas.Index of shape (S,)
     exog_names : tuple
-        Exogenous columns of the frames, then of the calendar, then of holidays. Dummies stand in
-        the place of a column of labels, here and in the next two.
+        Exogenous columns of the frames, then of the calendar, then of holidays. Here and in the
+        next two, columns of labels are replaced by their dummies.
     known_ahead : list
-        Exogenous columns whose future is known: given as `X_future`, then those of the calendar
-        and of holidays.
+        Exogenous columns with a known future: from `X_future`, the calendar and holidays.
     static : list
         Exogenous columns that are constant within each series.
     static_values : ndarray of shape (S, n)
-        NaN where a series has no value.
+        Values of the static columns, NaN if a series has none.
     calendar : tuple of str
         Cycles of the calendar.
     holidays : Holidays or None
@@ -90,12 +89,12 @@ class FittedData:
 
     @classmethod
     def of(cls, panel: Panel, arguments: Arguments) -> FittedData:
-        """Description of a panel that has the columns of its calendar, the arguments checked.
+        """Return the description of a panel with its calendar columns, and check arguments.
 
         Raises
         ------
         TypeError, ValueError
-            If an argument does not name columns of the panel that are as it says.
+            If an argument names unknown columns, or static columns vary.
         """
         features = calendar_features(arguments.calendar, panel.layout)
         holidays = Holidays.already_in(arguments.holidays, panel)
@@ -125,12 +124,12 @@ class FittedData:
 
     @classmethod
     def from_file(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> FittedData:
-        """Description in a file.
+        """Rebuild the description from a file.
 
         Raises
         ------
         DamagedFileError
-            If the fields do not describe series and columns of data.
+            If fields are inconsistent.
         """
         exog_names, known = tuple(header["exog_names"]), header["known_ahead"]
         static, fields = header["static"], {*header["exog_names"]}
@@ -170,7 +169,7 @@ class FittedData:
         )  # fmt: skip
 
     def to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """JSON values and arrays of a file; `from_file` is the inverse."""
+        """Return JSON values and arrays of a file; `from_file` is the inverse."""
         header = {
             "layout": self.layout.to_dict(),
             "exog_names": plain(self.exog_names, "exogenous columns"),
@@ -197,7 +196,7 @@ class FittedData:
 
     @cached_property
     def calendar_columns(self) -> list[str]:
-        """Names of the columns made from the calendar."""
+        """Names of the calendar columns."""
         return calendar_names(self.calendar, self.layout)
 
     @cached_property
@@ -220,21 +219,21 @@ class FittedData:
         return list(self.layout.frame_names(given))
 
     def complete(self, panel: Panel) -> Panel:
-        """Panel of a later frame with the columns that are made, its static columns checked."""
+        """Add calendar and holiday columns to the panel of a later frame; check static columns."""
         if self.static:
             static_values(panel, self.static)
         return with_holidays(with_calendar(panel, self.calendar), self.holidays)
 
     def series_of(self, ids: pd.Index, model: str) -> np.ndarray:
-        """Number of the fitted series whose parameters apply to each id.
+        """Return the position of the fitted series whose parameters apply to each id.
 
-        Where each series has parameters of its own, those of a fitted series apply to it alone,
-        and those of the only series to any other. `model` is the name of the class, for errors.
+        A single fitted series applies to all ids; otherwise each series only to its own id.
+        `model` is the name of the class, for errors.
 
         Raises
         ------
         ValueError
-            If an id was not fitted, unless there is one series.
+            If an id was not fitted, and there are several series.
         """
         if len(self.ids) == 1:
             return np.zeros(len(ids), np.int64)
@@ -251,12 +250,12 @@ class FittedData:
         return fitted
 
     def all_ahead(self, future: np.ndarray | None) -> np.ndarray | None:
-        """Exogenous columns (S, h, n) of the steps ahead, in the order of those fitted to.
+        """Return future exogenous columns (S, h, n) in the order of `exog_names`.
 
         Raises
         ------
         ValueError
-            If the future of one is not known.
+            If a column has no known future.
         """
         places = {name: place for place, name in enumerate(self.known_ahead)}
         absent = [name for name in self.exog_names if name not in places]
@@ -278,7 +277,7 @@ class FittedData:
         Raises
         ------
         ValueError
-            Naming series, column and both values.
+            If a static column changes.
         """
         if not self.static:
             return
@@ -295,7 +294,7 @@ class FittedData:
     def read_future(
         self, X_future: Any, ids: pd.Index, last_times: np.ndarray, h: int
     ) -> np.ndarray | None:
-        """Columns known ahead (S, h, n), those given first; None without any.
+        """Return the columns known ahead (S, h, n), given columns first; None without any.
 
         Raises
         ------
@@ -325,7 +324,7 @@ class FittedData:
                     "used. Leave them out, or name those whose future is known in known_ahead and "
                     "fit again"
                 )
-                if isinstance(X_future, pd.DataFrame):  # a column may be there twice, refused later
+                if isinstance(X_future, pd.DataFrame):  # repeated names are refused later
                     X_future = X_future.drop(columns=others)
                 else:
                     X_future = nw.from_native(X_future).drop(others).to_native()
@@ -343,17 +342,17 @@ class FittedData:
         return np.concatenate(parts, 2) if parts else None
 
     def steps_before(self, end: Any, last_times: np.ndarray) -> np.ndarray:
-        """Steps (S,) from the last times of series to a common end."""
+        """Return the steps (S,) from the last timestamp of each series to a common end."""
         ends = np.full_like(last_times, end)
         return steps_between(last_times, ends, self.layout.grid, self.layout.tz)
 
     def times_ahead(self, state: Any, h: int) -> np.ndarray:
-        """Times (S, h) of the steps after a state of the series."""
+        """Return the timestamps (S, h) of the steps after a state."""
         return future_times((state.last_times, self.layout.grid), h, tz=self.layout.tz)
 
 
 def ids_from_file(header: dict[str, Any], layout: Layout) -> pd.Index:
-    """Ids of the series, apart from each other."""
+    """Return the ids of the series in a file, checked to be unique."""
     listed_ids, dtype = header["ids"], header["id_dtype"]
     if not re.fullmatch(r"str|string|object|category|bool|u?int\d+|float\d+", dtype, re.IGNORECASE):
         raise refuse("id_dtype", "the type of the ids", dtype)
@@ -369,12 +368,12 @@ def ids_from_file(header: dict[str, Any], layout: Layout) -> pd.Index:
 
 
 def known_columns(given: Any, panel: Panel, argument: str = "known_ahead") -> list[Any]:
-    """The argument `known_ahead`, or `static`, as a list of exogenous columns of a frame.
+    """Return the argument `known_ahead` or `static` as a list of exogenous columns.
 
     Raises
     ------
     TypeError, ValueError
-        If it is no such list, or names other columns.
+        If it is no list of names, or names other columns.
     """
     given = [] if given is None else given
     known = [given] if isinstance(given, str | int) and not isinstance(given, bool) else given
@@ -395,23 +394,23 @@ def known_columns(given: Any, panel: Panel, argument: str = "known_ahead") -> li
 
 
 def static_values(panel: Panel, names: Sequence[Any]) -> np.ndarray:
-    """Values of columns that are constant within each series.
+    """Return the values of columns that are constant within each series.
 
     Parameters
     ----------
     panel : Panel
     names : sequence
-        Exogenous columns.
+        Names of exogenous columns.
 
     Returns
     -------
     ndarray of shape (S, n)
-        NaN where a series has no value.
+        One value per series and column, NaN if a series has none.
 
     Raises
     ------
     ValueError
-        If a column is not constant, naming column, series and rows.
+        If a column varies within a series.
 
     Examples
     --------
@@ -424,7 +423,7 @@ def static_values(panel: Panel, names: Sequence[Any]) -> np.ndarray:
     [[4.0]]
     """
     columns = panel.exog_of(names)
-    # The first value of each series that is not missing, as it is in rows that were inserted.
+    # First known value of each series: inserted rows are NaN.
     parts = np.split(columns, panel.indptr[1:-1])
     places = np.stack([np.isfinite(part).argmax(0) for part in parts]) + panel.indptr[:-1, None]
     first = np.take_along_axis(columns, places, 0)
@@ -444,9 +443,9 @@ def static_values(panel: Panel, names: Sequence[Any]) -> np.ndarray:
 
 
 def without_constants(panel: Panel, names: Sequence[Any]) -> Panel:
-    """Panel without the constant columns among `names`, which later frames may have.
+    """Drop the constant columns among `names`, with a warning and a note.
 
-    Their effects are a part of the mean and cannot be estimated. A warning and a note name them.
+    Their effects are part of the mean and cannot be estimated. Later frames may still have them.
     """
     layout, exog = panel.layout, panel.exog
     dummies = {*layout.dummy_names(each.column for each in layout.categories)}
@@ -476,12 +475,12 @@ def without_constants(panel: Panel, names: Sequence[Any]) -> Panel:
 
 
 def with_calendar(panel: Panel, features: Sequence[str]) -> Panel:
-    """The panel with the columns of cycles of the calendar behind its exogenous ones.
+    """Append calendar columns to the exogenous columns of a panel.
 
     Raises
     ------
     ValueError
-        If a column of the data has the name of one of them.
+        If the data have a column of the same name.
     """
     if not features:
         return panel
@@ -491,12 +490,12 @@ def with_calendar(panel: Panel, features: Sequence[str]) -> Panel:
 
 
 def with_holidays(panel: Panel, holidays: Holidays | None) -> Panel:
-    """The panel with the columns of holidays behind its exogenous ones.
+    """Append holiday columns to the exogenous columns of a panel.
 
     Raises
     ------
     ValueError
-        If a column of the data has the name of one of them.
+        If the data have a column of the same name.
     """
     if holidays is None:
         return panel
@@ -505,13 +504,13 @@ def with_holidays(panel: Panel, holidays: Holidays | None) -> Panel:
 
 
 def with_columns(panel: Panel, names: Sequence[str], columns: np.ndarray) -> Panel:
-    """The panel with further exogenous columns (N, n)."""
+    """Append exogenous columns (N, n) to a panel."""
     exog = np.column_stack([panel.exog, columns])
     return replace(panel, exog=exog, exog_names=(*panel.exog_names, *names))
 
 
 def check_names_are_free(panel: Panel, names: Sequence[str], maker: str) -> None:
-    """Refuse data that have a column of the name of one that is made."""
+    """Refuse data with columns of these names; `maker` would add them."""
     taken = [name for name in names if name in (*panel.exog_names, *panel.target_names)]
     if taken:
         raise ValueError(
@@ -521,7 +520,7 @@ def check_names_are_free(panel: Panel, names: Sequence[str], maker: str) -> None
 
 
 def warn_of_short_calendar(panel: Panel, features: Sequence[str]) -> None:
-    """Say that no series covers a whole cycle, so that its effect is that of a trend."""
+    """Warn if no series covers a whole cycle, which then cannot be told from a trend."""
     for name in features:
         steps = cycle_steps(name, panel.layout)
         if panel.lengths.max() < steps:
@@ -533,13 +532,13 @@ def warn_of_short_calendar(panel: Panel, features: Sequence[str]) -> None:
 
 
 def known_values(panel: Panel, names: Sequence[Any], h: int) -> np.ndarray:
-    """Columns of a panel as (S, h, n), the last row repeated after a series' end."""
+    """Return columns of a panel as (S, h, n), with the last row repeated after a series' end."""
     rows = panel.indptr[:-1, None] + np.arange(h)
     return panel.exog_of(names)[np.minimum(rows, panel.indptr[1:, None] - 1)]
 
 
-def listed_labels(labels: Any) -> list[Any]:
-    """Labels or axes as a list; a single one is a list of its own."""
+def label_list(labels: Any) -> list[Any]:
+    """Return one or several labels (or axes) as a list."""
     if isinstance(labels, np.ndarray):
         return list(labels.ravel())
     several = hasattr(labels, "__iter__") and not isinstance(labels, str | bytes)
@@ -547,14 +546,14 @@ def listed_labels(labels: Any) -> list[Any]:
 
 
 def series_numbers(ids: pd.Index, asked: Any, argument: str) -> np.ndarray:
-    """Numbers of the series that an argument asks for, one id or several, in that order.
+    """Return the positions of the series that an argument names, by one id or several.
 
     Raises
     ------
     ValueError
-        If it names none, others than `ids` or one twice.
+        If it names no series, an unknown one, or one twice.
     """
-    labels = listed_labels(asked)
+    labels = label_list(asked)
     hashable = all(isinstance(label, Hashable) for label in labels)
     numbers = np.array([-1])
     if hashable:
@@ -579,20 +578,20 @@ def series_numbers(ids: pd.Index, asked: Any, argument: str) -> np.ndarray:
 
 
 def unit_index(layout: Layout, ids: pd.Index, multivariate: bool) -> pd.Index:
-    """Labels of the units.
+    """Return the labels of units: series, or targets of series.
 
     Parameters
     ----------
     layout : Layout
     ids : pandas.Index of shape (S,)
     multivariate : bool
-        Whether a unit is a series with all its targets, or each target by itself.
+        True if a unit is a series with all its targets; False if each target is a unit.
 
     Returns
     -------
     pandas.Index
-        Ids of a long frame, names of the targets of a wide one, both as a MultiIndex where
-        there are several targets of several series.
+        Ids of a long frame, or names of the targets of a wide one; a MultiIndex of both for several
+        targets of a long frame.
 
     Examples
     --------
@@ -614,13 +613,13 @@ def unit_index(layout: Layout, ids: pd.Index, multivariate: bool) -> pd.Index:
 
 
 def unit_number(units: pd.Index, label: Any) -> int:
-    """Place of a label among the units; -1 if it is none of them.
+    """Return the position of a label among the units, -1 if unknown.
 
     Parameters
     ----------
     units : pandas.Index
     label : object
-        A tuple where the units have several levels, or where ids are tuples.
+        A tuple if the units have several levels, or if ids are tuples.
 
     Returns
     -------
@@ -634,7 +633,7 @@ def unit_number(units: pd.Index, label: Any) -> int:
     >>> unit_number(ids, ("north", 2)), unit_number(ids, "north")
     (1, -1)
     """
-    # A label of other parts than the index has levels would raise, or find the first level.
+    # get_indexer would raise on a tuple of another length, or match its first level alone.
     several = units.nlevels > 1
     if not isinstance(label, Hashable) or (
         several and not (isinstance(label, tuple) and len(label) == units.nlevels)
@@ -644,7 +643,7 @@ def unit_number(units: pd.Index, label: Any) -> int:
 
 
 def target_scales(panel: Panel) -> np.ndarray:
-    """Standard deviation of what is there of each target; 1 where it does not vary.
+    """Return the standard deviation of each target, 1 if it does not vary.
 
     Parameters
     ----------
@@ -653,7 +652,7 @@ def target_scales(panel: Panel) -> np.ndarray:
     Returns
     -------
     ndarray of shape (S, C)
-        A row a series, a column a target; the divisor is the number of values that are there.
+        Standard deviations of the known values; the divisor is their number.
 
     Examples
     --------
@@ -667,7 +666,7 @@ def target_scales(panel: Panel) -> np.ndarray:
     values, starts = panel.values, panel.indptr[:-1]
     seen = np.isfinite(values)
     whole = seen.all()
-    # means first: squares of a high level less the square of its mean would cancel
+    # Subtract means before squaring: the difference of two large squares would cancel.
     counts = _value_counts(panel, seen)
     means = np.add.reduceat(values if whole else np.where(seen, values, 0.0), starts) / counts
     deviations = values - (means if len(means) == 1 else np.repeat(means, panel.lengths, 0))
@@ -678,7 +677,7 @@ def target_scales(panel: Panel) -> np.ndarray:
 
 
 def zero_shares(panel: Panel) -> np.ndarray:
-    """Share of zeros among the values that are there of each target, (S, C)."""
+    """Return the share of zeros among the known values of each target, (S, C)."""
     zeros = panel.values == 0
     if not zeros.any():
         return np.zeros((panel.n_series, panel.values.shape[1]))
@@ -687,7 +686,7 @@ def zero_shares(panel: Panel) -> np.ndarray:
 
 
 def _value_counts(panel: Panel, seen: np.ndarray) -> np.ndarray:
-    """Values (S, C) that are there of each target, at least 1; `seen` is their mask."""
+    """Return the number of known values of each target (S, C), at least 1; `seen` is their mask."""
     if seen.all():
         return np.repeat(panel.lengths[:, None].astype(float), seen.shape[1], 1)
     return np.maximum(np.add.reduceat(seen, panel.indptr[:-1], dtype=float), 1.0)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from tsrnn.data import Layout
 
 
-class Habits(NamedTuple):
+class FrequencyDefaults(NamedTuple):
     """Defaults for data of one frequency, in steps.
 
     Parameters
@@ -14,16 +14,16 @@ class Habits(NamedTuple):
     horizon : int
         Steps to forecast.
     season : int
-        Steps of a season; 1 where there is none.
+        Steps of a season; 1 without a season.
     input_sizes : tuple of int
-        Windows to choose among; where nothing is chosen, `input_size` is one of them.
+        Candidate windows of the past; `input_size` is the default.
     longer : tuple of int
-        Seasons beside the first, multiples of it.
+        Further seasons, multiples of the first.
 
     Examples
     --------
-    >>> from tsrnn.contract import Habits
-    >>> weekly = Habits(horizon=13, season=52, input_sizes=(52, 104, 208))
+    >>> from tsrnn.contract import FrequencyDefaults
+    >>> weekly = FrequencyDefaults(horizon=13, season=52, input_sizes=(52, 104, 208))
     >>> weekly.input_size, weekly.seasons
     (104, (52,))
     """
@@ -31,66 +31,66 @@ class Habits(NamedTuple):
     horizon: int
     season: int
     input_sizes: tuple[int, ...]
-    longer: tuple[int, ...] = ()  # seasons beside the first, a multiple of it
+    longer: tuple[int, ...] = ()
 
     @property
     def input_size(self) -> int:
-        """A window for whatever the series is like: the second of those to choose among."""
+        """Default window: the second candidate."""
         return self.input_sizes[:2][-1]
 
     @property
     def seasons(self) -> tuple[int, ...]:
-        """Steps of every season; none where there is no season."""
+        """Steps of every season; empty without a season."""
         return (self.season, *self.longer) if self.season > 1 else ()
 
 
-# By the letters of the pandas alias; months, quarters and years also begin or end by business day.
-_HABITS = {
-    "h": Habits(48, 24, (168, 336), (168,)),
-    "D": Habits(14, 7, (28, 56, 112)),
-    "B": Habits(14, 5, (20, 40, 80)),
-    "C": Habits(14, 5, (20, 40, 80)),
-    "W": Habits(13, 52, (52, 104, 208)),
-    "M": Habits(18, 12, (24, 36, 72, 120)),
-    "Q": Habits(8, 4, (8, 16, 32)),
-    "Y": Habits(6, 1, (5, 10, 20)),
+# Letters of the pandas alias -> defaults. "MS", "BME" and others reduce to "M", "Q" or "Y".
+_BY_ALIAS = {
+    "h": FrequencyDefaults(48, 24, (168, 336), (168,)),
+    "D": FrequencyDefaults(14, 7, (28, 56, 112)),
+    "B": FrequencyDefaults(14, 5, (20, 40, 80)),
+    "C": FrequencyDefaults(14, 5, (20, 40, 80)),
+    "W": FrequencyDefaults(13, 52, (52, 104, 208)),
+    "M": FrequencyDefaults(18, 12, (24, 36, 72, 120)),
+    "Q": FrequencyDefaults(8, 4, (8, 16, 32)),
+    "Y": FrequencyDefaults(6, 1, (5, 10, 20)),
 }
 _PER_DAY = {"min": 1440, "s": 86400}
-_OTHER = Habits(10, 1, (16, 32, 64))
+_OTHER = FrequencyDefaults(10, 1, (16, 32, 64))
 _SHORTEST_WINDOW = 8
 _LONGEST_SEASON = 288
 
 
-def habits(freq: str | int | Layout) -> Habits:
-    """Horizon, season and input size for a frequency.
+def frequency_defaults(freq: str | int | Layout) -> FrequencyDefaults:
+    """Return horizon, season and input sizes for a frequency.
 
     Parameters
     ----------
     freq : str, int or Layout
-        A pandas alias such as "MS" or "15min", the step of an integer index, or the layout of data,
-        which knows the working days of a week.
+        A pandas alias such as "MS" or "15min", the step of an integer index, or a layout, which
+        also has the working days of a week.
 
     Returns
     -------
-    Habits
+    FrequencyDefaults
 
     Notes
     -----
-    A multiple such as "2h" has a season where the steps divide it and it is at most 288
-    steps long. Without a known frequency there is no season and the horizon is 10.
+    A multiple such as "2h" has a season if its steps divide the period. Steps below an hour have a
+    daily season of at most 288 steps. Unknown frequencies have no season and a horizon of 10.
 
     Examples
     --------
-    >>> from tsrnn.contract import habits
-    >>> monthly, quarters_of_an_hour = habits("MS"), habits("15min")
+    >>> from tsrnn.contract import frequency_defaults
+    >>> monthly, quarters_of_an_hour = frequency_defaults("MS"), frequency_defaults("15min")
     >>> monthly.horizon, monthly.seasons
     (18, (12,))
     >>> quarters_of_an_hour.season
     96
     """
     if isinstance(freq, Layout):
-        habit, week = habits(freq.freq), freq.weekmask.count("1")
-        return habit if week == 5 else habit._replace(season=week)
+        defaults, week = frequency_defaults(freq.freq), freq.weekmask.count("1")
+        return defaults if week == 5 else defaults._replace(season=week)
     if isinstance(freq, int):
         return _OTHER
     match = re.fullmatch(r"(\d*)([A-Za-z]+)(-.*)?", freq)
@@ -99,29 +99,29 @@ def habits(freq: str | int | Layout) -> Habits:
     multiple, letters = int(match[1] or 1), match[2]
     if letters in _PER_DAY:
         return _within_a_day(_PER_DAY[letters], multiple)
-    base = _HABITS.get(letters) or _HABITS.get(letters.removesuffix("S").removesuffix("E")[-1:])
+    base = _BY_ALIAS.get(letters) or _BY_ALIAS.get(letters.removesuffix("S").removesuffix("E")[-1:])
     if base is None or multiple == 1:
         return base or _OTHER
     season = _season(base.season, multiple)
     longer = tuple(_season(period, multiple) for period in base.longer) if season > 1 else ()
-    return Habits(
+    return FrequencyDefaults(
         base.horizon, season, _windows(*(s // multiple for s in base.input_sizes)), longer
     )
 
 
 def _windows(*sizes: int) -> tuple[int, ...]:
-    """Input sizes, none too short; some may be the same."""
+    """Return input sizes of at least `_SHORTEST_WINDOW`; sizes may repeat."""
     return tuple(max(size, _SHORTEST_WINDOW) for size in sizes)
 
 
 def _season(period: int, multiple: int) -> int:
-    """Steps of `multiple` in a period; 1, no season, where they do not divide it."""
+    """Return the steps of `multiple` in a period; 1 if they do not divide it."""
     return period // multiple if period % multiple == 0 else 1
 
 
-def _within_a_day(per_day: int, multiple: int) -> Habits:
-    """A day or two back where the day is a season, else two days between 32 and 96 steps."""
+def _within_a_day(per_day: int, multiple: int) -> FrequencyDefaults:
+    """Return windows of one and two days, or without a daily season one of 32 to 96 steps."""
     season, two_days = _season(per_day, multiple), 2 * per_day // multiple
     if 1 < season <= _LONGEST_SEASON:
-        return Habits(48, season, _windows(two_days // 2, two_days), (7 * season,))
-    return Habits(48, 1, (min(max(two_days, _OTHER.input_size), 96),))
+        return FrequencyDefaults(48, season, _windows(two_days // 2, two_days), (7 * season,))
+    return FrequencyDefaults(48, 1, (min(max(two_days, _OTHER.input_size), 96),))

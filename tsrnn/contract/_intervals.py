@@ -14,16 +14,16 @@ from tsrnn.contract._warnings import IntervalWarning
 from tsrnn.data import Layout, quote_series, warn_user
 
 NAMES_SHOWN = 3
-ROUNDING = 2.0**-46  # width, relative to the point, that is of rounding in a few sums
+ROUNDING = 2.0**-46  # relative width that rounding of a few sums can cause
 
 
 def check_levels(level: Any) -> list[float]:
-    """Levels as a list of percentages.
+    """Return levels as a list of percentages.
 
     Parameters
     ----------
     level : number, list of numbers or None
-        The argument of `predict`.
+        Argument of `predict`.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def check_levels(level: Any) -> list[float]:
             raise TypeError(f"level must be percentages such as level=[80, 95]; got {level!r}")
         if not 0 < value < 100:
             raise ValueError(f"level must lie strictly between 0 and 100 percent; got {value!r}")
-        if value < 1:  # meant as a share: such intervals would miss 99 in 100
+        if value < 1:  # most likely meant as a share
             raise ValueError(
                 f"level is in percent; for a coverage of {value:g} write {100 * value:g}"
             )
@@ -60,7 +60,7 @@ def check_levels(level: Any) -> list[float]:
 
 
 def level_name(level: float) -> str:
-    """A level as it stands in a column's name: an integer where it is one.
+    """Return a level for the name of a column, without decimals if whole.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def level_name(level: float) -> str:
 
 
 def forecast_suffixes(levels: Sequence[float]) -> list[str]:
-    """Suffixes of the columns of a model's forecasts: "" of the point, then two of each interval.
+    """Return the suffixes of forecast columns: "" for the point, then two for each level.
 
     Parameters
     ----------
@@ -105,19 +105,19 @@ def forecast_suffixes(levels: Sequence[float]) -> list[str]:
 def with_intervals(
     point: np.ndarray, widths: dict[float, np.ndarray] | dict[float, tuple[np.ndarray, np.ndarray]]
 ) -> dict[str, np.ndarray]:
-    """Point forecasts and intervals under the suffixes of their columns.
+    """Return point forecasts and intervals by suffix.
 
     Parameters
     ----------
     point : ndarray
     widths : dict
-        By level, half the width of an interval around the point, or what is to be added to the
-        point for its two ends. Of shapes that go with that of the point.
+        Half width by level, or a pair of offsets of the two ends from the point; they broadcast
+        against the point.
 
     Returns
     -------
     dict of ndarray
-        "" is the point; then "-lo-80" and "-hi-80" for each level.
+        "" for the point; "-lo-80" and "-hi-80" for each level.
 
     Examples
     --------
@@ -134,31 +134,30 @@ def with_intervals(
     return forecasts
 
 
-def honest_intervals(
+def apply_limits(
     forecasts: dict[str, np.ndarray],
     levels: Sequence[float],
     limits: Limits,
     layout: Layout,
     ids: pd.Index,
 ) -> dict[str, np.ndarray]:
-    """Forecasts in their support, intervals that contain zero where they must, with warnings.
+    """Cut forecasts to their supports, and widen intervals to zero where coverage requires it.
 
-    An interval that leaves out a value of probability P covers with probability 1 - P at most.
-    Where zeros are more than 1 - p of the rows of a series, as in intermittent demand, an interval
-    of level p is widened to zero. Widening keeps whatever coverage was guaranteed, and so does
-    leaving out what the target cannot be.
+    An interval without a value of probability P has coverage at most 1 - P. If the share of zeros
+    in a series exceeds 1 - p, as in intermittent demand, intervals of level p are widened to
+    contain zero. Neither widening nor cutting to the support lowers coverage.
 
     Parameters
     ----------
     forecasts : dict of ndarray of shape (S, h, C)
-        As `with_intervals` gives them.
+        Result of `with_intervals`.
     levels : sequence of float
-        In percent.
+        Coverage in percent.
     limits : Limits
-        Zeros in the history of each target, and its support.
+        Share of zeros in the history of each target, and its support.
     layout : Layout
     ids : pandas.Index of shape (S,)
-        May repeat.
+        Ids, which may repeat.
 
     Returns
     -------
@@ -167,7 +166,7 @@ def honest_intervals(
     Warns
     -----
     IntervalWarning
-        If an interval was widened, has no width, or no value that the target can have.
+        If an interval was widened, has zero width, or contains no possible value.
     """
     zeros, supports = limits
     inside = within_supports(forecasts, supports)
@@ -178,13 +177,13 @@ def honest_intervals(
     for level in levels:
         ends = f"-lo-{level_name(level)}", f"-hi-{level_name(level)}"
         low, high = (inside[end] for end in ends)
-        # 1 - level / 100 is rounded: a share of exactly that much may be left out
+        # 1e-9 for the rounding of 1 - level / 100: a share of exactly that size may be excluded.
         without_zero = ((low > 0) | (high < 0)) & (zeros > 1 - level / 100 + 1e-9)[:, None]
         inside[ends[0]] = np.where(without_zero, np.minimum(low, 0.0), low)
         inside[ends[1]] = np.where(without_zero, np.maximum(high, 0.0), high)
         widened |= without_zero.any(1)
-        # Judge the widths of the model: an interval that is cut or rounded to a point can be right.
-        # Beside a mean above it, [0, 0] is right where a zero is as probable as the level says.
+        # Widths of the model before cutting and rounding, which may rightly give a point. [0, 0]
+        # below the mean is right too, if the probability of zero reaches the level.
         (low, high), point = (forecasts[end] for end in ends), forecasts[""]
         room = ROUNDING * np.abs(point)
         still = (high - low <= room) & (np.abs(low - point) <= room) & ~without_zero
@@ -216,7 +215,7 @@ def honest_intervals(
 
 
 def _listed(layout: Layout, ids: pd.Index, chosen: np.ndarray) -> str:
-    """The first few of the targets (S, C) chosen, quoted."""
+    """Return the first of the chosen targets (S, C), quoted."""
     if layout.id_col is None:  # rows of rolling forecasts are origins of the only series
         ids, chosen = ids[:1], np.atleast_2d(chosen.any(0))
     labels = unit_index(layout, ids, multivariate=False)[chosen.ravel()].unique()

@@ -1,4 +1,4 @@
-"""Methods that only some forecasters have: paths, variances, covariances, recurrent matrices."""
+"""Optional methods of forecasters: paths, variances, covariances, components, matrices."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ VARIANCES_OF = ("residual", "forecast")
 
 
 def offered_by_some(function: F) -> F:
-    """Decorate a method of the base class that only those classes have whose `offers` names it.
+    """Decorate a base method that only classes with its name in `offers` have.
 
-    Of an instance of another class `hasattr` is False, and the error names those that have it.
-    A class that defines the method itself has it as well.
+    A class that overrides the method has it as well. For other classes `hasattr` is False, and the
+    error lists the classes that have it.
 
     Examples
     --------
@@ -33,11 +33,11 @@ def offered_by_some(function: F) -> F:
     >>> hasattr(GARCH(), "predict_variance"), hasattr(StatsmodelsTheta(), "predict_variance")
     (True, False)
     """
-    return cast(F, _OfSome(function))
+    return cast(F, _OfferedMethod(function))
 
 
 def classes_with(method: str) -> list[str]:
-    """Names of the forecasters of the package that have a method, by alphabet.
+    """Return the names of the package's forecasters that have a method, sorted.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def classes_with(method: str) -> list[str]:
 
 
 class _NotOfferedError(AttributeError):
-    """Names the classes that have the method, which only reading the message has to find."""
+    """Error that lists the classes with the method, imported only if the message is read."""
 
     def __init__(self, cls: str, method: str) -> None:
         super().__init__(cls, method)
@@ -68,12 +68,12 @@ class _NotOfferedError(AttributeError):
         return f"{cls} has no {method}; those that have it are {', '.join(classes_with(method))}"
 
 
-class _OfSome:
+class _OfferedMethod:
     """Descriptor of `offered_by_some`."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        update_wrapper(cast(Any, self), function)  # so that documentation finds its text
+        update_wrapper(cast(Any, self), function)  # sphinx reads the docstring from here
 
     def __get__(self, instance: Any, owner: type) -> Any:
         if instance is None:
@@ -85,11 +85,11 @@ class _OfSome:
 
 def _has(cls: Any, method: str) -> bool:
     first = next((vars(base)[method] for base in cls.__mro__ if method in vars(base)), None)
-    return method in cls.offers if isinstance(first, _OfSome) else first is not None
+    return method in cls.offers if isinstance(first, _OfferedMethod) else first is not None
 
 
 class OfferedMethods:
-    """Methods of the forecasters whose class names them in `offers`; a part of `Forecaster`."""
+    """Mixin of `Forecaster` with the methods that a class lists in `offers`."""
 
     offers: ClassVar[frozenset[str]] = frozenset()
     column_name: ClassVar[str]
@@ -111,48 +111,45 @@ class OfferedMethods:
         *,
         ids: Any = None,
     ) -> Any:
-        """Draw whole trajectories from the distribution of the forecasts.
+        """Draw sample paths from the joint distribution of the forecasts.
 
-        Errors of the steps of a path go together as the model has it, so that quantiles of sums or
-        maxima over the steps are those of the model. What its own intervals know of the
-        uncertainty of parameters is in them; conformal intervals are not drawn from.
+        Errors are dependent across the steps of a path as in the model, which gives quantiles of
+        sums or maxima over steps. Paths include the uncertainty of parameters as far as the model's
+        own intervals do. Conformal intervals are not sampled.
 
-        A path of a recurrent forecaster is the forecast plus the errors of all steps that one
-        origin of the validation part had, scaled by the local spread. Where a distribution is
-        learned, errors are its quantiles at the ranks of those. Targets that are forecast
-        independently are drawn independently. Paths have the guarantee of the model's intervals,
-        step by step, and lie in the support of the target, those of counts rounded. A path of a
-        classical model goes on from the state of the series with
-        innovations of
-        the distribution that the model has.
+        A path of a recurrent forecaster is the forecast plus the errors at all steps of one origin
+        of the validation part, scaled by the local spread. With a learned distribution, errors are
+        its quantiles at the ranks of these errors. Independent targets are drawn independently. A
+        path of a classical model continues the state of the series with innovations from the
+        model's distribution. At each step, paths have the guarantee of the model's intervals. They
+        lie in the support of the target; counts are rounded.
 
         Parameters
         ----------
         n : int, default 100
-            Paths of every series.
+            Number of paths per series.
         h : int, optional
             Number of steps; `horizon_` by default, which recurrent forecasters cannot exceed.
         X, X_future : frame, optional
             As in `predict`.
         random_state : int, numpy random generator or None
-            By default that of the fit.
+            Source of randomness; by default that of the fit.
         ids : id or list of ids, optional
-            Series of a long frame to draw paths of, as in `predict`. Draws are those of a call:
-            with the same seed, other series give other paths.
+            Series of a long frame, as in `predict`. With the same seed, another selection gives
+            other paths.
 
         Returns
         -------
         frame
-            As `predict` gives it, with a column ``path`` from 1 to n, path by path.
+            Frame of `predict` with a column ``path`` from 1 to n, path by path.
 
         Raises
         ------
         AttributeError
-            If forecasts of this class have no joint distribution; the message says of which they
-            do.
+            If forecasts of this class have no joint distribution; the message lists other classes.
         ValueError
             If h is too large for the model, or no origin of the validation part of a recurrent
-            forecaster has errors of all steps.
+            forecaster has errors at all steps.
 
         Examples
         --------
@@ -163,7 +160,7 @@ class OfferedMethods:
         >>> paths.groupby("path")["y"].sum().shape
         (50,)
         """
-        fitted: Any = self._fitted_model()  # one that has `simulate`
+        fitted: Any = self._fitted_model()  # has `simulate`, which FittedModel does not declare
         n, h = positive_integer("n", n), fitted.steps("sample_paths", h)
         (state, limits, _), data = self._state_and_limits(X, ids), fitted.data
         check_steps_fit(h, len(state.ids), n * data.n_targets, f"n={n} paths of ")
@@ -178,30 +175,30 @@ class OfferedMethods:
     def predict_variance(
         self, h: int | None = None, X: Any = None, *, of: str = "residual", ids: Any = None
     ) -> Any:
-        """Forecasts of the variance of the residuals, or of the errors of forecasts.
+        """Forecast the variance of residuals or of forecast errors.
 
         Parameters
         ----------
         h : int, optional
             Number of steps; `horizon_` by default.
         X : frame, optional
-            Data to forecast after; by default those seen so far.
+            Data after which to forecast; by default the data seen so far.
         of : {"residual", "forecast"}
-            Whose variance: that of the residual of the step given what is known; or that of the
-            error of the forecast of y, to which residuals of the steps before add through lags of
-            the mean. They are the same at the first step, and without such lags.
+            Conditional variance of the residual at the step, or of the error of the forecast of y,
+            to which earlier residuals contribute through lags of the mean. Both are equal at the
+            first step, and without such lags.
         ids : id or list of ids, optional
             Series of a long frame to forecast, as in `predict`.
 
         Returns
         -------
         frame
-            In the shape of the data; a column ``variance`` in a long frame.
+            Variances in the shape of the data; a column ``variance`` in a long frame.
 
         Raises
         ------
         AttributeError
-            If the model has no conditional variance; the message says which have.
+            If the model has no conditional variance; the message lists other classes.
 
         Examples
         --------
@@ -217,48 +214,48 @@ class OfferedMethods:
     def predict_covariances(
         self, h: int | None = None, X: Any = None, *, of: str = "residual"
     ) -> Any:
-        """Forecasts of variances and covariances of the residuals, or of the errors of forecasts.
+        """Forecast variances and covariances of residuals or of forecast errors.
 
         Parameters
         ----------
         h : int, optional
             Number of steps; `horizon_` by default.
         X : frame, optional
-            Data to forecast after; by default those seen so far.
+            Data after which to forecast; by default the data seen so far.
         of : {"residual", "forecast"}
             As in `predict_variance`.
 
         Returns
         -------
         frame
-            A row a time and pair of targets, in the library of the data.
+            One row per time and pair of targets, in the library of the data.
 
         Raises
         ------
         AttributeError
-            If the model has no conditional covariances; the message says which have.
+            If the model has no conditional covariances; the message lists other classes.
         """
         raise NotImplementedError
 
     @offered_by_some
     def components(self, df: Any = None) -> Any:
-        """Level, trend and season after every row.
+        """Return level, trend and season after every row.
 
         Raises
         ------
         AttributeError
-            If forecasts of this class have no components; the message says which classes have.
+            If forecasts of this class have no components; the message lists other classes.
         """
         raise NotImplementedError
 
     @offered_by_some
     def effect_curves(self) -> pd.DataFrame:
-        """Effects of the columns over their values and by lag.
+        """Return the effects of columns over their values and by lag.
 
         Raises
         ------
         AttributeError
-            If the class has no such effects; the message says which classes have.
+            If the class has no such effects; the message lists other classes.
         """
         raise NotImplementedError
 
@@ -275,9 +272,9 @@ class OfferedMethods:
         n: int = 8,
         ax: Any = None,
     ) -> np.ndarray:
-        """Draw `components` of one series and its forecast, a panel each.
+        """Plot `components` of one series and its forecast, one panel each.
 
-        The horizon is shaded; bands are of 80 percent, 1.28 standard errors to either side.
+        The horizon is shaded; bands have level 80 percent, 1.28 standard errors to either side.
 
         Parameters
         ----------
@@ -286,11 +283,11 @@ class OfferedMethods:
         series : id, optional
             Series of a long frame; the first by default.
         target : str, optional
-            One of several targets; the first by default.
+            Target to draw; the first by default.
         last : int, optional
-            Rows of the data to draw; all that the model keeps by default.
+            Rows of the data to draw; by default all that the model keeps.
         n : int, default 8
-            Columns that are drawn, those with the largest effects.
+            Number of columns to draw, those with the largest effects.
         ax : sequence of matplotlib Axes, optional
             Where to draw, one a panel; a new figure by default.
 
@@ -301,9 +298,9 @@ class OfferedMethods:
         Raises
         ------
         AttributeError
-            If forecasts of this class have no components; the message says which classes have.
+            If forecasts of this class have no components; the message lists other classes.
         ValueError
-            If there is no such series or target, or as `components` does.
+            If the series or target is unknown, or as in `components`.
 
         Examples
         --------
@@ -329,9 +326,9 @@ class OfferedMethods:
     def plot_effects(
         self, columns: Any = None, *, target: Any = None, n: int = 8, ax: Any = None
     ) -> np.ndarray:
-        """Draw `effect_curves`: the effect of each column over its values, and by lag.
+        """Plot `effect_curves`: the effect of each column over its values, and by lag.
 
-        Bands are of 80 percent, pointwise; marks on the axis are the quantiles of the column from
+        Bands are pointwise, of level 80 percent. Marks on the axis are quantiles of the column from
         5 to 95 percent.
 
         Parameters
@@ -339,9 +336,9 @@ class OfferedMethods:
         columns : str or list of str, optional
             Columns to draw.
         target : str, optional
-            One of several targets; the first by default.
+            Target to draw; the first by default.
         n : int, default 8
-            Columns that are drawn where none are named, those with the largest effects.
+            Number of columns to draw if none are named, those with the largest effects.
         ax : sequence of matplotlib Axes, optional
             Where to draw, one a panel; a new figure by default.
 
@@ -352,9 +349,9 @@ class OfferedMethods:
         Raises
         ------
         AttributeError
-            If the class has no such effects; the message says which classes have.
+            If the class has no such effects; the message lists other classes.
         ValueError
-            If a column has no effect, or as `effect_curves` does.
+            If a column has no effect, or as in `effect_curves`.
 
         Examples
         --------
@@ -375,17 +372,17 @@ class OfferedMethods:
 
     @offered_by_some
     def recurrent_blocks(self) -> Any:
-        """Recurrent matrices of the fitted model, for `tsrnn.recurrence_features`.
+        """Return the recurrent matrices of the fitted model, for `tsrnn.recurrence_features`.
 
         Returns
         -------
         list
-            By layer, of stacks of square matrices, or dicts of them by name.
+            Stacks of square matrices by layer, or dicts of them by name.
 
         Raises
         ------
         AttributeError
-            If the model is no recurrence with fixed matrices; the message says which are.
+            If the model has no fixed recurrent matrices; the message lists other classes.
         """
         raise NotImplementedError
 
@@ -401,7 +398,7 @@ class OfferedMethods:
 
 
 def _of_target(frame: pd.DataFrame, targets: Sequence[Any], target: Any) -> pd.DataFrame:
-    """Rows of one target, the first by default."""
+    """Return the rows of one target, the first by default."""
     target = targets[0] if target is None else target
     if not isinstance(target, Hashable) or target not in {*targets}:
         raise ValueError(f"target must be one of {quote(list(targets))}; got {quote(target)}")

@@ -1,8 +1,8 @@
-"""scikit-learn's protocol of estimators, kept without scikit-learn until it is asked for.
+"""scikit-learn's protocol of estimators, without an import of scikit-learn.
 
-A first forecast needs nothing of scikit-learn, whose import takes longer than the forecast. What
-scikit-learn asks of an estimator is a written protocol: `get_params`, `set_params`, a constructor
-that stores its arguments untouched, and tags. Pipelines, searches and ``clone`` work by these.
+The import takes longer than a first forecast. The protocol, `get_params`, `set_params`, a
+constructor that stores its arguments unchanged, and tags, suffices for pipelines, searches and
+``clone``.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections import defaultdict
 from functools import cache
 from typing import Any, Self
 
-LINE = 80  # characters of a printed estimator
+LINE = 80  # characters per line of a printed estimator
 
 
 class Parameters:
-    """Base that gives an estimator scikit-learn's protocol for its constructor arguments.
+    """Base with scikit-learn's protocol for constructor arguments.
 
     Examples
     --------
@@ -36,16 +36,16 @@ class Parameters:
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        """Names of the constructor arguments, by alphabet."""
+        """Return the sorted names of the constructor arguments."""
         return sorted(_constructor_arguments(cls.__init__))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Constructor arguments by name.
+        """Return constructor arguments by name.
 
         Parameters
         ----------
         deep : bool, default True
-            With those of arguments that are estimators, under names ``argument__name``.
+            Include arguments of nested estimators as ``argument__name``.
 
         Returns
         -------
@@ -65,7 +65,7 @@ class Parameters:
         Parameters
         ----------
         **params
-            By name; those of an argument that is an estimator as ``argument__name``.
+            Values by name; ``argument__name`` for a nested estimator.
 
         Returns
         -------
@@ -74,7 +74,7 @@ class Parameters:
         Raises
         ------
         ValueError
-            If there is no such argument.
+            If an argument is unknown.
         """
         known = self.get_params(deep=False) if params else {}
         inner: dict[str, dict[str, Any]] = defaultdict(dict)
@@ -102,7 +102,7 @@ class Parameters:
     def __repr__(self) -> str:
         arguments = _constructor_arguments(type(self).__init__)
         values = self.get_params(deep=False)
-        # By how they print: arrays and frames have no truth value.
+        # Compare reprs, since comparisons of arrays and frames have no truth value.
         changed = [
             f"{name}={value!r}"
             for name, value in values.items()
@@ -118,17 +118,17 @@ class Parameters:
         )  # fmt: skip
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """Diagram of scikit-learn, which notebooks show."""
+        """Return the diagram of scikit-learn for notebooks."""
         return _as_scikit_learn(self)._repr_mimebundle_(**kwargs)
 
     def __dir__(self) -> list[str]:
-        # Methods that only some classes have are no attributes of the others.
+        # Hide optional methods that this class does not offer.
         return [name for name in super().__dir__() if hasattr(self, name)]
 
 
 @cache
 def _constructor_arguments(init: Any) -> dict[str, inspect.Parameter]:
-    """Arguments of a constructor but for `self`; of one that stores none, none."""
+    """Return the arguments of a constructor without `self`; empty for that of object."""
     if init is object.__init__:
         return {}
     parameters = inspect.signature(init).parameters.values()
@@ -136,7 +136,7 @@ def _constructor_arguments(init: Any) -> dict[str, inspect.Parameter]:
 
 
 def _as_scikit_learn(estimator: Any) -> Any:
-    """Estimator of the same name and attributes that derives from scikit-learn's base."""
+    """Return an estimator of the same name and attributes, derived from BaseEstimator."""
     from sklearn.base import BaseEstimator
 
     cls = type(estimator)
@@ -148,17 +148,17 @@ def _as_scikit_learn(estimator: Any) -> Any:
 
 
 def clone(estimator: Any) -> Any:
-    """Estimator with the same arguments that is not fitted, as ``sklearn.base.clone`` gives it.
+    """Return an unfitted estimator with the same arguments, as ``sklearn.base.clone`` does.
 
     Parameters
     ----------
     estimator : estimator
-        Of this package, or with scikit-learn's `get_params`.
+        Estimator of this package, or any with scikit-learn's `get_params`.
 
     Returns
     -------
     estimator
-        Estimators among the arguments are cloned, others copied.
+        Copy; estimators among the arguments are cloned, other arguments copied.
 
     Raises
     ------
@@ -189,12 +189,12 @@ def clone(estimator: Any) -> Any:
 
 
 def is_estimator(value: Any) -> bool:
-    """Return True for an object with scikit-learn's `get_params`, which is no class."""
+    """Return True for an instance with scikit-learn's `get_params`."""
     return hasattr(value, "get_params") and not isinstance(value, type)
 
 
 def _copied(value: Any) -> Any:
-    """Clone of an estimator, and of those in a container; a deep copy of anything else."""
+    """Return a clone of an estimator, also within containers; a deep copy of other values."""
     if is_estimator(value):
         return clone(value)
     if type(value) is dict:
@@ -211,12 +211,12 @@ def check_is_fitted(estimator: Any, attribute: str = "fitted_") -> None:
     ----------
     estimator : estimator
     attribute : str, optional
-        Set by the fit; by default ``fitted_``.
+        Attribute that the fit sets.
 
     Raises
     ------
     sklearn.exceptions.NotFittedError
-        If the attribute is not there.
+        If the attribute is missing.
 
     Examples
     --------

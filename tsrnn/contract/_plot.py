@@ -1,4 +1,4 @@
-"""Last rows of the series, and forecasts drawn after them."""
+"""Plots of forecasts after the last rows of the series."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.contract._checks import positive_integer
-from tsrnn.contract._fitted_data import listed_labels, series_numbers
+from tsrnn.contract._fitted_data import label_list, series_numbers
 from tsrnn.contract._intervals import check_levels
 from tsrnn.contract._schema import refuse
 from tsrnn.contract._support import Limits
@@ -19,8 +19,8 @@ from tsrnn.data import Layout, Panel, panel_frame, quote, steps_ahead
 if TYPE_CHECKING:
     from tsrnn.contract._base import Forecaster
 
-SHOWN = 4  # panels without being asked for more
-SHORTEST = 40  # rows of history
+SHOWN = 4  # panels by default
+SHORTEST = 40  # least number of rows of history by default
 
 
 def draw_forecasts(
@@ -34,8 +34,8 @@ def draw_forecasts(
     last: int | None,
     ax: Any,
 ) -> np.ndarray:
-    """Forecast some series and draw them; arguments as those of `Forecaster.plot`."""
-    # The only arrow to the pictures; matplotlib is loaded when something is drawn.
+    """Draw history and forecasts; arguments as in `Forecaster.plot`."""
+    # Import here: matplotlib is loaded only for a plot.
     from tsrnn.plotting import plot_forecasts
 
     h = forecaster.horizon_ if h is None else positive_integer("h", h)
@@ -44,11 +44,11 @@ def draw_forecasts(
     fitted = forecaster.fitted_
     every = forecaster.state_.ids if panel is None else panel.ids
     layout = replace(fitted.data.layout, backend="pandas")
-    if layout.time_kind == "datetime":  # an axis of dates, however the data write them
+    if layout.time_kind == "datetime":  # an axis of dates even for dates in digits
         layout = replace(layout, time_dtype="datetime64[ns]")
-    room = SHOWN if ax is None else len(listed_labels(ax))
+    room = SHOWN if ax is None else len(label_list(ax))
     points = _point_columns(forecaster, layout)
-    chosen = points[:room] if columns is None else listed_labels(columns)
+    chosen = points[:room] if columns is None else label_list(columns)
     shown = _chosen_series(every, layout, series, max(room // max(len(chosen), 1), 1))
     if panel is None:
         state = forecaster.state_.select(shown)
@@ -63,7 +63,7 @@ def draw_forecasts(
         panel = panel.select(every[shown])
         state, limits = forecaster._filter(panel), fitted.limits(panel)
         times = panel.times
-        if layout.irregular:  # an axis of steps, as forecasts have no dates
+        if layout.irregular:  # forecasts have no dates: an axis of steps
             times = _steps_back(panel.lengths)
         past = panel_frame(replace(panel, times=times, layout=layout))
     frame = forecaster._forecast_frame(state, h, levels, X_future, limits, layout)
@@ -90,7 +90,7 @@ def draw_forecasts(
 
 
 def _point_columns(forecaster: Forecaster[Any], layout: Layout) -> list[Any]:
-    """Columns of the point forecasts that `write_frame` writes."""
+    """Return the names of the columns of point forecasts in `write_frame`."""
     alone = layout.kind == "long" and len(layout.target_names) == 1
     unnamed = layout.kind == "series" and layout.series_name is None
     return [forecaster.column_name] if alone or unnamed else list(layout.target_names)
@@ -108,19 +108,19 @@ def _chosen_series(ids: pd.Index, layout: Layout, series: Any, room: int) -> np.
     return series_numbers(ids, series, "series")
 
 
-LONGEST = 500  # rows of a series
-MOST = 200_000  # values of all series: 3 MB with their times, however many series there are
-FEWEST = 10  # rows that are worth a picture
+LONGEST = 500  # rows of a series in a history
+MOST = 200_000  # values of all series together: 3 MB with their times
+FEWEST = 10  # rows of a series below which a plot is not worth the memory
 
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """Last rows of the targets of S series; of very many series none.
+    """Last rows of the targets of S series; empty for very many series.
 
     Attributes
     ----------
     most : int
-        Rows of a series that are kept; 0 if none are.
+        Largest number of rows kept per series; 0 for none.
     values : list of S ndarrays of shape (<= most, C)
     times : list of S ndarrays of shape (<= most,)
     """
@@ -131,12 +131,12 @@ class History:
 
     @classmethod
     def empty(cls) -> Self:
-        """History that keeps no rows."""
+        """Return a history that keeps no rows."""
         return cls(0, [], [])
 
     @classmethod
     def of(cls, panel: Panel) -> Self:
-        """The last rows of a panel."""
+        """Return the last rows of a panel."""
         most = min(LONGEST, MOST // max(panel.values.shape[1] * panel.n_series, 1))
         if most < FEWEST:
             return cls.empty()
@@ -145,7 +145,7 @@ class History:
         return cls(most, values, times)
 
     def followed_by(self, series: np.ndarray, panel: Panel) -> History:
-        """History with further rows of the series of these numbers."""
+        """Append rows to the given series."""
         if not self.most:
             return self
         values, times = list(self.values), list(self.times)
@@ -155,7 +155,7 @@ class History:
         return History(self.most, values, times)
 
     def frame(self, series: np.ndarray, ids: pd.Index, layout: Layout) -> pd.DataFrame | pd.Series:
-        """Rows of the series of these numbers, of ids `ids`, in the shape of the data."""
+        """Return the rows of the given series, with ids `ids`, in the shape of the data."""
         lengths = [len(self.times[i]) for i in series]
         values = np.concatenate([self.values[i] for i in series])
         indptr = np.concatenate([[0], np.cumsum(lengths)])
@@ -165,7 +165,7 @@ class History:
         return panel_frame(Panel(values, indptr, ids, times, values[:, :0], (), layout))
 
     def arrays(self, n_targets: int) -> dict[str, np.ndarray]:
-        """Rows as arrays of a file."""
+        """Return the arrays of a file."""
         times = [stamps.astype("int64") for stamps in self.times]
         return {
             "history.values": np.concatenate([np.zeros((0, n_targets)), *self.values]),
@@ -175,7 +175,7 @@ class History:
 
     @staticmethod
     def shapes(n_targets: int) -> dict[str, tuple[str, tuple[int, ...]]]:
-        """Dtype and shape of the arrays of a file."""
+        """Return dtype and shape of the arrays of a file."""
         return {
             "history.values": ("float64", (-1, n_targets)),
             "history.times": ("int64", (-1,)),
@@ -184,12 +184,12 @@ class History:
 
     @classmethod
     def revived(cls, arrays: dict[str, np.ndarray], times_dtype: str, n_series: int) -> Self:
-        """The history of which `arrays` holds the parts.
+        """Rebuild a history from `arrays` of a file.
 
         Raises
         ------
         DamagedFileError
-            If these are not the last rows of so many series.
+            If the arrays are not the last rows of `n_series` series.
         """
         rows = [len(arrays["history.values"]), len(arrays["history.times"])]
         most, *lengths = arrays["history.lengths"].tolist() or [-1]
@@ -209,10 +209,10 @@ class History:
 
 
 def _steps_back(lengths: np.ndarray) -> np.ndarray:
-    """Steps to the last row of each series, 0 at the last, in the place of times."""
+    """Return datetimes that stand for steps up to the last row of each series, 0 at the last."""
     return np.concatenate([steps_ahead(np.arange(1 - length, 1)) for length in lengths])
 
 
 def _pieces(rows: np.ndarray, indptr: np.ndarray) -> list[np.ndarray]:
-    """Rows of each series; np.split takes ten times as long for thousands."""
+    """Split rows by series, ten times as fast as np.split for thousands."""
     return [rows[low:high] for low, high in pairwise(indptr.tolist())]

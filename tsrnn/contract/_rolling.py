@@ -1,4 +1,4 @@
-"""Origins of rolling forecasts, and the score of forecasts."""
+"""Origins and score of rolling forecasts."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from tsrnn.data import Panel
 
 
 class Origins(NamedTuple):
-    """Origins of rolling forecasts: the last row known, then every step-th new row.
+    """Origins of rolling forecasts: the last known row, then every step-th new row.
 
     Attributes
     ----------
     counts : integer ndarray of shape (S,)
-        Origins of each series.
+        Number of origins of each series.
     series : integer ndarray of shape (n,)
         Series of each origin.
     ordinal : integer ndarray of shape (n,)
-        Number of the origin within its series, from 0.
+        Position of the origin within its series, from 0.
     first : integer ndarray of shape (n,)
-        Row of the panel that the first step forecasts.
+        Row of the panel at the first forecast step.
     offset : integer ndarray of shape (n,)
-        Rows of the panel before it, of its series.
+        Position of that row within its series.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class Origins(NamedTuple):
 
     @classmethod
     def of(cls, panel: Panel, h: int, step: int) -> Origins:
-        """Origins of the rows of a panel, each with h rows to forecast.
+        """Return the origins in a panel, every step-th row with h rows to forecast.
 
         Raises
         ------
@@ -57,7 +57,7 @@ class Origins(NamedTuple):
                 f"new rows; there are {panel.lengths[shortest]}. Give more rows, or take a "
                 "smaller h"
             )
-        step = min(step, int(panel.lengths.max()))  # a longer one passes every row, too
+        step = min(step, int(panel.lengths.max()))  # larger steps give the same origins
         counts = (panel.lengths - h) // step + 1
         series = np.repeat(np.arange(len(counts)), counts)
         ordinal = np.arange(len(series)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -65,13 +65,13 @@ class Origins(NamedTuple):
 
     @classmethod
     def at(cls, panel: Panel, series: np.ndarray, offset: np.ndarray) -> Origins:
-        """Origins (n,) after some rows of the series of a panel, series by series in order."""
+        """Return the origins (n,) after `offset` rows of each series, sorted by series."""
         counts = np.bincount(series, minlength=panel.n_series)
         ordinal = np.arange(len(series)) - np.repeat(np.cumsum(counts) - counts, counts)
         return cls(counts, series, ordinal, panel.indptr[series] + offset, offset)
 
     def union(self, others: Origins, panel: Panel) -> tuple[Origins, np.ndarray, np.ndarray]:
-        """Origins of either of two, and the places of these and of `others` among them."""
+        """Return the union with other origins, and the positions of both in it."""
         rows = np.concatenate([self.first, others.first])
         first, places = np.unique(rows, return_inverse=True)
         series = np.searchsorted(panel.indptr, first, "right") - 1
@@ -79,31 +79,31 @@ class Origins(NamedTuple):
         return every, places[: len(self.first)], places[len(self.first) :]
 
     def of_series(self, number: int) -> Origins:
-        """Origins of a series in a panel of itself alone."""
+        """Return the origins of one series, for a panel of that series alone."""
         offset = self.offset[self.series == number]
         ordinal, counts = np.arange(len(offset)), self.counts[[number]]
         return Origins(counts, np.zeros_like(ordinal), ordinal, offset, offset)
 
     def cutoffs(self, panel: Panel, last_times: np.ndarray) -> np.ndarray:
-        """Last time known at each origin, (n,)."""
+        """Return the last known timestamp at each origin, (n,)."""
         return np.where(self.ordinal == 0, last_times[self.series], panel.times[self.first - 1])
 
     def times(self, panel: Panel, h: int) -> np.ndarray:
-        """Times forecast, (n, h)."""
+        """Return the forecast timestamps, (n, h)."""
         return panel.times[self.first[:, None] + np.arange(h)]
 
 
 def r_squared(panel: Panel, forecast: np.ndarray, scale: np.ndarray) -> float:
-    """1 - MSE / s^2, averaged over series and targets.
+    """Return 1 - MSE / s^2, averaged over series and targets.
 
-    Missing values of the panel do not count, nor does a target of which all are missing.
+    Missing values, and targets without any value, are ignored.
 
     Parameters
     ----------
     panel : Panel
-        What came.
+        Actual values.
     forecast : ndarray of shape (S, h, C)
-        With h at least the length of the longest series.
+        Forecasts; h is at least the length of the longest series.
     scale : ndarray of shape (S, C)
         Standard deviations s.
 

@@ -1,4 +1,4 @@
-"""The file of a forecaster: arguments, data, fitted model, state and last rows."""
+"""Files of forecasters: arguments, data, fitted model, state and last rows."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ from tsrnn.contract._schema import (
 from tsrnn.contract._support import support_kind
 from tsrnn.data import steps_between, write_stamps
 
-MOST_DRAWS = 1_000_000  # that a file may ask for at predict
-# Arrays of a file beside those of the fitted model.
+MOST_DRAWS = 1_000_000  # largest number of simulations in a file
+# Arrays of a file besides those of the fitted model.
 COMMON_ARRAYS = (
     "last_times", "static", "zero_shares", "history.values", "history.times", "history.lengths",
 )  # fmt: skip
-# Reads the forecaster that header and arrays of a part of a file describe.
+# Reader of a nested forecaster, from header and arrays of a part of a file.
 Restore = Callable[[dict[str, Any], dict[str, np.ndarray]], Any]
 
 
 class SavedForecaster(CommonArguments, ABC, Generic[S]):
-    """Files of the fitted forecasters; a part of `Forecaster`."""
+    """Mixin of `Forecaster` that saves and restores fitted forecasters."""
 
-    not_saved: ClassVar[tuple[str, ...]] = ()  # constructor arguments that files do not hold
+    not_saved: ClassVar[tuple[str, ...]] = ()  # constructor arguments missing in files
     legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate")
-    keeps_missing_columns: ClassVar[bool] = False  # else such rows have no targets
+    keeps_missing_columns: ClassVar[bool] = False  # if False, such rows lose their targets
     fitted_: FittedModel[S]
     state_: S
     _history: History
@@ -57,22 +57,20 @@ class SavedForecaster(CommonArguments, ABC, Generic[S]):
     def save(self, path: str | os.PathLike[str] | IO[bytes]) -> None:
         """Write the fitted forecaster to a file that `tsrnn.load` reads.
 
-        The file holds what was fitted, the state of every series and the last rows, which
-        `plot` draws, as safetensors with a JSON header. It appears in one step: a file of
-        that name is whole or untouched, and keeps its permissions; of a symbolic link the file
-        is replaced that it leads to. A generator as `random_state` and callbacks are not kept.
-        The arguments in the file are those of the fit, whatever `set_params` has given since.
+        The file holds the fitted model, the state of every series and the last rows for `plot`, as
+        safetensors with a JSON header. Writing is atomic, keeps the permissions of an existing
+        file, and replaces the target of a symbolic link. A generator as `random_state` and
+        callbacks are not saved. Arguments are those of the fit, not later ones of `set_params`.
 
         Parameters
         ----------
         path : path or binary file
-            An open file, for example an `io.BytesIO`, is written to where it stands.
+            An open file, for example an `io.BytesIO`, is written from its current position.
 
         Raises
         ------
         TypeError
-            If an argument or a series id is no JSON value, as a cell of one's own is not;
-            the message names it.
+            If an argument or an id is no JSON value, such as a custom cell.
         OSError
             If the file cannot be written.
         """
@@ -85,9 +83,9 @@ class SavedForecaster(CommonArguments, ABC, Generic[S]):
         write_file(path, *self._to_file())
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Header and arrays of the file."""
+        """Return header and arrays of the file."""
         fitted, data = self.fitted_, self.fitted_.data
-        # first the model, which refuses arguments in words of its class
+        # The model first: its class names arguments that cannot be saved.
         model_header, model_arrays = fitted.to_file(self.state_)
         data_header, data_arrays = data.to_file()
         last_times = self.state_.last_times
@@ -108,12 +106,12 @@ class SavedForecaster(CommonArguments, ABC, Generic[S]):
         arrays: dict[str, np.ndarray],
         restore: Restore | None = None,
     ) -> Self:
-        """Fitted forecaster that `save` wrote; `restore` reads those that are its members.
+        """Rebuild the fitted forecaster of `save`; `restore` reads nested forecasters.
 
         Raises
         ------
         DamagedFileError
-            Naming the field or array that is not as `save` writes it.
+            If a field or array is not as `save` writes it.
         """
         record(COMMON, may_lack=("format", "version", "holidays", "notes", "supports"))(header, "")
         check_argument_names(cls, header)
@@ -131,7 +129,7 @@ class SavedForecaster(CommonArguments, ABC, Generic[S]):
         shapes = {"last_times": ("int64", (len(data.ids),)), **History.shapes(data.n_targets)}
         check_arrays({name: arrays[name] for name in shapes if name in arrays}, shapes)
         last_times = arrays["last_times"].astype(dtype)
-        # times of any size are read; those that have no calendar are refused now, not at predict
+        # Refuse times outside the calendar now and not at predict.
         with as_saved("layout, its freq and tz, and the array 'last_times'"):
             steps_between(last_times, last_times, layout.grid, layout.tz)
             write_stamps(last_times, layout)
@@ -153,27 +151,27 @@ class SavedForecaster(CommonArguments, ABC, Generic[S]):
         arrays: dict[str, np.ndarray],
         last_times: np.ndarray,
     ) -> tuple[FittedModel[S], S]:
-        """Fitted model and state that `FittedModel.to_file` wrote.
+        """Rebuild fitted model and state from `FittedModel.to_file`.
 
-        Files may come from anybody: every field and array is checked before it is used, and
-        nothing is built of a size that the arrays do not bear out.
+        Files are not trusted: check every field and array before use, and allocate nothing larger
+        than the arrays imply.
 
         Raises
         ------
         DamagedFileError
-            Naming the field or array that is not as `save` writes it.
+            If a field or array is not as `save` writes it.
         """
 
     @classmethod
     def _inner_arguments(
         cls, header: dict[str, Any], arrays: dict[str, np.ndarray], restore: Restore | None
     ) -> dict[str, Any]:
-        """Constructor arguments that are forecasters, made by `restore` from their parts."""
+        """Return constructor arguments that are forecasters, read by `restore`."""
         return {}
 
     @classmethod
     def _update_header(cls, header: dict[str, Any]) -> None:
-        """Bring the header of a file of an earlier format to the present one, in place."""
+        """Update the header of an earlier format to the current one, in place."""
         header["params"].setdefault("holidays", None)
         header["params"].setdefault("strict", False)
         header["params"].setdefault("support", "real")
@@ -184,21 +182,21 @@ class SavedForecaster(CommonArguments, ABC, Generic[S]):
 
 
 def check_argument_names(cls: Any, header: dict[str, Any]) -> None:
-    """Check that arguments in a file are those of a class, and which of them are tuples.
+    """Check the names of arguments in a file, and of those that are tuples.
 
-    A file of an earlier format is brought to the present one before, in place: each class fills in
-    what was added since, with values that mean what its models did then.
+    A header of an earlier format is updated first, in place: each class adds new arguments with
+    values that keep the behaviour of that format.
 
     Parameters
     ----------
     cls : type
-        With `_update_header`, as `Forecaster` has it.
+        Class with `_update_header`, such as a `Forecaster`.
     header : dict
 
     Raises
     ------
     DamagedFileError
-        Naming the field.
+        If names are missing or unknown.
 
     Examples
     --------
@@ -209,7 +207,7 @@ def check_argument_names(cls: Any, header: dict[str, Any]) -> None:
     params = header["params"]
     if header.get("format", FORMAT) < FORMAT:
         cls._update_header(header)
-    # All of them: a release that adds an argument raises FORMAT and extends _update_header.
+    # No optional names: a release that adds an argument raises FORMAT and extends _update_header.
     record(dict.fromkeys(cls._get_param_names(), _bounded))(params, "params")
     for name in header["tuples"]:
         if name not in params or not isinstance(params[name], list):
@@ -219,7 +217,7 @@ def check_argument_names(cls: Any, header: dict[str, Any]) -> None:
 
 
 def _bounded(value: Any, place: str) -> None:
-    """Kind of arguments: no number is larger than an array can be long."""
+    """Check that integers in an argument fit 64 bits."""
     if isinstance(value, list | dict):
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
             _bounded(item, f"{place}[{key!r}]")
@@ -241,7 +239,7 @@ def _id(value: Any, place: str) -> None:
         raise refuse(place, "text, a number or a truth value", value)
 
 
-# Fields of every forecaster, and the arguments that all have.
+# Fields and arguments of all forecasters.
 COMMON: dict[str, Kind] = {
     "format": integer(1),
     "version": text,
@@ -275,7 +273,7 @@ SHARED: dict[str, Kind] = {
     "support": lambda value, place: None if value == "auto" else support_kind(value, place),
     "random_state": optional(integer(0)),
 }
-# Of some forecasters.
+# Arguments of some forecasters.
 SOME: dict[str, Kind] = {
     "n_simulations": integer(1, MOST_DRAWS),
     "n_jobs": optional(integer(-MOST_JOBS, MOST_JOBS)),
@@ -283,17 +281,17 @@ SOME: dict[str, Kind] = {
 
 
 def saved_arguments(header: dict[str, Any]) -> dict[str, Any]:
-    """Constructor arguments as they were, tuples too, for which JSON has lists.
+    """Return constructor arguments from a header, with tuples, which JSON writes as lists.
 
     Parameters
     ----------
     header : dict
-        With what `arguments_of` gave.
+        Header with the result of `arguments_of`.
 
     Returns
     -------
     dict
-        By name.
+        Values by name.
 
     Examples
     --------
@@ -309,7 +307,7 @@ def saved_arguments(header: dict[str, Any]) -> dict[str, Any]:
 
 
 def _frequency_as_json(value: Any) -> Any:
-    """Offset of pandas as JSON values; other arguments as they are."""
+    """Return a pandas offset as JSON values, other arguments unchanged."""
     if isinstance(value, pd.offsets.CustomBusinessDay):
         weekmask = "".join("01"[int(is_open)] for is_open in value.calendar.weekmask)
         return {"weekmask": weekmask, "holidays": value.calendar.holidays.astype(str).tolist()}
@@ -325,25 +323,25 @@ def _frequency(value: Any, place: str) -> None:
 
 
 def arguments_of(estimator: Any) -> dict[str, Any]:
-    """Constructor arguments of the fit as JSON values, and the names of those that are tuples.
+    """Return constructor arguments of the fit as JSON values, and the names of tuples.
 
-    Where there was no fit, as they stand. Of those that its `not_saved` names, and of
-    generators, nothing is kept, and `verbose` is 0.
+    Before a fit they are the current ones. Arguments in `not_saved` and generators become None,
+    `verbose` becomes 0.
 
     Parameters
     ----------
     estimator : estimator
-        With `arguments_` and `not_saved`.
+        Estimator with `arguments_` and `not_saved`.
 
     Returns
     -------
     dict
-        The values as "params", the names as "tuples"; `saved_arguments` is the inverse.
+        Values as "params", names of tuples as "tuples"; `saved_arguments` is the inverse.
 
     Raises
     ------
     TypeError
-        If a value cannot be saved; the message names the argument.
+        If a value cannot be saved.
 
     Examples
     --------
@@ -354,7 +352,7 @@ def arguments_of(estimator: Any) -> dict[str, Any]:
     ([1, 0, 1], ['order'])
     """
     params = estimator.arguments_.as_dict() | dict.fromkeys(estimator.not_saved)
-    params |= {"verbose": 0} if "verbose" in params else {}  # of the terminal, not of the model
+    params |= {"verbose": 0} if "verbose" in params else {}  # belongs to the session, not the model
     generators = np.random.Generator | np.random.RandomState
     values = {
         name: None if isinstance(value, generators) else plain(_frequency_as_json(value), name)

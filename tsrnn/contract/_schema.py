@@ -1,4 +1,4 @@
-"""Kinds of the JSON values in a saved model, and shapes of its arrays."""
+"""Checks of the JSON values and arrays of a saved model."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-MOST_STEPS = 100_000  # of a horizon in a file
-LEAST, LARGEST = 1e-75, 1e75
-SHOWN = 60  # letters of a value that a message quotes
+MOST_STEPS = 100_000  # largest horizon in a file
+LEAST, LARGEST = 1e-75, 1e75  # range of scales: fourth powers neither underflow nor overflow
+SHOWN = 60  # characters of a value quoted in a message
 CAUSE = "The file is damaged or was changed: save the model again"
 
-# Given a value and where it stands, raises DamagedFileError if it is of another kind.
+# Check of a value at a place in the file; raises DamagedFileError.
 Kind = Callable[[Any, str], None]
 
 
 class DamagedFileError(ValueError):
-    """A file that no `save` has written, or that was changed since.
+    """Error for a file that `save` has not written, or that was changed since.
 
-    The message names the field or the array, and says what it must be and what came.
+    The message names the field or array, the requirement, and the value.
 
     Examples
     --------
@@ -36,19 +36,18 @@ class DamagedFileError(ValueError):
 
 
 def refuse(place: str, required: str, came: Any) -> DamagedFileError:
-    """An error that says what a part of a file must be, and what came.
+    """Return an error with the requirement of a part of a file, and its value.
 
     Parameters
     ----------
     place : str
-        Of the part, such as "fitted.horizon".
+        Place of the part, such as "fitted.horizon".
     required : str
     came : object
 
     Returns
     -------
     DamagedFileError
-        To be raised.
 
     Examples
     --------
@@ -58,7 +57,7 @@ def refuse(place: str, required: str, came: Any) -> DamagedFileError:
     """
     try:
         text = repr(came)
-    except ValueError:  # an integer of more digits than Python writes
+    except ValueError:  # an integer with too many digits for repr
         text = "a number of thousands of digits"
     if len(text) > SHOWN:
         text = f"{text[:SHOWN]}..."
@@ -69,12 +68,12 @@ def refuse(place: str, required: str, came: Any) -> DamagedFileError:
 
 @contextmanager
 def as_saved(place: str) -> Iterator[None]:
-    """Refuse a file for what checks of arguments refuse.
+    """Convert errors of arguments from a file to DamagedFileError.
 
     Parameters
     ----------
     place : str
-        Of the arguments in the file.
+        Place of the arguments in the file.
 
     Yields
     ------
@@ -83,7 +82,7 @@ def as_saved(place: str) -> Iterator[None]:
     Raises
     ------
     DamagedFileError
-        In place of TypeError, ValueError and what libraries raise for sizes.
+        Instead of TypeError, ValueError, KeyError, OverflowError and RuntimeError.
 
     Examples
     --------
@@ -102,7 +101,7 @@ def as_saved(place: str) -> Iterator[None]:
 
 
 def integer(lowest: int = 0, highest: int = 2**63 - 1) -> Kind:
-    """Kind of integers of a range.
+    """Return a check for integers in a range.
 
     Parameters
     ----------
@@ -126,7 +125,7 @@ def integer(lowest: int = 0, highest: int = 2**63 - 1) -> Kind:
 
 
 def real(value: Any, place: str) -> None:
-    """Kind of numbers, also those that are not finite.
+    """Check a number, which need not be finite.
 
     Parameters
     ----------
@@ -143,7 +142,7 @@ def real(value: Any, place: str) -> None:
 
 
 def positive(value: Any, place: str) -> None:
-    """Kind of numbers above zero, whose fourth powers are finite and not lost.
+    """Check a positive number whose fourth power neither overflows nor underflows.
 
     Parameters
     ----------
@@ -161,7 +160,7 @@ def positive(value: Any, place: str) -> None:
 
 
 def text(value: Any, place: str) -> None:
-    """Kind of text.
+    """Check text.
 
     Parameters
     ----------
@@ -178,7 +177,7 @@ def text(value: Any, place: str) -> None:
 
 
 def truth(value: Any, place: str) -> None:
-    """Kind of True and False.
+    """Check a boolean.
 
     Parameters
     ----------
@@ -195,7 +194,7 @@ def truth(value: Any, place: str) -> None:
 
 
 def anything(value: Any, place: str) -> None:
-    """Kind of all JSON values; what they may be is checked elsewhere.
+    """Accept any JSON value, which is checked elsewhere.
 
     Parameters
     ----------
@@ -210,7 +209,7 @@ def anything(value: Any, place: str) -> None:
 
 
 def one_of(*legal: Any) -> Kind:
-    """Kind of a few values, those given.
+    """Return a check for a fixed set of values.
 
     Returns
     -------
@@ -230,7 +229,7 @@ def one_of(*legal: Any) -> Kind:
 
 
 def optional(kind: Kind) -> Kind:
-    """Kind of a value that may be null.
+    """Return a check that also accepts null.
 
     Parameters
     ----------
@@ -249,12 +248,12 @@ def optional(kind: Kind) -> Kind:
 
 
 def listed(kind: Kind, length: int | None = None) -> Kind:
-    """Kind of lists.
+    """Return a check for lists.
 
     Parameters
     ----------
     kind : callable
-        Of all items.
+        Check of the items.
     length : int, optional
 
     Returns
@@ -279,14 +278,14 @@ def listed(kind: Kind, length: int | None = None) -> Kind:
 
 
 def by_name(kind: Kind, key: Kind = text) -> Kind:
-    """Kind of objects with values of one kind.
+    """Return a check for objects with values of one kind.
 
     Parameters
     ----------
     kind : callable
-        Of all values.
+        Check of the values.
     key : callable, optional
-        Of all names.
+        Check of the names.
 
     Returns
     -------
@@ -309,14 +308,14 @@ def by_name(kind: Kind, key: Kind = text) -> Kind:
 
 
 def record(kinds: Mapping[str, Kind], may_lack: Sequence[str] = ()) -> Kind:
-    """Kind of objects with certain fields.
+    """Return a check for objects with given fields.
 
     Parameters
     ----------
     kinds : mapping of str to callable
-        By field.
+        Check of each field.
     may_lack : sequence of str
-        Fields that need not be there.
+        Optional fields.
 
     Returns
     -------
@@ -349,22 +348,22 @@ def check_arrays(
     may_lack: Sequence[str] = (),
     positive: Sequence[str] = (),
 ) -> None:
-    """Check that a part of a file has certain arrays and no others.
+    """Check names, dtypes and shapes of the arrays of a part of a file.
 
     Parameters
     ----------
     arrays : mapping of str to ndarray
     shapes : mapping of str to (dtype, shape)
-        Of every array; -1 in a shape stands for any length.
+        Dtype and shape of each array; -1 stands for any length.
     may_lack : sequence of str
-        Arrays that need not be there.
+        Optional arrays.
     positive : sequence of str
-        Arrays of finite numbers above zero.
+        Arrays of positive finite numbers.
 
     Raises
     ------
     DamagedFileError
-        Naming the array.
+        If an array is missing, unknown or of another dtype or shape.
 
     Examples
     --------
@@ -394,14 +393,14 @@ def check_arrays(
 
 
 def check_borders(borders: np.ndarray, n_rows: int, name: str) -> None:
-    """Check numbers of rows at which series begin, and at which the last one ends.
+    """Check the bounds of series in rows: increasing from 0 to `n_rows`.
 
     Parameters
     ----------
     borders : ndarray of shape (S + 1,)
     n_rows : int
     name : str
-        Of the array.
+        Name of the array.
 
     Raises
     ------
@@ -421,27 +420,27 @@ def check_borders(borders: np.ndarray, n_rows: int, name: str) -> None:
 def arrays_by_part(
     arrays: dict[str, np.ndarray], count: int, noun: str
 ) -> tuple[list[dict[str, np.ndarray]], dict[str, np.ndarray]]:
-    """Split arrays of a file whose names begin with the place of a part, such as ``0/tail``.
+    """Split arrays by the part in front of their names, such as ``0/tail``.
 
     Parameters
     ----------
     arrays : dict of str to ndarray
     count : int
-        Parts of the file.
+        Number of parts.
     noun : str
-        Name of the parts in a refusal, in the plural.
+        Name of the parts in messages, in the plural.
 
     Returns
     -------
     parts : list of dict
-        Arrays of each part, by their names in it.
+        Arrays of each part, by name within it.
     others : dict
-        Arrays that are of no part.
+        Arrays without a part.
 
     Raises
     ------
     DamagedFileError
-        If an array is of a part that the file does not have.
+        If an array belongs to an unknown part.
 
     Examples
     --------

@@ -1,13 +1,11 @@
-"""Page about a fitted model."""
+"""Summary page of a fitted model."""
 
 import html
 from abc import ABC, abstractmethod
 
 
 class Summary(ABC):
-    """Page about a fitted model: print it, or take its text or HTML as of statsmodels' summaries.
-
-    Notebooks show the HTML.
+    """Summary page of a fitted model, as text or HTML; notebooks show the HTML.
 
     Examples
     --------
@@ -21,10 +19,10 @@ class Summary(ABC):
 
     @abstractmethod
     def as_text(self) -> str:
-        """Page as it is printed."""
+        """Return the page as text."""
 
     def as_html(self) -> str:
-        """Page as HTML."""
+        """Return the page as HTML."""
         return f"<pre>{html.escape(self.as_text())}</pre>"
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Support of the targets: the values that they can have, and forecasts among these."""
+"""Support of targets: their possible values, and forecasts within it."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from tsrnn.contract._schema import refuse
 from tsrnn.data import Panel, quote, warn_user
 
 NAMES = ("real", "nonnegative", "count", "binary")
-# Larger whole numbers are often rounded measurements, and rounding hardly changes their quantiles.
-MOST_COUNTED = 20  # median of the values
+# Larger whole numbers are often rounded measurements; rounding hardly changes their quantiles.
+MOST_COUNTED = 20  # largest median of counts
 SHARES = (1.0, 100.0)  # upper bounds of shares and percentages
-FEWEST_AT_BOUNDS = 3  # rows at either bound: a largest value that is there once is no bound
-ON_LINE = 1e-9  # of the values: rounding of an interpolated value
-# From 2 percent on, by 4; steps of 2 percent of the distribution, and the tails to a half percent.
+FEWEST_AT_BOUNDS = 3  # rows at each bound: a maximum attained once is no bound
+ON_LINE = 1e-9  # relative rounding error of an interpolated value
+# Every 4 percent from 2 on: quantiles 2 percent apart, and tails of half a percent.
 ZERO_LEVELS = [*range(2, 100, 4), 99]
 
 
 @dataclass(frozen=True)
 class Support:
-    """Values that a target can have.
+    """Possible values of a target.
 
     Parameters
     ----------
     name : {"real", "nonnegative", "count", "binary", "bounds"}
-        Any number; 0 and above; whole numbers from 0; 0 and 1; between bounds.
+        Any number; 0 and above; whole numbers from 0; 0 and 1; numbers between bounds.
     lower, upper : float
-        Infinite where there is none.
+        Bounds, infinite if absent.
 
     Examples
     --------
@@ -49,12 +49,12 @@ class Support:
 
     @classmethod
     def of(cls, value: Any) -> Support:
-        """Support that a value of the argument `support` names, other than "auto".
+        """Return the support of a value of the argument `support` other than "auto".
 
         Raises
         ------
         ValueError
-            If it is no name of a support and no pair of bounds.
+            If the value is neither a name of a support nor a pair of bounds.
         """
         if isinstance(value, str) and value in NAMES:
             lower = -math.inf if value == "real" else 0.0
@@ -78,7 +78,7 @@ class Support:
 
     @property
     def value(self) -> str | tuple[float | None, float | None]:
-        """Value of the argument `support` that names it."""
+        """Value of the argument `support`."""
         if self.name != "bounds":
             return self.name
         lower, upper = (end if math.isfinite(end) else None for end in (self.lower, self.upper))
@@ -90,12 +90,12 @@ class Support:
         return self.name in ("count", "binary")
 
     def contains(self, values: np.ndarray) -> np.ndarray:
-        """Mask of the values that lie in the support; NaN does."""
+        """Return the mask of values in the support; NaN counts as inside."""
         inside = ~((values < self.lower) | (values > self.upper))
         return inside & ((values == np.rint(values)) | np.isnan(values)) if self.whole else inside
 
     def widened(self, values: np.ndarray) -> Support:
-        """Smallest named support of this one and of other values."""
+        """Return the smallest named support that contains this one and `values`."""
         outside = values[~self.contains(values)]
         if not len(outside):
             return self
@@ -106,7 +106,7 @@ class Support:
 
 
 class Limits(NamedTuple):
-    """Facts about the history of targets that limit their forecasts.
+    """Facts about the history of targets that bound their forecasts.
 
     Parameters
     ----------
@@ -120,12 +120,12 @@ class Limits(NamedTuple):
 
 
 def supports_of(panel: Panel, argument: Any) -> tuple[Support, ...]:
-    """Supports of the targets of a panel by the argument `support`.
+    """Return the supports of the targets of a panel for the argument `support`.
 
     Raises
     ------
     ValueError
-        If it is no legal value, or if a value lies outside the support that it gives.
+        If the argument is not legal, or a value lies outside its support.
     """
     if isinstance(argument, str) and argument == "auto":
         return tuple(_recognise(_observed(panel, j)) for j in range(panel.values.shape[1]))
@@ -135,14 +135,14 @@ def supports_of(panel: Panel, argument: Any) -> tuple[Support, ...]:
 
 
 def _recognise(values: np.ndarray) -> Support:
-    """Support of a target by its known values."""
+    """Return the support of a target, recognised from its known values."""
     if not len(values) or values.min() < 0:
         return Support.of("real")
     lowest, highest = values.min(), values.max()
     whole = bool((values == np.rint(values)).all())
     if whole and lowest == 0 and highest == 1:
         return Support.of("binary")
-    # Whole numbers up to 100 are as often lots of a hundred pieces as percentages.
+    # Whole numbers up to 100 may as well be counts of 100 pieces as percentages.
     if lowest == 0 and highest in SHARES and not whole:
         at_bounds = min(np.sum(values == lowest), np.sum(values == highest))
         if at_bounds >= FEWEST_AT_BOUNDS:
@@ -151,9 +151,9 @@ def _recognise(values: np.ndarray) -> Support:
 
 
 def _observed(panel: Panel, target: int) -> np.ndarray:
-    """Values of a target, without missing ones and those that may have been interpolated.
+    """Return the values of a target without missing and possibly interpolated ones.
 
-    Between two counts a line has values that are not whole.
+    Interpolation between two counts gives numbers that are not whole.
     """
     y = panel.values[:, target]
     finite = np.isfinite(y)
@@ -161,24 +161,24 @@ def _observed(panel: Panel, target: int) -> np.ndarray:
     if not broken.any() or 2 * broken.sum() > finite.sum():
         return y[finite]
     on_line = np.zeros(len(y), bool)
-    distances = np.abs(y[:-2] - 2 * y[1:-1] + y[2:])  # NaN beside a missing value
+    distances = np.abs(y[:-2] - 2 * y[1:-1] + y[2:])  # second difference; NaN at missing values
     on_line[1:-1] = distances <= ON_LINE * np.abs(y[1:-1])
     on_line[panel.indptr[:-1]] = on_line[panel.indptr[1:] - 1] = False
     return y[finite & ~(broken & on_line)]
 
 
 def check_in_supports(panel: Panel, supports: Sequence[Support]) -> None:
-    """Refuse values outside a support that was given.
+    """Refuse values outside a given support.
 
     Raises
     ------
     ValueError
-        Naming column, rows and the first value.
+        If a value lies outside.
     """
     for j, support in enumerate(supports):
         if support.contains(panel.values[:, j]).all():
             continue
-        if support.contains(_observed(panel, j)).all():  # the others are interpolated
+        if support.contains(_observed(panel, j)).all():  # others are interpolated
             continue
         rows = np.flatnonzero(~support.contains(panel.values[:, j]))
         raise ValueError(
@@ -192,7 +192,7 @@ def check_in_supports(panel: Panel, supports: Sequence[Support]) -> None:
 def widened_supports(
     panel: Panel, supports: tuple[Support, ...], recognised: bool
 ) -> tuple[Support, ...]:
-    """Supports that the values of a panel lie in; of one that was given they are refused.
+    """Widen recognised supports to contain the values of a panel; refuse values outside given ones.
 
     Raises
     ------
@@ -202,7 +202,7 @@ def widened_supports(
     Warns
     -----
     UserWarning
-        If a support was recognised and is widened.
+        If a support is widened.
     """
     if not recognised:
         check_in_supports(panel, supports)
@@ -213,7 +213,7 @@ def widened_supports(
 
 
 def warn_of_cut(panel: Panel, supports: tuple[Support, ...], recognised: bool) -> None:
-    """Warn of rows ahead outside a recognised support, which forecasts stay within; refuse others.
+    """Warn of values outside a recognised support, to which forecasts are cut.
 
     Raises
     ------
@@ -244,7 +244,7 @@ def _warn_of_outside(
 
 
 def _required(support: Support) -> str:
-    """Predicate of the values of a support."""
+    """Return the requirement of a support as text."""
     if support.name != "bounds":
         return {
             "real": "a number", "nonnegative": "not negative",
@@ -259,16 +259,17 @@ def _required(support: Support) -> str:
 def within_supports(
     forecasts: dict[str, np.ndarray], supports: Sequence[Support]
 ) -> dict[str, np.ndarray]:
-    r"""Forecasts that lie in the supports: cut at the bounds, ends of whole values rounded.
+    r"""Cut forecasts at the bounds of supports, and round the ends of intervals of whole values.
 
-    A whole value Y is seen as the rounded value of a model's continuous X. Rounding increases, so
-    that the quantiles of round(X) are those of X, rounded; the interval covers all whole numbers
-    that the interval of X covers. An end that lies midway between two numbers is moved outwards.
+    A whole value is modelled as round(X) of the model's continuous X. Rounding is monotone, so that
+    the quantiles of round(X) are the rounded quantiles of X, and the interval contains all whole
+    numbers in the interval of X. Ends midway between two whole numbers are moved outwards.
 
     Parameters
     ----------
     forecasts : dict of ndarray of shape (..., C)
-        By suffix; the point forecast "" is not rounded, as a mean of counts is none.
+        Forecasts by suffix. The point forecast "" is not rounded, since a mean of counts need not
+        be whole.
     supports : sequence of C Support
 
     Returns
@@ -292,20 +293,21 @@ def within_supports(
         if whole.any() and suffix:
             outwards = np.ceil(values - 0.5) if "-lo-" in suffix else np.floor(values + 0.5)
             values = np.where(whole, outwards, values)
-        inside[suffix] = np.clip(values, lower, upper) + 0.0  # ceil(-0.3) is -0.0
+        inside[suffix] = np.clip(values, lower, upper) + 0.0  # turns -0.0, as of ceil(-0.3), to 0.0
     return inside
 
 
 def paths_within(paths: np.ndarray, supports: Sequence[Support]) -> np.ndarray:
-    """Paths (..., C) cut at the bounds, and rounded where the values are whole."""
+    """Cut paths (..., C) at the bounds of supports, and round those of whole values."""
     return within_supports({"-hi-": paths}, supports)["-hi-"]
 
 
 def zero_probability(forecasts: dict[str, np.ndarray], supports: Sequence[Support]) -> np.ndarray:
-    """Probabilities (S, h, C) of zero by forecasts with intervals of `ZERO_LEVELS`.
+    """Return the probabilities of zero (S, h, C) from intervals of `ZERO_LEVELS`.
 
-    Of 0 and 1, what the mean leaves. Of counts, the distribution of the continuous forecast at
-    1/2, as `within_supports` rounds it: between quantiles a line, beyond them 0 and 1.
+    For binary targets it is 1 less the mean. For counts it is the distribution function of the
+    continuous forecast at 1/2, since `within_supports` rounds: linear between quantiles, 0 and 1
+    beyond.
     """
     point = forecasts[""]
     probability = 1 - np.clip(point, 0, 1)
@@ -329,17 +331,17 @@ def zero_probability(forecasts: dict[str, np.ndarray], supports: Sequence[Suppor
 def support_notes(
     supports: Sequence[Support], names: Sequence[Any], recognised: bool, point: str
 ) -> list[str]:
-    """Sentences on the supports of targets for a summary, one a support; none of real values.
+    """Return a sentence for a summary on each support other than "real".
 
     Parameters
     ----------
     supports : sequence of C Support
     names : sequence of C names
-        Of the targets.
+        Names of the targets.
     recognised : bool
-        If they are not those that the argument gives.
+        True if the supports were recognised from the data.
     point : str
-        Statistic that the point forecast is, such as "mean".
+        Statistic of the point forecast, such as "mean".
     """
     origin = "recognised from the data" if recognised else "as given"
     notes = []

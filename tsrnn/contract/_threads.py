@@ -1,4 +1,4 @@
-"""Threads of matrix products: small ones are faster with one."""
+"""Limit of one thread for matrix products, which is faster for small matrices."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from threadpoolctl import ThreadpoolController
 
 
 class OneThread:
-    """Limit of one thread for matrix products while any thread of the process is inside.
+    """Context manager that limits matrix products to one thread.
 
-    Limits are the process's: set and undone by each of several threads, they would stay behind.
+    The limit is global. It is set by the first thread that enters and undone by the last that
+    leaves, since several threads that set and undo it would leave it behind.
     """
 
     def __init__(self) -> None:
@@ -33,9 +34,9 @@ class OneThread:
 
 @lru_cache(maxsize=1)
 def libraries(n_modules: int) -> ThreadpoolController:
-    """Threaded libraries of the process, searched for when the number of modules has changed.
+    """Return the threaded libraries, cached until the number of imported modules changes.
 
-    A search through all open files takes longer than a forecast.
+    The search through all open files takes longer than a forecast.
     """
     return ThreadpoolController()
 

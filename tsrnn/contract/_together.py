@@ -1,4 +1,4 @@
-"""Fits of one forecaster to many data sets: together where its class knows how."""
+"""Fits of one forecaster to many data sets, in one batch if its class can."""
 
 from __future__ import annotations
 
@@ -16,22 +16,21 @@ _OF_ONE_FIT = ("fit", "_read_training", "_fit_to", "_fit_panel")
 
 
 def most_fits_together(model: Any) -> int:
-    """Number of fits that `fit_together` makes in little more time than one, as memory allows.
+    """Return the number of fits that `fit_together` batches.
 
-    It is that of `_fits_together` where a class of forecasters answers this and `_fit_panels`,
-    which takes a sequence of what `_fit_panel` takes and gives a list of its results. Others are
-    fitted one by one, and so is a subclass that changes what happens at one fit and does not answer
-    `_fit_panels` anew.
+    It is the result of `_fits_together` for a class with this method and `_fit_panels`, the batched
+    form of `_fit_panel`. Other classes are fitted one by one, also subclasses that override a
+    method of a single fit without `_fit_panels`.
 
     Parameters
     ----------
     model : object
-        A forecaster, a pipeline of scikit-learn that ends in one, or anything else.
+        Forecaster, scikit-learn pipeline that ends in one, or any other object.
 
     Returns
     -------
     int
-        1 where fits are made one by one.
+        Size of the batch, limited by memory; 1 if fits are made one by one.
 
     Examples
     --------
@@ -42,27 +41,36 @@ def most_fits_together(model: Any) -> int:
     (256, 1)
     """
     forecaster = last_step(model)
-    if not isinstance(forecaster, Forecaster) or not (model is forecaster or _is_pipeline(model)):
+    if not isinstance(forecaster, Forecaster):
         return 1
-    home = _home(forecaster, "_fit_panels")
-    if not all(issubclass(home, _home(forecaster, name)) for name in _OF_ONE_FIT):
+    if model is not forecaster:
+        from sklearn.pipeline import Pipeline
+
+        if type(model) is not Pipeline:  # a subclass may change the fit
+            return 1
+
+    def defining_class(method: str) -> type:
+        return next((cls for cls in type(forecaster).__mro__ if method in vars(cls)), object)
+
+    batched = defining_class("_fit_panels")
+    if not all(issubclass(batched, defining_class(name)) for name in _OF_ONE_FIT):
         return 1
     most: int = forecaster._fits_together()  # type: ignore[attr-defined]
     return most
 
 
 def fit_together(model: Any, frames: Sequence[Any]) -> list[Any]:
-    """Clones of a model, each fitted to a frame of its own, as `fit` does to rounding.
+    """Return clones of a model, each fitted to one frame; equal to `fit` up to rounding.
 
-    Networks are trained side by side, linear models searched for in one batch. Where one of the
-    fits fails, so do all: `tsrnn.data.tell_apart` says which.
+    Networks are trained, and linear models optimised, in one batch. If one fit fails, all fail;
+    `tsrnn.data.split_by_series` finds the one at fault.
 
     Parameters
     ----------
-    model : forecaster, or pipeline of scikit-learn that ends in one
-        Left as it is.
+    model : forecaster, or scikit-learn pipeline that ends in one
+        Model to clone.
     frames : sequence of frames
-        As for `fit`.
+        Training frames, see `fit`.
 
     Returns
     -------
@@ -91,7 +99,7 @@ def fit_together(model: Any, frames: Sequence[Any]) -> list[Any]:
         heads = [pipeline[:-1] for pipeline in pipelines]
         frames = [head.fit_transform(df) for head, df in zip(heads, frames, strict=True)]
         for pipeline, head in zip(pipelines, heads, strict=True):
-            pipeline.steps[:-1] = head.steps  # other objects, where the pipeline has a memory
+            pipeline.steps[:-1] = head.steps  # new objects if the pipeline has a memory
     name, forecaster = model.steps[-1]
     for pipeline, fitted in zip(pipelines, fit_together(forecaster, frames), strict=True):
         pipeline.steps[-1] = name, fitted
@@ -101,17 +109,16 @@ def fit_together(model: Any, frames: Sequence[Any]) -> list[Any]:
 def fit_panels_together(
     forecaster: Any, panels: Sequence[Panel], changes: Sequence[dict[str, Any]] | None = None
 ) -> list[Any]:
-    """Clones of a forecaster, each fitted to a panel of its own; see `fit_together`.
+    """Return clones of a forecaster, each fitted to one panel; see `fit_together`.
 
     Parameters
     ----------
     forecaster : Forecaster
-        Left as it is.
+        Forecaster to clone.
     panels : sequence of Panel
-        With the columns of the calendar.
+        Panels with calendar columns.
     changes : sequence of dict, optional
-        Arguments in which the clones differ, such as their ``random_state``: none that decides
-        what is fitted together.
+        Arguments by which clones differ, such as ``random_state``, and that do not affect batching.
 
     Returns
     -------
@@ -136,7 +143,7 @@ def fit_panels_together(
     models = [clone(forecaster) for _ in panels]
     for model, change in zip(models, changes or [], strict=changes is not None):
         model.set_params(**change)
-    # Of each by itself: a generator as random_state is that of its fit.
+    # Arguments of each clone, since a generator as random_state is advanced by its fit.
     pairs = [(Arguments.of(model), panel) for model, panel in zip(models, panels, strict=True)]
     if most_fits_together(forecaster) == 1:
         return [model._fit_to(panel, a) for model, (a, panel) in zip(models, pairs, strict=True)]
@@ -148,15 +155,3 @@ def fit_panels_together(
         model.fitted_, model.state_ = result
         model._history = History.of(panel)
     return models
-
-
-def _is_pipeline(model: Any) -> bool:
-    """Return True for a pipeline of scikit-learn itself, not of a class derived from it."""
-    from sklearn.pipeline import Pipeline
-
-    return type(model) is Pipeline
-
-
-def _home(forecaster: Forecaster[Any], method: str) -> type:
-    """Class that a method of a forecaster comes from; object where there is none."""
-    return next((cls for cls in type(forecaster).__mro__ if method in vars(cls)), object)

@@ -1,4 +1,4 @@
-"""Warnings that point at the user's line, shown or collected."""
+"""Warnings of intervals, and a thread-safe collector of warnings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class IntervalWarning(UserWarning):
-    """A prediction interval that promises less than its level says, or was widened.
+    """Warning of a prediction interval that was widened, or promises less than its level.
 
     Parameters
     ----------
@@ -36,32 +36,32 @@ class IntervalWarning(UserWarning):
         super().__init__(message)
 
 
-# Filters of warnings belong to the process: while a thread collects, they let everything pass, and
-# what other threads warn of is shown.
-_TURN = threading.RLock()
-# By thread, the innermost last: what is collected, and the texts.
+# Warning filters are global: while a thread collects, they pass everything, and warnings of other
+# threads are shown.
+_LOCK = threading.RLock()
+# Thread -> stack of collectors, innermost last: category and texts.
 _COLLECTED: dict[int, list[tuple[type[Warning], list[str]]]] = {}
-_BEFORE: list[Any] = []  # what to go back to when no thread collects
+_SAVED: list[Any] = []  # filters to restore when the last thread stops collecting
 
 
 @contextmanager
 def recorded(category: type[Warning] = Warning) -> Iterator[list[str]]:
-    """Collect what this thread warns of in a list, each text once.
+    """Collect the warnings of this thread in a list, each text once.
 
     Parameters
     ----------
     category : type of Warning
-        Warnings to collect; others are left to whoever collects around it, or shown.
+        Category to collect; other warnings go to an outer collector, or are shown.
 
     Yields
     ------
     list of str
-        Texts on one line, in the order they came.
+        Texts in one line each, in order of appearance.
 
     Notes
     -----
-    Several threads may collect at the same time, each its own. Filters of warnings are those of
-    the process: as long as a thread collects, what others warn of is shown whatever their filters.
+    Several threads may collect at the same time. Warning filters are global: while a thread
+    collects, warnings of other threads are shown whatever their filters.
 
     Examples
     --------
@@ -74,26 +74,26 @@ def recorded(category: type[Warning] = Warning) -> Iterator[list[str]]:
     """
     texts: list[str] = []
     me = threading.get_ident()
-    with _TURN:
+    with _LOCK:
         if not _COLLECTED:
             _begin()
         _COLLECTED.setdefault(me, []).append((category, texts))
     try:
         yield texts
     finally:
-        with _TURN:
+        with _LOCK:
             _COLLECTED[me].pop()
             if not _COLLECTED[me]:
                 del _COLLECTED[me]
             if not _COLLECTED:
-                _BEFORE.pop().__exit__(None, None, None)
+                _SAVED.pop().__exit__(None, None, None)
 
 
 def _begin() -> None:
-    """Send warnings to the thread that they come from."""
-    before = warnings.catch_warnings()
-    before.__enter__()
-    _BEFORE.append(before)
+    """Route each warning to the collectors of its thread."""
+    saved = warnings.catch_warnings()
+    saved.__enter__()
+    _SAVED.append(saved)
     shown = warnings.showwarning
 
     def keep(message: Warning | str, *where: Any, **other: Any) -> None:

@@ -1,8 +1,8 @@
-"""DataFrames to panels and forecasts to DataFrames: the one gate for pandas and polars.
+"""Frames to panels, and forecasts to frames: the only gate for pandas and polars.
 
-A frame is read once into a `Panel` of arrays (`read_panel`), models work on its rows or `windows`
-of them, standardised by a `Scaler`, and forecasts go back once in the shape that came
-(`write_frame`), which a `Layout` remembers.
+`read_panel` converts a frame to a `Panel` of arrays. Models use its rows or their `windows`,
+standardised by a `Scaler`. `write_frame` returns forecasts in the shape of the frame, which a
+`Layout` stores.
 """
 
 from tsrnn.data._calendar import (
@@ -22,7 +22,7 @@ from tsrnn.data._faults import (
     quote_series,
     quoted,
     show_label,
-    tell_apart,
+    split_by_series,
     type_advice,
     warn_user,
 )
@@ -108,10 +108,10 @@ __all__ = [
     "recognise",
     "row_keys",
     "show_label",
+    "split_by_series",
     "step_days",
     "steps_ahead",
     "steps_between",
-    "tell_apart",
     "times_of_future",
     "to_pandas",
     "to_polars",

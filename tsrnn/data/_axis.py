@@ -45,22 +45,22 @@ __all__ = [
     "show_time",
 ]
 
-CACHED_ROWS = 2**16  # whose numbers stay in the processor's cache
-ROWS_AT_ONCE = 2**20  # whose positions on a grid are found together
-MOST_ROWS, MOST_MISSING = 1_000_000, 100  # rows with missing ones inserted; these a row that came
-FEW = 1000  # rows that show most frequencies not to be monthly
+CACHED_ROWS = 2**16  # int64 of a block that stay in the processor's cache
+ROWS_AT_ONCE = 2**20  # rows of a block; bounds the memory of positions on a grid
+MOST_ROWS, MOST_MISSING = 1_000_000, 100  # rows after insertion: in all, and per row given
+FEW = 1000  # rows that rule out months for most other frequencies
 RESAMPLE = "Resample, or number the rows by an integer index"
 AS_THEY_COME = "freq='irregular', which takes rows as they come, a step each"
 ONE_MODEL_EACH = "Fit one model per frequency, or resample"
-MONTHLY = "YYYY", "YYYYQ", "YYYYMM"  # dates in digits that are months and not days
+MONTHLY = "YYYY", "YYYYQ", "YYYYMM"  # forms of dates in digits without a day
 
 
 @dataclass(frozen=True, eq=False)
 class Axis:
     """Rows sorted by series: series i has the rows indptr[i] to indptr[i + 1].
 
-    `times` (N,) are datetime64[ns], in UTC or naive, or int64 (ordinals of periods, integers);
-    `dtype` is as `Layout.time_dtype`. Where the frame has no ids, `named` is false and messages
+    `times` (N,) are datetime64[ns], in UTC or naive, or int64 (ordinals of periods, integers).
+    `dtype` is `Layout.time_dtype`. `named` is False for a frame without ids, and messages then
     name no series.
     """
 
@@ -73,24 +73,24 @@ class Axis:
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """Rows of each series, (S,)."""
+        """Rows of each series, shape (S,)."""
         return np.diff(self.indptr)
 
     @cached_property
     def codes(self) -> np.ndarray:
-        """Number of the series of each row, (N,)."""
+        """Series of each row, shape (N,)."""
         return np.repeat(np.arange(len(self.ids)), self.lengths)
 
     @cached_property
     def inner(self) -> np.ndarray:
-        """Rows that have a row before them in their series, ascending."""
+        """Rows other than the first of their series, ascending."""
         mask = np.ones(len(self.times), bool)
         mask[self.indptr[:-1]] = False
         return np.flatnonzero(mask)
 
     @cached_property
     def alike(self) -> bool:
-        """Equality of the timestamps of all series, in rising order."""
+        """True if all series have the same, increasing timestamps."""
         length = self.lengths[0]
         if not length or (self.lengths != length).any():
             return False
@@ -101,11 +101,10 @@ class Axis:
 
     @cached_property
     def distinct(self) -> tuple[np.ndarray, np.ndarray | slice]:
-        """Different timestamps, the first row's first, and the number of that of each row.
-
-        Series share most of their timestamps, so that a calendar is asked about few.
-        """
-        if 4 * self.lengths.max() > len(self.times):  # each of the longest series' is another one
+        """Distinct timestamps in order of appearance, and the position among them of each row."""
+        # Calendars are slow: they see each timestamp once, not once a series. With a long series,
+        # hardly any timestamp repeats and a hash table would not pay.
+        if 4 * self.lengths.max() > len(self.times):
             return self.times, slice(None)
         if self.alike:
             length = int(self.lengths[0])
@@ -114,11 +113,11 @@ class Axis:
         return np.asarray(times), rows
 
     def steps(self, numbers: np.ndarray) -> np.ndarray:
-        """Differences of per-row numbers to the row before, at the rows `inner`."""
+        """Return the first differences of `numbers` (N,) within series, at the rows `inner`."""
         return np.delete(np.diff(numbers), self.indptr[1:-1] - 1)
 
     def rises(self, numbers: np.ndarray, step: int) -> bool:
-        """Whether numbers of the distinct timestamps rise by `step` from row to row of a series."""
+        """Return True if `numbers`, one a distinct timestamp, rise by `step` within series."""
         rows, n = self.distinct[1], len(self.times)
         if not isinstance(rows, slice) and self.alike:
             return bool((np.diff(numbers) == step).all())
@@ -127,7 +126,7 @@ class Axis:
             part = slice(low, low + CACHED_ROWS + 1)
             block = numbers[part if isinstance(rows, slice) else rows[part]]
             np.equal(block[1:], block[:-1] + step, out=rising[low : low + CACHED_ROWS])
-        rising[self.indptr[1:-1] - 1] = True  # from one series to the next
+        rising[self.indptr[1:-1] - 1] = True  # differences across series do not count
         return bool(rising.all())
 
     def series(self, i: int) -> Axis:
@@ -150,7 +149,7 @@ class Axis:
         return listed([*shown, *rows[3:]], 3)
 
     def describe(self, rows: np.ndarray) -> str:
-        """Say how many rows these are, in which series and when, at most three of each."""
+        """Return counts, series and timestamps of rows, at most three of each."""
         codes, starts = np.unique(self.codes[rows], return_index=True)
         texts = [
             f"{self.where(code)}{len(part)} row{'s'[: len(part) > 1]} at {self.show(part)}"
@@ -182,9 +181,9 @@ def is_increasing(axis: Axis) -> bool:
 
 
 def _comes_later(axis: Axis) -> np.ndarray:
-    """Return the mask (N - 1,) of rows behind the first that come later than the one before."""
+    """Return the mask (N - 1,) of rows later than the row before; True where a series begins."""
     later = axis.times[1:] > axis.times[:-1]
-    later[axis.indptr[1:-1] - 1] = True  # the first row of a series comes after none
+    later[axis.indptr[1:-1] - 1] = True
     return later
 
 
@@ -210,9 +209,9 @@ def check_increasing(axis: Axis) -> None:
 
 
 def rows_in_time(axis: Axis) -> tuple[np.ndarray, str]:
-    """Return row numbers (N,) with series from the newest to the oldest row reversed, and a note.
+    """Return row numbers (N,) that reverse series with decreasing timestamps, and a note.
 
-    The note is empty if timestamps decrease in no series of several rows.
+    The note is empty where no series is reversed.
     """
     inner, rows = axis.inner, np.arange(len(axis.times))
     earlier = axis.times[inner] < axis.times[inner - 1]
@@ -220,16 +219,16 @@ def rows_in_time(axis: Axis) -> tuple[np.ndarray, str]:
     backwards = (falls == axis.lengths - 1) & (falls > 0)
     if not backwards.any():
         return rows, ""
-    ends = axis.indptr[axis.codes] + axis.indptr[axis.codes + 1] - 1  # first and last row added
+    ends = axis.indptr[axis.codes] + axis.indptr[axis.codes + 1] - 1  # first plus last row
     whose = "" if backwards.all() else f" of series {quoted(axis.ids[backwards])}"
     note = f"Rows{whose} go from the newest to the oldest; they are read in the order of time."
     return np.where(backwards[axis.codes], ends - rows, rows), note
 
 
 def infer_grid(axis: Axis) -> Grid:
-    """Return the one grid on which all series of an axis of datetimes or integers lie.
+    """Return the common grid of all series, for datetimes or integers.
 
-    The step is the most common difference, so that missing rows do not hide it.
+    The step is the most common difference, which missing rows do not change.
     """
     n = len(axis.inner)
     if n == 0:
@@ -251,13 +250,13 @@ def infer_grid(axis: Axis) -> Grid:
 
 
 def _or(aliases: Sequence[Freq]) -> str:
-    """Frequencies as arguments to choose from."""
+    """Return frequencies as arguments, joined by "or"."""
     *others, last = (f"freq={alias!r}" for alias in aliases)
     return f"{', '.join(others)} or {last}" if others else last
 
 
 def _aliases_of_one(axis: Axis) -> list[Freq]:
-    """Frequencies, the likelier first, that rows can have which are alone in their series."""
+    """Return frequencies that series of one row each may have, the likeliest first."""
     form = digit_form(axis.dtype)
     if not _is_datetime(axis):
         return [1]
@@ -271,7 +270,7 @@ def _aliases_of_one(axis: Axis) -> list[Freq]:
 
 
 def _aliases_of_two(axis: Axis) -> list[Freq]:
-    """Frequencies at which the only two rows of a series can be neighbours."""
+    """Return frequencies at which the only two rows of a series are neighbours."""
     if not _is_datetime(axis) or digit_form(axis.dtype) in MONTHLY:
         return []
     days, phases = split_days(axis.times, axis.tz)
@@ -291,7 +290,7 @@ def _aliases_of_two(axis: Axis) -> list[Freq]:
 
 
 def _candidate(axis: Axis) -> Grid:
-    """Return the grid that the most common differences speak for."""
+    """Return the grid with the most common difference as its step."""
     times, rows = axis.distinct
     if not _is_datetime(axis):
         step = _mode(axis, times)
@@ -301,6 +300,7 @@ def _candidate(axis: Axis) -> Grid:
         return tick_grid(_mode(axis, times.astype(np.int64)))
     for rule in Months.RULES:  # days of a month before days: all months are days as well
         grid = Months(1, "", rule)
+        # A few rows first: long daily series are ruled out without a look at all their months.
         if grid.holds(days[:FEW]).all() and grid.holds(days).all():
             months = grid.number(days)
             return month_grid(_mode(axis, months), rule, int(months[0]))
@@ -313,7 +313,7 @@ def _candidate(axis: Axis) -> Grid:
 
 
 def _mode(axis: Axis, numbers: np.ndarray) -> int:
-    """Most common step of numbers of the distinct timestamps, of several the smallest."""
+    """Return the most common step of `numbers`, one a distinct timestamp; the smallest if tied."""
     rows = axis.distinct[1]
     if axis.lengths[0] > 1:
         first, second = numbers[rows][:2] if isinstance(rows, slice) else numbers[rows[:2]]
@@ -325,7 +325,7 @@ def _mode(axis: Axis, numbers: np.ndarray) -> int:
 
 
 def is_regular(axis: Axis, grid: Grid) -> bool:
-    """Whether every row lies one step of the grid after the row before it."""
+    """Return True if neighbouring rows are one step of the grid apart."""
     times = axis.distinct[0]
     if not grid.contains(times, axis.tz).all():
         return False
@@ -336,7 +336,7 @@ def is_regular(axis: Axis, grid: Grid) -> bool:
 
 
 def _fits(axis: Axis, grid: Grid) -> bool:
-    """Whether most rows follow each other on the grid, and no series has another frequency."""
+    """Return True if most neighbours are one step apart and no series has another frequency."""
     if is_regular(axis, grid):
         return True
     times, rows = axis.distinct
@@ -345,11 +345,11 @@ def _fits(axis: Axis, grid: Grid) -> bool:
     steps, rest = np.divmod(axis.steps(grid.numbers(times, axis.tz)[rows]), grid.step)
     if np.any(rest) or 2 * np.sum(steps == 1) <= len(steps):
         return False
-    return len(strangers(axis, steps)) == 0
+    return len(series_of_other_frequency(axis, steps)) == 0
 
 
 def _no_single_frequency(axis: Axis) -> ValueError:
-    """Say which two series differ in frequency, or else which has none."""
+    """Return an error that names two series of different frequency, or one without any."""
     frequencies: dict[object, int] = {}  # with a series of each
     irregular = None
     for i in _representatives(axis):
@@ -379,11 +379,11 @@ def _no_single_frequency(axis: Axis) -> ValueError:
 
 
 def _periods(axis: Axis) -> str:
-    """Advice on rows that lie as many months apart without a frequency; nothing on others."""
+    """Return advice for rows equally many months apart, such as every 15th; else ""."""
     if _is_datetime(axis):
         days, rows = split_days(axis.distinct[0], axis.tz)[0], axis.distinct[1]
         steps = np.unique(axis.steps(Months(1, "", "start").number(days)[rows]))
-        if len(steps) == 1 and steps[0] > 0:  # every 15th of a month, say
+        if len(steps) == 1 and steps[0] > 0:
             step = int(steps[0])
             freq = {1: "M", 3: "Q", 12: "Y"}.get(step, f"{step}M")
             form, times = digit_form(axis.dtype), "the times"
@@ -395,7 +395,7 @@ def _periods(axis: Axis) -> str:
 
 
 def followed(axis: Axis) -> str:
-    """Say which frequency rows follow that do not follow the one given; nothing if none."""
+    """Return advice that names the frequency which the rows do follow; "" if there is none."""
     try:
         alias = infer_grid(axis).alias
     except (ValueError, OverflowError):
@@ -404,7 +404,7 @@ def followed(axis: Axis) -> str:
 
 
 def _representatives(axis: Axis, limit: int = 1000) -> np.ndarray:
-    """Series of more than two rows, one of each pattern of steps, weekday and day of month."""
+    """Return series of three rows or more, one per pattern of steps, weekday and day of month."""
     numbers = axis.times.astype(np.int64)
     steps = np.zeros(len(numbers), np.int64)
     steps[axis.inner] = axis.steps(numbers)
@@ -423,10 +423,10 @@ def _is_datetime(axis: Axis) -> bool:
 
 
 def positions(axis: Axis, grid: Grid, fixed: bool = False) -> np.ndarray:
-    """Return how many steps each row lies after the first of its series, int64 (N,).
+    """Return steps from the first row of its series to each row, int64 of shape (N,).
 
-    Rows that are not on the grid, and series of another frequency, are refused, all of them named.
-    `fixed` says that no other frequency can be given.
+    Rows off the grid and series of another frequency are refused. With `fixed`, messages do not
+    advise another frequency.
     """
     if len(axis.times) <= ROWS_AT_ONCE:
         return _block_positions(axis, grid, fixed)
@@ -436,13 +436,13 @@ def positions(axis: Axis, grid: Grid, fixed: bool = False) -> np.ndarray:
         blocks = (axis.block(low, high) for low, high in pairwise(cuts))
         return np.concatenate([_block_positions(block, grid, fixed) for block in blocks])
     except ValueError:
-        return _block_positions(axis, grid, fixed)  # raises, with all series in the message
+        return _block_positions(axis, grid, fixed)  # raises with all series in the message
 
 
 def _block_positions(axis: Axis, grid: Grid, fixed: bool) -> np.ndarray:
-    """Return the positions of some series, checked."""
+    """Return `positions` of the series of one block."""
     if not len(axis.inner) and grid.contains(axis.times, axis.tz).all():
-        return np.zeros(len(axis.times), np.int64)  # a row each: nothing to be apart from
+        return np.zeros(len(axis.times), np.int64)  # series of one row each
     times, rows = axis.distinct
     numbers, phases = grid.numbers(times, axis.tz)[rows], grid.phases(times, axis.tz)[rows]
     first = np.repeat(axis.indptr[:-1], axis.lengths)
@@ -455,7 +455,8 @@ def _block_positions(axis: Axis, grid: Grid, fixed: bool) -> np.ndarray:
             f"{axis.describe(np.flatnonzero(off))}, and the time of day must not change. "
             f"{advice or 'Correct them, or resample'}."
         )
-    wrong = strangers(axis, axis.steps(offsets))  # what lies between their rows is not missing
+    # Twice the step everywhere is another frequency, not a gap after every row.
+    wrong = series_of_other_frequency(axis, axis.steps(offsets))
     if len(wrong):
         i = wrong[0]
         came = np.unique(np.diff(offsets[axis.indptr[i] : axis.indptr[i + 1]]))
@@ -469,11 +470,11 @@ def _block_positions(axis: Axis, grid: Grid, fixed: bool) -> np.ndarray:
     return offsets
 
 
-def strangers(axis: Axis, steps: np.ndarray) -> np.ndarray:
-    """Return the series that have another frequency, not gaps, by `steps` at the rows `inner`.
+def series_of_other_frequency(axis: Axis, steps: np.ndarray) -> np.ndarray:
+    """Return positions of series that have another frequency than the grid, not gaps.
 
-    These are the series of three rows or more of which no two are neighbours on the grid, and
-    which are equally spaced or lack more than half of the grid's timestamps.
+    Such a series has three rows or more and no two neighbours on the grid. It is equally spaced,
+    or lacks more than half of the grid's timestamps. `steps` are at the rows `inner`.
     """
     codes, n_series = axis.codes[axis.inner], len(axis.ids)
     hits = np.bincount(codes[steps == 1], minlength=n_series)
@@ -513,9 +514,9 @@ def _are_many(wanted: float, came: int) -> bool:
 
 
 def check_few_missing(axis: Axis, grid: Grid, lengths: np.ndarray) -> None:
-    """Refuse to insert so many rows that a wrong timestamp is likelier, or memory would not do.
+    """Refuse to insert rows if there are too many for gaps: a wrong timestamp is likelier.
 
-    `lengths` (S,) are the rows of each series with the missing ones.
+    `lengths` (S,) are the rows of each series after insertion.
     """
     wanted, came = float(lengths.sum(dtype=float)), len(axis.times)
     if not _are_many(wanted, came):

@@ -1,4 +1,4 @@
-"""The calendar of timestamps as columns of numbers: waves over the hour, day, week and year."""
+"""Calendar columns of timestamps: sines and cosines over the hour, day, week and year."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ __all__ = [
 ]
 
 YEAR = 365.25
-MOST_WAVES = 3  # smooth, and all there is of five to seven weekdays and of four quarters
+MOST_WAVES = 3  # smooth; saturates up to seven weekdays or four quarters
 
 
 class Cycle(NamedTuple):
-    """Cycle of the calendar: days, places told apart, and the share of it that has passed."""
+    """Cycle of the calendar: length in days, distinct positions, and elapsed share of the cycle."""
 
     days: float
     positions: int
@@ -56,14 +56,14 @@ CYCLES = {
 
 
 def calendar_features(calendar: Any, layout: Layout) -> tuple[str, ...]:
-    """Cycles of the calendar that an argument names for data of a layout.
+    """Return the cycles of the argument `calendar` for data of a layout.
 
     Parameters
     ----------
     calendar : bool, str or sequence of str, optional
-        Of "minute", "hour", "dayofweek", "day" (of the month), "dayofyear", "month", "quarter".
-        True takes the hour and the weekday for steps below a day, the weekday and the day of the
-        year for days, the day of the year for weeks, the month for months and quarters.
+        Names among "minute", "hour", "dayofweek", "day" (of the month), "dayofyear", "month" and
+        "quarter". True means hour and weekday for steps below a day, weekday and day of the year
+        for days, day of the year for weeks, month for months and quarters.
     layout : Layout
 
     Returns
@@ -73,7 +73,7 @@ def calendar_features(calendar: Any, layout: Layout) -> tuple[str, ...]:
     Raises
     ------
     TypeError, ValueError
-        If it names none, the timestamps are integers, or a cycle is no longer than a step.
+        If a name is unknown, the timestamps are integers, or a cycle is no longer than a step.
 
     Examples
     --------
@@ -91,12 +91,12 @@ def calendar_features(calendar: Any, layout: Layout) -> tuple[str, ...]:
         )
     step = step_days(layout)
     if calendar is True:
-        usual = _usual(step)
-        if not usual:
+        cycles = _default_cycles(step)
+        if not cycles:
             raise ValueError(
                 f"calendar=True knows no cycle for steps of freq={layout.freq!r}. Leave it out"
             )
-        return usual
+        return cycles
     names = (calendar,) if isinstance(calendar, str) else calendar
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise TypeError(
@@ -120,14 +120,14 @@ def calendar_features(calendar: Any, layout: Layout) -> tuple[str, ...]:
 
 
 def calendar_names(features: Sequence[str], layout: Layout) -> list[str]:
-    """Names of the columns of some cycles, such as "month_sin1".
+    """Return the names of the columns of cycles, such as "month_sin1".
 
     Parameters
     ----------
     features : sequence of str
-        What `calendar_features` gave.
+        Result of `calendar_features`.
     layout : Layout
-        Of the data.
+        Layout of the data.
 
     Returns
     -------
@@ -144,22 +144,22 @@ def calendar_names(features: Sequence[str], layout: Layout) -> list[str]:
 
 
 def calendar_columns(times: np.ndarray, features: Sequence[str], layout: Layout) -> np.ndarray:
-    r"""Sines and cosines of the place of timestamps in the cycles of the calendar.
+    r"""Return sines and cosines of the position of timestamps in cycles of the calendar.
 
     .. math:: \sin 2 \pi k \tau, \quad \cos 2 \pi k \tau, \qquad k = 1, \dots, K
 
-    with the share :math:`\tau` of the cycle that has passed, on the wall clock of the zone, of a
-    period at its start. K is 3, or half the steps of a cycle where these are fewer than 6, whose
-    last sine is zero and left out.
+    :math:`\tau` is the elapsed share of the cycle, on the wall clock of the zone, at the start of
+    a period. K is 3, or half the steps of a cycle of fewer than 6, whose last sine is zero and
+    dropped.
 
     Parameters
     ----------
     times : ndarray of any shape
-        Of the kind of `Panel.times`.
+        Timestamps of the dtype of `Panel.times`.
     features : sequence of str
-        What `calendar_features` gave.
+        Result of `calendar_features`.
     layout : Layout
-        Of the data.
+        Layout of the data.
 
     Returns
     -------
@@ -183,21 +183,22 @@ def calendar_columns(times: np.ndarray, features: Sequence[str], layout: Layout)
 
 
 def calendar_phases(times: np.ndarray, features: Sequence[str], layout: Layout) -> np.ndarray:
-    """Share of each cycle of the calendar that has passed at the timestamps.
+    """Return the elapsed share of each cycle of the calendar at the timestamps.
 
     Parameters
     ----------
     times : ndarray of any shape
-        Of the kind of `Panel.times`; on the wall clock of the zone, a period at its start.
+        Timestamps of the dtype of `Panel.times`, taken on the wall clock of the zone, and at the
+        start of a period.
     features : sequence of str
         Cycles, see `calendar_features`.
     layout : Layout
-        Of the data.
+        Layout of the data.
 
     Returns
     -------
     ndarray of float64, shape (..., len(features))
-        From 0 up to, but not including, 1.
+        Shares in [0, 1).
 
     Examples
     --------
@@ -211,20 +212,20 @@ def calendar_phases(times: np.ndarray, features: Sequence[str], layout: Layout) 
         index = periods(times.ravel(), period_freq(layout.time_dtype)).to_timestamp()
     else:
         index = pd.DatetimeIndex(to_local(times.ravel().astype("datetime64[ns]"), layout.tz))
-    # Of the array, whose fields are plain numbers.
+    # Fields of the array are numpy arrays; the index would return indexes.
     phases = [np.asarray(CYCLES[name].place(index.array), float) for name in features]
     return np.stack(phases, -1).reshape(*times.shape, len(features))
 
 
 def cycle_steps(feature: str, layout: Layout) -> float:
-    """Steps of the data in a cycle of the calendar.
+    """Return the number of steps in a cycle of the calendar.
 
     Parameters
     ----------
     feature : str
-        One of those that `calendar_features` gives.
+        Element of the result of `calendar_features`.
     layout : Layout
-        Of the data.
+        Layout of the data.
 
     Returns
     -------
@@ -241,19 +242,19 @@ def cycle_steps(feature: str, layout: Layout) -> float:
 
 
 def _waves(name: str, layout: Layout) -> list[tuple[str, int]]:
-    """Sines and cosines that are not linear in each other at the places that the steps reach."""
+    """Return the waves of a cycle that are linearly independent at the steps of the data."""
     n = _steps(name, step_days(layout))
     waves = [(wave, k) for k in range(1, min(MOST_WAVES, n // 2) + 1) for wave in ("sin", "cos")]
     return [(wave, k) for wave, k in waves if not (wave == "sin" and 2 * k == n)]
 
 
 def _steps(name: str, step: float) -> int:
-    """Places in a cycle that steps of so many days tell apart."""
+    """Return the number of distinct positions in a cycle for steps of `step` days."""
     cycle = CYCLES[name]
     return min(cycle.positions, int(cycle.days / step + 0.01))  # 365.25 / 7 days are 52
 
 
-def _usual(step: float) -> tuple[str, ...]:
+def _default_cycles(step: float) -> tuple[str, ...]:
     if step < 1:
         return "hour", "dayofweek"
     if step < 2:
@@ -265,12 +266,12 @@ def _usual(step: float) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def step_days(layout: Layout) -> float:
-    """Mean length of a step in days, of timestamps that are dates.
+    """Return the mean length of a step in days.
 
     Parameters
     ----------
     layout : Layout
-        Of the data.
+        Layout of data with dates.
 
     Returns
     -------
@@ -279,7 +280,7 @@ def step_days(layout: Layout) -> float:
     Raises
     ------
     ValueError
-        Of irregular rows, which have no such length.
+        If rows are irregular.
 
     Examples
     --------
@@ -296,6 +297,7 @@ def step_days(layout: Layout) -> float:
     if layout.time_kind == "period":
         freq = period_freq(layout.time_dtype)
         assert freq is not None
+        # 240 is a multiple of 12 months and 4 quarters: whole years, whatever the month lengths.
         first, last = periods(np.array([0, 240]), freq).to_timestamp()
         return (last - first) / pd.Timedelta(days=1) / 240 * period_step(freq)
     grid = layout.grid if isinstance(layout.grid, Grid) else parse_freq(layout.freq)

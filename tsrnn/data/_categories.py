@@ -1,4 +1,4 @@
-"""Columns of labels as dummies: levels are chosen once, later frames are coded by them."""
+"""Columns of labels as dummies: levels are fixed at the fit and code later frames."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from tsrnn.data._written_dates import is_text, looks_like_dates
 
 __all__ = ["Categories", "choose_categories", "holds_labels", "is_number_text", "with_dummies"]
 
-MOST_LEVELS = 50  # of a column: more are ids or free text, and a coefficient each
+MOST_LEVELS = 50  # columns of more are ids or free text; every level costs a coefficient
 LEVELS_SHOWN = 10
 
 
 @dataclass(frozen=True)
 class Categories:
-    """Levels of a column of labels, each but the first with a dummy column of zeros and ones.
+    """Levels of a column of labels; each but the first has a dummy column of zeros and ones.
 
     Parameters
     ----------
     column : str or int
         Name of the column in frames.
     levels : tuple of str
-        Levels with rows in the data that they were chosen in; the first is the reference.
+        Levels with rows in the data fitted to; the first is the reference.
     without_rows : tuple of str
-        Levels that a categorical column declares and no row has. They have no dummy: their effect
-        cannot be estimated and is that of the reference.
+        Declared levels of a categorical column without rows. They have no dummy, since their
+        effect cannot be estimated, and count as the reference.
 
     Examples
     --------
@@ -70,24 +70,24 @@ class Categories:
         return text
 
     def dummies(self, column: pd.Series, owner: str = "") -> np.ndarray:
-        """Code a column.
+        """Return the dummies of a column.
 
         Parameters
         ----------
         column : pandas.Series of length N
-            Of text, a categorical, or other values that are written as the levels are.
+            Text, a categorical, or other values that equal the levels as text.
         owner : str
-            Frame that the column is of, for the message, such as " of X_future".
+            Frame of the column in messages, such as " of X_future".
 
         Returns
         -------
         ndarray of float64, shape (N, k)
-            A column a level behind the reference; NaN in rows whose label is missing.
+            One column for each level but the reference; NaN in rows with a missing label.
 
         Raises
         ------
         ValueError
-            If a label is none of the levels.
+            If a label is not among the levels.
         """
         codes, labels = _codes(column)
         number = {level: place for place, level in enumerate(self.levels)}
@@ -109,10 +109,7 @@ class Categories:
         return coded
 
     def labels(self, dummies: np.ndarray) -> Any:
-        """Labels (N,) of dummies (N, k), missing where these are; the inverse of `dummies`.
-
-        Levels without rows stand behind the others.
-        """
+        """Return labels (N,) of dummies (N, k), the inverse of `dummies`; NaN becomes missing."""
         places = dummies @ np.arange(1, len(self.levels))
         known = np.isfinite(places)
         codes = np.where(known, np.where(known, places, 0), -1).astype(np.int64)
@@ -120,7 +117,7 @@ class Categories:
 
 
 def holds_labels(column: pd.Series) -> bool:
-    """Return True for a categorical, and for text that is neither dates nor mostly numbers.
+    """Return True for a categorical, and for text other than dates and numbers.
 
     Parameters
     ----------
@@ -150,14 +147,14 @@ def is_number_text(column: pd.Series) -> bool:
 
 
 def choose_categories(columns: pd.DataFrame, names: Sequence[Any]) -> tuple[Categories, ...]:
-    """Levels of the columns of labels among some columns.
+    """Return the levels of all columns of labels among `names`.
 
-    Those of text are sorted; a categorical has its levels in its own order.
+    Levels of text are sorted; a categorical keeps its order.
 
     Raises
     ------
     ValueError
-        If a column has too many levels, or a dummy the name of another column.
+        If a column has too many levels, or a dummy has the name of another column.
     """
     chosen = tuple(_choose(columns[name]) for name in names if holds_labels(columns[name]))
     dummies = [name for each in chosen for name in each.names]
@@ -177,26 +174,26 @@ def with_dummies(
     categories: Sequence[Categories],
     owner: str = "",
 ) -> tuple[np.ndarray, list[Any]]:
-    """Replace columns of labels by their dummies, beside columns of numbers.
+    """Return columns of numbers and of dummies in the order of `names`.
 
     Parameters
     ----------
     numbers : ndarray, shape (N, m)
         Columns of numbers, in the order of `names`.
     columns : pandas.DataFrame
-        With the columns of labels, N rows.
+        Frame with the columns of labels, N rows.
     names : sequence of str or int
-        Columns of numbers and of labels.
+        Names of the columns of numbers and labels.
     categories : sequence of Categories
-        Those of columns of labels; other columns may be among them.
+        Levels of the columns of labels; others are ignored.
     owner : str
-        Frame that the columns are of, for messages.
+        Frame of the columns in messages.
 
     Returns
     -------
     values : ndarray of float64, shape (N, n)
     sources : list of str or int, of length n
-        Name of the column that each comes from.
+        Name of the column behind each column of `values`.
     """
     coded = {each.column: each for each in categories if each.column in names}
     if not coded:
@@ -240,7 +237,7 @@ def _choose(column: pd.Series) -> Categories:
 
 
 def _codes(column: pd.Series) -> tuple[np.ndarray, list[str]]:
-    """Number (N,) of the level of each row, -1 where it is missing, and the levels as text."""
+    """Return the level of each row, shape (N,), -1 where missing, and the levels as text."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return column.cat.codes.to_numpy(np.int64), [*map(_label, column.cat.categories)]
     codes, values = pd.factorize(column)
@@ -252,6 +249,6 @@ def _codes(column: pd.Series) -> tuple[np.ndarray, list[str]]:
 
 
 def _label(value: Any) -> str:
-    """Text of a level: whole numbers are written without a point, as a missing value adds one."""
+    """Return a level as text; integers that missing values turned into floats lose the ".0"."""
     whole = isinstance(value, float) and value.is_integer()
     return str(int(value)) if whole else str(value)

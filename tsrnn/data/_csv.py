@@ -1,4 +1,4 @@
-"""CSV: the format of a file, its rows and the lines that they stand in."""
+"""CSV: format, rows and line numbers of a file."""
 
 from __future__ import annotations
 
@@ -45,34 +45,33 @@ __all__ = [
 ]
 
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zip": "zip"}
-INTEGERS, FLOATS = r"[+-]?\d{1,18}", r"\d{1,15}\.0*"  # what 64 bits hold exactly in any case
-FIRST_ROWS = 50  # that show where the times are
+INTEGERS, FLOATS = r"[+-]?\d{1,18}", r"\d{1,15}\.0*"  # exact in int64 and float64
+FIRST_ROWS = 50  # rows in which the column of times is sought
 CODE = re.compile(r"0\d+")
-MONTH = re.compile(r"(0?[1-9]|1[0-2])\.(1[89]|20)\d{2}")  # 01.2020 would be a number
+MONTH = re.compile(r"(0?[1-9]|1[0-2])\.(1[89]|20)\d{2}")  # 01.2020 also reads as a number
 GROUPED = r"[+-]?\d{1,3}(\.\d{3})+"
 
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """Format of CSV files; what is None follows from each file.
+    """Format of CSV files; None is inferred from each file.
 
     Parameters
     ----------
     sep, decimal : str, optional
-        Separator of fields and decimal mark, a character each.
+        Separator of fields and decimal mark, one character each.
     encoding : str, optional
     time_format : str, optional
-        Format of dates as `strftime` has it, such as "%d.%m.%Y".
+        Format of dates for `strftime`, such as "%d.%m.%Y".
     strict : bool
-        Refuse files that are more than a header and rows of the format, by default with commas, in
-        UTF-8.
+        Refuse files with lines other than a header and rows. Defaults are then commas and UTF-8.
     options : bool
-        Whether messages name these as options of a command, such as --sep.
+        Name parameters in messages as options of the command line, such as --sep.
 
     Attributes
     ----------
     MISSING : tuple of str
-        Fields that are missing values, but for ids, of which an empty field alone is.
+        Fields that mean a missing value. A missing id is an empty field alone.
 
     Examples
     --------
@@ -94,26 +93,26 @@ class CsvFormat:
     )
 
     def setting(self, name: str, value: str) -> str:
-        """Return a setting as the caller writes it."""
+        """Return a parameter with its value as the caller writes it."""
         return f"--{name} {value!r}" if self.options else f"pd.read_csv(..., {name}={value!r})"
 
     def plain(self) -> CsvFormat:
-        """Return the format that is read where nothing is inferred."""
+        """Return the format with defaults instead of inference."""
         sep, decimal, encoding = self.sep or ",", self.decimal or ".", self.encoding or "utf-8"
         return replace(self, sep=sep, decimal=decimal, encoding=encoding)
 
 
 class CsvText:
-    """CSV: ids and time are text, whatever they look like; the rest is what it looks like.
+    """Text of a CSV file: ids and times are read as text, other columns by their content.
 
-    `columns` are the names, `notes` say what was inferred, those on rows after `read`.
+    `columns` are the names of columns. `notes` say what was inferred; `read` adds those on rows.
     """
 
     def __init__(
         self, name: str, content: bytes, compression: str | None, csv_format: CsvFormat
     ) -> None:
         self.name, self.n_rows = name, 0
-        self._rows: np.ndarray | None = None  # of the file, where they are not those of the frame
+        self._rows: np.ndarray | None = None  # row of the file per row of the frame, if they differ
         self._format = csv_format.plain() if csv_format.strict else csv_format
         content = self._unpack(content, compression)
         if not content or content.isspace():
@@ -145,7 +144,7 @@ class CsvText:
             self.columns = self._spread.columns
 
     def read(self, time: str | None, ids: str | None) -> pd.DataFrame:
-        """Read the rows; an empty field is the one missing id."""
+        """Read the rows; the only missing id is an empty field."""
         table = self._rows_of(time, ids)
         if not len(table):
             raise ValueError(f"{self.name} must have rows below its header; it has none")
@@ -166,7 +165,7 @@ class CsvText:
         return table
 
     def place(self, row: int) -> str:
-        """Name the line: quoted fields may go over several, and empty lines are passed over."""
+        """Return the line of a row: quoted fields span lines, and empty lines are no rows."""
         if self._rows is not None:
             row = int(self._rows[row])
         for number, (line, _) in enumerate(self._lines()):
@@ -175,7 +174,7 @@ class CsvText:
         raise IndexError(row)
 
     def _bad_header(self, error: ValueError) -> ValueError:
-        """Error that names the separator with which a header fits its rows, if there is one."""
+        """Return an error with the separator, if any, that makes header and rows fit."""
         given = self._format.sep
         try:
             seen = find_table(self._content, None).sep
@@ -211,14 +210,14 @@ class CsvText:
 
     @property
     def _encoding_argument(self) -> str:
-        """Encoding as the caller gives it."""
+        """Name of the parameter `encoding` for the caller."""
         return "--encoding" if self._format.options else "pd.read_csv(..., encoding=...)"
 
     def _column_names(self) -> list[str]:
-        """Check the header; a column without a name that holds nothing stays without."""
+        """Return the checked names of columns, "" for an empty column without a name."""
         names, table = list(self._table.names), self._table
         if not names[0] and DEFAULT_TIME not in names:
-            names[0] = DEFAULT_TIME  # without a name as that of an index, which is time
+            names[0] = DEFAULT_TIME  # pandas writes an unnamed index, mostly time, like this
         holding = [any(len(r.fields) > j and r.fields[j].strip() for r in table.sample)
                    for j in range(len(names))]  # fmt: skip
         unnamed = [j + 1 for j, name in enumerate(names) if not name and holding[j]]
@@ -246,7 +245,7 @@ class CsvText:
         return names
 
     def _rows_of(self, time: str | None, ids: str | None) -> pd.DataFrame:
-        """Read the rows between the lines above and below the table."""
+        """Read the rows without the lines above and below the table."""
         names, table = self._names, self._table
         end, below, n_empty = footnotes(self._content, table, self._time_place(time))
         if below:
@@ -255,7 +254,7 @@ class CsvText:
         self._end = end
         if table.start >= end or self._content[table.start : table.start + SAMPLE].isspace():
             return pd.DataFrame(columns=self.columns)
-        # a name that cannot be in the file, for columns that are left out
+        # Columns without a name get one that no header can hold.
         keys = [name or f"\n{place}" for place, name in enumerate(names)]
         text: dict[str, type] = {name: str for name in (time, ids, *self._texts()) if name in keys}
         if self._spread is not None:
@@ -268,7 +267,7 @@ class CsvText:
         return self._with_thousands(frame, ids)
 
     def _time_place(self, time: str | None) -> int | None:
-        """Number of the column of times: by its name, or the first with fields like times."""
+        """Return the position of the column of times, by name or by fields that look like times."""
         names = self._names
         if self._spread is not None and self._spread.kind != "years":
             return None
@@ -284,7 +283,7 @@ class CsvText:
         return None
 
     def _texts(self) -> list[str]:
-        """Columns that are text, though they hold digits: codes such as 007, months as 01.2020."""
+        """Return columns of digits that are text: codes such as 007, months such as 01.2020."""
         rows = self._table.sample
         chosen = []
         for place, name in enumerate(self._names):
@@ -312,12 +311,12 @@ class CsvText:
             "index_col": False,
             "low_memory": False,
         }
-        if int(pd.__version__.partition(".")[0]) < 3:  # whose default may miss the last bit
+        if int(pd.__version__.partition(".")[0]) < 3:  # its default may miss the last bit
             how["float_precision"] = "round_trip"
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("error", pd.errors.ParserWarning)  # that fields were lost
-                # without a copy of a file that has nothing below its table
+                warnings.simplefilter("error", pd.errors.ParserWarning)  # warns of lost fields
+                # Slice, and so copy, the file only if lines follow the table.
                 content = self._content
                 file = io.BytesIO(content if self._end == len(content) else content[: self._end])
                 file.seek(self._table.start)
@@ -335,7 +334,7 @@ class CsvText:
             raise ValueError(f"{self.name} cannot be read as CSV: {str(error).strip()}") from error
 
     def _without_empty(self, frame: pd.DataFrame, names: list[str], n_below: int) -> pd.DataFrame:
-        """Leave out columns without a name and rows that hold nothing at all."""
+        """Drop empty columns without a name, and empty rows."""
         unnamed = [key for key, name in zip(frame.columns, names, strict=True) if not name]
         for key in unnamed:
             if frame[key].notna().any():
@@ -347,7 +346,7 @@ class CsvText:
             self.notes.append(f"{columns} without a name and without values {verb} left out.")
             frame = frame.drop(columns=unnamed)
         empty = np.zeros(len(frame), bool)
-        # the last column first: of numbers it takes no time
+        # Last column first: it mostly holds numbers without a gap, which ends the search.
         if len(names) > 1 and all(frame[name].isna().any() for name in frame.columns[::-1]):
             empty = frame.isna().all(axis=1).to_numpy()
         n_empty = int(empty.sum()) + n_below
@@ -361,7 +360,7 @@ class CsvText:
         return frame
 
     def _check_widths(self, frame: pd.DataFrame) -> None:
-        """Refuse rows with fewer fields than there are names: parsers fill them up silently."""
+        """Refuse rows with fewer fields than names, which parsers fill up silently."""
         if not frame.iloc[:, -1].isna().any():
             return
         least = max(place for place, name in enumerate(self._names) if name) + 1
@@ -384,7 +383,7 @@ class CsvText:
         )
 
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the fields of each row and the line that it ends in."""
+        """Yield the last line of each row and its fields."""
         body = self._content[self._table.start : self._end]
         text = io.StringIO(body.decode(), newline="")
         reader = csv.reader(text, delimiter=self._table.sep)
@@ -393,12 +392,12 @@ class CsvText:
                 yield self._table.line + reader.line_num, fields
 
     def _with_thousands(self, frame: pd.DataFrame, ids: str | None) -> pd.DataFrame:
-        """Return numbers such as 1.234 as text where all with a point could be thousands."""
+        """Return columns of 1.234 as text if every point may separate thousands."""
         if self._table.sep == "," or self._format.decimal is not None:
             return frame
         floats = [name for name in frame.columns if frame[name].dtype.kind == "f"]
         thousandths = {name: frame[name].dropna().to_numpy() * 1000 for name in floats}
-        # a number that has other digits than thousandths ends the question for the whole file
+        # One number with more or fewer than three decimals settles the mark for the whole file.
         if any((np.abs(x - np.round(x)) > 1e-6).any() for x in thousandths.values()) or not floats:
             return frame
         keys = [name or f"\n{place}" for place, name in enumerate(self._names)]
@@ -416,21 +415,20 @@ class CsvText:
 
 
 def plain_format(name: str, head: bytes, csv_format: CsvFormat) -> CsvFormat:
-    """Return the format of a file that is a header and rows, seen in its first lines.
+    """Return the format of a plain file, a header and rows, from its first lines.
 
     Parameters
     ----------
     name : str
     head : bytes
-        First lines.
+        First bytes of the file.
     csv_format : CsvFormat
-        What it says is taken as it is.
+        Format whose given parameters are kept.
 
     Raises
     ------
     ValueError
-        If the file is more than a header and rows in UTF-8, or numbers could have either decimal
-        mark.
+        If the file is not a plain header and rows in UTF-8, or the decimal mark is ambiguous.
     """
     end = max(head.rfind(b"\n"), head.rfind(b"\r")) + 1 or len(head)
     try:
@@ -452,7 +450,7 @@ def plain_format(name: str, head: bytes, csv_format: CsvFormat) -> CsvFormat:
 
 
 def _decimal_mark(name: str, sep: str, rows: list[Record]) -> str:
-    """Decimal mark of the numbers in some rows."""
+    """Return the decimal mark of the numbers in `rows`."""
     if sep == ",":
         return "."
     fields = [field.strip() for row in rows for field in row.fields]
@@ -470,7 +468,7 @@ def _decimal_mark(name: str, sep: str, rows: list[Record]) -> str:
 
 
 def whole_numbers(times: pd.Series) -> pd.Series | None:
-    """Numbers of a column of text that holds nothing but whole numbers; None of any other.
+    """Convert a column of text that holds only whole numbers; return None for other columns.
 
     Parameters
     ----------
@@ -479,7 +477,7 @@ def whole_numbers(times: pd.Series) -> pd.Series | None:
     Returns
     -------
     pandas.Series or None
-        Integers; floats where all have a decimal point, as those of a column that had gaps.
+        Integers, or floats if all have a decimal point, as after missing values in pandas.
 
     Examples
     --------
@@ -499,7 +497,7 @@ def whole_numbers(times: pd.Series) -> pd.Series | None:
 
 
 def compression_of(path: Path) -> str | None:
-    """Return how a file is compressed, by its name."""
+    """Return the compression of a file by its suffix."""
     return COMPRESSIONS.get(path.suffix.lower())
 
 

@@ -1,4 +1,4 @@
-"""Dates written in digits alone, such as 20240131, 202401 or 20241, as timestamps and back."""
+"""Conversion of dates in digits, such as 20240131, 202401 or 20241, to timestamps and back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tsrnn.data._frequency import NS_PER_DAY, first_day
 
 __all__ = ["EXAMPLES", "PATTERNS", "UNITS", "are_weeks", "form_of", "from_digits", "to_digits"]
 
-# Form -> alias of its step. Each has another number of digits, so that this number says which.
+# Form -> alias of its step. The number of digits identifies the form.
 UNITS = {
     "YYYY": "YS",
     "YYYYQ": "QS",
@@ -20,20 +20,20 @@ UNITS = {
     "YYYYMMDDHHMMSS": "s",
 }
 EXAMPLES = "20240131 (YYYYMMDD), 202401 (YYYYMM) or 20241 (YYYYQ)"
-PATTERNS = {  # of strptime, for dates that are days or parts of days
+PATTERNS = {  # formats of strptime, for days and parts of days
     "YYYYDDD": "%Y%j",
     "YYYYMMDD": "%Y%m%d",
     "YYYYMMDDHH": "%Y%m%d%H",
     "YYYYMMDDHHMM": "%Y%m%d%H%M",
     "YYYYMMDDHHMMSS": "%Y%m%d%H%M%S",
 }
-YEARS = 1678, 2261  # whose nanoseconds 64 bits hold
-WEEK_YEARS = 1900, 2100  # of weeks few numbers of six digits are none, so that fewer years count
-CLOCK = {10: (24,), 12: (24, 60), 14: (24, 60, 60)}  # hours, minutes, seconds by number of digits
+YEARS = 1678, 2261  # range of nanoseconds in 64 bits
+WEEK_YEARS = 1900, 2100  # a narrower range, since half of all numbers of six digits end in 01-53
+CLOCK = {10: (24,), 12: (24, 60), 14: (24, 60, 60)}  # digits -> hours, minutes, seconds
 
 
 def form_of(numbers: np.ndarray) -> str | None:
-    """Return the form of dates with as many digits as all the numbers have, if there is one."""
+    """Return the form with as many digits as all numbers, None if there is none."""
     low, high = str(numbers.min()), str(numbers.max())
     if len(low) != len(high) or low.startswith("-"):
         return None
@@ -41,7 +41,7 @@ def form_of(numbers: np.ndarray) -> str | None:
 
 
 def from_digits(numbers: np.ndarray, form: str) -> np.ndarray:
-    """Return datetime64[ns] of whole numbers, NaT where one is no date of the form."""
+    """Return whole numbers as datetime64[ns], NaT where a number is no date of the form."""
     clock = np.zeros(numbers.shape, np.int64)
     is_date = np.ones(numbers.shape, bool)
     dates, length = numbers, 1
@@ -76,7 +76,7 @@ def from_digits(numbers: np.ndarray, form: str) -> np.ndarray:
 
 
 def to_digits(times: np.ndarray, form: str) -> np.ndarray:
-    """Return the whole numbers that timestamps are written as, the inverse of `from_digits`."""
+    """Return timestamps as whole numbers, the inverse of `from_digits`."""
     days, clock = np.divmod(times.astype("datetime64[ns]").astype(np.int64), NS_PER_DAY)
     months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
     years, month = np.divmod(months, 12)

@@ -1,4 +1,4 @@
-"""Sheets of Excel files as text tables."""
+"""Sheets of Excel files as CSV."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXCEL = (".xlsx", ".xlsm", ".xls")
 
 
 def sheet_text(path: Path) -> tuple[bytes, list[str]]:
-    """Return the first sheet with a table as CSV, and a note where there are others.
+    """Return the first sheet with a table as CSV, and a note if the file has several sheets.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def sheet_text(path: Path) -> tuple[bytes, list[str]]:
 
 
 def _field(cell: Any) -> str:
-    """Text of a cell: dates as in ISO 8601, without a clock at midnight."""
+    """Return the text of a cell, dates in ISO 8601 and without a time at midnight."""
     if cell is None or pd.isna(cell):
         return ""
     if isinstance(cell, datetime.datetime) and cell.time() == datetime.time():

@@ -1,4 +1,4 @@
-"""Faults of series: named in messages and warnings, told apart from the series without one."""
+"""Faults of series: their names in messages and warnings, and the split of series by fault."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = [
     "quote_series",
     "quoted",
     "show_label",
-    "tell_apart",
+    "split_by_series",
     "type_advice",
     "warn_user",
 ]
@@ -25,45 +25,45 @@ __all__ = [
 Label = TypeVar("Label")
 
 
-def tell_apart(
+def split_by_series(
     series: Sequence[Label], attempt: Callable[[list[Label]], Any], hopeless: int | None = None
 ) -> tuple[list[Any], dict[Label, Exception]]:
-    """Attempt something on all series together; where it raises, on halves of them, and so on.
+    """Call `attempt` on all series; where it raises, on halves, down to single series.
 
     Parameters
     ----------
     series : sequence
         Labels of the series.
     attempt : callable
-        Takes a list of labels.
+        Function of a list of labels.
     hopeless : int, optional
-        After so many series, or all, have failed alone and nothing has succeeded, the fault is
-        taken to lie in what all of them share, such as an argument.
+        Number of single series (at most all) that may fail before anything succeeds. The fault is
+        then taken to be common, such as an argument, and raised.
 
     Returns
     -------
     results : list
-        What `attempt` gave, part by part, in the order of the series.
+        Return values of `attempt`, in the order of the series.
     faults : dict
-        By label of the series at fault, what it raised alone.
+        Exception by label of each series that failed alone.
 
     Raises
     ------
     Exception
-        What all series together raised, if the fault is taken to be common.
+        Exception of all series together, if the fault is common.
     ImportError
         If a package is missing, which is no fault of a series.
 
     Examples
     --------
-    >>> from tsrnn.data import tell_apart
-    >>> results, faults = tell_apart([1, 2, 0, 4], lambda part: [8 // i for i in part])
+    >>> from tsrnn.data import split_by_series
+    >>> results, faults = split_by_series([1, 2, 0, 4], lambda part: [8 // i for i in part])
     >>> results, list(faults)
     ([[8, 4], [2]], [0])
     """
     results: list[Any] = []
     faults: dict[Label, Exception] = {}
-    raised: list[Exception] = []  # of all together
+    raised: list[Exception] = []  # by all series together
     parts = [list(series)]
     while parts:
         part = parts.pop()
@@ -71,7 +71,7 @@ def tell_apart(
             results.append(attempt(part))
         except ImportError:
             raise
-        except Exception as error:  # whatever a model of the user's raises
+        except Exception as error:  # a model of the user may raise anything
             raised = raised or [error]
             if len(part) > 1:
                 middle = len(part) // 2
@@ -84,7 +84,7 @@ def tell_apart(
 
 
 def quote(label: object) -> str:
-    """Return a label of series, columns or times as a message shows it.
+    """Return a label of a series, column or time for a message.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def quote(label: object) -> str:
     Returns
     -------
     str
-        Text in quotation marks, numbers and times as they are read, without the names of classes.
+        Text in quotation marks; numbers and times without the names of their classes.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def quote(label: object) -> str:
 
 
 def show_label(label: object) -> str:
-    """Return a label as tables and notes show it: as `quote`, text without quotation marks.
+    """Return a label for tables and notes: `quote`, but text without quotation marks.
 
     Parameters
     ----------
@@ -137,18 +137,18 @@ def show_label(label: object) -> str:
 
 
 def type_advice(ids: Iterable[Any], known: Iterable[Any]) -> str:
-    """Say that ids differ from known ones in their type alone, with the conversion.
+    """Return advice if ids differ from known ones in type alone.
 
     Parameters
     ----------
     ids : iterable
-        Labels that are not among the known ones.
+        Labels that are not known.
     known : iterable
 
     Returns
     -------
     str
-        A sentence with a blank before it; nothing if no id looks like a known one.
+        Sentence with a leading blank; "" if no id looks like a known one.
 
     Examples
     --------
@@ -171,19 +171,19 @@ def type_advice(ids: Iterable[Any], known: Iterable[Any]) -> str:
 
 
 def array_advice(values: object, columns: Sequence[str] = ()) -> str:
-    """Say how an array or a list becomes a frame.
+    """Return advice on how to convert an array or a list to a frame.
 
     Parameters
     ----------
     values : object
     columns : sequence of str, optional
-        Those that a long frame needs, where no other is taken.
+        Columns of a long frame, where only long frames are accepted.
 
     Returns
     -------
     str
-        Sentences with a blank before them; nothing of objects that are no array or list of one or
-        two axes.
+        Sentence with a leading blank; "" for objects other than arrays and lists of one or two
+        axes.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def array_advice(values: object, columns: Sequence[str] = ()) -> str:
 
 
 def listed(items: Iterable[object], limit: int = 5, conjunction: str = "and") -> str:
-    """Join the first `limit` items by commas and say how many more there are."""
+    """Return the first `limit` items joined by commas, and the count of the others."""
     texts = [str(item) for item in items]
     shown = ", ".join(texts[:limit])
     more = len(texts) - limit
@@ -216,7 +216,7 @@ def listed(items: Iterable[object], limit: int = 5, conjunction: str = "and") ->
 
 
 def quoted(names: Iterable[object], limit: int = 5) -> str:
-    """Join the first labels as `quote` gives them, and say how many more there are.
+    """Return the first labels, quoted and joined, and the count of the others.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def quote_series(labels: Iterable[object], limit: int = 3) -> str:
     Returns
     -------
     str
-        Text that can follow "of" without being read as a count.
+        Text that cannot be read as a count when it follows "of".
 
     Examples
     --------
@@ -299,7 +299,7 @@ def warn_user(message: str, category: type[UserWarning] = UserWarning) -> None:
     ----------
     message : str
     category : type, optional
-        Of the warning; UserWarning by default.
+        Class of the warning.
 
     Examples
     --------
@@ -312,7 +312,7 @@ def warn_user(message: str, category: type[UserWarning] = UserWarning) -> None:
     'a series is short'
     """
     level, frame = 1, sys._getframe()
-    # torch's decorators stand between functions of the package.
+    # Decorators of torch stand between functions of the package.
     packages = __name__.partition(".")[0], "torch"
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in packages:
         level, frame = level + 1, frame.f_back

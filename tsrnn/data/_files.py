@@ -1,4 +1,4 @@
-"""Parquet and CSV files: found, opened, and read whole, some rows at a time or lazily."""
+"""Parquet and CSV files: search, and reading as a whole, in blocks of rows or lazily."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ __all__ = [
     "read_files",
 ]
 
-ROWS_AT_ONCE = 2**19  # of parquet files, which are never held as a frame
-ROWS_FOR_TYPES = 10_000  # of a CSV file, from which polars tells the types of its columns
+ROWS_AT_ONCE = 2**19  # rows of a parquet file that are a frame at one time
+ROWS_FOR_TYPES = 10_000  # rows of a CSV file from which polars infers dtypes
 MAGIC = b"PAR1"  # the first bytes of a parquet file
 PLAIN = CsvFormat()
 
@@ -55,7 +55,7 @@ PartColumns = Callable[[Table], pd.DataFrame]
 
 
 def is_path(df: object) -> bool:
-    """Whether the data are given as the name of a file or folder."""
+    """Return True if the data are the name of a file or folder."""
     return isinstance(df, str | os.PathLike)
 
 
@@ -71,8 +71,7 @@ def load_polars() -> Any:
     ImportError
         If it is not installed.
     RuntimeError
-        In a process that was forked after polars had started its threads, for which it would
-        wait without end.
+        In a process forked after polars had started its threads, where it would wait for ever.
 
     Examples
     --------
@@ -100,12 +99,12 @@ class DataFiles:
     paths : sequence of Path
     kind : {"parquet", "csv"}
     hive : bool
-        Whether folders named ``column=value`` are a column of parquet files.
+        Read folders named ``column=value`` as a column of parquet files.
     csv : CsvFormat
     content : bytes, optional
-        Of a CSV file that comes from elsewhere, such as stdin; `paths` then is its name.
+        Content of a CSV file from elsewhere, such as stdin, with its name in `paths`.
     source_notes : tuple of str
-        Sentences on where `content` comes from.
+        Sentences on the origin of `content`.
 
     Examples
     --------
@@ -127,21 +126,21 @@ class DataFiles:
 
     @classmethod
     def find(cls, source: Any, csv: CsvFormat = PLAIN) -> DataFiles:
-        """Find the files that a path, a folder or a pattern names, in the order of their names.
+        """Return the files of a path, a folder or a pattern, sorted by name.
 
-        A file by its own name is what its suffix or, without a known one, its content says. Of
-        folders and patterns, files whose names begin with a point or an underscore are left aside.
-        Of an Excel file, by its own name, the first sheet with a table is read as CSV.
+        The suffix of a file, or else its content, says what it is. In folders and patterns, names
+        that begin with a point or an underscore are ignored. An Excel file, only by its own name,
+        is read as CSV from its first sheet with a table.
 
         Raises
         ------
         FileNotFoundError
-            If there is none.
+            If no file matches.
         ValueError
-            If they are neither parquet nor CSV, or some of both.
+            If files are neither parquet nor CSV, or mixed.
         """
         place = Path(source).expanduser()
-        # of a name that no file can have, os.path says False where Path raises
+        # os.path returns False for names that no file can have, where Path raises.
         if os.path.isfile(place) and place.suffix.lower() in EXCEL:
             content, notes = sheet_text(place)
             plain = replace(csv, sep=",", encoding="utf-8")
@@ -184,12 +183,12 @@ class DataFiles:
             return list(self.scan().collect_schema().names())
 
     def read(self, time: str | None = None, ids: str | None = None) -> pd.DataFrame:
-        """Read all rows; of CSV files, times and ids as text.
+        """Read all rows, with times and ids of CSV files as text.
 
         Parameters
         ----------
         time, ids : str, optional
-            Names of the columns that hold them.
+            Names of the columns of times and ids.
 
         Raises
         ------
@@ -214,17 +213,19 @@ class DataFiles:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on what was inferred about CSV files; those on rows after `read`."""
+        """Sentences on what was inferred from CSV files; `read` adds those on rows."""
         if self.kind == "parquet":
             return ()
         if len(self._texts) == 1:
             return (*self.source_notes, *self._texts[0].notes)
         counts = Counter(note for text in self._texts for note in text.notes)
-        # a note on all files, or on a few of them, once
+
+        def first_with(note: str) -> str:
+            return next(text.name for text in self._texts if note in text.notes)
+
+        # A note of several files is shown once.
         return tuple(
-            note
-            if n == len(self._texts)
-            else f"{n} files, such as {_first(self._texts, note)}: {note}"
+            note if n == len(self._texts) else f"{n} files, such as {first_with(note)}: {note}"
             for note, n in counts.items()
         )
 
@@ -236,18 +237,18 @@ class DataFiles:
         layout: Layout | None = None,
         written: Written = UNKNOWN,
     ) -> Recognised:
-        """Read all rows, of CSV files with numbers and dates in place of their text.
+        """Read all rows, and convert text of CSV files to numbers and dates.
 
         Parameters
         ----------
         time, ids : str, optional
-            Names of the columns that hold them.
+            Names of the columns of times and ids.
         columns : sequence of str, optional
             Columns to return; by default all.
         layout : Layout, optional
             Layout of the data fitted to.
         written : Written
-            Decides what the files leave open.
+            Order of dates and decimal mark for ambiguous files.
 
         Returns
         -------
@@ -256,8 +257,8 @@ class DataFiles:
         Raises
         ------
         ValueError
-            If the files cannot be read, or a field is no number or no date among others that are.
-            The message names the line.
+            If the files cannot be read, or a column of numbers or dates holds other text. The
+            message names the line.
         """
         frame = self.read(time, ids)
         if columns is not None:
@@ -284,7 +285,7 @@ class DataFiles:
         return Recognised(frame, (*self.notes, *result.notes), result.written)
 
     def _formatted_times(self, times: pd.Series) -> pd.Series:
-        """Read text as dates of the format that is given, or as whole numbers."""
+        """Convert text to dates of the given format, or else to whole numbers."""
         time_format = self.csv.time_format
         if not is_text(times):
             return times
@@ -315,8 +316,8 @@ class DataFiles:
         return dates.reindex(times.index)
 
     def _read_dates(self, times: pd.Series) -> pd.Index:
-        """Read text as dates with the year first; text that could be none is refused."""
-        different = times.dropna().unique()  # dates of a panel are many rows of few texts
+        """Convert text to dates with the year first; refuse other text."""
+        different = times.dropna().unique()  # series of a panel share their dates
         wrong = [text for text in different if not is_time(text)]
         what = f"the column {quote(times.name)} of {self.name}"
         if not wrong:
@@ -332,7 +333,7 @@ class DataFiles:
         )
 
     def _check_numbers(self, column: pd.Series) -> None:
-        """Refuse text among the numbers of a column; labels, dates and codes are left."""
+        """Refuse text among the numbers of a column; accept labels, dates and codes."""
         if not is_text(column) or holds_labels(column) or looks_like_dates(column):
             return
         known = column.dropna()
@@ -350,12 +351,12 @@ class DataFiles:
             )
 
     def plain_format(self) -> CsvFormat:
-        """Return the format of CSV files of a header and rows each, seen in the first file.
+        """Return the format of plain CSV files, a header and rows, from the first file.
 
         Raises
         ------
         ValueError
-            If it is more than a header and rows, or numbers could have either decimal mark.
+            If the file is not plain, or the decimal mark is ambiguous.
         """
         if self.content is not None:
             raise ValueError(
@@ -372,7 +373,7 @@ class DataFiles:
         return plain_format(str(path), head, self.csv)
 
     def place(self, row: int) -> str:
-        """Describe where a row, counted from 0, stands: its line in a CSV file."""
+        """Return the place of a row, counted from 0, as text: its line in a CSV file."""
         if self.kind == "parquet":
             return f"row {row + 1}"
         for text in self._texts:
@@ -387,19 +388,19 @@ class DataFiles:
         Parameters
         ----------
         texts : sequence of str
-            Columns of CSV files that are read as they are written.
+            Columns of CSV files to read as text.
         **options
-            Of `polars.scan_parquet` and `polars.scan_csv`.
+            Arguments of `polars.scan_parquet` or `polars.scan_csv`.
 
         Raises
         ------
         ImportError
             If polars is not installed.
         ValueError
-            If a file can be read only once.
+            If a file is a pipe or device, which can be read only once.
         """
         pl, names = load_polars(), [str(path) for path in self.paths]
-        # what a folder or a pattern names are files
+        # `find` has checked the files of folders and patterns.
         if not self.hive and any(path.exists() and not path.is_file() for path in self.paths):
             raise ValueError(
                 f"{names[0]} is a pipe or a device, which can be read only once. Write it to a file"
@@ -415,7 +416,7 @@ class DataFiles:
         }
         if {compression_of(path) for path in self.paths} <= {None, "gzip"}:
             return pl.scan_csv(names, glob=False, **reading, **options)
-        label = options.pop("include_file_paths", None)  # compressed in a way not known to polars
+        label = options.pop("include_file_paths", None)  # polars does not decompress bz2, xz, zip
         tables = []
         for path in self.paths:
             content = io.BytesIO(decompressed(path.read_bytes(), compression_of(path)))
@@ -425,7 +426,7 @@ class DataFiles:
 
     @contextmanager
     def errors(self, time: str | None = None) -> Iterator[None]:
-        """Raise errors of polars as ones that name the files, or different zones in a column."""
+        """Convert errors of polars to a ValueError that names files, or different zones."""
         pl = load_polars()
         try:
             yield
@@ -438,9 +439,9 @@ class DataFiles:
             ) from error
 
     def check_zones(self, time: str | None) -> None:
-        """Refuse files whose timestamps, in the column `time`, are of different time zones.
+        """Refuse files whose timestamps in the column `time` have different zones.
 
-        polars puts times with and without a zone together.
+        polars would concatenate times with and without a zone.
 
         Raises
         ------
@@ -457,7 +458,7 @@ class DataFiles:
                     lazy = DataFiles([path], self.kind, csv=self.csv).scan()
                     yield path, lazy.collect_schema().get(time)
                 except pl.exceptions.PolarsError:
-                    continue  # refused where it is read
+                    continue  # reading refuses it with a better message
 
         check_zones(types(), time)
 
@@ -472,7 +473,7 @@ class DataFiles:
 
 
 def _alike(frames: list[pd.DataFrame]) -> list[pd.DataFrame]:
-    """Make columns text in all frames where they are in one."""
+    """Convert columns to text in all frames if they are text in one."""
     texts = [
         name for name in frames[0].columns if len({is_text(frame[name]) for frame in frames}) > 1
     ]
@@ -482,13 +483,8 @@ def _alike(frames: list[pd.DataFrame]) -> list[pd.DataFrame]:
     ]
 
 
-def _first(texts: Sequence[CsvText], note: str) -> str:
-    """Name of the first file with a note."""
-    return next(text.name for text in texts if note in text.notes)
-
-
 def _kind_of(path: Path) -> Literal["parquet", "csv"] | None:
-    """Return what a file is by its name."""
+    """Return the kind of a file by its suffix, None if unknown."""
     name = path.name.lower()
     if name.endswith((".parquet", ".pq")):
         return "parquet"
@@ -497,7 +493,7 @@ def _kind_of(path: Path) -> Literal["parquet", "csv"] | None:
 
 
 def _kind_of_content(path: Path) -> Literal["parquet", "csv"]:
-    """Return what a file without a known suffix is; of a pipe nothing is read ahead."""
+    """Return the kind of a file by its first bytes; a pipe is CSV, since reading consumes it."""
     if not path.is_file():
         return "csv"
     with path.open("rb") as file:
@@ -505,17 +501,17 @@ def _kind_of_content(path: Path) -> Literal["parquet", "csv"]:
 
 
 def _is_aside(parts: Iterable[str]) -> bool:
-    """Whether other tools pass over a file, by its name or that of a folder that it is in."""
+    """Return True if a part of a path marks it as hidden or temporary, by convention."""
     return any(part[0] in "._" for part in parts)
 
 
 def check_zones(times: Iterable[tuple[Path, Any]], time_col: str) -> None:
-    """Refuse files whose timestamps are of different time zones.
+    """Refuse files whose timestamps have different zones.
 
     Parameters
     ----------
     times : iterable of (Path, dtype)
-        Files, and the types of polars of their timestamps; those of other types are passed over.
+        Files and the polars dtypes of their timestamps; other dtypes are ignored.
     time_col : str
 
     Raises
@@ -550,11 +546,11 @@ def read_files(
     strict: bool = False,
     targets: bool = False,
 ) -> Table:
-    """Read the files that a path, a folder or a pattern names as one table.
+    """Read the files of a path, a folder or a pattern as one table.
 
-    CSV is read as a frame. Parquet is read some rows at a time, in the order of the
-    files: the columns that `part_columns` gives of the table of some rows, floats or labels, and
-    ids as categories. `targets` says that columns to forecast are named.
+    CSV is read as a frame, parquet in blocks of rows in the order of the files. `part_columns`
+    returns the columns of a block, as floats or labels; ids become categories. `targets` is True
+    if the caller names the columns to forecast.
     """
     files = DataFiles.find(source, CsvFormat(strict=strict))
     if files.kind == "csv":
@@ -570,7 +566,7 @@ def read_files(
         lazy = files.scan()
         n_rows = int(lazy.select(pl.len()).collect().item())
     rows, written = None, UNKNOWN
-    for start in range(0, max(n_rows, 1), ROWS_AT_ONCE):  # an empty file is refused as a frame is
+    for start in range(0, max(n_rows, 1), ROWS_AT_ONCE):  # read_table refuses an empty block
         with files.errors(time_col):
             piece = lazy.slice(start, ROWS_AT_ONCE).collect()
         try:
@@ -588,7 +584,7 @@ def read_files(
 
 
 def dates_or_years(column: pd.Series) -> bool:
-    """Return True if a column of integers holds dates in digits, or counts years one by one.
+    """Return True if a column of integers holds dates in digits or consecutive years.
 
     Parameters
     ----------
@@ -616,9 +612,9 @@ def dates_or_years(column: pd.Series) -> bool:
 def _with_index(
     read: Recognised, time: str | None, targets: bool, layout: Layout | None
 ) -> Recognised:
-    """Put the time of a wide table into the index: "ds" without a column "y", or years.
+    """Move the time of a wide table into the index: "ds" if "y" is missing, or years.
 
-    Other dates are looked for where frames are read.
+    `read_table` finds other dates.
     """
     frame = read.frame
     if frame.shape[1] < 2 or (layout is not None and layout.time_col is not None):
@@ -636,21 +632,21 @@ def _with_index(
 
 
 class _Labels:
-    """Labels of all rows as numbers, which parts of the rows are added to."""
+    """Integer codes of the labels of all rows, filled block by block."""
 
     def __init__(self, n_rows: int) -> None:
-        self.codes = np.full(n_rows, -1, np.int32)  # missing ones stay so
+        self.codes = np.full(n_rows, -1, np.int32)  # -1 means missing
         self._numbers: dict[Any, int] = {}
-        self._declared = False  # by a categorical type: an order of its own
+        self._declared = False  # a categorical dtype declares levels and their order
 
     @property
     def names(self) -> list[Any]:
-        """Different labels, in the order in which they came."""
+        """Distinct labels in order of appearance."""
         return [*self._numbers]
 
     def put(self, labels: Any, rows: slice) -> None:
-        """Store the labels of some rows."""
-        if isinstance(labels.dtype, pd.CategoricalDtype):  # all of them there, in order
+        """Store the labels of a block."""
+        if isinstance(labels.dtype, pd.CategoricalDtype):
             self._declared = True
             labels = pd.Categorical(labels)
             codes, names = labels.codes, labels.categories
@@ -660,24 +656,24 @@ class _Labels:
         self.codes[rows] = np.array([*known, -1])[codes]
 
     def column(self) -> Any:
-        """Labels of all rows, as the parts had them."""
+        """Return the labels of all rows, in the dtype of the blocks."""
         if self._declared:
             return pd.Categorical.from_codes(self.codes, pd.Index(self.names))
         return np.array([*self.names, None], object)[self.codes]
 
 
 class _LongRows:
-    """Arrays for all rows of a long table, of the types of its first rows."""
+    """Arrays for all rows of a long table, filled block by block, in the dtypes of the first."""
 
     def __init__(self, first: Table, columns: pd.DataFrame, n_rows: int) -> None:
         self._first, self._names = first, columns.columns
         self._values = np.empty((n_rows, len(self._names)), order="F")
         self._times = np.empty(n_rows, first.stamps.values.dtype)
         self._ids = _Labels(n_rows)
-        self._labels: dict[Any, _Labels] = {}  # by column, those of labels
+        self._labels: dict[Any, _Labels] = {}  # by column of labels
 
     def put(self, table: Table, columns: pd.DataFrame, start: int) -> None:
-        """Store rows from number `start` on."""
+        """Store a block that begins at row `start`."""
         rows, expected, came = slice(start, start + len(columns)), self._first.stamps, table.stamps
         if (came.kind, came.tz) != (expected.kind, expected.tz):
             raise ValueError(
@@ -693,7 +689,7 @@ class _LongRows:
             self._ids.put(table.ids, rows)
 
     def table(self) -> Table:
-        """Return the rows as a table, its ids of the type that a frame of them would have."""
+        """Return all rows as a table, with ids of the dtype that one frame would have."""
         first, ids = self._first, None
         if first.ids is not None:
             dtype = first.ids.dtype

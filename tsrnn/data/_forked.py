@@ -1,18 +1,18 @@
-"""polars in forked processes, where the threads that it has started before are missing."""
+"""Guard against polars in forked processes, which lack the threads of their parent."""
 
 import os
 from pathlib import Path
 
 __all__ = ["check_threads"]
 
-_running = False  # just before a fork
-_lost = False  # in this process
+_running = False  # threads of polars exist just before a fork
+_lost = False  # threads of polars existed in the parent of this process
 
 TASKS = Path("/proc/self/task")  # Linux alone forks by default
 
 
 def check_threads() -> None:
-    """RuntimeError where polars would wait without end."""
+    """Raise RuntimeError in a process where polars would wait for ever."""
     if _lost:
         raise RuntimeError(
             "polars, which holds the data or reads and writes the files, must not be used in a "
@@ -23,14 +23,14 @@ def check_threads() -> None:
 
 
 def _look() -> None:
-    """Before a fork: look for threads of polars, which are named polars-0, polars-1 and so on."""
+    """Look, before a fork, for threads named polars-0, polars-1 and so on."""
     global _running
     _running = False
     if TASKS.is_dir():
         for task in TASKS.iterdir():
             try:
                 name = (task / "comm").read_text("utf-8", errors="replace")
-            except OSError:  # it has ended meanwhile
+            except OSError:  # the thread has ended meanwhile
                 continue
             _running |= name.removeprefix("polars-").strip().isdigit()
 

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 
-# Types of polars whose columns a two-dimensional array holds as they are.
+# Types of polars that convert to one two-dimensional array without a change of dtype.
 NUMBERS = (
     nw.Float64, nw.Float32, nw.Int64, nw.Int32, nw.Int16, nw.Int8,
     nw.UInt64, nw.UInt32, nw.UInt16, nw.UInt8,
@@ -50,33 +50,32 @@ def write_frame(
     model: str = "ParaRNN",
     cutoffs: np.ndarray | None = None,
 ) -> Any:
-    """Give forecasts back in the shape of the data.
+    """Return forecasts as a frame in the shape of the data.
 
     Parameters
     ----------
     layout : Layout
         Layout of the data.
     ids : array_like, shape (S,)
-        Id of each forecast; may repeat where there are cutoffs.
+        Id of each forecast; repeats if there are several cutoffs.
     times : ndarray, shape (S, h)
         Of the kind of `Panel.times`.
     forecasts : mapping of str to ndarray, each of shape (S, h, n_targets)
-        "" is the point forecast; the others ("-lo-80", "-hi-80") are suffixes of its column.
+        "" is the point forecast; other keys ("-lo-80", "-hi-80") are suffixes of its column.
     target_names : tuple of str or int, optional
-        By default those of the layout.
+        Names of the targets; by default those of the layout.
     model : str
         Name of the forecast column of a long frame with one target, and of an unnamed Series
         with intervals.
     cutoffs : ndarray, shape (S,), optional
-        Last time known to each forecast: a column "cutoff" before the forecasts. A wide frame
-        then holds the forecasts of all cutoffs one below the other.
+        Last timestamp known to each forecast, written as a column "cutoff" before the forecasts.
+        A wide frame then stacks the forecasts of all cutoffs.
 
     Returns
     -------
     pandas.Series, pandas.DataFrame, polars.DataFrame or ndarray
-        A Series for a Series and the point forecast alone; an array for an array and the point
-        forecast alone, of its number of axes. Frames with time in a column have
-        ids and timestamps in front and a new index.
+        The point forecast alone of a Series is a Series, of an array an array with as many axes.
+        Frames with time in a column have ids and timestamps first and a new index.
 
     Raises
     ------
@@ -98,13 +97,13 @@ def write_frame(
     names = layout.target_names if target_names is None else tuple(target_names)
     _check_shapes(len(ids), times, forecasts, len(names), layout, cutoffs)
     labels = _forecast_labels(layout, forecasts, names, model)
-    values = np.empty((len(names), len(forecasts), times.size))  # a column of the frame a row
+    values = np.empty((len(names), len(forecasts), times.size))  # rows are columns of the frame
     for k, forecast in enumerate(forecasts.values()):
         values[:, k] = forecast.reshape(times.size, len(names)).T
     before: dict[str, pd.Index] = {}
     if cutoffs is not None:
         before["cutoff"] = write_stamps(np.repeat(cutoffs, times.shape[1]), layout)
-    whole = cutoffs is None and layout.time_col is None  # an index of its own
+    whole = cutoffs is None and layout.time_col is None  # time is in the index
     if layout.backend == "numpy" and whole and list(forecasts) == [""]:
         return values.ravel() if layout.kind == "series" else values[:, 0].T.copy()
     stamps = (_index if whole else write_stamps)(times.ravel(), layout)
@@ -125,9 +124,9 @@ def _frame(
     labels: Sequence[Name],
     values: np.ndarray,
 ) -> pd.DataFrame:
-    """Ids and timestamps of rows, columns before the values, and `values` with a row a column.
+    """Return a frame of ids, timestamps, the columns `before`, and `values` (columns, rows).
 
-    The frame keeps the array: thousands of columns one by one would take longer than forecasts.
+    The frame holds the array itself: to build thousands of columns takes longer than to forecast.
     """
     keys: dict[Name, Any] = {}
     if layout.time_col is not None:
@@ -143,7 +142,7 @@ def _frame(
 
 @lru_cache(maxsize=64)
 def _labels(*labels: Name) -> pd.Index:
-    """Labels of columns, which every forecast of a stream has again."""
+    """Return labels of columns, cached: all forecasts of a stream have the same."""
     return pd.Index(labels)
 
 
@@ -180,7 +179,7 @@ def _forecast_labels(
 
 
 def _check_distinct(names: list[Name]) -> None:
-    """Refuse columns of forecasts of the same name."""
+    """Refuse repeated names of columns."""
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise ValueError(
@@ -190,7 +189,7 @@ def _check_distinct(names: list[Name]) -> None:
 
 
 def _index(times: np.ndarray, layout: Layout) -> pd.Index:
-    """Timestamps in a row, as a DatetimeIndex with its frequency set where pandas can hold it.
+    """Return consecutive timestamps as an index, with a frequency if pandas can hold it.
 
     pandas has no daily index over a midnight that a change of clocks leaves out.
     """
@@ -217,7 +216,7 @@ def _index(times: np.ndarray, layout: Layout) -> pd.Index:
 def write_paths(
     layout: Layout, ids: Any, times: np.ndarray, paths: np.ndarray, *, model: str = "ParaRNN"
 ) -> Any:
-    """Give paths of forecasts back in the shape of the data, one below the other.
+    """Return simulated paths as a frame in the shape of the data, stacked.
 
     Parameters
     ----------
@@ -233,7 +232,7 @@ def write_paths(
     Returns
     -------
     pandas.DataFrame or polars.DataFrame
-        Of each path as `write_frame` gives it, with a column "path" from 1 to n before the values.
+        `write_frame` of each path, with a column "path" from 1 to n before the values.
 
     Examples
     --------
@@ -259,7 +258,7 @@ def write_paths(
 
 
 def is_array(values: object) -> bool:
-    """Return True of arrays, lists and tuples.
+    """Return True for arrays, lists and tuples.
 
     Parameters
     ----------
@@ -279,24 +278,24 @@ def is_array(values: object) -> bool:
 
 
 def array_frame(values: Any, start: int = 0) -> pd.Series | pd.DataFrame:
-    """Frame of an array or a list whose rows follow each other.
+    """Return an array or a list as a Series or DataFrame with consecutive rows.
 
     Parameters
     ----------
     values : array_like of shape (T,) or (T, C)
-        Rows of a variable, or of C variables.
+        Rows of one variable, or of C variables.
     start : int
         Number of the first row.
 
     Returns
     -------
     pandas.Series or pandas.DataFrame
-        Whose index counts the rows.
+        With an index that counts the rows.
 
     Raises
     ------
     TypeError
-        If rows differ in their number of values, or there are more than two axes.
+        If rows have different lengths, or `values` has more than two axes.
 
     Examples
     --------
@@ -317,20 +316,20 @@ def array_frame(values: Any, start: int = 0) -> pd.Series | pd.DataFrame:
 
 
 def panel_frame(panel: Panel, columns: Sequence[Name] | None = None) -> pd.DataFrame | pd.Series:
-    """Write the rows of a panel as `read_panel` would read them.
+    """Return the rows of a panel as a frame; the inverse of `read_panel`.
 
     Parameters
     ----------
     panel : Panel
     columns : sequence of str or int, optional
-        Some of the exogenous columns alone, as `X_future` holds them; by default the targets
-        and all exogenous columns. Columns of labels have their name in the frame that was read.
+        Exogenous columns to return without targets, as in `X_future`; by default targets and all
+        exogenous columns. Columns of labels have their name in the frame that was read.
 
     Returns
     -------
     pandas.Series or pandas.DataFrame
-        Of the kind of the layout, of pandas whatever the library of the data was. Rows that
-        were missing are there, their targets NaN. Labels are categorical, with all levels.
+        Frame of the kind of the layout, always of pandas. Inserted rows have NaN targets. Labels
+        are categorical with all levels.
 
     Examples
     --------
@@ -341,13 +340,13 @@ def panel_frame(panel: Panel, columns: Sequence[Name] | None = None) -> pd.DataF
     """
     layout, stamps = panel.layout, write_stamps(panel.times, panel.layout)
     if layout.kind == "series" and columns is None:
-        values = panel.values[:, 0].copy()  # pandas 2 would hand out the panel's own
+        values = panel.values[:, 0].copy()  # pandas 2 would share the memory of the panel
         return pd.Series(values, index=stamps, name=layout.series_name)
     chosen = panel.exog_columns if columns is None else tuple(columns)
     coded = {each.column: each for each in layout.categories if each.column in chosen}
     numbers = [name for name in chosen if name not in coded]
     targets = panel.target_names if columns is None else ()
-    values = np.empty((len(targets) + len(numbers), len(panel.times)))  # a column a row
+    values = np.empty((len(targets) + len(numbers), len(panel.times)))  # rows are columns
     values[: len(targets)] = panel.values.T[: len(targets)]
     values[len(targets) :] = panel.exog_of(numbers).T
     rows = panel.ids.repeat(panel.lengths)
@@ -361,7 +360,7 @@ def panel_frame(panel: Panel, columns: Sequence[Name] | None = None) -> pd.DataF
 
 
 def row_keys(layout: Layout, ids: pd.Index, times: np.ndarray) -> pd.DataFrame:
-    """Write ids and timestamps as in the data, a row each.
+    """Return ids and timestamps of rows as in the data.
 
     Parameters
     ----------
@@ -373,7 +372,7 @@ def row_keys(layout: Layout, ids: pd.Index, times: np.ndarray) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        Of pandas whatever the library of the data was; ids where the data have some.
+        Frame of pandas with the time of each row, and its id if the data have ids.
 
     Examples
     --------
@@ -395,7 +394,7 @@ def row_keys(layout: Layout, ids: pd.Index, times: np.ndarray) -> pd.DataFrame:
 
 
 def by_row(panel: Panel, columns: Mapping[str, np.ndarray]) -> Any:
-    """Write numbers of every series, target and row, a row of the frame each.
+    """Return values of every row and target in long form.
 
     Parameters
     ----------
@@ -405,8 +404,8 @@ def by_row(panel: Panel, columns: Mapping[str, np.ndarray]) -> Any:
     Returns
     -------
     pandas.DataFrame or polars.DataFrame
-        In the library of the data. Id and time as in the data, ``target`` where there are several,
-        then the columns. Targets of a series are one below the other.
+        Id and time as in the data, ``target`` if there are several, then the columns. Targets of
+        a series are stacked. The library is that of the data.
 
     Examples
     --------
@@ -430,7 +429,7 @@ def by_row(panel: Panel, columns: Mapping[str, np.ndarray]) -> Any:
 
 
 def write_stamps(times: np.ndarray, layout: Layout) -> pd.Index:
-    """Turn times as a panel holds them back into the timestamps of a layout.
+    """Convert times of a panel to the timestamps of its layout.
 
     Parameters
     ----------
@@ -441,7 +440,7 @@ def write_stamps(times: np.ndarray, layout: Layout) -> pd.Index:
     Returns
     -------
     pandas.DatetimeIndex, pandas.PeriodIndex or pandas.Index of numbers
-        Steps after the last row, 1 and more, for rows to come of irregular data.
+        Future rows of irregular data have steps after the last row: 1, 2, ...
 
     Examples
     --------
@@ -463,7 +462,7 @@ def write_stamps(times: np.ndarray, layout: Layout) -> pd.Index:
         whole = not dtype.startswith("float")
         bounds = np.iinfo(dtype) if whole else np.finfo(dtype)
         fits = times.size == 0 or (times.min() >= bounds.min and times.max() <= bounds.max)
-        # 64 bits where the timestamps have outgrown the type that was read
+        # Forecasts may leave the range of a short dtype such as int16.
         return pd.Index(times, dtype=dtype if fits else "int64")
     index = pd.DatetimeIndex(times.astype("datetime64[ns]"))
     index = index.as_unit(stamp_unit(layout))
@@ -471,18 +470,17 @@ def write_stamps(times: np.ndarray, layout: Layout) -> pd.Index:
 
 
 def stamp_unit(layout: Layout) -> Any:
-    """Unit of the datetimes of a layout; the days of polars are written by microseconds."""
+    """Return the unit of datetimes of a layout; "us" for polars Date."""
     return "us" if layout.time_dtype == "date" else layout.time_dtype[len("datetime64[") : -1]
 
 
 def in_library(frame: pd.DataFrame, layout: Layout) -> Any:
-    """Give a frame back in the library of the data.
+    """Convert a frame to the library of the data.
 
     Parameters
     ----------
     frame : DataFrame
-        If the data came from polars, with its timestamps in a column, as `write_frame` gives it
-        for pandas.
+        Output of `write_frame` for pandas; for polars, its timestamps are in a column.
     layout : Layout
 
     Returns
@@ -503,12 +501,12 @@ def in_library(frame: pd.DataFrame, layout: Layout) -> Any:
     if layout.time_dtype != "date":
         return table
     names = [name for name in (str(layout.time_col), "cutoff") if name in frame.columns]
-    dates = [name for name in names if frame[name].dtype.kind == "M"]  # and not steps
+    dates = [name for name in names if frame[name].dtype.kind == "M"]  # steps are integers
     return nw.from_native(table).with_columns(nw.col(*dates).cast(nw.Date)).to_native()
 
 
 def to_pandas(frame: Any) -> pd.DataFrame:
-    """Give a polars or pandas frame as one of pandas.
+    """Convert a polars frame to pandas.
 
     Parameters
     ----------
@@ -517,7 +515,7 @@ def to_pandas(frame: Any) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        The frame itself, if it is one of pandas.
+        The frame itself if it is of pandas.
 
     Examples
     --------
@@ -533,7 +531,7 @@ def to_pandas(frame: Any) -> pd.DataFrame:
 
 
 def pandas_columns(source: nw.DataFrame[Any]) -> pd.DataFrame:
-    """Give the columns of polars as a frame of pandas, many of one type of numbers together."""
+    """Convert a frame of polars to pandas, columns of one numeric dtype as one block."""
     alike: dict[Any, list[str]] = {}
     for name, dtype in source.schema.items():
         if dtype in NUMBERS:
@@ -541,7 +539,7 @@ def pandas_columns(source: nw.DataFrame[Any]) -> pd.DataFrame:
     blocks = []
     for dtype, names in alike.items():
         part = source.select(names)
-        # integers turn into floats where one is missing, each column for itself
+        # Integer columns with a missing value become floats; the others of their dtype do not.
         whole = dtype.is_float() or not any(part.select(nw.all().null_count()).row(0))
         if whole and len(names) > 1:
             blocks.append(pd.DataFrame(part.to_numpy(), columns=names))
@@ -553,10 +551,7 @@ def pandas_columns(source: nw.DataFrame[Any]) -> pd.DataFrame:
 
 
 def pandas_labels(column: nw.Series[Any]) -> pd.Series:
-    """Give the labels of a column of text in polars as numbers and the different labels.
-
-    As text every row would be an object of Python of its own.
-    """
+    """Convert a text column of polars to a categorical; as text, each row would be an object."""
     text = column.cast(nw.String)
     labels: Any = text.drop_nulls().unique(maintain_order=True).to_list()
     numbers = nw.from_native(text.cast(nw.Enum(labels)).to_native().to_physical(), series_only=True)
@@ -565,10 +560,10 @@ def pandas_labels(column: nw.Series[Any]) -> pd.Series:
 
 
 def pandas_column(column: nw.Series[Any]) -> pd.Series:
-    """Give a column of polars as one of pandas."""
+    """Convert a column of polars to pandas."""
     if column.dtype == nw.Boolean and column.null_count() > 0:
         column = column.cast(nw.Float64)
-    if column.dtype == nw.Enum:  # whose order is a part of the type
+    if column.dtype == nw.Enum:  # its order is part of the dtype
         levels: Any = column.cat.get_categories().to_list()
         return pd.Series(pd.Categorical(column.to_list(), levels))
     if column.dtype.is_nested() or column.dtype in (nw.Object, nw.Int128, nw.UInt128):
@@ -579,17 +574,17 @@ def pandas_column(column: nw.Series[Any]) -> pd.Series:
 
 
 def to_polars(frame: Any) -> Any:
-    """Give a pandas or polars frame as one of polars.
+    """Convert a pandas frame to polars.
 
     Parameters
     ----------
     frame : pandas.DataFrame or polars.DataFrame
-        Its index is left out.
+        The index of a pandas frame is dropped.
 
     Returns
     -------
     polars.DataFrame
-        Timestamps keep their zone, periods become the timestamps at which they begin.
+        Timestamps keep their zone; periods become their first timestamp.
 
     Raises
     ------
@@ -598,7 +593,7 @@ def to_polars(frame: Any) -> Any:
     TypeError
         If a column holds values of several types.
     ValueError
-        If two columns have the same name as text.
+        If two names are equal as text.
 
     Examples
     --------
@@ -618,7 +613,7 @@ def to_polars(frame: Any) -> Any:
         )
     floats = [name for name, dtype in frame.dtypes.items() if dtype == np.float64]
     others, numbers = frame.drop(columns=floats), frame[floats].to_numpy()
-    columns: dict[str, Any] = dict.fromkeys(names)  # in their order
+    columns: dict[str, Any] = dict.fromkeys(names)  # keeps the order of columns
     columns |= {str(name): _values(pd.Index(column)) for name, column in others.items()}
     columns |= {str(name): numbers[:, j] for j, name in enumerate(floats)}
     try:
@@ -642,7 +637,7 @@ def to_polars(frame: Any) -> Any:
         utc = nw.col(name).dt.replace_time_zone("UTC")
         try:
             table = table.with_columns(utc.dt.convert_time_zone(zone))
-        except Exception as error:  # of polars' own, whose zones are those of a database
+        except Exception as error:  # an exception of polars, which is not imported here
             raise ValueError(
                 f"columns of polars hold times of the zones of the tz database, such as "
                 f"'Europe/Berlin'; the column {quote(name)} has {zone}. Convert it, for example by "
@@ -652,7 +647,7 @@ def to_polars(frame: Any) -> Any:
 
 
 def _values(column: pd.Index) -> np.ndarray | list[Any]:
-    """Return a column as polars takes it: timestamps in UTC, text as a list."""
+    """Return a column in a form that polars accepts: timestamps in UTC, text as a list."""
     if isinstance(column, pd.PeriodIndex):
         column = column.to_timestamp()
     if isinstance(column, pd.DatetimeIndex):

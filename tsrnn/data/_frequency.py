@@ -1,4 +1,4 @@
-"""Frequencies: aliases of pandas, and the regular grids of timestamps that they name."""
+"""Frequencies: pandas aliases and the regular grids of timestamps that they name."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ TICKS = {
     "us": 1_000,
     "ns": 1,
 }
-LONGEST = 2**61  # step of integers or nanoseconds, so that a sum of two fits 64 bits
+LONGEST = 2**61  # bound of steps in integers or nanoseconds: the sum of two fits 64 bits
 _MONDAY = 4  # 1970-01-05, the first Monday after the epoch, in days
-_FARTHEST = 2.0**62  # from an integer timestamp, so that the sum fits 64 bits
-_LAST_DAY = np.iinfo(np.int64).max // NS_PER_DAY - 1  # a day is left for the time of day
+_FARTHEST = 2.0**62  # bound of a horizon in integers: timestamp plus horizon fits 64 bits
+_LAST_DAY = np.iinfo(np.int64).max // NS_PER_DAY - 1  # one day less, for the time of day
 
 TRADING = "C"  # pandas' alias of custom business days
-IRREGULAR = "irregular"  # rows as they come, with any time between them
-# Datetimes in the last quarter of an hour of 64 bits count steps after the last row, as a row to
-# come has no time. Timestamps of data end before, on `_LAST_DAY`.
+IRREGULAR = "irregular"  # a row is a step, whatever the time between rows
+# Future irregular rows have no time: datetimes of the last 2**41 ns (37 minutes) of 64 bits count
+# steps after the last row instead. Timestamps of data end earlier, on `_LAST_DAY`.
 _STEPS, _MOST_STEPS = np.iinfo(np.int64).max - 2**41, 2**39
-MONDAY_TO_FRIDAY = "1111100"  # weekmask as numpy has it, Monday first
+MONDAY_TO_FRIDAY = "1111100"  # weekmask of numpy, Monday first
 _CALENDAR_DAYS = -106_650, 106_650  # 1678-01-01 to 2261-12-30: days of nanoseconds in 64 bits
 
 WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
@@ -121,7 +121,7 @@ def parse_freq(freq: object) -> Grid:
 
 @lru_cache(maxsize=256)
 def _parsed(alias: str) -> Grid | None:
-    """Grid of an alias; None if it is none. Kept: every row of a stream asks for it again."""
+    """Return the grid of an alias, None if unknown; cached for the rows of a stream."""
     match = _ALIAS.fullmatch(alias)
     n = int(match["n"] or 1) if match else 0
     return _named_grid(n, match["base"], match["anchor"]) if match and n > 0 else None
@@ -149,7 +149,7 @@ def _named_grid(n: int, base: str, anchor: str | None) -> Grid | None:
 
 
 def _custom_days(offset: pd.offsets.CustomBusinessDay) -> TradingDays:
-    """Return the days of an offset of pandas, which knows its holidays at any time."""
+    """Return the trading days of a pandas offset, whose holidays have no end."""
     shift = offset.offset  # type: ignore[attr-defined]
     if offset.n != 1 or shift:
         raise ValueError(
@@ -202,10 +202,10 @@ def _multiple(n: int, base: str) -> str:
 
 
 class Grid(ABC):
-    """A regular grid of timestamps, named `alias`.
+    """Regular grid of timestamps with the name `alias`.
 
-    Timestamps are numbered by integers, so that regular data are those whose numbers rise by
-    `step`, and a future timestamp is a number turned back into a time. All is vectorised.
+    Each timestamp has an integer; regular data rise by `step`. A forecast adds steps to the
+    integer and converts it back to a timestamp. Methods are vectorised.
     """
 
     alias: Freq
@@ -213,24 +213,24 @@ class Grid(ABC):
 
     @abstractmethod
     def numbers(self, times: np.ndarray, tz: str | None) -> np.ndarray:
-        """Return the int64 number of each timestamp, neighbours `step` apart."""
+        """Return the integer of each timestamp, int64; neighbours differ by `step`."""
 
     @abstractmethod
     def advance(self, times: np.ndarray, steps: np.ndarray, tz: str | None) -> np.ndarray:
-        """Return the timestamps `steps` steps later; the two arguments broadcast."""
+        """Return the timestamps `steps` steps later; `times` and `steps` broadcast."""
 
     def phases(self, times: np.ndarray, tz: str | None) -> np.ndarray:
-        """Return what must be the same at all timestamps of a series, int64."""
+        """Return the part of each timestamp that must be constant in a series, int64."""
         return np.zeros(times.shape, np.int64)
 
     def contains(self, times: np.ndarray, tz: str | None) -> np.ndarray:
-        """Return where a timestamp can lie on the grid at all, bool."""
+        """Return the mask of timestamps that can lie on the grid."""
         return np.ones(times.shape, bool)
 
 
 @dataclass(frozen=True)
 class Count(Grid):
-    """Integers and period ordinals: neighbours differ by `step`."""
+    """Grid of integers and period ordinals: neighbours differ by `step`."""
 
     step: int
     alias: Freq
@@ -252,7 +252,7 @@ class Count(Grid):
 
 @dataclass(frozen=True)
 class Tick(Count):
-    """Datetimes a fixed number of nanoseconds apart, counted in UTC."""
+    """Grid of datetimes a fixed number of nanoseconds apart, in UTC."""
 
     def advance(self, times: np.ndarray, steps: np.ndarray, tz: str | None) -> np.ndarray:
         """Return times + steps * step nanoseconds."""
@@ -262,10 +262,9 @@ class Tick(Count):
 
 
 class _Calendar(Grid):
-    """A grid of days on the wall clock; the time of day is constant within a series.
+    """Grid of days on the wall clock; the time of day is constant within a series.
 
-    A subclass says which number a day (days since 1970) has, which day a number has, and which
-    days lie on the grid.
+    A subclass maps days since 1970 to integers and back, and defines the days on the grid.
     """
 
     @abstractmethod
@@ -278,7 +277,7 @@ class _Calendar(Grid):
 
     @abstractmethod
     def holds(self, days: np.ndarray) -> np.ndarray:
-        """Return where a day lies on the grid."""
+        """Return the mask of days on the grid."""
 
     def numbers(self, times: np.ndarray, tz: str | None) -> np.ndarray:
         """Return the number of the day on the wall clock."""
@@ -289,7 +288,7 @@ class _Calendar(Grid):
         return split_days(times, tz)[1]
 
     def contains(self, times: np.ndarray, tz: str | None) -> np.ndarray:
-        """Return where the day on the wall clock lies on the grid."""
+        """Return the mask of timestamps whose day on the wall clock lies on the grid."""
         return self.holds(split_days(times, tz)[0])
 
     def advance(self, times: np.ndarray, steps: np.ndarray, tz: str | None) -> np.ndarray:
@@ -302,7 +301,7 @@ class _Calendar(Grid):
 
 @dataclass(frozen=True)
 class Days(_Calendar):
-    """Every `step`-th day, or every `step // 7`-th week on `weekday` (0 is Monday)."""
+    """Grid of every `step`-th day, or every `step // 7`-th week on `weekday` (0 is Monday)."""
 
     step: int
     alias: Freq
@@ -322,7 +321,7 @@ class Days(_Calendar):
 
 @dataclass(frozen=True)
 class Business(_Calendar):
-    """Every `step`-th day that the weekmask holds, by default Monday to Friday; no holidays."""
+    """Grid of every `step`-th day in the weekmask, by default Monday to Friday; no holidays."""
 
     step: int
     alias: Freq
@@ -331,7 +330,7 @@ class Business(_Calendar):
     def number(self, days: np.ndarray) -> np.ndarray:
         """Return the number of each day; a day off has the number of the next working day."""
         weeks, rest = np.divmod(days - _MONDAY, 7)
-        earlier = np.cumsum(self._working) - self._working  # working days of the week before each
+        earlier = np.cumsum(self._working) - self._working  # working days earlier in the week
         return len(self.weekdays) * weeks + earlier[rest]
 
     def day(self, numbers: np.ndarray) -> np.ndarray:
@@ -353,10 +352,10 @@ class Business(_Calendar):
 
 @dataclass(frozen=True)
 class TradingDays(Business):
-    """Days of the weekmask but those closed, which are rising days since 1970.
+    """Grid of the days in the weekmask except `closed`, increasing days since 1970.
 
-    `span` has the first and the last day between which a calendar says which days are closed. It
-    is None where rows say so: which later days are closed is not known.
+    `span` holds the first and last day of a calendar of closed days. It is None if days without
+    rows are the closed days; closed days of the future are then unknown.
     """
 
     closed: tuple[int, ...] = ()
@@ -368,7 +367,7 @@ class TradingDays(Business):
         return numbers - np.searchsorted(self._closed_numbers, numbers)
 
     def day(self, numbers: np.ndarray) -> np.ndarray:
-        # Before a closed day there are as many days of trading as its number less those closed.
+        # Trading days before the i-th closed day: its number on the weekmask less i.
         closed = self._closed_numbers
         before = np.searchsorted(closed - np.arange(len(closed)), numbers, side="right")
         days = super().day(numbers + before)
@@ -389,18 +388,18 @@ class TradingDays(Business):
 
     @cached_property
     def offset(self) -> pd.offsets.CustomBusinessDay:
-        """Offset of pandas with the same days."""
+        """Pandas offset with the same days."""
         closed: Any = np.array(self.closed, "datetime64[D]")
         return pd.offsets.CustomBusinessDay(weekmask=self.weekmask, holidays=closed)
 
     @property
     def exchange(self) -> str:
-        """Code of the exchange; empty of other trading days."""
+        """Code of the exchange, "" for other trading days."""
         return str(self.alias).partition("-")[2]
 
     @classmethod
     def of(cls, days: np.ndarray, weekmask: str = MONDAY_TO_FRIDAY) -> TradingDays:
-        """Return the days of trading that have rows on `days` (n,), all of them in the weekmask."""
+        """Return the grid on which `days` (n,), all in the weekmask, are the open days."""
         days = np.unique(days)
         business = Business(1, TRADING, weekmask)
         numbers = business.number(days[[0, -1]])
@@ -410,9 +409,9 @@ class TradingDays(Business):
 
 @dataclass(frozen=True)
 class Months(_Calendar):
-    """The first or last (business) day of every `step`-th month; `rule` says which day.
+    """Grid of the first or last (business) day, by `rule`, of every `step`-th month.
 
-    On the grid are the months m (January = 0) with m % modulus == residue.
+    Months m (January = 0) on the grid have m % modulus == residue.
     """
 
     RULES: ClassVar[tuple[str, ...]] = ("start", "end", "business start", "business end")
@@ -442,9 +441,9 @@ class Months(_Calendar):
 
 @dataclass(frozen=True)
 class Irregular(Grid):
-    """Rows as they come: a row is a step, whatever the time since the row before.
+    """Grid on which a row is a step, whatever the time since the row before.
 
-    `row_times` are the rising timestamps of all rows in nanoseconds. Later rows have no time yet.
+    `row_times` are the increasing timestamps of all rows in nanoseconds. Future rows have none.
     """
 
     step: int
@@ -452,7 +451,7 @@ class Irregular(Grid):
     row_times: tuple[int, ...] = ()
 
     def numbers(self, times: np.ndarray, tz: str | None) -> np.ndarray:
-        """Return the number of the row of each timestamp."""
+        """Return the row of each timestamp."""
         stamps, known = times.astype(np.int64), self._times
         places = np.minimum(np.searchsorted(known, stamps), len(known) - 1)
         unknown = stamps[known[places] != stamps]
@@ -464,7 +463,7 @@ class Irregular(Grid):
         return places
 
     def advance(self, times: np.ndarray, steps: np.ndarray, tz: str | None) -> np.ndarray:
-        """Return the timestamps of later rows; behind the last row those that count steps."""
+        """Return the timestamps of later rows, `steps_ahead` after the last row."""
         places = self.numbers(times, tz) + steps
         last = len(self.row_times) - 1
         known = self._times[np.clip(places, 0, last)]
@@ -482,17 +481,17 @@ class Irregular(Grid):
 
 
 def steps_ahead(steps: np.ndarray) -> np.ndarray:
-    """Return datetimes that count steps after the last row, where later rows have no times.
+    """Return datetimes that stand for steps after the last row, for rows without future times.
 
     Parameters
     ----------
     steps : integer ndarray
-        Steps up to the last row are negative or zero.
+        Steps after the last row; zero or negative up to it.
 
     Returns
     -------
     ndarray of datetime64[ns]
-        Later than any time of data; `write_stamps` gives the steps back.
+        Datetimes beyond all data; `write_stamps` converts them to steps.
 
     Examples
     --------
@@ -507,17 +506,17 @@ def steps_ahead(steps: np.ndarray) -> np.ndarray:
 
 
 def steps_of(times: np.ndarray) -> np.ndarray | None:
-    """Return the steps that datetimes count; None if they are times."""
-    stamps = times.astype(np.int64)  # those before 1970 are negative: a difference would overflow
+    """Return the steps of `steps_ahead`; None for other datetimes."""
+    stamps = times.astype(np.int64)  # negative before 1970: subtract only after the comparison
     return stamps - _STEPS if len(stamps) and stamps.min() > _STEPS - _MOST_STEPS else None
 
 
 class Stretch:
-    """Timestamps of one frequency in a row, of which each call asks for a few.
+    """Cache of consecutive timestamps of one frequency.
 
-    A stream asks after every row for nearly those of the row before. For a whole stretch of them
-    the calendar is counted once, and once pandas sees that an index has the frequency. On wall
-    clocks without a zone alone: a time that clocks leave out would be where later ones go on from.
+    A stream forecasts after every row, at nearly the same timestamps. The calendar is evaluated,
+    and an index checked by pandas, once per stretch of `ROWS`. Only for naive timestamps: in a
+    zone, a time that a change of clocks leaves out would shift all later ones.
     """
 
     ROWS: ClassVar[int] = 256
@@ -525,15 +524,15 @@ class Stretch:
     def __init__(self, alias: str) -> None:
         self._alias, self._grid = alias, parse_freq(alias)
         self._times = np.empty(0, "datetime64[ns]")
-        self._index = self._times, pd.DatetimeIndex(self._times)  # set together, for all threads
+        self._index = self._times, pd.DatetimeIndex(self._times)  # one assignment: thread-safe
 
     def after(self, last: np.ndarray, h: int) -> np.ndarray:
-        """Return the h timestamps after another one (1,)."""
+        """Return the h timestamps after `last` (1,)."""
         times = self._times
         start = int(times.searchsorted(last)[0]) + 1
         if start + h > len(times) or times[start - 1] != last[0]:
             steps, start = np.arange(1, max(h, self.ROWS) + 2), 1
-            try:  # one step more than are kept, which pandas may count when it checks an index
+            try:  # a step beyond the stretch, since pandas may compute it to check an index
                 ahead = self._grid.advance(last, steps, None)[:-1]
             except ValueError:  # close to the end of the calendar
                 return self._grid.advance(last, steps[:h], None)
@@ -541,7 +540,7 @@ class Stretch:
         return times[start : start + h].copy()
 
     def index(self, rows: np.ndarray) -> pd.DatetimeIndex | None:
-        """Return timestamps as an index that has the frequency; None if not those of `after`."""
+        """Return timestamps as an index with the frequency; None if they are not from `after`."""
         times, index = self._index
         start = int(times.searchsorted(rows[0]))
         if not np.array_equal(times[start : start + len(rows)], rows):
@@ -549,7 +548,7 @@ class Stretch:
             start = int(times.searchsorted(rows[0]))
             if not np.array_equal(times[start : start + len(rows)], rows):
                 return None
-            times.flags.writeable = False  # all indexes to come share them
+            times.flags.writeable = False  # indexes share this memory
             index = pd.DatetimeIndex(times, freq=self._alias, copy=False)
             self._index = times, index
         return index[start : start + len(rows)]
@@ -557,7 +556,7 @@ class Stretch:
 
 @lru_cache(maxsize=64)
 def stretch(alias: str) -> Stretch:
-    """Stretch of a frequency that was asked about last."""
+    """Return the cached stretch of a frequency."""
     return Stretch(alias)
 
 
@@ -578,7 +577,7 @@ def first_day(months: np.ndarray) -> np.ndarray:
 
 
 def to_local(times: np.ndarray, tz: str | None) -> np.ndarray:
-    """Turn UTC timestamps (datetime64[ns]) into the wall clock of a zone."""
+    """Convert UTC timestamps (datetime64[ns]) to the wall clock of a zone."""
     if tz is None:
         return times
     index = pd.DatetimeIndex(times.ravel()).tz_localize("UTC").tz_convert(tz)
@@ -586,10 +585,10 @@ def to_local(times: np.ndarray, tz: str | None) -> np.ndarray:
 
 
 def _to_utc(times: np.ndarray, tz: str | None) -> np.ndarray:
-    """Turn the wall clock of a zone into UTC.
+    """Convert the wall clock of a zone to UTC.
 
-    Where clocks are set forward, a time left out becomes the next one that exists; where they
-    are set back, a time that comes twice is the first.
+    A time skipped when clocks go forward becomes the next that exists; a time repeated when they
+    go back is the first.
     """
     if tz is None:
         return times

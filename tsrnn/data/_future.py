@@ -1,4 +1,4 @@
-"""Steps after the data: their timestamps, and the columns that are known there."""
+"""Future steps: their timestamps and exogenous columns."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
     "times_of_future",
 ]
 
-FEW_ROWS, MOST_ROWS = 10**4, 10**8  # of forecasts: the second are gigabytes
+FEW_ROWS, MOST_ROWS = 10**4, 10**8  # rows of forecasts: cheap to build; gigabytes
 
 
 def future_times(
@@ -53,16 +53,16 @@ def future_times(
     Parameters
     ----------
     last : Panel, or tuple (last_times, freq)
-        `last_times` has shape (S,) and is of the kind of `Panel.times`.
+        `last_times` has shape (S,) and the dtype of `Panel.times`.
     h : int
         Horizon, at least 1.
     tz : str, optional
-        Zone of the timestamps, where `last` is no Panel; days and months are those of its clock.
+        Zone of the timestamps if `last` is a tuple; days and months follow its wall clock.
 
     Returns
     -------
     ndarray, shape (S, h)
-        datetime64[ns] (UTC or naive) or int64, as `Panel.times`.
+        Timestamps of the dtype of `Panel.times`: datetime64[ns] (UTC or naive) or int64.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def future_times(
             f"forecasts must be fewer than {MOST_ROWS:,} rows; got h={h} of {len(times)} series. "
             "Take a smaller h, or some of the series."
         )
-    if h * len(times) > FEW_ROWS:  # so that a horizon too far costs no memory
+    if h * len(times) > FEW_ROWS:  # the last step alone raises before memory is allocated
         _advance(times, np.array([h]), freq, tz)
     return _ahead(times, h, freq, tz)
 
@@ -103,12 +103,12 @@ def past_times(last: np.ndarray, n: int, freq: Freq | Grid, *, tz: str | None = 
     Parameters
     ----------
     last : ndarray, shape (S,)
-        Of the kind of `Panel.times`.
+        Last timestamps, of the dtype of `Panel.times`.
     n : int
     freq : str, int or grid
-        A pandas alias, or the step of an integer index; `Layout.grid` knows closed days, too.
+        Pandas alias or step of an integer index, or `Layout.grid`, which has closed days.
     tz : str, optional
-        Zone of the timestamps; days and months are those of its clock.
+        Zone of the timestamps; days and months follow its wall clock.
 
     Returns
     -------
@@ -127,21 +127,21 @@ def past_times(last: np.ndarray, n: int, freq: Freq | Grid, *, tz: str | None = 
 def steps_between(
     first: np.ndarray, later: np.ndarray, freq: Freq | Grid, tz: str | None = None
 ) -> np.ndarray:
-    """Steps from one timestamp to another, whole ones, negative if it lies before.
+    """Return the number of whole steps from one timestamp to another.
 
     Parameters
     ----------
     first, later : ndarray, shape (S,)
-        Of the kind of `Panel.times`.
+        Timestamps of the dtype of `Panel.times`.
     freq : str, int or grid
-        A pandas alias, or the step of an integer index; `Layout.grid` knows closed days, too.
+        Pandas alias or step of an integer index, or `Layout.grid`, which has closed days.
     tz : str, optional
-        Zone of the timestamps; days and months are those of its clock.
+        Zone of the timestamps; days and months follow its wall clock.
 
     Returns
     -------
     ndarray of int64, shape (S,)
-        Rounded down where a timestamp lies between steps.
+        Steps, rounded down; negative if `later` lies before `first`.
 
     Examples
     --------
@@ -157,10 +157,10 @@ def steps_between(
 
 
 def _ahead(times: np.ndarray, h: int, freq: Freq | Grid, tz: str | None) -> np.ndarray:
-    """Return the h timestamps (S, h) after each of some."""
+    """Return the h timestamps after each of `times` (S,), shape (S, h)."""
     if len(times) == 1 and times.dtype.kind == "M" and tz is None and isinstance(freq, str):
         return stretch(freq).after(times.astype("datetime64[ns]"), h)[None]
-    if isinstance(freq, Irregular):  # after any row of the data, as after the last
+    if isinstance(freq, Irregular):  # future rows have no times: steps stand for them
         return np.repeat(steps_ahead(np.arange(1, h + 1))[None], len(times), 0)
     return _advance(times[:, None], np.arange(1, h + 1)[None, :], freq, tz)
 
@@ -180,27 +180,27 @@ def _grid(times: np.ndarray, freq: Freq | Grid) -> Grid:
 
 
 def check_continues(new: Panel, ids: Any, last_times: np.ndarray, freq: Freq | Grid) -> np.ndarray:
-    """Check that new rows begin one step after the last known row of their series.
+    """Check that the new rows of each series begin one step after its last known row.
 
     Parameters
     ----------
     new : Panel
-        New rows of some or all series.
+        New rows of all series or a part of them.
     ids : array_like, shape (S,)
         Ids of the known series.
     last_times : ndarray, shape (S,)
-        Their last timestamps, of the kind of `Panel.times`.
+        Last timestamps of the known series, of the dtype of `Panel.times`.
     freq : str or int
 
     Returns
     -------
     ndarray of int64
-        Number of each new series among the known ones.
+        Position of each new series among the known ones.
 
     Raises
     ------
     ValueError
-        Naming unknown series, or a series with what was expected and what came.
+        If a series is unknown, or its new rows begin at another time.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def check_continues(new: Panel, ids: Any, last_times: np.ndarray, freq: Freq | G
     >>> check_continues(new, old.ids, old.last_times, old.freq)
     array([0])
     """
-    # an Index as it is: a new one would look up all its labels again
+    # An Index is kept: a copy would build its hash table again.
     known = (ids if isinstance(ids, pd.Index) else pd.Index(ids)).get_indexer(new.ids)
     if np.any(known < 0):
         unknown = new.ids[known < 0]
@@ -222,7 +222,7 @@ def check_continues(new: Panel, ids: Any, last_times: np.ndarray, freq: Freq | G
     first = new.times[new.indptr[:-1]]
     expected = _ahead(np.asarray(last_times)[known], 1, freq, new.layout.tz)[:, 0]
     wrong = np.flatnonzero(first != expected)
-    if isinstance(freq, TradingDays) and freq.span is None:  # later closed days are not known
+    if isinstance(freq, TradingDays) and freq.span is None:  # future closed days are unknown
         wrong = np.flatnonzero(first < expected)
     if isinstance(freq, Irregular):
         _check_later(new, first, np.asarray(last_times)[known])
@@ -238,7 +238,7 @@ def check_continues(new: Panel, ids: Any, last_times: np.ndarray, freq: Freq | G
 
 
 def _check_later(new: Panel, first: np.ndarray, last: np.ndarray) -> None:
-    """Refuse new rows of irregular series that do not come after the last one known."""
+    """Refuse new irregular rows at or before the last known row of their series."""
     wrong, axis = np.flatnonzero(first <= last), new.axis
     if len(wrong):
         i = wrong[0]
@@ -260,29 +260,28 @@ def read_future(
     freq: Freq | Grid | None = None,
     layout: Layout | None = None,
 ) -> np.ndarray:
-    """Read exogenous columns that are known ahead.
+    """Read the future values of exogenous columns.
 
-    Rows are found by id and time, whatever their order. Rows at other times or of other series
-    are not read, so that a calendar of the whole year can be given.
+    Rows are matched by id and time, in any order. Other times and series are ignored, so that
+    `X_future` may hold the calendar of a whole year.
 
     Parameters
     ----------
     X_future : pandas.DataFrame or polars.DataFrame
-        Of the layout of the data, with exactly the columns named.
+        Frame in the layout of the data with exactly these columns.
     h : int
         Horizon.
     columns : sequence of str or int
-        Names of the columns, in the order of the result. Those that the layout has levels of
-        become their dummies.
+        Names of the columns, in the order of the result. Columns of labels become their dummies.
     panel : Panel, optional
-        The data to continue; or give the next four.
+        Data to continue. Alternatively, give the next four arguments.
     ids, last_times, freq, layout : optional
-        As the attributes of a Panel.
+        Attributes of a Panel.
 
     Returns
     -------
     ndarray of float64, shape (S, h, n)
-        A column for each of numbers, and for each dummy of one of labels.
+        One column per column of numbers, and per dummy of a column of labels.
 
     Raises
     ------
@@ -290,7 +289,7 @@ def read_future(
         If `X_future` is no frame, or a column is not numeric.
     ValueError
         If columns or rows are missing or repeated, values are missing or infinite, or a label is
-        none of the levels.
+        not among the levels.
 
     Examples
     --------
@@ -318,7 +317,7 @@ def read_future(
     numbers = [name for name in names if name not in labels]
     frame = plain_numbers(table.columns, table.keys)
     check_numeric(frame, numbers, "the column")
-    # of the rows that are read: others may have any label
+    # Matched rows alone: others may have any label.
     values, sources = with_dummies(
         float_array(frame, numbers)[rows.ravel()],
         frame[labels].iloc[rows.ravel()] if labels else frame,
@@ -340,9 +339,9 @@ def read_future(
 def times_of_future(
     X_future: Any, ids: Any, last_times: np.ndarray, h: int, layout: Layout
 ) -> np.ndarray:
-    """Timestamps (S, h) of the steps after the data, where columns known ahead are given.
+    """Return the timestamps of the h future steps, shape (S, h).
 
-    Where steps are the rows, as on trading days without a calendar, they are those of `X_future`.
+    If a step is a row, as on trading days without a calendar, the rows of `X_future` define them.
 
     Parameters
     ----------
@@ -377,7 +376,7 @@ def times_of_future(
 def _wanted(
     table: Table, ids: pd.Index, last_times: np.ndarray, h: int, layout: Layout
 ) -> np.ndarray:
-    """Timestamps (S, h) that X_future must have; where steps are the rows those that it has."""
+    """Return the timestamps (S, h) that X_future must have; its own if a step is a row."""
     wanted = future_times((last_times, layout.grid), h, tz=layout.tz)
     if not layout.observed:
         return wanted
@@ -399,6 +398,7 @@ def _match(table: Table, ids: pd.Index, wanted: np.ndarray, layout: Layout) -> n
     stamps = np.unique(wanted)
     place = np.minimum(np.searchsorted(stamps, table.stamps.values), len(stamps) - 1)
     use = np.flatnonzero((series >= 0) & (stamps[place] == table.stamps.values))
+    # One integer for each pair of series and time, so that one sorted search matches both.
     keys = np.arange(len(ids))[:, None] * len(stamps) + np.searchsorted(stamps, wanted)
     keys_given = series[use] * len(stamps) + place[use]
     at = np.minimum(np.searchsorted(keys.ravel(), keys_given), keys.size - 1)
@@ -422,7 +422,7 @@ def _match(table: Table, ids: pd.Index, wanted: np.ndarray, layout: Layout) -> n
 
 
 def _places(mask: np.ndarray, ids: pd.Index, wanted: np.ndarray, layout: Layout) -> str:
-    """Name the series and times of a mask of shape (S, h)."""
+    """Return the series and times of a mask (S, h) as text."""
     texts = []
     hit = np.flatnonzero(mask.any(axis=1))
     for i in hit[:3]:

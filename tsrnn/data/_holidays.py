@@ -1,4 +1,4 @@
-"""Public holidays and working days of a country as columns, by the package holidays."""
+"""Columns of public holidays and working days of a country, from the package holidays."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ __all__ = ["Holidays", "load_holidays"]
 
 OF_DAYS = ("holiday", "holiday_eve", "holiday_after")
 OF_PERIODS = ("workdays",)
-NAMED = "holiday: "  # before the name of a holiday with a column of its own
-LONGEST_DAY = 1.5  # mean days of a step: working days are 1.4 apart
+NAMED = "holiday: "  # prefix of the column of a single holiday
+LONGEST_DAY = 1.5  # mean days of a step: working days are 1.4 apart, longer steps are periods
 LISTS = "https://holidays.readthedocs.io lists them"
 
 
 def load_holidays() -> Any:
-    """Import holidays, which knows the public holidays of countries.
+    """Import the package holidays, which has the public holidays of countries.
 
     Returns
     -------
@@ -72,15 +72,14 @@ class Holidays:
     Attributes
     ----------
     places : tuple of str
-        Countries, each with a subdivision or without: "DE", "US-CA". Of several, the columns are
-        means.
+        Countries, with or without a subdivision: "DE", "US-CA". Columns are means over places.
     columns : tuple of str
-        Of days and shorter steps "holiday", 1 on public holidays; "holiday_eve" and
+        For days and shorter steps "holiday", 1 on public holidays; "holiday_eve" and
         "holiday_after", 1 on working days before and after one; and "holiday: " with a name, 1
-        on the holiday of that name. Holidays at weekends count for the days beside them alone.
-        Of longer steps "workdays", the number of working days.
+        on that holiday. A holiday at a weekend only counts for its neighbouring days. For longer
+        steps "workdays", the number of working days.
     version : str
-        Of the package holidays.
+        Version of the package holidays.
 
     Examples
     --------
@@ -98,15 +97,15 @@ class Holidays:
 
     @classmethod
     def of(cls, holidays: Any, panel: Panel, by_name: bool = False) -> Holidays | None:
-        """Columns that an argument asks for beside the rows of a panel; None if it asks for none.
+        """Return the columns of the argument `holidays` for a panel, None if it names no place.
 
         Parameters
         ----------
         holidays : str or sequence of str, optional
-            Codes of countries, each with a subdivision or without.
+            Codes of countries, with or without a subdivision.
         panel : Panel
         by_name : bool
-            True for a column of each holiday that the rows have.
+            Add a column for each holiday within the rows.
 
         Returns
         -------
@@ -117,7 +116,7 @@ class Holidays:
         ImportError
             If the package holidays is not installed.
         TypeError, ValueError
-            If a place is not known, or the timestamps are integers.
+            If a place is unknown, or the timestamps are integers.
         """
         if holidays is None or (isinstance(holidays, Sequence) and not len(holidays)):
             return None
@@ -151,7 +150,7 @@ class Holidays:
 
     @classmethod
     def already_in(cls, holidays: Any, panel: Panel) -> Holidays | None:
-        """Columns that a panel was given, of an argument that `of` has read.
+        """Return the columns that `of` has added to a panel, None without any.
 
         Parameters
         ----------
@@ -165,22 +164,22 @@ class Holidays:
         if not holidays:
             return None
         names, long = panel.exog_names, step_days(panel.layout) > LONGEST_DAY
-        # The data may have a column of the name of one that is made of other steps.
+        # The data may themselves have a column "workdays" or "holiday" at the other steps.
         first = (OF_PERIODS if long else OF_DAYS)[0]
         if first not in names:
             return None
         places = (holidays,) if isinstance(holidays, str) else tuple(holidays)
-        columns = names[names.index(first) :]  # behind those of the frame
+        columns = names[names.index(first) :]  # they come after the columns of the frame
         return cls(places, tuple(map(str, columns)), load_holidays().__version__)
 
     @property
     def common(self) -> list[str]:
-        """Columns of all holidays together."""
+        """Columns that are not of a single holiday."""
         return [name for name in self.columns if not name.startswith(NAMED)]
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Holidays:
-        """Columns of a file, which `dataclasses.asdict` wrote.
+        """Rebuild the columns from `dataclasses.asdict`.
 
         Parameters
         ----------
@@ -193,16 +192,16 @@ class Holidays:
         return cls(tuple(fields["places"]), tuple(fields["columns"]), fields["version"])
 
     def values(self, times: np.ndarray, layout: Layout) -> np.ndarray:
-        """Values of the columns at timestamps, the mean over places.
+        """Return the columns at timestamps, averaged over places.
 
-        A warning names the places whose holidays are not known in all of the years.
+        A warning names places without known holidays in some of the years.
 
         Parameters
         ----------
         times : ndarray of any shape
-            Of the kind of `Panel.times`. Holidays are those of the date on the wall clock.
+            Timestamps of the dtype of `Panel.times`; dates are taken on the wall clock.
         layout : Layout
-            Of the data.
+            Layout of the data.
 
         Returns
         -------
@@ -226,17 +225,17 @@ class Holidays:
 
 @dataclass(frozen=True, eq=False)
 class HolidayCalendar:
-    """Days of some years at a place, numbered from `first`, days since 1970.
+    """Consecutive days at a place; `first` is the first one, in days since 1970.
 
     Attributes
     ----------
     first : int
     weekend, holiday, work : ndarray of bool, shape (days,)
-        Days of the weekend, public holidays, working days.
+        Masks of weekends, public holidays and working days.
     worked : integer ndarray of shape (days + 1,)
-        Working days before each day.
+        Number of working days before each day.
     names : dict from str to ndarray of bool, shape (days,)
-        Days of each holiday.
+        Mask of each holiday.
     """
 
     first: int
@@ -247,7 +246,7 @@ class HolidayCalendar:
     names: dict[str, np.ndarray]
 
     def column(self, name: str) -> np.ndarray:
-        """Values (days,) of a column of days."""
+        """Return the values of a column, shape (days,)."""
         if name == "holiday":
             return self.holiday & ~self.weekend
         if name == "holiday_eve":
@@ -260,9 +259,9 @@ class HolidayCalendar:
 
 @lru_cache(maxsize=256)
 def holiday_calendar(place: str, first_year: int, last_year: int) -> HolidayCalendar:
-    """Calendar of a place from the year before the first one to the year after the last."""
+    """Return the calendar of a place, with a year more at both ends."""
     country, _, subdivision = place.partition("-")
-    # A year more on both sides: eves, weeks across the turn, and holidays observed before it.
+    # The further years cover eves, weeks across the turn of the year, and shifted holidays.
     years = range(first_year - 1, last_year + 2)
     known = load_holidays().country_holidays(
         country, subdiv=subdivision or None, years=years, language="en_US"
@@ -288,7 +287,7 @@ def holiday_calendar(place: str, first_year: int, last_year: int) -> HolidayCale
 
 
 def names_between(places: Sequence[str], first: int, last: int) -> list[str]:
-    """Columns of the holidays on days of the week from one day to another."""
+    """Return the columns of holidays on weekdays from `first` to `last`, days since 1970."""
     names = set()
     for place in places:
         days = holiday_calendar(place, year_of(first), year_of(last))
@@ -298,10 +297,10 @@ def names_between(places: Sequence[str], first: int, last: int) -> list[str]:
 
 
 def days_of(times: np.ndarray, layout: Layout) -> tuple[np.ndarray, np.ndarray]:
-    """First day of the step of each timestamp and the day after its last, days since 1970.
+    """Return the first day of each step, and the day after its last, in days since 1970.
 
-    A month or quarter holds its timestamp, which is its first or its last day. A week begins on a
-    timestamp on a Monday, and ends on one on another weekday, as pandas and databases count weeks.
+    A month or quarter contains its timestamp, its first or last day. A week with a timestamp on a
+    Monday begins there; with another weekday it ends there, as in pandas and databases.
     """
     if layout.time_kind == "period":
         freq = period_freq(layout.time_dtype)
@@ -327,7 +326,7 @@ def days_of(times: np.ndarray, layout: Layout) -> tuple[np.ndarray, np.ndarray]:
 
 
 def year_of(day: int) -> int:
-    """Year of a day since 1970."""
+    """Return the year of a day, given in days since 1970."""
     return int(np.datetime64(day, "D").astype("datetime64[Y]").astype(np.int64)) + 1970
 
 
@@ -337,7 +336,7 @@ def check_place(place: str) -> None:
     Raises
     ------
     ValueError
-        With close matches.
+        With close matches in the message.
     """
     library = load_holidays()
     known = library.list_supported_countries(include_aliases=True)
@@ -364,23 +363,23 @@ def check_place(place: str) -> None:
 
 
 def did_you_mean(near: Sequence[str]) -> str:
-    """Question after close matches; empty without any."""
+    """Return a question that lists close matches, "" without any."""
     return f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
 
 
 @lru_cache(maxsize=256)
 def known_years(place: str) -> tuple[int, int]:
-    """First and last year whose holidays the package holidays knows."""
+    """Return the first and last year of known holidays at a place."""
     country, _, subdivision = place.partition("-")
     library = load_holidays().country_holidays(country, subdiv=subdivision or None)
     return library.start_year, library.end_year
 
 
 def warn_of_unknown_years(place: str, first: int, last: int) -> None:
-    """Warn if the holidays of a place are not known in all years from `first` to `last`."""
+    """Warn if holidays of a place are unknown in some years from `first` to `last`."""
     begin, end = known_years(place)
     if first < begin or last > end:
-        # Without the years of the rows: the same text at every origin is shown once.
+        # The text has no years of the rows: a repeated text is shown once in a backtest.
         warn_user(
             f"the package holidays {load_holidays().__version__} knows those of {place} from "
             f"{begin} to {end}; days of other years count as days without any. Leave holidays out, "

@@ -26,19 +26,18 @@ def complete(
     fixed: bool = False,
     labels: Collection[Name] = (),
 ) -> tuple[Axis, np.ndarray, list[str]]:
-    """Check that rows and values are complete, or complete them.
+    """Check that rows and values are complete, or complete them as `missing` says.
 
-    `data` (N, n) are targets and exogenous columns; `fixed` says that the frequency is that of
-    data fitted to. Columns named in `labels` are dummies, which are not interpolated. Unless
-    missing rows are refused, the axis that comes back has them. The last are sentences about what
-    "auto" inserted and left missing.
+    `data` (N, n) are targets and exogenous columns. `fixed` marks the frequency of data fitted
+    to. Columns named in `labels` are dummies, which are never interpolated. Returned are the axis
+    and data with inserted rows, and notes of "auto".
     """
     offsets = None if is_regular(axis, grid) else positions(axis, grid, fixed)
     keeps = missing in ("auto", "keep")
     sound = ~np.isinf(data) if missing == "keep" else np.isfinite(data)
-    if not sound.all():  # of all values first: column by column takes longer
+    if not sound.all():  # one pass over all values is faster than one for each column
         for j in np.flatnonzero(~sound.all(axis=0)).tolist():
-            # Rows that follow others may have no value at all: a model that skips them goes on.
+            # Rows after a fit may hold no value at all: filters skip them.
             later = fixed and missing == "auto"
             _check_column(data[:, j], names[j], axis, "keep" if later else missing)
     elif offsets is None and missing != "keep":
@@ -64,8 +63,8 @@ def complete(
         data = whole
     if not keeps:
         _check_labels(data, names, labels, axis)
-        # One line through all series: the first and the last row of each have values (see
-        # `_check_column`), so that it fills nothing from one series to another.
+        # One call for all series: `_check_column` ensures values in the first and last row of
+        # each, so that nothing is interpolated across series.
         fill(data)
     return axis, data, notes
 
@@ -81,7 +80,7 @@ def fill(data: np.ndarray) -> None:
 def _check_labels(
     data: np.ndarray, names: Sequence[Name], labels: Collection[Name], axis: Axis
 ) -> None:
-    """Refuse to interpolate dummies of labels: between two labels there is none."""
+    """Refuse missing labels, which cannot be interpolated."""
     for j in np.flatnonzero(np.isnan(data).any(axis=0)).tolist():
         if names[j] in labels:
             rows = np.flatnonzero(np.isnan(data[:, j]))
@@ -93,7 +92,7 @@ def _check_labels(
 
 
 def _missing_rows(axis: Axis, grid: Grid, offsets: np.ndarray, n_missing: int) -> str:
-    """Sentence on rows that are inserted as missing."""
+    """Return a sentence on inserted rows."""
     before = axis.inner[axis.steps(offsets) > 1] - 1
     rows = "1 row was" if n_missing == 1 else f"{n_missing:,} rows were"
     return (
@@ -103,7 +102,7 @@ def _missing_rows(axis: Axis, grid: Grid, offsets: np.ndarray, n_missing: int) -
 
 
 def _missing_values(axis: Axis, data: np.ndarray, names: Sequence[Name]) -> list[str]:
-    """Sentences on values that are missing, a column each."""
+    """Return a sentence on the missing values of each column."""
     notes = []
     for j in np.flatnonzero(np.isnan(data).any(axis=0)).tolist():
         rows = np.flatnonzero(np.isnan(data[:, j]))
@@ -113,27 +112,27 @@ def _missing_values(axis: Axis, data: np.ndarray, names: Sequence[Name]) -> list
 
 
 def without_gaps(panel: Panel, cut: bool) -> tuple[Panel, str]:
-    """Panel whose missing values are interpolated linearly, and a sentence on what was done.
+    """Interpolate missing values of a panel linearly.
 
     Parameters
     ----------
     panel : Panel
-        As it was read with ``missing="auto"`` or ``missing="keep"``.
+        Panel read with ``missing="auto"`` or ``missing="keep"``.
     cut : bool
-        Leave out rows before the first and after the last ones of a series in which all columns
-        have values, or a value before them; otherwise they are refused.
+        Drop rows at both ends of a series until every column has a known value at or before the
+        first row, and at or after the last. If False, such rows are refused.
 
     Returns
     -------
     panel : Panel
     sentence : str
-        Empty where nothing was missing.
+        Description of what was filled and dropped; empty if nothing was missing.
 
     Raises
     ------
     ValueError
-        If a column of a series has no value, rows without values cannot be left out, or a label is
-        missing between others.
+        If a column of a series has no value, rows cannot be dropped, or a label is missing between
+        others.
 
     Examples
     --------
@@ -197,12 +196,12 @@ def without_gaps(panel: Panel, cut: bool) -> tuple[Panel, str]:
 
 
 def _counted(count: int, noun: str, place: str = "") -> str:
-    """Count of a noun and its verb."""
+    """Return "1 noun is" or "n nouns are", with `place` after the noun."""
     return f"1 {noun}{place} is" if count == 1 else f"{count:,} {noun}s{place} are"
 
 
 def _check_column(column: np.ndarray, name: Name, axis: Axis, missing: str) -> None:
-    """Refuse infinite values and, if they are not kept, missing ones that cannot be filled."""
+    """Refuse infinite values, and missing ones that `missing` neither keeps nor fills."""
     infinite = np.flatnonzero(np.isinf(column))
     if len(infinite):
         raise ValueError(

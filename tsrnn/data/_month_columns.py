@@ -1,4 +1,4 @@
-"""Tables whose columns are months, quarters or dates, as long ones."""
+"""Tables with months, quarters or dates as columns, converted to long tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tsrnn.data._written_dates import names_time
 __all__ = ["Spread", "find_spread"]
 
 YEAR = re.compile(r"(1[5-9]|20|21)\d{2}")
-PERIODS = re.compile(  # names of columns that are a time, but not a day of any month
+PERIODS = re.compile(  # names of columns that are a time
     r"\d{4}([-/.]|M)(0?[1-9]|1[0-2])([-/.]\d{1,2})?|(0?[1-9]|1[0-2])([-/.])\d{4}|\d{4}-?Q[1-4]"
     r"|Q[1-4][-/ ]?\d{4}|\d{1,2}([-/.])\d{1,2}\6\d{2,4}|(1[5-9]|20|21)\d{2}",
     re.IGNORECASE,
@@ -29,11 +29,11 @@ YEARLY = re.compile(r"(the )?(year|annual|jahr|année|año|anno|ano|jaar)\b.*", 
 
 @dataclass(frozen=True)
 class Spread:
-    """Columns that hold the values of one variable at several times.
+    """Columns of a table that hold one variable at several times.
 
-    `times` are the columns and their time: a month or quarter in a table with a year in each row
-    ("years"), a year where months or quarters are in the rows ("months"), or all of it ("series").
-    `ignored` are columns of totals, of "months" rows of totals.
+    `kind` says what rows are. `times` maps each column to its time: a month or quarter for rows of
+    "years", a year for rows of "months" or quarters, a full date for rows of "series". `ignored`
+    names columns of totals; for "months", rows of totals.
     """
 
     kind: Literal["years", "months", "series"]
@@ -48,7 +48,7 @@ class Spread:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on how the table is read."""
+        """Sentences on the reading of the table."""
         names = list(self.times)
         shown = f"{quote(names[0])} to {quote(names[-1])}"
         if self.kind == "months":
@@ -62,14 +62,14 @@ class Spread:
         return notes
 
     def as_long(self, table: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
-        """Return the rows of a table of text in the order of time, and the row of each.
+        """Return a long table in the order of time, and the source row of each of its rows.
 
-        Empty cells before the first and after the last value of a series are left out.
+        Empty cells at both ends of a series are dropped.
 
         Raises
         ------
         ValueError
-            If two rows are of one year or series, or months begin within a year.
+            If two rows have one year or series, or columns do not begin with the year.
         """
         index = table[self.index].str.strip()
         if self.kind == "years":
@@ -107,7 +107,7 @@ class Spread:
         return long[self.columns], rows[inside]
 
     def _check_order(self, parts: list[str]) -> None:
-        """Refuse columns from April to March: the last ones may be of the next year."""
+        """Refuse columns from April to March: the last ones may belong to the next year."""
         if parts in (sorted(parts), sorted(parts, reverse=True)):
             return
         names = {part: name for name, part in self.times.items()}
@@ -119,9 +119,9 @@ class Spread:
 
 
 def find_spread(names: Sequence[str], first: Sequence[str]) -> Spread | None:
-    """Return how values are spread over the columns of a table, None where they are not.
+    """Return the times in the columns of a table, None if columns are no times.
 
-    `first` are fields of the first column.
+    `first` holds fields of the first column.
     """
     if len(names) < 4 or any(not name for name in names[1:]) or len(set(names)) < len(names):
         return None
@@ -141,12 +141,12 @@ def find_spread(names: Sequence[str], first: Sequence[str]) -> Spread | None:
         parts = [_part_of_year(field) for field in fields]
         n = next((n for n in (12, 4) if {*parts[:n]} in (MONTHS, QUARTERS)), 0)
         totals = [field for field in fields[n:] if TOTALS.fullmatch(field)]
-        if n and not {*parts[n:]} & (MONTHS | QUARTERS):  # what is below else are footnotes
+        if n and not {*parts[n:]} & (MONTHS | QUARTERS):  # other rows below are footnotes
             return Spread("months", names[0], {name: name for name in others}, totals)
     times = [_is_date(name) for name in others]
     years = all(YEAR.fullmatch(name) for name in others)
     steps = years and names_time(names[0])
-    # ids may be numbers beside dates
+    # A first column of numbers holds ids, unless its name or the header says time.
     dated = [
         field
         for field in filter(is_time, fields)
@@ -163,7 +163,7 @@ QUARTERS = {f"Q{quarter}" for quarter in range(1, 5)}
 
 
 def _part_of_year(name: str) -> str:
-    """Month "-01" or quarter "Q1" that a column is called after; the name itself of others."""
+    """Return the month "-01" or quarter "Q1" that a name denotes; other names unchanged."""
     quarter = re.fullmatch(r"(?:Q(?:uarter|uartal)?\.? ?([1-4])|([1-4])\. ?Quartal|T([1-4]))", name)
     if quarter is not None:
         return "Q" + next(filter(None, quarter.groups()))

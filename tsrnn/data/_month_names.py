@@ -38,7 +38,7 @@ _LISTS = (
 MONTH_NAMES = {
     name: number for names in _LISTS for number, name in enumerate(names.split(), start=1)
 }
-# French "jui" begins June and July both.
+# French "jui" abbreviates both June and July.
 del MONTH_NAMES["jui"]
 
 
@@ -48,7 +48,7 @@ def month_number(text: str) -> int | None:
     Parameters
     ----------
     text : str
-        Long or short, in letters of any case; a point may follow.
+        Long or short name, in any case, with or without a final point.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Order of series by their values, whatever the order in which they come."""
+"""Order of series by their values, whatever their order in the frame."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import numpy as np
 
 
 def order_of_series(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
-    """Positions of series by their values, for draws that do not depend on the order of a frame.
+    """Return series sorted by their values, so that draws do not depend on the order of a frame.
 
-    By the mean absolute change from row to row over the largest one, so that neither names nor
-    units of measure count, nor level or sign.
+    The key is the ratio of the mean to the largest absolute change from row to row, which is
+    invariant to names, units, level and sign.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ def order_of_series(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
     Returns
     -------
     integer ndarray of shape (S,)
-        The smallest share first; series that are alike stay in their order.
+        Series of the smallest ratio first; ties keep their order.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The panel, what every model of the package is fitted to, and the layout of its frame."""
+"""The panel, to which every model of the package is fitted, and the layout of its frame."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from tsrnn.data._frequency import (
 
 __all__ = ["Layout", "Name", "Panel", "windows"]
 
-# Fields of a layout that are lists in JSON.
+# Fields of a layout that are tuples, and lists in JSON.
 LISTS = "target_names", "closed", "calendar_span", "row_times", "ignored"
 
 Name: TypeAlias = str | int
 
-# Kind of timestamps -> what its dtypes look like.
+# Kind of timestamps -> pattern of its dtypes.
 _STAMPS = {
     "datetime": r"datetime64\[(s|ms|us|ns)\]|date|"
     r"YYYY(Q|MM|DDD|MMDD(HH(MM(SS)?)?)?)?\[(u?int(8|16|32|64)|float(16|32|64))\]",
     "period": r"period\[[A-Za-z0-9-]{1,20}\]",
     "integer": r"u?int(8|16|32|64)",
 }
-# A zone is the name of a file of the tz database, which must not be one elsewhere.
+# A zone names a file of the tz database: the pattern refuses paths to files elsewhere.
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+:-]*(/[A-Za-z0-9_+:-]+)*")
 
 
@@ -48,7 +48,7 @@ _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+:-]*(/[A-Za-z0-9_+:-]+)*")
 class Panel:
     """Regular series of one frequency, one below the other.
 
-    Every row is there. Values are finite; read with ``missing="keep"``, NaN where they are missing.
+    No row is missing. Values are finite, or NaN where missing if read with ``missing="keep"``.
 
     Parameters
     ----------
@@ -63,9 +63,9 @@ class Panel:
     exog : ndarray of float64, shape (N, n_exog)
         NaN only if read with ``missing="keep"``.
     exog_names : tuple of str or int
-        Names of the columns of `exog`: of a column of labels those of its dummies.
+        Names of the columns of `exog`; a column of labels has the names of its dummies.
     layout : Layout
-        Names of the targets, the frequency, and how to give frames back.
+        Names of the targets, the frequency, and the shape of the frame that was read.
     notes : tuple of str
         Sentences about what was inserted, encoded or left out when the data were read.
 
@@ -101,9 +101,9 @@ class Panel:
 
     @property
     def exog_columns(self) -> tuple[Name, ...]:
-        """Names of the exogenous columns of a frame: of a column of labels its name.
+        """Names of the exogenous columns in the frame, columns of labels in place of dummies.
 
-        Those of a single label, which have no dummies, stand behind the others.
+        Columns of a single label, which have no dummies, come last.
         """
         single = [each.column for each in self.layout.categories if not each.names]
         return (*self.layout.frame_names(self.exog_names), *single)
@@ -125,7 +125,7 @@ class Panel:
 
     @property
     def axis(self) -> Axis:
-        """The time side of the panel, for messages."""
+        """Time axis of the panel, for messages."""
         layout = self.layout
         named = layout.id_col is not None
         return Axis(self.times, self.indptr, self.ids, named, layout.time_dtype, layout.tz)
@@ -135,12 +135,12 @@ class Panel:
         return self.values[self.indptr[i] : self.indptr[i + 1]]
 
     def exog_of(self, names: Sequence[Name]) -> np.ndarray:
-        """Return some of the exogenous columns, of shape (N, len(names)), a view of all of them.
+        """Return exogenous columns, shape (N, len(names)); a view if all are named in order.
 
         Raises
         ------
         KeyError
-            If one is not there.
+            If the panel has no such column.
         """
         if tuple(names) == self.exog_names:
             return self.exog
@@ -148,23 +148,23 @@ class Panel:
         return self.exog[:, np.array([places[name] for name in names], np.intp)]
 
     def complete_cases(self) -> Panel:
-        """Return the panel with missing targets in rows where an exogenous value is missing.
+        """Set targets to NaN in rows with a missing exogenous value.
 
-        The exogenous value is filled by the one before, or 0 where there is none.
+        The exogenous value itself becomes the last known one of the series, or 0 without any.
         """
         missing = np.isnan(self.exog)
         if not missing.any():
             return self
         first = np.repeat(self.indptr[:-1], self.lengths)[:, None]
         rows = np.arange(len(self.exog))[:, None]
-        # The last row with a value; rows before the first one of a series have none.
+        # Last row with a value; it may belong to the series before, which `first` rules out.
         known = np.maximum.accumulate(np.where(missing, -1, rows))
         filled = np.take_along_axis(self.exog, np.maximum(known, 0), 0)
         values = np.where(missing.any(1, keepdims=True), np.nan, self.values)
         return replace(self, values=values, exog=np.where(known >= first, filled, 0.0))
 
     def windows(self, length: int, step: int = 1) -> list[np.ndarray]:
-        """Return the sliding windows of each series as views, none crossing into another.
+        """Return the sliding windows of each series as views.
 
         Parameters
         ----------
@@ -192,7 +192,7 @@ class Panel:
         return [windows(self.series(i), length, step) for i in range(self.n_series)]
 
     def tail(self, n: int) -> Panel:
-        """Return the last n rows of each series, all of a shorter one.
+        """Return the last n rows of each series, or all rows of a shorter series.
 
         Raises
         ------
@@ -205,12 +205,12 @@ class Panel:
         return self._cut(np.arange(self.n_series), starts, self.indptr[1:])
 
     def between(self, starts: np.ndarray, ends: np.ndarray) -> Panel:
-        """Return the rows from starts[i] up to ends[i] of each series, counted within it.
+        """Return the rows starts[i] to ends[i] (exclusive) of each series i.
 
         Raises
         ------
         ValueError
-            If a series would be left without rows, or rows are asked for that are not there.
+            If a range is empty or leaves the series.
         """
         wrong = np.flatnonzero((starts < 0) | (ends > self.lengths) | (starts >= ends))
         if len(wrong):
@@ -223,7 +223,7 @@ class Panel:
         return self._cut(np.arange(self.n_series), first + starts, first + ends)
 
     def select(self, series: Any) -> Panel:
-        """Return some of the series.
+        """Select series by mask or id.
 
         Parameters
         ----------
@@ -233,7 +233,7 @@ class Panel:
         Raises
         ------
         ValueError
-            If the mask has another length, or an id is unknown or repeated, or none is left.
+            If the mask has another length, an id is unknown or repeated, or nothing is selected.
         """
         mask = np.asarray(series)
         if mask.dtype == bool:
@@ -255,7 +255,7 @@ class Panel:
         return self._cut(chosen, self.indptr[chosen], self.indptr[chosen + 1])
 
     def _cut(self, chosen: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> Panel:
-        """Return the rows from starts to ends of the chosen series; views if they are one block."""
+        """Return the rows from starts to ends of the chosen series; views if contiguous."""
         lengths = ends - starts
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         rows: slice | np.ndarray = slice(int(starts[0]), int(ends[-1]))
@@ -312,27 +312,26 @@ def windows(array: np.ndarray, length: int, step: int = 1) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Layout:
-    """The shape of a frame that was read: what `write_frame` needs to give one back.
+    """Shape of a frame that was read, from which `write_frame` builds forecasts of that shape.
 
-    All fields are JSON values (tuples become lists), see `to_dict`.
+    Fields are JSON values, see `to_dict`; tuples become lists.
 
     Parameters
     ----------
     kind : {"series", "wide", "long"}
-        A Series; a frame of one series a column, time in its index or in a column; a frame of
-        series one below the other, time in a column.
+        A Series; a frame with a column per series and time in its index or in a column; a frame
+        with the series stacked and time in a column.
     backend : {"pandas", "polars", "numpy"}
-        The library of the frame; "numpy" of an array or a list, whose rows are counted from 0.
+        Library of the frame; "numpy" for an array or a list, whose rows are counted from 0.
     target_names : tuple of str or int
-        Columns that are forecast. An unnamed Series has the target "y".
+        Columns to forecast. An unnamed Series has the target "y".
     time_kind : {"datetime", "period", "integer"}
-        What the timestamps are.
+        Kind of timestamps.
     freq : str or int
         Frequency: a pandas alias, or the step of an integer index.
     time_dtype : str
-        The dtype of the timestamps without their zone: "datetime64[us]", "period[M]", "int64",
-        or "date" for a polars Date column; of dates written in digits their form and type,
-        such as "YYYYMMDD[int64]".
+        Dtype of the timestamps without zone: "datetime64[us]", "period[M]", "int64", or "date"
+        for a polars Date column. Dates in digits have their form, as in "YYYYMMDD[int64]".
     tz : str or None
         Time zone of the timestamps; None if they are naive.
     id_col : str or None
@@ -344,25 +343,24 @@ class Layout:
     series_name : str, int or None
         Name of a Series.
     closed : tuple of str
-        Of trading days (freq "C", or "C-XNYS" of an exchange) the days of the weekmask that are
-        closed, as "2024-01-01".
+        Closed days within the weekmask, as "2024-01-01", for freq "C" or "C-XNYS" (an exchange).
     weekmask : str
-        Of trading days the weekdays that can be open, a digit each from Monday on, as numpy has it.
+        Open weekdays of trading days, a digit each from Monday on, as in numpy.
     calendar_span : tuple of str
-        First and last day between which a calendar says what is closed; empty where the closed
-        days are those without rows.
+        First and last day of the calendar that lists closed days; empty if days without rows are
+        the closed days.
     row_times : tuple of int
-        Of irregular rows (freq "irregular") the timestamps of all rows, as integers.
+        Timestamps of all irregular rows (freq "irregular"), as integers.
     categories : tuple of Categories
         Levels of the columns of labels.
     ignored : tuple of str or int
-        Exogenous columns that are not read where a frame has them.
+        Exogenous columns of the frame that are not read.
     date_order : {"DMY", "MDY"} or None
-        Order of day, month and year in dates that were text, where they show it.
+        Order of day, month and year in dates written as text; None if ambiguous.
     decimal : {".", ","} or None
-        Mark of decimals in numbers that were text, where they show it.
+        Decimal mark of numbers written as text; None if ambiguous.
     strict : bool
-        If text in other forms than those of ISO 8601 and Python, arrays and labels are refused.
+        True if arrays, labels, and text other than ISO 8601 dates are refused.
 
     Examples
     --------
@@ -398,7 +396,7 @@ class Layout:
 
     @property
     def grid(self) -> Freq | Grid:
-        """Frequency with what its alias does not say: closed days, times of irregular rows."""
+        """Frequency, as a grid where its alias lacks closed days or times of irregular rows."""
         if self.freq == IRREGULAR:
             return _irregular(self.row_times)
         if not is_trading(self.freq):
@@ -407,31 +405,31 @@ class Layout:
 
     @property
     def offset(self) -> Freq | pd.offsets.CustomBusinessDay:
-        """Frequency as the argument `freq` of a fit to some of the rows."""
+        """Argument `freq` for a fit to a part of the rows."""
         grid = self.grid
         known = isinstance(grid, TradingDays) and grid.span is not None
         return grid.offset if known else self.freq  # type: ignore[union-attr]
 
     @property
     def observed(self) -> bool:
-        """Return True where the steps are the rows: the times of later ones are not known.
+        """True if a step is a row, and timestamps of future rows are unknown.
 
-        So it is with irregular rows, and with trading days without a calendar.
+        Irregular rows, and trading days without a calendar, have no future timestamps.
         """
         return self.irregular or (is_trading(self.freq) and not self.calendar_span)
 
     @property
     def irregular(self) -> bool:
-        """Return True of rows with any time between them."""
+        """True if rows have arbitrary times between them."""
         return self.freq == IRREGULAR
 
     def dummy_names(self, names: Iterable[Name]) -> list[Name]:
-        """Replace columns of labels by the names of their dummies."""
+        """Return the names with columns of labels replaced by their dummies."""
         dummies = {each.column: each.names for each in self.categories}
         return [dummy for name in names for dummy in dummies.get(name, (name,))]
 
     def frame_names(self, names: Iterable[Name]) -> tuple[Name, ...]:
-        """Replace dummies by the names of their columns; the inverse of `dummy_names`."""
+        """Return the names with dummies replaced by their columns; inverse of `dummy_names`."""
         columns: dict[Name, Name] = {
             dummy: each.column for each in self.categories for dummy in each.names
         }
@@ -529,7 +527,7 @@ def _irregular(row_times: tuple[int, ...]) -> Irregular:
 def _trading_days(
     freq: Freq, weekmask: str, closed: tuple[str, ...], span: tuple[str, ...]
 ) -> TradingDays:
-    """Grid of the fields of a layout; kept, as every forecast asks for it several times."""
+    """Return the grid of trading days, cached: every forecast needs it several times."""
     days, ends = (tuple(np.array(dates, "M8[D]").astype(int).tolist()) for dates in (closed, span))
     return TradingDays(1, freq, weekmask, days, ends or None)
 

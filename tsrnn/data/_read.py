@@ -1,4 +1,4 @@
-"""Frames and files read into panels: the one way in which data enter the package."""
+"""Readers of frames and files: the only way in which data enter the package."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tsrnn.data._axis import (
 )
 from tsrnn.data._categories import Categories, choose_categories, holds_labels, with_dummies
 from tsrnn.data._digits import EXAMPLES, UNITS, from_digits, to_digits
-from tsrnn.data._faults import quote, tell_apart
+from tsrnn.data._faults import quote, split_by_series
 from tsrnn.data._files import is_path, read_files
 from tsrnn.data._frames import array_frame, is_array
 from tsrnn.data._frequency import (
@@ -51,7 +51,7 @@ from tsrnn.data._trading import as_trading_days, calendar_fields, observed_days,
 
 __all__ = ["check_same_kind", "read_panel", "read_series"]
 
-_HOPELESS = 16  # series that cannot be read alone, after which the fault is not theirs
+_HOPELESS = 16  # first series that all fail alone: the fault is then common
 
 
 def read_panel(
@@ -66,57 +66,57 @@ def read_panel(
     exog: Sequence[Name] | None = None,
     layout: Layout | None = None,
 ) -> Panel:
-    """Read a frame or files: the one way in which data enter the package.
+    """Read a frame or files into a panel.
 
     Parameters
     ----------
     df : pandas.Series, pandas.DataFrame, polars.DataFrame, array_like or path
-        An array or a list: rows of a variable, or rows and variables, which are counted from 0.
-        *Wide*: a Series, or a frame without a column `time_col`; time is in the index
-        (DatetimeIndex, PeriodIndex, integers, dates in digits), or in the one column that holds
-        dates if all others hold numbers; a column is a variable. *Long*: a frame with a column
-        `time_col`; with a column `id_col` it holds several series, which may be
-        interleaved. Within a series, time increases, or decreases in all of them. A path (str or
-        os.PathLike) names a parquet or CSV file, a folder of them read in the order of their names,
-        or a pattern such as ``"sales/*.parquet"``; forecasts come as a pandas frame. Parquet files
-        hold a long frame and are read some rows at a time. Of CSV files, which may be compressed
-        (.gz, .bz2, .xz, .zip), ids are text, and in other columns fields such as "NA" are missing
-        values.
+        *Array or list*: rows of one variable, or rows and variables; rows are counted from 0.
+        *Wide*: a Series, or a frame without a column `time_col`. Each column is a variable. Time
+        is in the index (DatetimeIndex, PeriodIndex, integers, dates in digits), or in the only
+        column of dates if the other columns hold numbers.
+        *Long*: a frame with a column `time_col`; a column `id_col` distinguishes several series,
+        which may be interleaved. Time increases within each series, or decreases within each.
+        *Path* (str or os.PathLike): a parquet or CSV file, a folder of them, read in the order of
+        their names, or a pattern such as ``"sales/*.parquet"``. Forecasts are pandas frames.
+        Parquet files hold a long frame and are read in blocks of rows. CSV files may be compressed
+        (.gz, .bz2, .xz, .zip); their ids are text, and fields such as "NA" in other columns are
+        missing values.
     target : str, int or sequence of them, optional
         Columns to forecast. By default all columns of a wide frame, and "y" of a long one. The
-        other columns are exogenous: numbers, booleans, or labels, of which dummies are made.
+        other columns are exogenous: numbers, booleans, or labels, which become dummies.
     id_col, time_col : str
         Names of the columns with ids and timestamps in a long frame.
     freq : str, int or pandas offset, optional
-        Frequency of all series; inferred by default. Integers are for integer timestamps. "C" takes
-        the days that have rows as trading days; "C-XNYS" has the sessions of an exchange, by its
-        code of ISO 10383, and a `pandas.offsets.CustomBusinessDay` its holidays and weekmask.
-        "irregular" takes the rows as they come, a step each, with any time between them.
+        Frequency of all series; inferred by default. Integer timestamps have an integer frequency.
+        "C" takes the days with rows as trading days; "C-XNYS" has the sessions of an exchange, by
+        its ISO 10383 code; a `pandas.offsets.CustomBusinessDay` has its holidays and weekmask.
+        "irregular" takes each row as a step, whatever the time between rows.
     missing : {"error", "interpolate", "keep", "auto"}
-        Refuse missing values and missing rows; or insert the rows and fill every numeric column
-        linearly in the row number, between known values only; or insert the rows and leave
-        missing values NaN, wherever they are, even all of a series. "auto" does as "keep" and
-        says so in the notes of the panel; it refuses series without a value.
+        "error" refuses missing values and missing rows. "interpolate" inserts the rows and fills
+        numeric columns linearly in the row number, between known values only. "keep" inserts the
+        rows and leaves missing values NaN, even in all rows of a series. "auto" is "keep" with
+        notes in the panel, and refuses series without a value.
     strict : bool, default False
-        Refuse arrays, lists, columns of labels, numbers as text, dates in other forms than those
-        of ISO 8601, and rows from the newest to the oldest. A layout decides in its place.
+        Refuse arrays, lists, columns of labels, numbers as text, dates other than ISO 8601, and
+        rows in decreasing time. Ignored if `layout` is given, which has its own.
     exog : sequence of str or int, optional
-        Exactly these columns must be there besides the targets.
+        Required columns besides the targets; others are refused.
     layout : Layout, optional
-        Layout of the data that a model was fitted to: the frame must be of the same kind with
-        the same targets and the same kind of timestamps. The name of a Series does not matter.
+        Layout of the data that a model was fitted to. The frame must have the same kind, targets
+        and kind of timestamps. The name of a Series does not matter.
 
     Returns
     -------
     Panel
-        With arrays of its own: later changes of `df` do not reach it.
+        Panel with copies of the data.
 
     Raises
     ------
     TypeError
         If `df` is no such frame, or timestamps or columns have the wrong type.
     FileNotFoundError
-        If there is no such file, or neither a parquet nor a CSV file in the folder.
+        If the path does not exist, or the folder has neither a parquet nor a CSV file.
     ImportError
         If parquet files are to be read and polars is not installed.
     ValueError
@@ -129,22 +129,22 @@ def read_panel(
     below a day are compared in UTC; days, weeks, months, quarters and years on the wall clock of
     the timestamps' zone.
 
-    Text is read as dates and as numbers where all rows of a column allow but one reading; the notes
-    of the panel say how, and `strict` refuses it but for dates with the year first, as in
-    "2020-01-31", "2020-01-31 12:00", "2020-01" (the first of the month) and "2020Q1" (a period).
-    Other forms are those of `recognise`. Forecasts have timestamps or periods in place of dates.
+    Text is read as dates or numbers if all rows of a column together allow only one reading. The
+    notes of the panel say how. `strict` accepts only dates with the year first: "2020-01-31",
+    "2020-01-31 12:00", "2020-01" (the first of the month) and "2020Q1" (a period). `recognise`
+    documents the other forms. Forecasts have timestamps or periods in place of dates.
 
-    Whole numbers, as integers or floats, are dates where all of them are of one form: 20240131,
-    202401, 20241 (a quarter), 2024031 (a day of the year), 2024013112 (an hour; also with minutes
-    and seconds). Forecasts then have the dates that follow in the same form. Where some are dates
-    and others not, they are refused if most are, and count steps otherwise; integers of four
-    digits count steps. An integer `freq` makes steps of all of them, an alias dates.
+    Whole numbers, as integers or floats, are dates if all have one form: 20240131, 202401, 20241
+    (a quarter), 2024031 (a day of the year), 2024013112 (an hour; also with minutes and seconds).
+    Forecasts then have dates in the same form. If most but not all are dates, they are refused; if
+    fewer, they count steps. Integers of four digits count steps. An integer `freq` makes all of
+    them steps, an alias makes them dates.
 
     An exogenous column of text or of a categorical type holds labels. Each level but the first, the
-    reference, becomes a column of zeros and ones, named as statsmodels does. Levels of text are
-    sorted; a categorical has its own order, and levels that it declares without a row have the
-    effect of the reference. A column of more than 50 levels, or of more levels than half its rows,
-    is refused. `layout` holds the levels: a later frame with another one is refused.
+    reference, becomes a column of zeros and ones, named as in statsmodels. Levels of text are
+    sorted; a categorical keeps its order, and its levels without a row have the effect of the
+    reference. A column with more than 50 levels, or with more levels than half its rows, is
+    refused. `layout` holds the levels; a later frame with an unknown level is refused.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def read_series(
     missing: str = "error",
     strict: bool = False,
 ) -> tuple[Panel, dict[Any, str]]:
-    """Read the series of a frame that can be read, and say of the others why they cannot.
+    """Read all series without a fault, and return the message for each of the others.
 
     Parameters
     ----------
@@ -190,13 +190,12 @@ def read_series(
     -------
     panel : Panel
     faults : dict of str
-        By id of a series that is left out, the message about it.
+        Message by id of each series that is left out.
 
     Raises
     ------
     TypeError, ValueError
-        As `read_panel`, if the fault is that of the frame or of a frame without ids, or no
-        series can be read.
+        As in `read_panel`, if the fault is common, the frame has no ids, or no series can be read.
 
     Examples
     --------
@@ -217,18 +216,18 @@ def read_series(
     def read(series: list[int]) -> Panel:
         first, last = series[0], series[-1]
         rows: slice | np.ndarray = slice(*np.searchsorted(codes, [first, last + 1]).tolist())
-        if len(series) <= last - first:  # some in between are left out
+        if len(series) <= last - first:  # series in between are left out
             rows = np.isin(codes, series)
         return _panel(table.rows(rows), columns, freq, missing, strict, None)
 
-    panels, faults = tell_apart(range(len(ids)), read, _HOPELESS)
+    panels, faults = split_by_series(range(len(ids)), read, _HOPELESS)
     if len(panels) > 1:
-        # The frequency that most series have: alone, a short one need not show it.
+        # The most common frequency: a short series alone may not show it.
         counts: Counter[Freq] = Counter()
         for panel in panels:
             counts[panel.freq] += panel.n_series
         freq = counts.most_common(1)[0][0]
-        _, faults = tell_apart(range(len(ids)), read)
+        _, faults = split_by_series(range(len(ids)), read)
         panels = []
     good = [i for i in range(len(ids)) if i not in faults]
     names = ids.tolist()
@@ -247,7 +246,7 @@ def _open(
     exog: Sequence[Name] | None,
     layout: Layout | None,
 ) -> tuple[Table, _Columns]:
-    """Take a frame or files apart, and choose its columns."""
+    """Split a frame or files into ids, timestamps and values, and choose columns."""
     if missing not in TREATMENTS:
         raise ValueError(f"missing must be one of {TREATMENTS}; got {quote(missing)}.")
     if layout is not None:
@@ -271,7 +270,7 @@ def _open(
     targets, exog_names = choose(table)
     if layout is not None:
         return table, _Columns(targets, exog_names, layout.categories, layout.ignored)
-    # of all rows, as the series of a frame may be read by themselves
+    # Levels from all rows: `read_series` reads parts of them.
     labels = not_real(table.columns, exog_names)
     return table, _Columns(targets, exog_names, choose_categories(table.columns, labels), ())
 
@@ -288,7 +287,7 @@ def _check_keys(**names: object) -> None:
 def _part_columns(
     part: Table, targets: tuple[Name, ...], exog_names: tuple[Name, ...]
 ) -> pd.DataFrame:
-    """Return the columns of some rows of files: floats, and labels as they are."""
+    """Return the columns of a block of rows: numbers as floats, labels unchanged."""
     labels = {name for name in exog_names if holds_labels(part.columns[name])}
     names = [*targets, *(name for name in exog_names if name not in labels)]
     numbers = _float_columns(part, targets, tuple(names[len(targets) :]))
@@ -301,7 +300,7 @@ def _part_columns(
 
 @dataclass(frozen=True)
 class _Columns:
-    """Targets and exogenous columns of a table, with the fields of its `Layout` about them."""
+    """Targets and exogenous columns of a table, and their fields of `Layout`."""
 
     targets: tuple[Name, ...]
     exog: tuple[Name, ...]
@@ -309,10 +308,7 @@ class _Columns:
     ignored: tuple[Name, ...]
 
     def values(self, table: Table) -> tuple[np.ndarray, list[Name]]:
-        """Return targets and exogenous columns side by side, dummies in place of labels.
-
-        With the names of the columns of the frame that they come from.
-        """
+        """Return targets and exogenous columns, labels as dummies, and their source columns."""
         coded = {each.column for each in self.categories}
         numbers = tuple(name for name in self.exog if name not in coded)
         data = _float_columns(table, self.targets, numbers)
@@ -328,21 +324,26 @@ def _panel(
     strict: bool,
     layout: Layout | None,
 ) -> Panel:
-    """Check the rows of a table and put them in order."""
+    """Return the checked rows of a table, sorted by series and time."""
     codes, ids = table.groups()
     order = None
     if np.any(codes[1:] < codes[:-1]):
         order = series_order(codes)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(ids)))])
     stamps = table.stamps
-    # a copy, since without a change of order the times are still the frame's own
+    # Indexing by `order` copies; without it, the times would share the memory of the frame.
     times = stamps.values.copy() if order is None else stamps.values[order]
     axis = Axis(times, indptr, ids, table.ids is not None, stamps.dtype, stamps.tz)
     notes = [*table.notes, *(each.note for each in columns.categories)]
     if not strict and not is_increasing(axis):
         rows, note = rows_in_time(axis)
         order = rows if order is None else order[rows]
-        axis, stamps = replace(axis, times=times[rows]), replace(stamps, freq=_forwards(stamps))
+        freq_of_index = stamps.freq  # of decreasing timestamps it is negative
+        if isinstance(freq_of_index, str):
+            freq_of_index = freq_of_index.removeprefix("-")
+        elif isinstance(freq_of_index, pd.offsets.CustomBusinessDay):
+            freq_of_index = -freq_of_index
+        axis, stamps = replace(axis, times=times[rows]), replace(stamps, freq=freq_of_index)
         notes += [note] if note else []
     check_increasing(axis)
     recognised = missing == "auto" and freq is None and layout is None
@@ -387,11 +388,9 @@ def _panel(
 
 
 def series_order(codes: np.ndarray) -> np.ndarray:
-    """Return the rows by series, in each in the order that came.
-
-    Of 16 bits numpy counts, where it would merge larger numbers: twice is faster than once.
-    """
-    order = np.argsort(codes.astype(np.uint16), kind="stable")  # by the lower 16 bits
+    """Return the stable order of rows by series."""
+    # numpy sorts 16-bit integers by radix: two passes are faster than one merge sort of 64 bits.
+    order = np.argsort(codes.astype(np.uint16), kind="stable")  # lower 16 bits
     if codes.max() < 2**16:
         return order
     return order[np.argsort((codes >> 16).astype(np.uint16)[order], kind="stable")]
@@ -413,19 +412,12 @@ def _float_columns(
     return float_array(columns, [*targets, *exog_names])
 
 
-def _forwards(stamps: Stamps) -> Any:
-    """Frequency that timestamps carry, without the sign of those that go back."""
-    if isinstance(stamps.freq, str):
-        return stamps.freq.removeprefix("-")
-    return -stamps.freq if isinstance(stamps.freq, pd.offsets.CustomBusinessDay) else stamps.freq
-
-
 def _grid(stamps: Stamps, axis: Axis, freq: Any, layout: Layout | None, recognised: bool) -> Grid:
-    """Grid of the timestamps, with the closed days of trading days."""
+    """Return the grid of the timestamps; trading days include their closed days."""
     try:
         grid = make_grid(stamps, axis, freq, layout)
     except ValueError:
-        # rows on Tuesday and Friday follow these weekdays and no other frequency
+        # Rows on Tuesdays and Fridays have no frequency of pandas, but a weekmask.
         trading = observed_days(axis) if recognised and stamps.freq is None else None
         if trading is None:
             raise
@@ -463,11 +455,11 @@ def make_grid(stamps: Stamps, axis: Axis, freq: Any, layout: Layout | None) -> G
             f"freq must be that of the data fitted to, {layout.freq!r}; got {freq!r}. Leave it out."
         )
     known = grid if layout is None else layout.grid
-    return known if isinstance(known, Grid) else grid  # with the closed days fitted to
+    return known if isinstance(known, Grid) else grid  # `known` has the closed days fitted to
 
 
 def _check_grid(grid: Grid, freq: Any, stamps: Stamps) -> None:
-    """Refuse a frequency that timestamps of a kind cannot have."""
+    """Refuse a frequency that the kind of timestamps cannot have."""
     if (stamps.kind == "integer") != (type(grid) is Count):
         steps = "integers that count steps take an integer step, datetimes an alias of pandas"
         digits = f", as do dates in digits such as {EXAMPLES}" if stamps.kind == "integer" else ""
@@ -490,7 +482,7 @@ def _check_grid(grid: Grid, freq: Any, stamps: Stamps) -> None:
 
 
 def check_same_kind(table: Table, layout: Layout) -> None:
-    """Refuse a frame of another kind than the one a model was fitted to."""
+    """Refuse a frame of another kind than the data fitted to."""
     _check_equal("frame", _kind(table), _kind(layout))
     _check_equal("timestamps", table.stamps.kind, layout.time_kind)
     if layout.time_kind == "period":

@@ -1,4 +1,4 @@
-"""Text in frames as dates and numbers, where it can be read in one way only."""
+"""Dates and numbers written as text, where only one reading is possible."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ __all__ = ["Recognised", "Written", "recognise"]
 
 @dataclass(frozen=True)
 class Written:
-    """Order of dates and mark of decimals in the text of a frame.
+    """Order of dates and decimal mark in the text of a frame.
 
     Parameters
     ----------
     date_order : {"DMY", "MDY"}, optional
-        Order of day, month and year; None where no date shows it.
+        Order of day, month and year; None if ambiguous.
     decimal : {".", ","}, optional
-        Mark of decimals; None where no number shows it.
+        Decimal mark; None if ambiguous.
 
     Examples
     --------
@@ -49,19 +49,19 @@ class Written:
 
 
 UNKNOWN = Written()
-EXACT = 2**53  # whole numbers below it are floats without loss
+EXACT = 2**53  # integers below convert to float64 without loss
 Place = Callable[[int], str]
 
 
 @dataclass(frozen=True)
 class Recognised:
-    """A frame with dates and numbers in place of text.
+    """Frame with dates and numbers in place of text.
 
     Parameters
     ----------
     frame : pandas.DataFrame
     notes : tuple of str
-        A sentence for each reading that is not that of ISO 8601 or of Python.
+        Sentences on readings other than ISO 8601 and Python.
     written : Written
 
     Examples
@@ -88,22 +88,22 @@ def recognise(
 ) -> Recognised:
     r"""Read text in the columns and the index of a frame as dates and numbers.
 
-    Text is read where all rows of a column allow but one reading, or readings that agree; other
-    text stays as it is.
+    A column is read if its rows together allow only one reading, or readings that agree. Other
+    text stays unchanged.
 
     Parameters
     ----------
     frame : pandas.DataFrame
     time, ids : str or int, optional
-        Columns of timestamps and of ids; ids stay text.
+        Names of the columns of timestamps and ids; ids stay text.
     written : Written
-        Decides what the columns leave open.
+        Order of dates and decimal mark for ambiguous columns.
     layout : Layout, optional
-        Layout of the data fitted to, which decides what `written` leaves open, and the zone to show
-        times in that have an offset from UTC. Its columns of labels stay text.
+        Layout of the data fitted to. It decides what `written` leaves open, and gives the zone of
+        times with an offset from UTC. Its columns of labels stay text.
     place : callable, optional
-        Name of the row of a number in a text file, for messages. Without it, the frame comes from a
-        program: text that Python reads as a number is this number, as in "1.234".
+        Function from the position of a row to its name in messages, for text files. Without it the
+        frame comes from a program, and text that Python reads as a number is that number ("1.234").
 
     Returns
     -------
@@ -112,7 +112,7 @@ def recognise(
     Raises
     ------
     ValueError
-        If a column of dates or of numbers allows two readings, or a row of it none.
+        If a column of dates or numbers is ambiguous, or some of its rows cannot be read.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def recognise(
         dates = read_dates(index, "the index", order=order, zone=zone)
         index, order = dates.values, order or dates.order
 
-    # Numbers of a frame are written alike: a column that shows the mark decides for others.
+    # Numbers of a frame are written alike: an unambiguous column decides for the others.
     shown = {column.mark for column in read.values() if isinstance(column, _NumberColumn)} - {None}
     decimal = written.decimal or (shown.pop() if len(shown) == 1 else None)
     columns: dict[Any, Any] = {}
@@ -181,7 +181,7 @@ def _read_column(
     layout: Layout | None,
     place: Place | None,
 ) -> Dates | _NumberColumn | None:
-    """Read a column as dates, or as numbers of two meanings; None if it is neither."""
+    """Read a column as dates or numbers; None if it holds neither."""
     where = place or "row {}".format
     what, zone = f"the column {quote(column.name)}", None if layout is None else layout.tz
     if is_numeric_dtype(column.dtype):
@@ -196,7 +196,7 @@ def _read_column(
 
 @dataclass(frozen=True)
 class _NumberColumn:
-    """A column of numbers as text: its different texts, and the number of the text of each row."""
+    """Column of numbers as text: its distinct texts, and the position of each row's text."""
 
     what: str
     texts: list[str]
@@ -208,12 +208,12 @@ class _NumberColumn:
     def parse(
         cls, column: pd.Series, what: str, place: Place, in_file: bool
     ) -> _NumberColumn | None:
-        """Parse a column; None if it does not hold numbers.
+        """Parse a column; return None if it does not hold numbers.
 
         Raises
         ------
         ValueError
-            If some rows hold none, or not all can have the same mark of decimals.
+            If a row holds no number, or no decimal mark fits all rows.
         """
         rows, different = pd.factorize(column)
         texts = [*map(str, different)]
@@ -245,35 +245,36 @@ class _NumberColumn:
 
     @property
     def marks(self) -> list[Decimal]:
-        """Marks of decimals that all numbers can have."""
+        """Decimal marks that fit all numbers."""
         return [mark for mark in (".", ",") if all(mark in each.values for each in self.parsed)]
 
     @property
     def mark(self) -> Decimal | None:
-        """Mark of decimals that the numbers show, None if it could be either."""
+        """Decimal mark of the numbers, None if ambiguous."""
         return self.marks[0] if len(self.marks) == 1 else None
 
     @property
     def is_plain(self) -> bool:
-        """Return True if a program wrote the numbers, and Python reads them.
+        """True if a program wrote the numbers with decimal points.
 
-        Beside 1.234 a program writes 950.0 or 950.000, and 950 alone where points part thousands.
+        A program writes 950.0 next to 1.234. Text with 950 next to 1.234 may have points between
+        thousands.
         """
         values = self._values(".")
         whole = [text.strip(" +-").isdecimal() for text in self.texts]
         return not self.in_file and not any(whole) and all(map(_is_plain, self.texts, values))
 
     def _values(self, mark: Decimal) -> np.ndarray:
-        """Values of the different texts."""
+        """Return the values of the distinct texts."""
         return np.array([each.values[mark] for each in self.parsed])
 
     def values(self, decimal: Decimal | None) -> tuple[np.ndarray, list[str]]:
-        """Return the numbers, integers where all are whole and written so, with notes.
+        """Return the numbers, as integers if all are written as such, and notes.
 
         Raises
         ------
         ValueError
-            If the mark of decimals makes a difference, and neither they nor `decimal` show it.
+            If the decimal mark is ambiguous and matters.
         """
         marks = self.marks
         if len(marks) == 2 and decimal is None and not self.is_plain:
@@ -304,7 +305,7 @@ class _NumberColumn:
         return np.append(values, np.nan)[self.rows], notes
 
     def _note(self, values: np.ndarray) -> str:
-        """Sentence on a number that Python reads otherwise or not at all, if there is one."""
+        """Return a sentence on a number that Python would read otherwise or refuse, else ""."""
         odd = [i for i, text in enumerate(self.texts) if not _is_plain(text, values[i])]
         if not odd and self.in_file:  # where all are text
             return ""

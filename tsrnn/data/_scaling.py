@@ -1,4 +1,4 @@
-"""Location and scale of series, taken out and put back."""
+"""Standardisation of series by location and scale, and its inverse."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Scaler:
     Parameters
     ----------
     location, scale : ndarray, shape (S, n) or (1, n)
-        One row a series; a single row of a pooled scaler serves all series.
+        One row a series; a pooled scaler has a single row.
     pooled : bool
-        Whether one location and scale serve all series.
+        True if all series share one location and scale.
 
     Examples
     --------
@@ -45,22 +45,22 @@ class Scaler:
 
     @classmethod
     def fit(cls, values: np.ndarray, indptr: np.ndarray, *, pooled: bool = False) -> Scaler:
-        """Return the scaler of some series.
+        """Return the scaler of series.
 
         Parameters
         ----------
         values : ndarray, shape (N, n)
-            Finite, rows sorted by series.
+            Finite values, rows sorted by series.
         indptr : ndarray of int, shape (S + 1,)
             Series i has the rows indptr[i] to indptr[i + 1], at least one.
         pooled : bool
-            Take one location and scale of all rows together, as for exogenous columns whose
-            level means the same in every series.
+            Pool all rows into one location and scale, as for exogenous columns whose level means
+            the same in every series.
 
         Raises
         ------
         ValueError
-            If `indptr` does not cut the rows into series that are not empty.
+            If `indptr` does not split the rows into series of at least one row.
         """
         lengths = np.diff(indptr)
         if len(lengths) == 0 or lengths.min() < 1 or indptr[0] != 0 or indptr[-1] != len(values):
@@ -84,10 +84,10 @@ class Scaler:
         ----------
         values : ndarray, shape (N, n), (S, n) or (B, ..., n)
         indptr : ndarray of int, shape (S + 1,), optional
-            The rows are sorted by series.
+            Bounds of series in `values`, whose rows are sorted by series.
         series : array_like of int, shape (B,), optional
-            Number of the series of each entry of the first axis. Without `indptr` and `series`
-            entry i is series i.
+            Series of each entry of the first axis. Without `indptr` and `series`, entry i is
+            series i.
 
         Raises
         ------
@@ -104,7 +104,7 @@ class Scaler:
         *,
         series: ArrayLike | None = None,
     ) -> np.ndarray:
-        """Undo `transform`; the arguments are the same."""
+        """Invert `transform`, with the same arguments."""
         location, scale = self._aligned(values, indptr, series)
         return values * scale + location
 
@@ -118,14 +118,14 @@ class Scaler:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, ArrayLike]) -> Scaler:
-        """Rebuild a scaler from `to_dict`; lists serve as well as arrays."""
+        """Rebuild a scaler from `to_dict`, also with lists for arrays."""
         location, scale = (np.asarray(state[key], np.float64) for key in ("location", "scale"))
         return cls(location, scale, bool(np.asarray(state["pooled"])))
 
     def _aligned(
         self, values: np.ndarray, indptr: np.ndarray | None, series: ArrayLike | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return location and scale in a shape that broadcasts against the values."""
+        """Return location and scale in shapes that broadcast against the values."""
         n_series, n = self.location.shape
         if values.ndim < 2 or values.shape[-1] != n:
             raise ValueError(
@@ -157,14 +157,14 @@ def _series_of_rows(
 
 
 def _moments(values: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of the groups of rows that begin at `starts`."""
+    """Return mean and standard deviation of the groups of rows that begin at `starts`."""
     lengths = np.diff(np.append(starts, len(values)))
     counts = lengths[:, None]
     location = np.add.reduceat(values, starts, axis=0) / counts
     low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
-    location = np.clip(location, low, high)  # rounding could leave a constant
+    location = np.clip(location, low, high)  # the rounded mean of a constant may differ from it
     centred = values - np.repeat(location, lengths, axis=0)
-    # Squares of very large or small values leave the range of floats.
+    # Divide by the peak before squaring: squares of extreme values overflow or underflow.
     peak = np.maximum(high - location, location - low)
     peak = np.where(peak > 0, peak, 1.0)
     relative = centred / np.repeat(peak, lengths, axis=0)
@@ -173,13 +173,13 @@ def _moments(values: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def log_ratios(values: np.ndarray, reference: np.ndarray | np.floating) -> np.ndarray:
-    """Logarithms of positive values over a positive reference, with all digits of the change.
+    """Return logarithms of positive values over a positive reference, to full precision.
 
     Parameters
     ----------
     values : ndarray
     reference : ndarray or float
-        Broadcast against the values.
+        Positive; broadcasts against the values.
 
     Returns
     -------
@@ -194,6 +194,6 @@ def log_ratios(values: np.ndarray, reference: np.ndarray | np.floating) -> np.nd
     """
     change = values - reference
     near = np.abs(change) < reference / 2
-    # Close to 1 a ratio has fewer digits than the change; far away it may overflow.
+    # A ratio near 1 rounds the change away, so use log1p there; a far ratio may overflow.
     small = np.log1p(np.where(near, change, 0.0) / reference)
     return np.where(near, small, np.log(values) - np.log(reference))

@@ -39,27 +39,28 @@ CONVERT = (
     'Convert it: pd.read_csv(..., decimal=",", thousands=".") where numbers are written so, or '
     "pd.to_numeric; drop rows that hold none, such as totals"
 )
-SAMPLE = 1000  # rows that show whether those of a series follow each other
-VALUES_AT_ONCE = 2**20  # copied out of a frame together
-FEW_ROWS = 16  # whose types are seen by a look at their values
-FEW_COLUMNS = 8  # of a frame of which each is taken by itself
+SAMPLE = 1000  # pairs of neighbouring rows that show whether a frame is sorted by series
+VALUES_AT_ONCE = 2**20  # values copied from a frame at once; bounds the memory of the copy
+FEW_ROWS = 16  # frames up to this length are converted to see whether all values are numbers
+FEW_COLUMNS = 8  # frames up to this width are converted column by column
 TEXT = nw.String, nw.Categorical, nw.Enum  # types of polars
-# Names of columns that are no variables, and of parts of dates, which may be some.
+# Names of dates, which are no variables, and of parts of dates, which may be variables.
 DATE_NAMES = {"date", "datum", "fecha"}
 YEARS = {"year", "years", "yr", "jahr", "année", "annee", "año", "anno", "ano", "jaar"}
 MONTHS = {"month", "months", "monat", "mois", "mes", "mese", "mês", "maand"}
 PARTS = {"quarter", "quartal", "week", "woche", "semaine", "day", "tag", "jour"} | YEARS | MONTHS
 DEFAULT_TIME = "ds"  # name of the time column where none is given
-_ONE_SERIES = pd.Index([0])  # of a frame without ids
+_ONE_SERIES = pd.Index([0])  # ids of a frame without an id column
 _LOST = "Give one with rows; a filter or a join before may have left none."
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A frame taken apart, its rows as they came; fields as in `Layout`.
+    """Frame split into ids, timestamps and values, with rows in the order of the frame.
 
-    `columns` is the frame, of which `keys` are not values: ids and timestamps. `ids` is the id of
-    each row, if there are any. `notes` say how text was read, and `written` how it is written.
+    `columns` is the whole frame; `keys` names its columns of ids and timestamps. `ids` holds the
+    id of each row, or None. `notes` say how text was read, `written` how it is written. Other
+    fields are those of `Layout`.
     """
 
     kind: Literal["series", "wide", "long"]
@@ -81,14 +82,14 @@ class Table:
         return [name for name in self.columns.columns.tolist() if name not in self.keys]
 
     def dated(self, freq: Any, layout: Layout | None) -> Table:
-        """Read whole numbers as dates where they are."""
+        """Read timestamps in digits, such as 20240131, as dates."""
         what = "the index" if self.time_col is None else f"the column {quote(self.time_col)}"
         dtype = "" if layout is None else layout.time_dtype
         stamps = calendar_or_steps(self.stamps, what, freq, dtype)
         return self if stamps is self.stamps else replace(self, stamps=stamps)
 
     def rows(self, rows: slice | np.ndarray) -> Table:
-        """Return some of the rows: a slice, a mask, or their numbers in the order wanted."""
+        """Select rows by a slice, a mask or their positions."""
         return replace(
             self,
             columns=self.columns.iloc[rows],
@@ -97,14 +98,14 @@ class Table:
         )
 
     def groups(self) -> tuple[np.ndarray, pd.Index]:
-        """Return the number of the series of each row and the ids in order of appearance.
+        """Return the series of each row, shape (N,), and the ids in order of appearance.
 
-        A frame without ids is one series, with the id 0.
+        A frame without ids is one series with the id 0.
         """
         if self.ids is None:
             return np.zeros(len(self.columns), np.int64), _ONE_SERIES.view()
         plain = len(self.ids) == 1 and isinstance(self.ids[0], str | int | np.integer)
-        if plain and self.ids.dtype != "category":  # neither missing nor to be told apart
+        if plain and self.ids.dtype != "category":  # one row of a stream: no need to hash
             return np.zeros(1, np.int64), self.ids.rename(None)
         try:
             codes, ids = _factorized(self.ids)
@@ -123,9 +124,10 @@ class Table:
 
 
 def _factorized(ids: pd.Index) -> tuple[np.ndarray, pd.Index]:
-    """Codes of ids and the different ones, by runs where rows of a series follow each other.
+    """Return the code of each id, and the distinct ids.
 
-    Comparing neighbours takes a fifth of the time of hashing them.
+    Frames sorted by series are factorized by runs: comparing neighbours takes a fifth of the time
+    of hashing every id.
     """
     whole = isinstance(ids.dtype, np.dtype) and ids.dtype.kind in "iu"
     if not whole and ids.dtype != object and getattr(ids.dtype, "storage", None) != "python":
@@ -138,7 +140,7 @@ def _factorized(ids: pd.Index) -> tuple[np.ndarray, pd.Index]:
             codes, names = pd.factorize(values[starts])
             lengths = np.diff(np.append(starts, len(values)))
             return np.repeat(codes, lengths), pd.Index(names, dtype=ids.dtype)
-    except (TypeError, ValueError):  # what cannot be compared may still be hashed
+    except (TypeError, ValueError):  # ids that cannot be compared may still be hashed
         pass
     codes, names = pd.factorize(values)
     return codes, pd.Index(names, dtype=ids.dtype)
@@ -154,12 +156,13 @@ def read_table(
     strict: bool = False,
     written: Written = UNKNOWN,
 ) -> Table:
-    """Take a frame apart, in the shape of `layout` if it is given; messages call it `what`.
+    """Split a frame into ids, timestamps and values, in the shape of `layout` if it is given.
 
-    Text is read as dates and numbers unless `strict`; `written` decides where it is open.
+    `what` is the name of the frame in messages. Text is read as dates and numbers unless `strict`;
+    `written` decides ambiguous dates and decimal marks.
 
-    It is refused if it is empty, if names or timestamps are missing or repeated, or if it is not
-    clear which column holds the timestamps.
+    Refused are empty frames, missing or repeated names, missing timestamps, and frames with
+    several candidates for the column of timestamps.
     """
     strict = strict if layout is None else layout.strict
     if isinstance(df, pd.Series):
@@ -167,7 +170,7 @@ def read_table(
     keys = (id_col, time_col) if layout is None or layout.kind == "long" else ()
     frame, backend, dates = _open(df, keys, what)
     _check_names(frame)
-    if layout is None:  # which columns hold numbers is to be found out
+    if layout is None:  # dtypes decide below which columns hold numbers
         frame = plain_numbers(frame, (id_col, time_col))
     if len(frame) == 0:
         raise ValueError(f"the frame must have rows; it is empty. {_LOST}")
@@ -188,7 +191,7 @@ def _series_table(series: pd.Series, layout: Layout | None, strict: bool) -> Tab
     """Return a Series as a table."""
     if len(series) == 0:
         raise ValueError(f"the Series must have rows; it is empty. {_LOST}")
-    if isinstance(series.name, np.integer):  # of a column picked by its position
+    if isinstance(series.name, np.integer):  # column of a frame with integer names
         series = series.rename(int(series.name))
     name = series.name
     _check_name(name)
@@ -213,7 +216,7 @@ def _long_table(
     what = f"the column {quote(str(time_col))}"
     stamps = read_stamps(pd.Index(frame[time_col]), what, is_date=time_col in dates)
     has_ids = id_col in frame.columns
-    if id_col in dates:  # so that they come back as dates
+    if id_col in dates:  # forecasts then have dates as ids, not timestamps
         frame = frame.assign(**{id_col: frame[id_col].dt.date})
     return Table(
         kind="long",
@@ -236,7 +239,7 @@ def _wide_table(
     layout: Layout | None,
     strict: bool,
 ) -> Table:
-    """Return a wide frame as a table, its time in a column or, without one, in its index."""
+    """Return a wide frame as a table; its time is in a column of dates, else in the index."""
     if layout is None or (layout.kind != "long" and layout.time_col is None):
         time = _date_column(frame, backend, id_col, time_col)
         if time is not None:
@@ -273,9 +276,9 @@ def _dated_by_column(
 def _open(
     df: object, keys: tuple[Name, ...], what: str
 ) -> tuple[pd.DataFrame, Literal["pandas", "polars"], frozenset[str]]:
-    """Return the frame in pandas, its library and the names of its polars Date columns.
+    """Return the frame in pandas, its library, and the names of its polars Date columns.
 
-    A frame that has all `keys` is long: its ids, the first of them, come as categories.
+    A frame with all `keys` is long, and its ids, the first key, become categories.
     """
     if isinstance(df, pd.DataFrame):
         return df, "pandas", frozenset()
@@ -316,7 +319,7 @@ def _check_names(frame: pd.DataFrame) -> None:
 
 
 def plain_numbers(frame: pd.DataFrame, keys: Sequence[Name]) -> pd.DataFrame:
-    """Replace columns of numbers as objects of Python, such as Decimal, by floats."""
+    """Convert object columns of Python numbers, such as Decimal, to floats."""
     objects = [
         name
         for name, dtype in zip(frame.columns.tolist(), frame.dtypes.tolist(), strict=True)
@@ -333,7 +336,7 @@ def plain_numbers(frame: pd.DataFrame, keys: Sequence[Name]) -> pd.DataFrame:
 
 
 def _floats(column: pd.Series) -> np.ndarray | None:
-    """Return objects as floats, missing ones as NaN; None if one is no real number."""
+    """Return objects as floats, NaN where missing; None if a value is no real number."""
     missing = column.isna().to_numpy()
     known = column[~missing]
     if not all(isinstance(value, Real | Decimal) for value in known):
@@ -352,10 +355,10 @@ def _check_name(name: object) -> None:
 
 
 def _date_column(frame: pd.DataFrame, backend: str, id_col: str, time_col: Name) -> Name | None:
-    """Return the column that holds the time of a wide frame; None if there are no dates.
+    """Return the column of dates of a wide frame; None if there are no dates.
 
-    That is the only column of dates of a frame whose other columns are numbers and whose index
-    says nothing; where there are dates and doubt about them, the error says how to resolve it.
+    The frame must have one column of dates, numbers in the others, and an index that only counts
+    rows. Otherwise it is ambiguous where the time is, and the error says how to resolve it.
     """
     if len(frame) <= FEW_ROWS and frame.to_numpy().dtype.kind in "iuf":  # numbers alone
         return None
@@ -379,7 +382,7 @@ def _date_column(frame: pd.DataFrame, backend: str, id_col: str, time_col: Name)
             f"one column must hold the time; dates are in {quoted(dated)}. Keep one of them: "
             f"df.drop(columns={quote(dated[1:])})."
         )
-    # integers without a name only count the rows, some of which may have been left out
+    # An unnamed integer index only counts rows, with gaps after a filter.
     counts = pd.api.types.is_integer_dtype(index.dtype) and index.name is None
     if backend == "pandas" and not counts:
         raise ValueError(
@@ -389,7 +392,7 @@ def _date_column(frame: pd.DataFrame, backend: str, id_col: str, time_col: Name)
         )
     others = [name for name in frame.columns.tolist() if name != day]
     text = not_real(frame, others)
-    if frame[day].is_unique:  # else labels may name series
+    if frame[day].is_unique:  # with repeated dates, labels may name series
         text = [name for name in text if not holds_labels(frame[name])]
     if text:
         raise _no_numbers(frame, day, others, text)
@@ -410,7 +413,7 @@ def _holds_dates(column: pd.Series) -> bool:
 def _no_numbers(
     frame: pd.DataFrame, day: Name, others: Sequence[Name], text: Sequence[Name]
 ) -> ValueError:
-    """Error for columns beside the dates that are no numbers."""
+    """Return an error for columns beside the dates that hold no numbers."""
     name, column = text[0], frame[text[0]]
     must = f"the columns beside the dates in {quote(day)} must be numbers; not so {quoted(text)}"
     drop = f"if it is not needed, use df.drop(columns={quote(text)})"
@@ -429,16 +432,17 @@ def _no_numbers(
 
 
 def _counting_column(frame: pd.DataFrame, strict: bool) -> Name | None:
-    """Return the column of years or dates in digits of a frame whose index says nothing.
+    """Return the column of consecutive dates in digits of a frame whose index only counts rows.
 
-    None if there is none. It is refused if `strict`, if its name is not one of time, and if there
-    are several.
+    None if there is none. Refused are such columns with `strict`, with a name that is not one of
+    time, and several of them.
     """
     index = frame.index
     says_nothing = index.name is None and index.equals(pd.RangeIndex(len(frame)))
     if not says_nothing or len(frame) < 2 or frame.shape[1] < 2:
         return None
     numeric = frame.loc[:, of_dtypes(frame, is_real)]
+    # The first and the last row rule out nearly all columns of a frame of thousands.
     ends = float_array(numeric.iloc[[0, -1]], numeric.columns.tolist())
     counting: list[tuple[Name, str]] = []
     for form in UNITS:
@@ -461,7 +465,7 @@ def _counting_column(frame: pd.DataFrame, strict: bool) -> Name | None:
 
 
 def _counts_time(column: pd.Series, form: str) -> bool:
-    """Return True if numbers are consecutive dates of a form, as no variable is by chance."""
+    """Return True if numbers are consecutive dates of a form, too regular for a variable."""
     values = column.to_numpy(np.float64, na_value=np.nan)
     if not np.isfinite(values).all() or (values % 1).any():
         return False
@@ -544,7 +548,7 @@ def _refuse_labels(table: Table) -> None:
 
 
 def _refuse_times(table: Table, all_forecast: bool) -> None:
-    """Refuse columns that are called after time in a frame whose rows are counted from 0."""
+    """Refuse columns with names of time in a frame whose index counts rows from 0."""
     words = DATE_NAMES | PARTS if all_forecast else DATE_NAMES
     names = [name for name in table.names if str(name).lower() in words]
     times = table.stamps.values
@@ -596,7 +600,7 @@ def _dtypes(columns: pd.DataFrame, names: Sequence[Name]) -> str:
 
 
 def exact_columns(came: Sequence[Name], expected: Sequence[Name], what: str) -> tuple[Name, ...]:
-    """Return `expected` if these are the names that came, in any order."""
+    """Return `expected` if `came` has the same names in any order; refuse other names."""
     present, needed_names = set(came), set(expected)
     missing = [name for name in expected if name not in present]
     extra = [name for name in came if name not in needed_names]
@@ -625,7 +629,7 @@ def check_numeric(
     what : str
         Role of the columns, for the message.
     booleans : bool, default True
-        Whether booleans are numbers.
+        Accept booleans as numbers.
 
     Raises
     ------
@@ -655,9 +659,9 @@ def check_numeric(
 
 
 def few_numbers(columns: pd.DataFrame, names: Sequence[Name]) -> np.ndarray | None:
-    """Return `float_array` of a few columns that hold numpy's numbers; None of any others.
+    """Return `float_array` of at most `FEW_COLUMNS` columns of numpy numbers; else None.
 
-    A column by itself has its type at hand: of one row `check_numeric` takes ten times as long.
+    A stream reads one row at a time, for which `check_numeric` takes ten times as long.
     """
     if len(names) > FEW_COLUMNS:
         return None
@@ -671,21 +675,21 @@ def few_numbers(columns: pd.DataFrame, names: Sequence[Name]) -> np.ndarray | No
 
 
 def float_array(columns: pd.DataFrame, names: Sequence[Name]) -> np.ndarray:
-    """Return columns of numbers as an array of its own, shape (N, len(names)); missing is NaN."""
+    """Copy columns of numbers to an array of shape (N, len(names)), NaN where missing."""
     number: dict[Name, int] = {name: place for place, name in enumerate(columns.columns.tolist())}
     places = np.array([number[name] for name in names], np.intp)
     out = np.empty((len(columns), len(places)))
     at_once = max(1, VALUES_AT_ONCE // max(1, len(columns)))
     for low in range(0, len(places), at_once):
         part = places[low : low + at_once]
-        neighbours = (np.diff(part) == 1).all()  # of these pandas gives a view
+        neighbours = (np.diff(part) == 1).all()  # pandas gives a view for a slice
         chosen = columns.iloc[:, slice(part[0], part[-1] + 1) if neighbours else part]
         out[:, low : low + at_once] = chosen.to_numpy(np.float64, na_value=np.nan)
     return out
 
 
 def not_real(columns: pd.DataFrame, names: Sequence[Name], *, booleans: bool = True) -> list[Name]:
-    """Return the columns that do not hold real numbers, or booleans where these are taken."""
+    """Return the names of columns that hold neither real numbers nor accepted booleans."""
 
     def is_taken(dtype: Any) -> bool:
         return is_real(dtype) and (booleans or not is_bool_dtype(dtype))
@@ -696,24 +700,21 @@ def not_real(columns: pd.DataFrame, names: Sequence[Name], *, booleans: bool = T
 
 
 def of_dtypes(columns: pd.DataFrame, holds: Callable[[Any], bool]) -> list[bool]:
-    """Ask for each column, of thousands of one dtype once, whether something holds of its dtype."""
+    """Return `holds(dtype)` for each column, evaluated once per dtype."""
     dtypes = columns.dtypes.tolist()
-    # by identity: the hash of a categorical dtype is that of all its labels, which may have none
+    # By identity: a categorical dtype hashes all its labels, which may not be hashable.
     answers = {key: holds(dtype) for key, dtype in {id(dtype): dtype for dtype in dtypes}.items()}
     return [answers[id(dtype)] for dtype in dtypes]
 
 
 def is_real(dtype: Any) -> bool:
-    """Whether columns of a dtype hold real numbers or booleans."""
+    """Return True if columns of a dtype hold real numbers or booleans."""
     return is_bool_dtype(dtype) or (is_numeric_dtype(dtype) and not is_complex_dtype(dtype))
 
 
 @dataclass(frozen=True)
 class OddValue:
-    """A value that keeps a column from being numeric: its text names it and its row.
-
-    `readable` is true if it converts to a number.
-    """
+    """Value that keeps a column from being numeric; `readable` if `float` converts it."""
 
     value: Any
     row: int
@@ -728,7 +729,7 @@ class OddValue:
 
 
 def odd_value(column: pd.Series) -> OddValue | None:
-    """Return the first value that no number can be read from, or else the first value there."""
+    """Return the first value that `float` refuses, or else the first known value."""
     scalar, first = pd.api.types.is_scalar, None
     for row, value in enumerate(column):
         if scalar(value) and pd.isna(value):

@@ -1,4 +1,4 @@
-"""The table in a text file: its encoding, separator, header, and the lines around it."""
+"""Tables in text files: encoding, separator, header, and the lines around the table."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ __all__ = [
     "shown_lines",
 ]
 
-SEPARATORS = ";\t|,"  # of fields, the least likely in a name first
-SAMPLE = 2**15  # bytes at both ends of a file from which the table is seen
+SEPARATORS = ";\t|,"  # the least likely within a field first
+SAMPLE = 2**15  # bytes at each end of a file in which header and footnotes are sought
 SHOWN = 60  # characters of a line in a note
 MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-# First words of a line of totals, and of a line on sources or notes.
+# First words of lines of totals, sources and notes.
 TOTALS = re.compile(
     r"\W*((grand |sub-?)?totals?|sum|sums|summen?|gesamt(summe)?|insgesamt|somme|suma|soma|totale|"
     r"totaux|totaal|som|mean|average|avg\.?|median|mittel(wert)?|durchschnitt|moyenne|media|"
@@ -69,12 +69,12 @@ domingo domenica zondag"""
 MARKS_OF_TIME = """q h m w t z s kw cw wk am pm utc gmt st nd rd th de er uhr fy quarter quartal
 trimestre week woche"""
 PARTS_OF_TIME = {*DAYS.split(), *MARKS_OF_TIME.split()}
-QUARTERS = {"q", "quarter", "quartal", "trimestre"}  # with a digit alone
+QUARTERS = {"q", "quarter", "quartal", "trimestre"}  # a time with a single digit
 PIECES = re.compile(r"\d+|[^\W\d_]+")
 
 
 class Record(NamedTuple):
-    """Fields of a row, and where it begins: its first character and its line, from 1."""
+    """Fields of a row, its first character and its line, counted from 1."""
 
     start: int
     line: int
@@ -82,25 +82,25 @@ class Record(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Fields that hold something, as one text."""
+        """Fields that are not empty, as one text."""
         return " ".join(" ".join(filter(str.strip, self.fields)).split())
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """Place and names of the table in a text.
+    """Position and columns of the table in a text.
 
     Parameters
     ----------
     sep : str
     names : list of str
-        A name for each field of most rows, empty where there is none.
+        Names of the columns, "" without a name, as many as most rows have fields.
     start, line : int
-        Byte at which the rows begin, and the lines before it.
+        First byte of the rows, and the number of lines before it.
     sample : list of Record
         First rows.
     separated : bool
-        False of a table of one column whose separator is not known.
+        False for a table of one column, whose separator is unknown.
     notes : tuple of str
     """
 
@@ -119,19 +119,19 @@ class TextTable:
 
 
 def is_binary(content: bytes) -> bool:
-    """Return True if bytes hold zeros, as compressed files and workbooks do, without a mark."""
+    """Return True for zero bytes without a byte order mark, as in compressed files."""
     return b"\0" in content[:SAMPLE] and not any(map(content.startswith, MARKS))
 
 
 def decode(content: bytes, encoding: str | None) -> tuple[bytes, list[str]]:
-    """Return a text as UTF-8 without a byte order mark, and notes on its encoding.
+    """Convert a text to UTF-8 without a byte order mark; return notes on its encoding.
 
     Raises
     ------
     UnicodeError
-        If the text is not of the encoding.
+        If the text does not have the encoding.
     LookupError
-        If there is no such encoding.
+        If the encoding is unknown.
     """
     if encoding is None:
         mark = next((mark for mark in MARKS if content.startswith(mark)), b"")
@@ -154,7 +154,7 @@ def decode(content: bytes, encoding: str | None) -> tuple[bytes, list[str]]:
 
 
 def records(text: str, sep: str) -> Iterator[Record]:
-    """Yield the rows of a text, but for blank lines; what follows a fault of quoting is left."""
+    """Yield the rows of a text without blank lines, up to a fault of quoting."""
     starts = [0]
 
     def lines() -> Iterator[str]:
@@ -175,21 +175,25 @@ def records(text: str, sep: str) -> Iterator[Record]:
 def find_table(content: bytes, sep: str | None) -> TextTable:
     """Find the table in a text of UTF-8 by its first lines.
 
-    The separator is the character with which most rows have the same number of fields. The header
-    is the row before the first one that holds data.
+    The separator is the character that gives most rows the same number of fields. The header is
+    the row before the first row of data.
 
     Raises
     ------
     ValueError
-        If there is no row, or the header does not name the columns; without the name of the file.
+        If there is no row, or the header does not name the columns. The message lacks the name of
+        the file.
     """
-    head = _head(content)
+    end = len(content)
+    if end > SAMPLE:  # whole lines
+        end = max(content.rfind(b"\n", 0, SAMPLE), content.rfind(b"\r", 0, SAMPLE)) + 1 or end
+    head = content[:end].decode()
     mark, rows, width = _choose_separator(head, sep)
     if not rows:
         raise ValueError("must hold a table; it is empty")
     first = next(i for i, row in enumerate(rows) if len(row.fields) == width)
     while width > 1 and first + 1 < len(rows) and _is_title(rows[first].fields):
-        first += 1  # behind it separators fill up the line
+        first += 1  # a title, padded by separators
     header, above = _choose_header(rows, first, width)
     notes = []
     if mark != "," and sep is None and width > 1:
@@ -207,24 +211,14 @@ def find_table(content: bytes, sep: str | None) -> TextTable:
         names = [field.strip() for field in rows[header].fields]
         names += [""] * (width - len(names))
         body = rows[header + 1 :]
-        if header + 1 == len(rows):  # nothing below
+        if header + 1 == len(rows):  # no rows of data
             return TextTable(mark, names, len(content), rows[header].line, [], width > 1, ())
     start = len(head[: body[0].start].encode())
     return TextTable(mark, names, start, body[0].line - 1, body, width > 1, tuple(notes))
 
 
-def _head(content: bytes) -> str:
-    """First lines of a text."""
-    if len(content) <= SAMPLE:
-        return content.decode()
-    end = max(content.rfind(b"\n", 0, SAMPLE), content.rfind(b"\r", 0, SAMPLE))
-    if end < 0:
-        end = len(content) - 1
-    return content[: end + 1].decode()
-
-
 def _choose_separator(head: str, sep: str | None) -> tuple[str, list[Record], int]:
-    """Return separator, rows, and the number of fields of most rows."""
+    """Return the separator, the rows, and the most common number of fields."""
     best, chosen = 0, None
     for mark in SEPARATORS if sep is None else sep:
         rows = list(records(head, mark))
@@ -235,7 +229,7 @@ def _choose_separator(head: str, sep: str | None) -> tuple[str, list[Record], in
             best, chosen = n, (mark, rows, width)
     if chosen is None:
         mark = sep or ","
-        # of one column every line is a field, whatever it holds
+        # In a table of one column, the comma may be part of a field.
         return mark, list(records(head, mark)), 1
     return chosen
 
@@ -246,18 +240,18 @@ def _is_title(fields: Sequence[str]) -> bool:
 
 
 def _choose_header(rows: list[Record], first: int, width: int) -> tuple[int | None, int]:
-    """Return the number of the header, None if there is none, and the lines above to be noted."""
-    # a title may hold a date or a number, two rows that follow each other are data
+    """Return the row of the header (None if missing), and the number of lines above the table."""
+    # A title may hold a date or a number; two rows in succession are data.
     full = (i for i in range(first, len(rows)) if len(rows[i].fields) == width)
     pairs = ((i, rows[i : i + 2]) for i in full)
     data = next((i for i, pair in pairs if all(is_data(row.fields) for row in pair)), len(rows))
     if width == 1:
         return (data - 1, data - 1) if data else (None, 0)
-    # titles may have the number of fields by chance; from the header on all rows have it
+    # A title may have `width` fields by chance; from the header on, all rows have.
     narrow = [i for i in range(first, data) if len(rows[i].fields) != width]
     first = narrow[-1] + 1 if narrow and data < len(rows) else first
     filled = [any(_field(row, j) for row in rows[data : data + 100]) for j in range(width)]
-    # names stand above all columns that hold values, but for the first one
+    # A header names all columns with values, except perhaps the first.
     named = [
         i
         for i in range(first, data)
@@ -265,11 +259,11 @@ def _choose_header(rows: list[Record], first: int, width: int) -> tuple[int | No
         and all(_field(rows[i], j) or not filled[j] for j in range(1, width))
     ]
     words = [i for i in named[1:] if data < len(rows) and _holds_words(rows[i].fields)]
-    if named:  # a title may have a field a column by chance, then names come last
+    if named:  # a title may fill all columns by chance: the last row of words is the header
         header = words[-1] if words else named[0]
         return header, header
     if data > first:
-        return first, first  # the column without a name is refused where it is read
+        return first, first  # CsvText refuses the column without a name
     if first == 0 and _is_start(rows[0].fields):
         return None, 0
     before = rows[first - 1] if first else rows[0]
@@ -289,7 +283,7 @@ def _choose_header(rows: list[Record], first: int, width: int) -> tuple[int | No
 
 
 def _holds_words(fields: Sequence[str]) -> bool:
-    """Return True of names alone, none of them a date or a number."""
+    """Return True if no field is a date or a number, and the first is not empty."""
     texts = [field.strip() for field in fields]
     readable = any(is_time(text) or is_number(text) for text in texts)
     return bool(texts[0]) and not readable
@@ -300,25 +294,22 @@ def _field(row: Record, place: int) -> str:
 
 
 def is_number(text: str) -> bool:
-    """Return True if a text is written like a number, in any country."""
+    """Return True if a text looks like a number in any country."""
     return NUMBER.fullmatch(text.strip()) is not None
 
 
 def is_time(text: str) -> bool:
-    """Return True if a text could be a time: digits, names of months and days, marks of a clock."""
+    """Return True if a text can be a time: digits, names of months and days, clock marks."""
     pieces = PIECES.findall(text.lower())
     words = [piece for piece in pieces if not piece.isdecimal()]
     months = [word for word in words if month_number(word) is not None]
     n_digits = sum(len(piece) for piece in pieces) - sum(map(len, words))
-    enough = 4 if words and not months and not QUARTERS.intersection(words) else 1  # x1 is a name
+    enough = 4 if words and not months and not QUARTERS.intersection(words) else 1  # x1: a name
     return n_digits >= enough and all(word in PARTS_OF_TIME or word in months for word in words)
 
 
 def is_data(fields: Sequence[str]) -> bool:
-    """Return True of a row of data, False of names.
-
-    Names may be dates, years or numbers, but for the first one.
-    """
+    """Return True for a row of data, False for names, which may be dates after the first."""
     texts = [field.strip() for field in fields]
     if is_time(texts[0]) or is_number(texts[0]):
         return True
@@ -327,27 +318,25 @@ def is_data(fields: Sequence[str]) -> bool:
     readable = [is_time(text) or is_number(text) for text in others]
     if not any(readable):
         return False
-    # names in a row are of one form, Q1 to Q4 or 2020-01 to 2020-12; dates and numbers are not
+    # Names share one form and differ, Q1 to Q4 or 2020-01 to 2020-12; data do not.
     names = all(readable) and len(forms) == 1 and len(set(others)) == len(others) > 1
     dates = any(DATE.fullmatch(text) for text in others)
     return not names and (dates or any(is_number(t) and re.search("[.,]", t) for t in others))
 
 
 def _is_start(fields: Sequence[str]) -> bool:
-    """Return True of a time and numbers beside it, as a table without a header begins."""
+    """Return True for a time followed by numbers, the first row of a table without a header."""
     texts = [field.strip() for field in fields]
     others = all(not t or is_number(t) or t.upper() in MISSING_MARKS for t in texts[1:])
     if len(texts) == 1:
         return is_number(texts[0])
-    return others and is_time(texts[0]) and (texts[0].isdecimal() or not _is_float(texts[0]))
-
-
-def _is_float(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
+    if not others or not is_time(texts[0]):
         return False
-    return True
+    try:
+        float(texts[0])
+    except ValueError:
+        return True
+    return texts[0].isdecimal()  # 20240131 may be a time, 1.5 is a number
 
 
 def footnotes(content: bytes, table: TextTable, time: int | None) -> tuple[int, list[str], int]:
@@ -356,19 +345,19 @@ def footnotes(content: bytes, table: TextTable, time: int | None) -> tuple[int, 
     Parameters
     ----------
     content : bytes
-        UTF-8.
+        Text in UTF-8.
     table : TextTable
     time : int, optional
-        Number of the column of times; a row whose time could be read is one of the table.
+        Position of the column of times; rows with a time belong to the table.
 
     Returns
     -------
     end : int
-        Byte at which the rows end.
+        End of the rows in bytes.
     lines : list of str
-        Lines below that hold something.
+        Lines below the table that are not empty.
     empty : int
-        Lines of separators alone among them.
+        Number of lines below the table with separators only.
     """
     start = table.start
     if len(content) - start > SAMPLE:
@@ -387,20 +376,19 @@ def footnotes(content: bytes, table: TextTable, time: int | None) -> tuple[int, 
 
 
 def _line_start(content: bytes, place: int, least: int) -> int:
-    """Return a place of a text near another one at which a row begins."""
+    """Return the first position from `place` on at which a row begins."""
     while True:
         place = content.find(b"\n", place) + 1
         if place == 0:
             return least
-        quotes = content.count(b'"', least, place)
-        if quotes % 2 == 0:
+        if content.count(b'"', least, place) % 2 == 0:  # not within a quoted field
             return place
 
 
 def _is_below(row: Record, table: TextTable, time: int | None) -> bool:
     texts = [text.strip() for text in row.fields]
     written = [text for text in texts if text]
-    if time is None:  # series in rows: their names are any text
+    if time is None:  # rows are series, whose names may be any text
         return len(written) == 1 and bool(texts[0]) and table.width > 2
     here = texts[time] if time < len(texts) else ""
     if is_time(here):
@@ -409,17 +397,17 @@ def _is_below(row: Record, table: TextTable, time: int | None) -> bool:
     if SOURCES.fullmatch(opening) or TOTALS.fullmatch(opening):
         return True
     if any(is_number(text) for text in texts[1:]) or not texts[0]:
-        return False  # with values: a fault of its time
+        return False  # a row of values with a faulty time, which reading refuses
     marked = len(written) == 1 and not texts[0][0].isalnum()
     return bool(here) or len(texts) < table.width or marked
 
 
 def shorten(text: str) -> str:
-    """Return a text of a note, quoted and cut."""
+    """Return a text quoted, and shortened for a note."""
     return repr(text if len(text) <= SHOWN else text[: SHOWN - 3] + "...")
 
 
 def shown_lines(lines: Sequence[str]) -> str:
-    """Return some lines for a note."""
+    """Return the first lines, shortened for a note."""
     more = ", ..." if len(lines) > 3 else ""
     return ", ".join(map(shorten, lines[:3])) + more

@@ -24,15 +24,15 @@ __all__ = [
 ]
 
 ISO_WEEKS = """pd.to_datetime(times.astype(str) + "1", format="%G%V%u")"""
-MOST = 2**61  # size of an integer timestamp, so that the difference of two fits 64 bits
+MOST = 2**61  # bound of integer timestamps: the difference of two fits 64 bits
 
 
 @dataclass(frozen=True, eq=False)
 class Stamps:
-    """Timestamps as numbers; `dtype` as `Layout.time_dtype`, `freq` what they carry, if any.
+    """Timestamps as numbers.
 
     `values` (N,) are datetime64[ns], in UTC if there is a zone, or int64 (ordinals of periods,
-    integers).
+    integers). `dtype` is `Layout.time_dtype`, `freq` the frequency that the index carries.
     """
 
     values: np.ndarray
@@ -43,9 +43,9 @@ class Stamps:
 
 
 def read_stamps(times: pd.Index, what: str, *, is_date: bool = False) -> Stamps:
-    """Read an index of timestamps, which messages call `what`.
+    """Read an index of timestamps; `what` is its name in messages.
 
-    `is_date` says that they were dates without a time of day (polars Date).
+    `is_date` marks polars Date: no time of day.
     """
     if isinstance(times, pd.MultiIndex):
         raise TypeError(
@@ -81,7 +81,7 @@ def read_stamps(times: pd.Index, what: str, *, is_date: bool = False) -> Stamps:
 
 
 def _no_times(what: str, dtype: str, shown: Any, advice: str) -> TypeError:
-    """Error for values that are none of those that time is counted in."""
+    """Return an error for a dtype that cannot hold timestamps."""
     return TypeError(
         f"{what} must hold datetimes, periods or integers; got dtype {dtype} "
         f"({quoted(shown)}). {advice}"
@@ -106,21 +106,21 @@ def _read_floats(times: pd.Index, what: str) -> Stamps:
 
 def _read_datetimes(times: pd.DatetimeIndex, what: str, is_date: bool) -> Stamps:
     try:
-        values = times.as_unit("ns").asi8.view("datetime64[ns]")  # of any zone they count in UTC
+        values = times.as_unit("ns").asi8.view("datetime64[ns]")  # asi8 is UTC in every zone
     except pd.errors.OutOfBoundsDatetime as error:
         raise ValueError(
             f"{what} must lie between the years 1678 and 2261; got {times.min()} to "
             f"{times.max()}. Use periods (to_period) or an integer index."
         ) from error
     dtype = "date" if is_date else f"datetime64[{times.unit}]"
-    custom = isinstance(times.freq, pd.offsets.CustomBusinessDay)  # whose alias lacks its holidays
+    custom = isinstance(times.freq, pd.offsets.CustomBusinessDay)  # its alias drops the holidays
     freq = times.freq if custom else times.freqstr
     if times.tz is None:
         return Stamps(values, "datetime", dtype, None, freq)
     tz = str(times.tz)
     try:
         pd.Timestamp(0, tz=tz)
-    except (KeyError, ValueError) as error:  # a zone of dateutil goes by the path of a file
+    except (KeyError, ValueError) as error:  # the name of a dateutil zone is the path of a file
         raise ValueError(
             f"{what} must be in a time zone with a name, such as 'Europe/Berlin'; got "
             f"{times.tz!r}. Use tz_convert with the name"
@@ -129,22 +129,22 @@ def _read_datetimes(times: pd.DatetimeIndex, what: str, is_date: bool) -> Stamps
 
 
 def calendar_or_steps(stamps: Stamps, what: str, freq: Any = None, dtype: str = "") -> Stamps:
-    """Read whole numbers as dates or as steps; other timestamps come back as they are.
+    """Read whole numbers as dates or as steps; return other timestamps unchanged.
 
     Parameters
     ----------
     stamps : Stamps
     what : str
-        What messages call them.
+        Name of the timestamps in messages.
     freq : str, int or pandas offset, optional
-        Of integers it says that they are steps, an alias that they are dates.
+        An integer makes whole numbers steps, an alias makes them dates.
     dtype : str
-        Of the timestamps fitted to (`Layout.time_dtype`), if there are such.
+        `Layout.time_dtype` of the data fitted to; empty at the first fit.
 
     Raises
     ------
     TypeError, ValueError
-        If they must be dates and are not, or could be either.
+        If whole numbers must be dates and are not, or could be either.
     """
     if stamps.kind != "integer":
         return stamps
@@ -153,7 +153,7 @@ def calendar_or_steps(stamps: Stamps, what: str, freq: Any = None, dtype: str = 
     counted = dtype != "" or isinstance(freq, int | np.integer)
     if form is None or (counted and written is None):
         return _steps(stamps, what)
-    numbers = np.asarray(pd.unique(values))  # of a panel's many rows few are different
+    numbers = np.asarray(pd.unique(values))  # series of a panel share their timestamps
     dates = from_digits(numbers, form)
     wrong = np.isnat(dates)
     if written is not None or freq is not None:
@@ -163,11 +163,12 @@ def calendar_or_steps(stamps: Stamps, what: str, freq: Any = None, dtype: str = 
             )
         return _dates(stamps, form)
     if form == "YYYY" and not stamps.dtype.startswith("float"):
-        return stamps  # years and steps of them are followed by the same ones
+        return stamps  # as years or as steps, forecasts have the same timestamps
     steps = np.unique(np.diff(np.sort(numbers)))
-    step = int(steps[0]) if len(steps) == 1 else None  # of steps without gaps
+    step = int(steps[0]) if len(steps) == 1 else None  # None where there are gaps
     first, last = numbers.min(), numbers.max()
-    if 2 * wrong.sum() >= len(numbers):  # as with text, a wrong date among right ones is one
+    # The majority decides, as for dates written as text: a few invalid dates are faults.
+    if 2 * wrong.sum() >= len(numbers):
         if are_weeks(numbers) and (first % 100 == 1 or not step):
             raise ValueError(
                 f"{what}, {first} to {last}, could count steps or weeks of years, which are "
@@ -193,7 +194,7 @@ def calendar_or_steps(stamps: Stamps, what: str, freq: Any = None, dtype: str = 
 
 
 def are_dates(numbers: pd.Index | pd.Series) -> bool:
-    """Return True if whole numbers are dates of one form that says more than the year.
+    """Return True if whole numbers are dates of one form other than years.
 
     Parameters
     ----------
@@ -224,7 +225,7 @@ def _dates(stamps: Stamps, form: str) -> Stamps:
 
 
 def _steps(stamps: Stamps, what: str) -> Stamps:
-    """Whole numbers as steps, which floats are not."""
+    """Return whole numbers as steps; refuse floats."""
     if stamps.dtype.startswith("float"):
         shown, advice = stamps.values[:2].astype(stamps.dtype), "Use astype('int64') if they count"
         raise _no_times(what, stamps.dtype, shown, f"{advice} steps.")
@@ -232,34 +233,34 @@ def _steps(stamps: Stamps, what: str) -> Stamps:
 
 
 def _example(form: str, dates: np.ndarray) -> int:
-    """A date of a form, one of some if there is one."""
+    """Return the first of `dates` in digits, or an invented one if all are missing."""
     known = dates[~np.isnat(dates)]
     return int(to_digits(known[:1] if len(known) else np.array(["2024-01-31"], "M8[ns]"), form)[0])
 
 
 def digit_form(dtype: str) -> str | None:
-    """Return the form in "YYYYMMDD[int64]", None for other dtypes."""
+    """Return "YYYYMMDD" of "YYYYMMDD[int64]", None for other dtypes."""
     return dtype.partition("[")[0] if dtype.startswith("YYYY") else None
 
 
 def periods(ordinals: np.ndarray, freq: str | None) -> pd.PeriodIndex:
-    """Return the periods of some ordinals."""
+    """Return the periods of ordinals."""
     return pd.PeriodIndex.from_ordinals(ordinals, freq=freq)  # type: ignore[attr-defined]
 
 
 def period_freq(dtype: str) -> str | None:
-    """Return the frequency in "period[M]", None for other dtypes."""
+    """Return "M" of "period[M]", None for other dtypes."""
     return dtype[len("period[") : -1] if dtype.startswith("period[") else None
 
 
 def period_step(freq: str) -> int:
-    """Return the multiple in front of a frequency of periods, the step of their ordinals."""
+    """Return the multiple of a frequency of periods, which is the step of their ordinals."""
     digits = freq[: len(freq) - len(freq.lstrip("0123456789"))]
     return int(digits or 1)
 
 
 def _no_date(column: pd.Index, wrong: np.ndarray, what: str, *, like: str | int) -> ValueError:
-    """Error that names the first rows that hold no date."""
+    """Return an error that names the first rows without a date."""
     rows = np.flatnonzero(np.asarray(wrong))
     shown = listed([f"{quote(column[row])} in row {row}" for row in rows.tolist()], 3)
     return ValueError(

@@ -1,4 +1,4 @@
-"""Steps that are rows: trading days, sessions of an exchange, irregular rows."""
+"""Trading days, sessions of an exchange and irregular rows: steps that are rows."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from tsrnn.data._panel import Layout, Panel
 
 __all__ = ["as_trading_days", "load_exchange_calendars", "observed_days", "with_later_rows"]
 
-# Share of the days of the weekmask that may be closed, and the longest row of closed days.
-# Chinese exchanges are closed on 7 percent of these days, and for up to 8 in a row.
+# Largest share of closed days in the weekmask, and largest number of consecutive closed days.
+# Chinese exchanges close on 7 percent of these days, and for up to 8 in succession.
 MOST_CLOSED, LONGEST_CLOSED = 0.08, 10
-# Weeks without a row on a weekday before it is taken as a day off: four missing rows in a month on
-# the same weekday, and on no other, are no accident.
+# Weeks without a row on a weekday that make it a day off: four rows missing in a month, all on one
+# weekday, are no accident.
 WEEKS_OFF = 4
-LEAST_COMMON = 0.75  # share of the times of a panel's irregular rows at which a series has rows
-YEARS_AHEAD = 10  # of sessions kept with a model, which needs no package of calendars then
+LEAST_COMMON = 0.75  # least share of the timestamps of irregular rows that a series must have
+YEARS_AHEAD = 10  # years of sessions stored with a model, which then needs no package
 
 
 def load_exchange_calendars() -> Any:
-    """Import exchange_calendars, which knows the sessions of exchanges.
+    """Import exchange_calendars, which has the sessions of exchanges.
 
     Returns
     -------
@@ -68,10 +68,10 @@ def load_exchange_calendars() -> Any:
 
 
 def as_trading_days(axis: Axis, grid: Grid, recognised: bool, fixed: bool = False) -> Grid:
-    """Grid of trading days or irregular rows, where rows have it: by its name, or recognised.
+    """Return the grid with the closed days or row times of the axis; other grids unchanged.
 
-    Business days with a few gaps, as holidays leave them, are recognised, of any weekmask. `fixed`
-    says that weekmask and calendar are those of data fitted to.
+    With `recognised`, a daily grid with few gaps, such as holidays, becomes one of trading days.
+    `fixed` keeps the weekmask and the calendar of data fitted to.
     """
     if isinstance(grid, Irregular):
         return _irregular_rows(axis)
@@ -87,7 +87,7 @@ def as_trading_days(axis: Axis, grid: Grid, recognised: bool, fixed: bool = Fals
 
 
 def observed_days(axis: Axis) -> TradingDays | None:
-    """Trading days that rows have with a few gaps; None if they have no such days."""
+    """Return the trading days of rows with few gaps; None for other rows."""
     if axis.times.dtype.kind != "M":
         return None
     days, phases = split_days(axis.distinct[0], axis.tz)
@@ -98,14 +98,14 @@ def observed_days(axis: Axis) -> TradingDays | None:
     if weekmask is None:
         return None
     trading = TradingDays.of(days, weekmask)
-    regular = weekmask == MONDAY_TO_FRIDAY and not trading.closed  # business days
+    regular = weekmask == MONDAY_TO_FRIDAY and not trading.closed  # plain freq="B"
     return trading if not regular and _few_closed(trading, len(days)) else None
 
 
 def _weekmask(days: np.ndarray, weeks_off: int) -> str | None:
-    """Weekmask of rows on rising days; None if they have every weekday, or a day off is unsure.
+    """Return the weekmask of rows on increasing days; None if it has all days or is uncertain.
 
-    Rows from Monday to Friday have this mask, unless one of its days is off `WEEKS_OFF` times.
+    Rows within Monday to Friday have that mask, unless a weekday is missing `WEEKS_OFF` times.
     """
     working = np.bincount(weekday(days), minlength=7) > 0
     passed = np.bincount(weekday(np.arange(days[0], days[-1] + 1)), minlength=7)
@@ -119,7 +119,7 @@ def _weekmask(days: np.ndarray, weeks_off: int) -> str | None:
 
 
 def _few_closed(trading: TradingDays, n_days: int) -> bool:
-    """Return True if no more days are closed than on exchanges, and no more of them in a row."""
+    """Return True if closed days, in number and in succession, are as few as on exchanges."""
     closed = np.array(trading.closed, np.int64)
     if not len(closed):
         return True
@@ -130,10 +130,10 @@ def _few_closed(trading: TradingDays, n_days: int) -> bool:
 
 
 def _with_rows(axis: Axis, grid: TradingDays, fixed: bool) -> TradingDays:
-    """Trading days whose closed days are those without rows, as freq="C" has them."""
+    """Return trading days (freq="C") with days without rows as closed days."""
     days = np.unique(split_days(axis.distinct[0], axis.tz)[0])
     weekmask = grid.weekmask
-    if not fixed:  # a week without a row on a weekday is enough where rows are said to be these
+    if not fixed:  # freq="C" is given: one week without a row makes a weekday a day off
         mask = _weekmask(days, 1)
         if mask is not None and _few_closed(TradingDays.of(days, mask), len(days)):
             weekmask = mask
@@ -150,7 +150,7 @@ def _with_rows(axis: Axis, grid: TradingDays, fixed: bool) -> TradingDays:
 
 
 def _irregular_rows(axis: Axis) -> Irregular:
-    """Rows of any timestamps, which the series of a panel must share for the most part."""
+    """Return the grid of irregular rows; refuse series that share too few timestamps."""
     times = np.unique(axis.times)
     places = np.searchsorted(times, axis.times)
     firsts, lasts = axis.indptr[:-1], axis.indptr[1:] - 1
@@ -168,7 +168,7 @@ def _irregular_rows(axis: Axis) -> Irregular:
 
 
 def _check_sessions(axis: Axis, grid: TradingDays) -> None:
-    """Refuse rows on days that a calendar has closed or does not know."""
+    """Refuse rows on closed days or outside the calendar."""
     assert grid.span is not None
     days = split_days(axis.times, axis.tz)[0]
     name = f"sessions of freq={grid.alias!r}"
@@ -190,14 +190,14 @@ def _check_sessions(axis: Axis, grid: TradingDays) -> None:
 
 
 def exchange_days(code: str, axis: Axis) -> TradingDays:
-    """Sessions of an exchange from the first row on until years after the last.
+    """Return the sessions of an exchange from the first row to `YEARS_AHEAD` after the last.
 
     Raises
     ------
     ImportError
         If exchange_calendars is not installed.
     ValueError
-        If it does not know the exchange, or not from the first row on.
+        If the exchange is unknown, or has no sessions from the first row on.
     """
     library = load_exchange_calendars()
     days = split_days(axis.distinct[0], axis.tz)[0]
@@ -232,12 +232,12 @@ def exchange_days(code: str, axis: Axis) -> TradingDays:
 
 
 def closed_days(grid: Grid) -> tuple[str, ...]:
-    """Closed days of a grid as `Layout.closed` has them."""
+    """Return the closed days of a grid in the form of `Layout.closed`."""
     return _dates(grid.closed) if isinstance(grid, TradingDays) else ()
 
 
 def calendar_fields(grid: Grid) -> dict[str, Any]:
-    """Fields of a layout about trading days."""
+    """Return the fields of a layout on trading days and irregular rows."""
     if isinstance(grid, Irregular):
         return {"row_times": grid.row_times}
     if not isinstance(grid, TradingDays):
@@ -251,16 +251,16 @@ def _dates(days: tuple[int, ...]) -> tuple[str, ...]:
 
 
 def in_words(weekmask: str) -> str:
-    """Weekdays of a mask, as a message has them."""
+    """Return the weekdays of a mask as text."""
     if weekmask == MONDAY_TO_FRIDAY:
         return "from Monday to Friday"
-    first = 6 if weekmask.endswith("01") else 0  # weeks from Sunday on, or from Monday
+    first = 6 if weekmask.endswith("01") else 0  # weeks from Sunday to Thursday start on Sunday
     order = [k % 7 for k in range(first, first + 7)]
     return f"on {', '.join(WEEKDAYS[k].capitalize() for k in order if weekmask[k] == '1')}"
 
 
 def trading_note(grid: TradingDays) -> str:
-    """Sentence on trading days that were recognised."""
+    """Return a sentence on recognised trading days."""
     closed = closed_days(grid)
     many = f"{len(closed)} days, such as {closed[0]}, are" if len(closed) > 1 else ""
     taken = f"{many or f'{closed[0]} is'} taken as closed" if closed else "no day is closed"
@@ -273,15 +273,16 @@ def trading_note(grid: TradingDays) -> str:
 
 
 def with_later_rows(layout: Layout, last_times: np.ndarray, panel: Panel) -> Layout:
-    """Layout that knows which days were closed, or which rows came, after the last rows.
+    """Return the layout extended by the closed days or row times of later rows.
 
     Parameters
     ----------
     layout : Layout
-        Whose steps are the rows (`Layout.observed`).
+        Layout whose steps are rows (`Layout.observed`).
     last_times : ndarray of shape (S,)
+        Last timestamps of the data of `layout`.
     panel : Panel
-        Rows after these.
+        Rows after `last_times`.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Dates written as text: the forms that are recognised, and their reading."""
+"""Dates written as text: recognised forms and their conversion."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 DateOrder = Literal["DMY", "MDY"]
-Place = Callable[[int], str]  # number of a row -> its name in messages
+Place = Callable[[int], str]  # position of a row -> its name in messages
 
 _ZONE = r"\s?(?P<offset>Z|[+-]\d{2}(?::?\d{2})?)"
 _CLOCK = (
@@ -42,7 +42,7 @@ _HOURS = (
     r"(?::(?P<second>\d{2})(?P<fraction>[.]\d{1,9})?)?"
     rf"(?: ?(?P<half>[ap])[.]?m[.]?)?(?:{_ZONE})?)?"
 )
-# Forms that mean one date wherever they come from: behind the year follow month and day.
+# Forms that are unambiguous in every country: year, month, day.
 STRICT = {
     "days": rf"{_YEAR}(?P<mark>[-/])\d{{1,2}}(?P=mark)\d{{1,2}}{_CLOCK}",
     "months": rf"{_YEAR}(?:-|M)(?P<month>0[1-9]|1[0-2])",
@@ -60,7 +60,7 @@ FORMS = STRICT | {
     "name and day": (
         rf"{_WEEKDAY}{_NAME}[- ]*(?P<day>\d\d?)(?:st|nd|rd|th)?(?:, *| +){_YEAR}{_HOURS}"
     ),
-    # behind a blank, two digits could be a day
+    # After a blank, two digits could be a day.
     "name and year": rf"{_NAME}(?: de |[-/, ]*)(?P<year>\d{{4}}|(?<=-)\d\d|'\d\d)",
     "year and name": rf"{_YEAR}[-/, ]*{_NAME}",
     "year and month": rf"{_YEAR}(?: ?M ?| ?[-/] ?)(?P<month>1[0-2]|0?[1-9])",
@@ -69,7 +69,7 @@ FORMS = STRICT | {
     "quarter and year": rf"(?:Q(?P<quarter>[1-4])|(?P<fourth>[1-4])Q)[-/:, ]*{_SHORT}",
     "weeks": rf"{_YEAR}-?W(?P<week>\d\d)",
 }
-# Serial days of spreadsheets count from the origin; a column of dates lies in this range.
+# Spreadsheets count days from the origin; smaller and larger numbers are taken as values.
 SERIAL_ORIGIN = np.datetime64("1899-12-30")
 SERIAL_DAYS = 20_000, 60_000  # 1954 to 2064
 DAY_NAME = re.compile("date|datum|fecha|day|tag|week|woche", re.IGNORECASE)
@@ -79,15 +79,15 @@ TIME_NAME = re.compile(
     re.IGNORECASE,
 )
 PAIR_OF_YEARS = re.compile(r"(\d{4}) ?[-/] ?(\d{2})")
-CENTURY = 69  # years of two digits from this one on are of the 20th century, as in POSIX
-# Parts of a date of three numbers, as (year, month, day), by their order.
+CENTURY = 69  # two-digit years 69-99 are 19xx, others 20xx, as in POSIX
+# Order -> groups with (year, month, day) in a date of three numbers.
 PLACES = {
     "DMY": ("year", "middle", "left"),
     "MDY": ("year", "left", "middle"),
     "YMD": ("left", "middle", "year"),
 }
 NAMES = {"D": "day", "M": "month", "Y": "year"}
-# Zones that offsets from UTC are compared with, in this order; neighbours often share them.
+# Candidates for offsets from UTC, the first match wins; neighbours often share offsets.
 ZONES = (
     "Europe/Berlin",
     "Europe/London",
@@ -109,10 +109,10 @@ ZONES = (
 
 @dataclass(frozen=True)
 class Dates:
-    """Times of a column: `values` as they were, or as datetimes or periods if they were text.
+    """Times of a column: text as datetimes or periods, other `values` unchanged.
 
-    `note` is a sentence on a form other than those of `STRICT`, and `order` that of day and month
-    where the texts show it.
+    `note` is a sentence on a form outside `STRICT`; `order` is the order of day and month, None if
+    ambiguous.
     """
 
     values: pd.Index
@@ -121,7 +121,7 @@ class Dates:
 
 
 def is_text(column: pd.Index | pd.Series) -> bool:
-    """Return True if all values that are not missing are text, and some are there."""
+    """Return True if the known values are all text, and at least one is known."""
     if isinstance(column.dtype, pd.StringDtype):
         return bool(column.notna().any())
     if column.dtype != object:
@@ -131,13 +131,13 @@ def is_text(column: pd.Index | pd.Series) -> bool:
 
 
 def looks_like_dates(column: pd.Index | pd.Series, *, years: bool = True) -> bool:
-    """Return True if the column is text and more than half of it is written like dates.
+    """Return True if more than half of a column of text looks like dates.
 
     Parameters
     ----------
     column : pandas.Index or pandas.Series
     years : bool
-        If four digits are a date; otherwise they are a number like any other.
+        Count four digits as a date; if False, as a number.
 
     Returns
     -------
@@ -155,7 +155,7 @@ def looks_like_dates(column: pd.Index | pd.Series, *, years: bool = True) -> boo
     in_digits, form = _in_digits(texts)
     if years or form != "YYYY":
         marked += int(np.sum(~np.isnat(in_digits)))
-    # more than half: a wrong date among right ones is then refused, and not read as other text
+    # A majority, so that one invalid date is refused and does not turn the column into labels.
     return 2 * marked > len(texts)
 
 
@@ -168,9 +168,9 @@ def read_dates(
     zone: str | None = None,
     place: Place = "row {}".format,
 ) -> Dates:
-    """Read text as dates; what is not written like dates comes back as it is.
+    """Convert text to dates; return columns of other text and other dtypes unchanged.
 
-    Texts must be of one form of `FORMS`, or dates in digits alone ("20200131"). Missing texts are
+    All texts must have one of `FORMS`, or be dates in digits ("20200131"). Missing texts become
     missing dates.
 
     Parameters
@@ -179,24 +179,24 @@ def read_dates(
     what : str
         Name of the column in messages.
     strict : bool
-        Refuse forms other than those of `STRICT`, and several offsets from UTC.
+        Refuse forms outside `STRICT`, and several offsets from UTC.
     order : {"DMY", "MDY"}, optional
-        Order of day and month, where the texts leave it open.
+        Order of day and month for ambiguous texts.
     zone : str, optional
-        Zone to show times in that have an offset from UTC; inferred by default.
+        Zone of the result for times with an offset from UTC; inferred by default.
     place : callable
-        Name in messages of the row of a number.
+        Function from the position of a row to its name in messages.
     """
     if not is_text(column):
         return Dates(column)
-    rows, different = pd.factorize(column)  # dates of a panel are many rows of few texts
+    rows, different = pd.factorize(column)  # series of a panel share their dates
     texts = [str(text).strip() for text in different]
     _refuse_pairs_of_years(texts, what)
     if not looks_like_dates(different):
         return Dates(column)
 
     def refuse(wrong: np.ndarray, like: str) -> None:
-        """Refuse texts that are not written like most of them."""
+        """Refuse texts that differ in form from the majority."""
         numbers = np.flatnonzero(wrong[rows] & (rows >= 0)).tolist()
         if numbers:
             shown = listed([f"{quote(column[i])} in {place(i)}" for i in numbers], 3)
@@ -205,7 +205,7 @@ def read_dates(
                 f"is {shown}. Drop these rows, or correct them."
             )
 
-    # All texts must have the form of most.
+    # All texts must have the most common form.
     forms, in_digits = _forms(texts)
     form = Counter(filter(None, forms)).most_common(1)[0][0]
     like = texts[forms.index(form)]
@@ -228,11 +228,11 @@ def read_dates(
         return Dates(quarters.take(rows, fill_value=pd.NaT), note)
     if form == "three numbers":
         times, order = _ordered(texts, matches, what, order)
-    else:  # pandas reads days by itself, a million in a tenth of the time
+    else:  # pandas parses ISO days without a match in Python, in a tenth of the time
         times = _datetimes(texts if form == "days" else [*map(_iso, matches)])
         order = None
     refuse(np.asarray(times.isna()), "2020-02-29" if form == "days" else like)
-    # '31.12.2020' shows the order of day and month, '01.01.2020' does not
+    # The note shows a date such as 31.12.2020, from which the order of day and month is seen.
     shown = next((i for i, m in enumerate(matches) if order and m["left"] != m["middle"]), 0)
     note = _note(what, form, texts[shown], times[shown])
     if "offset" in _pattern(form).groupindex:
@@ -244,7 +244,7 @@ def read_dates(
 
 
 def _refuse_pairs_of_years(texts: Sequence[str], what: str) -> None:
-    """Refuse 2001/02, 2002/03, ...: years that begin within one, and months 13 apart."""
+    """Refuse 2001/02, 2002/03, ...: financial years, or months 13 apart."""
     pairs = map(PAIR_OF_YEARS.fullmatch, texts)
     if len(texts) > 1 and all(m and (int(m[1]) + 1) % 100 == int(m[2]) for m in pairs):
         raise ValueError(
@@ -255,15 +255,15 @@ def _refuse_pairs_of_years(texts: Sequence[str], what: str) -> None:
 
 
 def names_time(name: object) -> bool:
-    """Return True if a column has a name of time, such as that of a unit of the calendar."""
+    """Return True if a column has a name of time, such as "month"."""
     return isinstance(name, str) and TIME_NAME.search(name) is not None
 
 
 def read_serial_days(numbers: pd.Series, what: str, *, fitted: bool = False) -> Dates | None:
-    """Read whole numbers as the days that spreadsheets count, None where they are none.
+    """Convert serial days of spreadsheets to dates; return None for other numbers.
 
-    They are if they are first or last days of months with equal steps, or if the column has the
-    name of dates and they follow each other by days, weekdays or weeks.
+    Whole numbers are serial days if they are first or last days of months with equal steps, or if
+    the column has a name of dates and they are consecutive days, weekdays or weeks.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ def read_serial_days(numbers: pd.Series, what: str, *, fitted: bool = False) -> 
     what : str
         Name of the column in messages.
     fitted : bool
-        If the timestamps of the data fitted to were dates in a column of this name.
+        True if the data fitted to had dates in a column of this name; then all are serial days.
     """
     if not pd.api.types.is_numeric_dtype(numbers.dtype) or not len(numbers) or numbers.hasnans:
         return None
@@ -282,7 +282,7 @@ def read_serial_days(numbers: pd.Series, what: str, *, fitted: bool = False) -> 
     distinct = np.unique(days)
     if not fitted:
         if not np.isnat(from_digits(values.astype(np.int64), "YYYYQ")).any():
-            return None  # 20241 is a quarter
+            return None  # numbers such as 20241 may be quarters
         months, day = distinct.astype("datetime64[M]"), np.timedelta64(1, "D")
         firsts = ((distinct - day).astype("datetime64[M]") < months).all()
         lasts = ((distinct + day).astype("datetime64[M]") > months).all()
@@ -302,26 +302,26 @@ def _pattern(form: str) -> re.Pattern[str]:
 
 
 def _form(text: str) -> str | None:
-    """Return the first form that a text is written in."""
+    """Return the first form that fits a text."""
     if not any(digit in text for digit in "0123456789"):
         return None
     return next((form for form in FORMS if _pattern(form).fullmatch(text)), None)
 
 
 def _forms(texts: Sequence[str]) -> tuple[list[str | None], np.ndarray]:
-    """Return the form of each text, and the dates of those in digits alone."""
+    """Return the form of each text, and dates of texts in digits (NaT for others)."""
     in_digits, digits = _in_digits(texts)
     forms = [
         digits if is_date else _form(text)
         for text, is_date in zip(texts, ~np.isnat(in_digits), strict=True)
     ]
-    if "year and month" in forms:  # 2020-9 beside 2020-10
+    if "year and month" in forms:  # 2020-10 is of another form than 2020-9, but of one column
         forms = ["year and month" if form == "months" else form for form in forms]
     return forms, in_digits
 
 
 def _in_digits(texts: Sequence[str]) -> tuple[np.ndarray, str]:
-    """Return dates written in digits, NaT for other text, and their form, the most common one."""
+    """Return dates of texts in digits, NaT for others, and their most common form."""
     digits = [text if text.isdecimal() and text.isascii() else "" for text in texts]
     lengths = Counter(map(len, digits))
     form = max(UNITS, key=lambda form: lengths[len(form)])
@@ -330,7 +330,7 @@ def _in_digits(texts: Sequence[str]) -> tuple[np.ndarray, str]:
 
 
 def _year(text: str) -> str:
-    """Return a year of four digits."""
+    """Expand a year to four digits."""
     short = text.lstrip("'")
     if len(short) == 4:
         return short
@@ -338,7 +338,7 @@ def _year(text: str) -> str:
 
 
 def _iso(match: re.Match[str], order: str = "") -> str:
-    """Translate a date into ISO 8601, the first day of a month or week."""
+    """Return a date in ISO 8601, the first day for a month or week."""
     part = match.groupdict()
     if order:
         year, month, day = (part[name] for name in PLACES[order])
@@ -355,7 +355,7 @@ def _iso(match: re.Match[str], order: str = "") -> str:
     text = f"{_year(year)}-{month:0>2}-{day:0>2}"
     if part.get("hour"):
         hour = int(part["hour"])
-        if part["half"]:  # 12 a.m. is midnight
+        if part["half"]:  # 12 a.m. is midnight, 12 p.m. noon
             hour = hour % 12 + 12 * (part["half"].lower() == "p") if 1 <= hour <= 12 else 99
         text += f"T{hour:02}:{part['minute']}:{part['second'] or '00'}{part['fraction'] or ''}"
         text += (part["offset"] or "").upper()
@@ -368,7 +368,7 @@ def _quarter(match: re.Match[str]) -> str:
 
 
 def _datetimes(texts: Sequence[str]) -> pd.DatetimeIndex:
-    """Read ISO 8601, NaT where a text is no date; in UTC if offsets from it differ."""
+    """Convert ISO 8601 to datetimes, NaT for invalid dates; in UTC if offsets differ."""
     index = pd.Index(np.array(texts, object))
     try:
         times = pd.to_datetime(index, format="ISO8601", errors="coerce")
@@ -385,22 +385,26 @@ def _ordered(
     what: str,
     order: DateOrder | None,
 ) -> tuple[pd.DatetimeIndex, DateOrder | None]:
-    """Read dates of three numbers in the only order of day, month and year that they allow."""
+    """Convert dates of three numbers, in the only order of day, month and year that fits."""
     short = any(len(match["year"]) < 4 for match in matches)
     orders = ["DMY", "MDY", *(["YMD"] if short else [])]
     readings = {each: _datetimes([_iso(match, each) for match in matches]) for each in orders}
     if order is not None:
         readings = {order: readings[order]}
     possible = {each: times for each, times in readings.items() if not times.isna().any()}
-    if not possible:  # name the row that contradicts most others
+    if not possible:  # the order with the fewest invalid dates names the faulty rows
         best = max(readings, key=lambda each: -np.sum(np.asarray(readings[each].isna())))
         return readings[best], None
-    # Rows in an order other than that of time, and steps that differ, would be refused.
-    for holds in (_is_monotonic, _is_regular):
+
+    # Prefer an order with sorted and then equally spaced dates, since others would be refused.
+    def is_monotonic(times: pd.DatetimeIndex) -> bool:
+        return times.is_monotonic_increasing or times.is_monotonic_decreasing
+
+    for holds in (is_monotonic, _is_regular):
         if len(possible) > 1:
             kept = {each: times for each, times in possible.items() if holds(times)}
             possible = kept or possible
-    # Points are written between day, month and year in this order.
+    # With points, the usual order is day.month.year.
     if "DMY" in possible and all(match["mark"] == "." for match in matches):
         possible = {"DMY": possible["DMY"]}
     distinct = {tuple(times.asi8) for times in possible.values()}
@@ -419,19 +423,15 @@ def _ordered(
     return times, chosen if chosen != "YMD" and len(possible) == 1 else None  # type: ignore[return-value]
 
 
-def _is_monotonic(times: pd.DatetimeIndex) -> bool:
-    return times.is_monotonic_increasing or times.is_monotonic_decreasing
-
-
 def _is_regular(times: pd.DatetimeIndex) -> bool:
-    """Return True if the steps are equal in time, or in months on one day."""
+    """Return True if the steps are equal, in time or in months at one day of the month."""
     months = 12 * times.year + times.month
     monthly = len(set(times.day)) == 1 and len(set(np.diff(months))) == 1
     return monthly or len(set(np.diff(times.asi8))) == 1
 
 
 def _strptime(match: re.Match[str], order: str) -> str:
-    """Format of strptime for dates of three numbers."""
+    """Return the strptime format of a date of three numbers."""
     years = "%Y" if len(match["year"]) == 4 else "%y"
     clock = "" if match["hour"] is None else " %H:%M:%S" if match["second"] else " %H:%M"
     marks = {"D": "%d", "M": "%m", "Y": years}
@@ -439,7 +439,7 @@ def _strptime(match: re.Match[str], order: str) -> str:
 
 
 def _note(what: str, form: str, text: str, value: Any) -> str:
-    """Sentence on dates of a form that is not strict."""
+    """Return a sentence on dates of a form outside `STRICT`, else ""."""
     if form in STRICT:
         return ""
     return f"{quote(text)} of {what} is read as {_show(value)}."
@@ -456,9 +456,9 @@ def _in_zone(
     strict: bool,
     zone: str | None,
 ) -> tuple[pd.DatetimeIndex, str]:
-    """Show times with offsets from UTC in a zone, and say which one if offsets differ.
+    """Convert times with offsets from UTC to a zone, and return a note if offsets differ.
 
-    Local times of a zone with daylight saving have two of them.
+    Local times of a zone with daylight saving have two offsets.
     """
     minutes = {None if text is None else _offset(text) for text in offsets}
     if len(minutes) == 1:
@@ -482,7 +482,7 @@ def _in_zone(
 
 
 def _infer_zone(times: pd.DatetimeIndex, offsets: Sequence[str | None]) -> str | None:
-    """Return the first of `ZONES` with these offsets from UTC at these times."""
+    """Return the first of `ZONES` with these offsets at these times, None without any."""
     local = pd.to_timedelta([_offset(text or "Z") for text in offsets], unit="min")
     utc = times.tz_convert("UTC").tz_localize(None)
     for zone in ZONES:
@@ -492,7 +492,7 @@ def _infer_zone(times: pd.DatetimeIndex, offsets: Sequence[str | None]) -> str |
 
 
 def _offset(text: str) -> int:
-    """Minutes ahead of UTC."""
+    """Return an offset from UTC in minutes."""
     digits = text[1:].replace(":", "").ljust(4, "0")
     if not digits.isdecimal():
         return 0

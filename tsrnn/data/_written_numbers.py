@@ -1,4 +1,4 @@
-"""Numbers written as text: marks of decimals and of thousands, signs and units."""
+"""Numbers written as text: decimal and thousands marks, signs and units."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _MISSING_WORDS = {
 }
 _MISSING_SIGNS = {"", "-", "--", "---", "\u2013", "\u2014", ".", "..", "...", "\u2026", ":", "?"}
 MISSING_MARKS = _MISSING_WORDS | _MISSING_SIGNS
-# Blanks that do not break, the minus sign of typesetters and the apostrophe of the Swiss.
+# Non-breaking blanks, the typographic minus and the Swiss apostrophe.
 _PLAIN = dict.fromkeys(map(ord, "\u00a0\u2007\u2009\u202f"), " ") | {0x2212: "-", 0x2019: "'"}
 _CURRENCIES = (
     "US[$]|R[$]|[$€£¥₹₩₽₺]|kr|zł|EUR|USD|GBP|JPY|CHF|CNY|RMB|INR|KRW|BRL|CAD|AUD|NZD|SEK|NOK|DKK|"
     "PLN|CZK|HUF|RUB|TRY|MXN|ZAR|SGD|HKD"
 )
-# Letters behind a number are its unit only behind a blank: 10Y and 5G are labels. A capital K, M or
-# B is a thousand, a million or a billion where the column shows it.
+# Letters are a unit only after a blank: 10Y and 5G are labels. `parse_numbers` decides whether a
+# capital K, M or B is a thousand, a million or a billion.
 _NUMBER = re.compile(
     rf"(?P<sign>[-+]?) ?(?:(?P<before>{_CURRENCIES}) ?)?(?P<inner>[-+]?)"
     r"(?P<body>[.,]?[0-9](?:[0-9.,' ]*[0-9.,])?(?:[eE][-+]?[0-9]{1,3})?)"
     r"(?P<power>[KMB]?)(?P<last>-?)"
     rf"(?: ?(?P<behind>[%‰]|{_CURRENCIES})| (?P<unit>[^\W\d_]{{1,6}}[²³]?))?"
 )
-# Short for a factor, which the values would have to be multiplied by.
+# Units that abbreviate a factor: without multiplication the values would be wrong.
 _POWERS = {"": 0, "K": 3, "M": 6, "B": 9}
 _FACTORS = frozenset(["k", "m", "b", "t", "mn", "bn", "mio", "mrd", "tsd"])
-# Digits by the mark of decimals; groups of two digits are those of India.
+# Decimal mark -> pattern of digits; groups of two digits are Indian.
 _EXPONENT = r"(?:[eE][-+]?\d{1,3})?"
 _GROUPS = r"(?!0)\d{{1,3}}(?P<mark>[{} '])\d{{3}}(?:(?P=mark)\d{{3}})*"
 _INDIAN = r"[1-9]\d?(?:,\d\d)+,\d{3}"
@@ -50,10 +50,10 @@ _BODIES: dict[Decimal, re.Pattern[str]] = {
 
 @dataclass(frozen=True)
 class NumberText:
-    """A text as a number: its value by the mark of decimals that it may have been written with.
+    """Number written as text, with a value for each decimal mark that fits.
 
-    `values` is empty if the text is no number, and holds NaN if it marks a missing value. `power`
-    is that of ten which a letter behind the digits stands for.
+    `values` is empty if the text is no number, NaN if it means a missing value. `power` is the
+    power of ten of a final K, M or B.
     """
 
     values: dict[Decimal, float]
@@ -91,15 +91,19 @@ def _parse(text: str) -> NumberText:
 
 
 def parse_numbers(texts: Sequence[str], counts: np.ndarray) -> list[NumberText] | None:
-    """Parse the different texts of a column; None if it does not hold numbers.
+    """Parse the distinct texts of a column; return None if it does not hold numbers.
 
-    It does if more than half of the rows that are not missing hold numbers, of one unit; `counts`
-    are the rows that have each text. Numbers with K, M or B are labels, such as the maturities 3M
-    and 12M, unless all have such a letter, and some of them decimals.
+    `counts` are the rows of each text. A column holds numbers if more than half of its rows that
+    are not missing do, and if they share one unit. Numbers with K, M or B are labels, such as the
+    maturities 3M and 12M, unless all have such a letter and some have decimals.
     """
     parsed = [_parse(text) for text in texts]
     powers = {each.power for each in parsed if each.values and not each.missing}
-    if powers - {0} and (0 in powers or not any(map(_with_decimals, texts, parsed))):
+    with_decimals = any(
+        each.power and ("." in text or "," in text)
+        for text, each in zip(texts, parsed, strict=True)
+    )
+    if powers - {0} and (0 in powers or not with_decimals):
         return None
     is_number = np.array([bool(each.values) and not each.missing for each in parsed])
     is_missing = np.array([each.missing for each in parsed])
@@ -107,7 +111,3 @@ def parse_numbers(texts: Sequence[str], counts: np.ndarray) -> list[NumberText] 
     if 2 * counts[is_number].sum() <= counts[~is_missing].sum() or len(units) > 1:
         return None
     return parsed
-
-
-def _with_decimals(text: str, number: NumberText) -> bool:
-    return number.power > 0 and ("." in text or "," in text)

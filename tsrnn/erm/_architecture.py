@@ -1,4 +1,4 @@
-"""Choice of d_s, d and L: richness of recurrence features and risk against time."""
+"""Choice of d_s, d and L by risk and computing time."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _HEADINGS = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ArchitectureSelection(Summary):
-    """Candidates with their risks and costs, as `select_architecture` returns them; print it.
+    """Candidates with risks and costs, returned by `select_architecture`, to be printed.
 
     Attributes
     ----------
@@ -63,29 +63,29 @@ class ArchitectureSelection(Summary):
 
         - ``block_size``, ``hidden_size``, ``n_layers``, ``n_blocks``: d_s, d, L and K = d / d_s.
         - ``risk``, ``std_error``: mean loss of the held-out samples, in the unit of the loss.
-        - ``difference``, ``difference_std_error``: of the risk from the smallest one, with the
-          standard error of the differences of losses of the same sample. 0 for the smallest;
-          infinite and NaN where the risk is infinite.
-        - ``best``, ``chosen``, ``within_one_std_error``: bool; the last, whether the difference is
-          at most its standard error.
-        - ``seconds_per_fit``, ``seconds_per_epoch``, ``epochs``: wall-clock seconds of a fit, a
-          mean over folds; the same over the epochs trained; epochs of a fit, a mean. The last two
-          are NaN for an estimator without `history_`.
-        - ``n_parameters``: trainable numbers; <NA> for an estimator without `network_`.
-        - ``n_feature_types``, ``feature_types``, ``cyclical``: how many types of recurrence
-          features a block can have at most, which they are, "R-1..4 C-1..2" for d_s = 4, and
-          whether there are damped waves (types C) among them, which takes d_s of at least 2.
-        - ``forward``, ``backward``: operations of Theorem 2 up to a constant, a sum over layers.
+        - ``difference``, ``difference_std_error``: difference of the risk from the smallest, with
+          the standard error of paired differences of losses. 0 for the smallest; infinite and NaN
+          if the risk is infinite.
+        - ``best``, ``chosen``, ``within_one_std_error``: bool; the last is True if the difference
+          is at most its standard error.
+        - ``seconds_per_fit``, ``seconds_per_epoch``, ``epochs``: wall-clock seconds per fit and per
+          epoch, and epochs per fit, means over folds. The last two are NaN for an estimator without
+          `history_`.
+        - ``n_parameters``: number of trainable parameters; <NA> without `network_`.
+        - ``n_feature_types``, ``feature_types``, ``cyclical``: largest number of types of
+          recurrence features of a block; their names, "R-1..4 C-1..2" for d_s = 4; and True if they
+          include damped waves (types C), which require d_s of at least 2.
+        - ``forward``, ``backward``: operations of Theorem 2 up to a constant, summed over layers.
 
         ``frame.attrs`` has "loss", "n_samples", "n_folds", "rule" and "length".
     risks : tuple of Risk
-        In the order of the rows, for comparisons of any two with `Risk.minus`.
+        Risks in the order of the rows; compare any two with `Risk.minus`.
     best : dict
-        ``block_size``, ``hidden_size`` and ``n_layers`` of the smallest risk.
+        ``block_size``, ``hidden_size`` and ``n_layers`` with the smallest risk.
     chosen : dict
-        The same, of the candidate that the rule chooses.
+        The same for the candidate that the rule chooses.
     estimator : estimator or None
-        The chosen one, fitted to all samples; None without `refit`.
+        Chosen estimator, fitted to all samples; None without `refit`.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class ArchitectureSelection(Summary):
     estimator: Any = None
 
     def as_text(self) -> str:
-        """Candidates and choice as they are printed."""
+        """Return the candidates and the choice as text."""
         attrs, n_folds = self.frame.attrs, self.frame.attrs["n_folds"]
         split = "a held-out part" if n_folds == 1 else f"{n_folds} folds"
         notes = [
@@ -141,66 +141,65 @@ def select_architecture(
     refit: bool = True,
     verbose: int = 0,
 ) -> ArchitectureSelection:
-    r"""Choose block size, hidden size and number of layers by their risk and their cost.
+    r"""Choose block size, hidden size and number of layers by risk and cost.
 
-    A block of size d_s has recurrence features of the types R-1, ..., R-d_s and
-    C-1, ..., C-(d_s // 2) at most, so that a larger one is richer and costs more: by Theorem 2
-    the time of L layers is of the order
+    A block of size d_s has at most the recurrence features R-1, ..., R-d_s and
+    C-1, ..., C-(d_s // 2). A larger block is richer and costs more: by Theorem 2 the time of L
+    layers is of the order
 
     .. math::
 
         \sum_{l=1}^{L} \big( T d_s^2 + T d_s d_l + d^2 + T^2 d_s^3 + d\, d_s^3 \big),
 
-    with :math:`d_l` the inputs of layer l, forward and backward. Without d_s of 2 at least there
-    are no damped waves (types C); Section 3.3 argues that 2 is mostly enough. Here each candidate
-    is a clone of the estimator with other sizes, judged by its risk on held-out samples, the same
-    for all.
+    forward and backward, where layer l has :math:`d_l` inputs. Damped waves (types C) require d_s
+    of at least 2; Section 3.3 argues that 2 is mostly enough. Each candidate is a clone of the
+    estimator with other sizes, with its risk on the same held-out samples.
 
-    The **best** candidate is that of the smallest risk :math:`\widehat{\mathcal R}_k`. The
-    **chosen** one is the cheapest k with
+    The **best** candidate has the smallest risk :math:`\widehat{\mathcal R}_k`. The **chosen** one
+    is the cheapest k with
 
     .. math::
 
         \widehat{\mathcal R}_k - \widehat{\mathcal R}_{best}
         \leq \widehat{\mathrm{se}} (\widehat{\mathcal R}_k - \widehat{\mathcal R}_{best}),
 
-    the standard error being that of the differences of losses of the same sample (`Risk.minus`),
-    which is mostly far smaller than that of either risk: the rule is stricter than the customary
-    one, which takes the standard error of the smallest risk. Cost is the sum above. Measured
-    seconds would choose another candidate on another machine, or a busy one; they are reported
-    beside it.
+    with the standard error of paired differences of losses (`Risk.minus`). It is mostly far smaller
+    than that of either risk, so that the rule is stricter than the customary one, which takes the
+    standard error of the smallest risk. Cost is the sum above. Measured seconds are reported but
+    do not choose, since they depend on the machine and its load.
 
     Parameters
     ----------
     X, z
-        As of `fit` of the estimator.
+        As in `fit` of the estimator.
     estimator : estimator, optional
-        With parameters `block_size`, `hidden_size` and `n_layers`; cloned and left as it is. By
-        default `ParaRNNClassifier` if z are classes for
-        `sklearn.utils.multiclass.type_of_target`, that is text, booleans or whole numbers, also as
-        floats, and else `ParaRNNRegressor`. For counts give a regressor.
+        Estimator to clone, with parameters `block_size`, `hidden_size` and `n_layers`. By default
+        `ParaRNNClassifier` if `sklearn.utils.multiclass.type_of_target` says that z are classes,
+        that is text, booleans or whole numbers, also as floats, and else `ParaRNNRegressor`. For
+        counts give a regressor.
     block_sizes : sequence of int, optional
-        d_s, divisors of every hidden size. By default for each hidden size d the powers of two
-        that divide it and d itself, the ordinary network.
+        Values of d_s, divisors of every hidden size. By default, for each hidden size d, the powers
+        of two that divide it, and d itself (the ordinary network).
     hidden_sizes, n_layers : sequence of int, optional
-        d and L. By default those of the estimator.
+        Values of d and L; by default those of the estimator.
     cv : int, splitter or iterable of (train, test), default 5
         As in `cross_validated_risk`; for a single held-out part ``[(train, test)]``. Series in time
         order need `BlockedKFold` with a gap.
     loss : {"squared_error", "absolute_error", "log_loss", "zero_one"} or callable, optional
-        Of the held-out samples. By default "log_loss" for a classifier, and else the estimator's
-        own, or "squared_error".
+        Loss of the held-out samples. By default "log_loss" for a classifier, and else the
+        estimator's own, or "squared_error".
     lags : int, default 0
-        Of the standard errors, as in `empirical_risk`; above 0 for samples in time order.
+        Autocovariances in standard errors, as in `empirical_risk`; above 0 for samples in time
+        order.
     rule : {"one_std_error", "smallest"}, default "one_std_error"
-        How the candidate is chosen; with "smallest" it is the best.
+        Rule of the choice; "smallest" chooses the best.
     random_state : int, numpy random generator or None
-        Of every clone, the same in all. By default the estimator's own.
+        Random state of all clones; by default the estimator's own.
     n_jobs : int, optional
-        Processes, one thread each, among which fits are shared out; -1 for all cores. In this
-        process by default. With more than one, seconds are those of a busy machine.
+        Number of processes of one thread each; -1 for all cores. By default this process. With more
+        than one, measured seconds are those of a busy machine.
     refit : bool, default True
-        Whether the chosen candidate is fitted to all samples.
+        Fit the chosen candidate to all samples.
     verbose : int, default 0
         1 shows a progress bar over fits.
 
@@ -211,21 +210,19 @@ def select_architecture(
     Raises
     ------
     TypeError, ValueError
-        If a block size does not divide a hidden size, a grid is empty, has a number twice or one
+        If a block size does not divide a hidden size, a grid is empty, repeats a number or has one
         that is no positive integer, the estimator lacks one of the three parameters, no risk is
-        finite, or as in `cross_validated_risk`. Errors of a fit carry a note that names the
-        candidate.
+        finite, or as in `cross_validated_risk`. Errors of a fit have a note with the candidate.
 
     Notes
     -----
-    The smallest of several estimated risks is on average below the risk of that candidate, the
-    more so the more candidates there are: for an estimate of the risk of the chosen one, keep
-    samples out of X. Cross-validated standard errors are too short (see `cross_validated_risk`),
-    and with one seed the differences include the effect of the random start and of the order of
-    training.
+    The smallest of several estimated risks is on average below the risk of that candidate, more so
+    with more candidates: keep further samples to estimate the risk of the chosen one.
+    Cross-validated standard errors are too small (see `cross_validated_risk`). With one seed,
+    differences include the effect of the random start and the order of training.
 
-    Seconds are wall-clock time of `fit`, start of the training included. Libraries and kernels
-    are loaded before by a fit of one epoch, where the estimator has `max_epochs`.
+    Seconds are wall-clock time of `fit`. If the estimator has `max_epochs`, a fit of one epoch
+    loads libraries and kernels before.
 
     References
     ----------
@@ -260,7 +257,7 @@ def select_architecture(
     grid = candidates(params, block_sizes, hidden_sizes, n_layers)
     loss = checked_loss(default_loss(base) if loss is None else loss)
     folds = checked_folds(cv, X, z, loss)
-    lags = checked_held_out_lags(lags, folds)  # before any fit
+    lags = checked_held_out_lags(lags, folds)  # raise before the work of fitting
     sequences = read_sequences(X, type(base).__name__)
     length = int(sequences.lengths.max())
     n_inputs = None if params.get("input_projection", False) else sequences.inputs.n_inputs
@@ -286,7 +283,7 @@ def select_architecture(
 
 
 def _base(estimator: Any, z: Any, random_state: Any) -> Any:
-    """Clone of the estimator, or the default one, with the seed."""
+    """Return a clone of the estimator, or of the default one, with the seed."""
     if estimator is None:
         from tsrnn.erm._classifier import ParaRNNClassifier
         from tsrnn.erm._regressor import ParaRNNRegressor
@@ -319,9 +316,9 @@ def _base(estimator: Any, z: Any, random_state: Any) -> Any:
 def candidates(
     params: dict[str, Any], block_sizes: Any, hidden_sizes: Any, n_layers: Any
 ) -> list[dict[str, int]]:
-    """Sizes to try, by number of layers, then hidden size, then block size.
+    """Return the grid of sizes, by number of layers, then hidden size, then block size.
 
-    `params` are those of the estimator, for what is not given.
+    `params` are the parameters of the estimator, which give defaults.
     """
     hidden = _whole_numbers("hidden_sizes", hidden_sizes, params["hidden_size"])
     layers = _whole_numbers("n_layers", n_layers, params["n_layers"])
@@ -360,9 +357,9 @@ def _whole_numbers(name: str, values: Any, default: Any) -> list[int]:
 def _operations(
     length: int, n_inputs: int | None, block_size: int, hidden_size: int, n_layers: int
 ) -> tuple[int, int]:
-    """Operations of Theorem 2, forward and backward, summed over layers.
+    """Return the operations of Theorem 2, forward and backward, summed over layers.
 
-    The first layer has d inputs where they are projected, with None for `n_inputs`.
+    `n_inputs` is None for projected inputs, d in number.
     """
     first = hidden_size if n_inputs is None else n_inputs
     layers = [
@@ -373,7 +370,7 @@ def _operations(
 
 
 class _Fit(NamedTuple):
-    """Fit to a training part: losses of the held-out samples, and costs."""
+    """Losses of held-out samples, and costs, of a fit."""
 
     losses: np.ndarray
     seconds: float
@@ -394,7 +391,8 @@ def _fitted(
     try:
         estimator.set_params(**sizes)
         if "max_epochs" in estimator.get_params(deep=False):
-            clone(estimator).set_params(max_epochs=1).fit(X_train, z_train)  # loads what fits need
+            # Load libraries and kernels outside of the measured time.
+            clone(estimator).set_params(max_epochs=1).fit(X_train, z_train)
         start = time.perf_counter()
         estimator.fit(X_train, z_train)
         seconds = time.perf_counter() - start
@@ -418,7 +416,7 @@ def _frame(
     operations: Sequence[tuple[int, int]],
     rule: str,
 ) -> pd.DataFrame:
-    """Table of the candidates, with the best and the chosen one."""
+    """Return the table of candidates, with marks for the best and the chosen one."""
     if not any(math.isfinite(risk.value) for risk in risks):
         raise ValueError(
             "no candidate has a finite risk: each gives some label probability 0, or predicts "
@@ -468,7 +466,7 @@ def _frame(
 
 
 def _feature_types(block_size: int) -> str:
-    """Types of recurrence features that a block can have at most, Section 3.3."""
+    """Return the types of recurrence features that a block can have, Section 3.3."""
     return " ".join(
         f"{kind}-1" + (f"..{most}" if most > 1 else "")
         for kind, most in (("R", block_size), ("C", block_size // 2))

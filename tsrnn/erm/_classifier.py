@@ -1,4 +1,4 @@
-"""Classes of sequences, their probabilities estimated by a network."""
+"""Classification of sequences by a network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tsrnn.erm._targets import ClassTargets, label_array
 @with_shared_docstring
 @with_shared_arguments
 class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
-    r"""Classes of sequences by their probabilities, estimated by empirical risk minimisation.
+    r"""Classifier of sequences, by probabilities from empirical risk minimisation.
 
     .. math:: \hat f = \arg\min_{\phi \in \mathcal F} -\frac1N \sum_{i=1}^N
         \log \frac{\exp \phi_{z_i}(X_i)}{\sum_c \exp \phi_c(X_i)}
@@ -34,12 +34,12 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels in order.
+        Sorted labels.
     {attributes}
 
     Notes
     -----
-    A random validation part keeps the shares of the classes where each has enough samples. See
+    A random validation part is stratified if each class has enough samples. See
     `ParaRNNRegressor` for the forms of X and the limits of the estimates.
 
     References
@@ -68,16 +68,16 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
     def partial_fit(  # type: ignore[override]  # as in scikit-learn, where classes come third
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> Self:
-        """Go on with one epoch over these samples, at `learning_rate`, without validation.
+        """Train one more epoch on these samples, at `learning_rate`, without validation.
 
-        As of a `ParaRNNRegressor`, but that the first call learns the classes.
+        As `ParaRNNRegressor.partial_fit`; the first call also sets the classes.
 
         Parameters
         ----------
         X, y, sample_weight
             As in `fit`.
         classes : array of shape (n_classes,), optional
-            All labels there will be, at the first call; those of y by default.
+            All labels, at the first call; by default those of y.
 
         Returns
         -------
@@ -93,10 +93,10 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
         return self._go_on(X, y, sample_weight, classes)
 
     def predict_proba(self, X: Any) -> Any:
-        """Probabilities of the classes, in the order of `classes_`.
+        """Return the probabilities of the classes, in the order of `classes_`.
 
-        They are the network's: consistent for the conditional probabilities as the sample and the
-        network grow, not calibrated beyond the loss.
+        They are consistent for the conditional probabilities as sample and network grow, but not
+        calibrated further.
 
         Parameters
         ----------
@@ -105,17 +105,17 @@ class ParaRNNClassifier(ClassifierMixin, SequenceEstimator):
         Returns
         -------
         ndarray of shape (N, n_classes)
-            With `many_to_many` of shape (N, T, n_classes), or a list of arrays.
+            Probabilities; with `many_to_many` of shape (N, T, n_classes), or a list of arrays.
         """
         function = self._function
         return function.outputs(X, lambda outputs: function.targets.estimates(outputs, None))
 
     def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of `predict_proba`, without loss where those are small."""
+        """Return logarithms of `predict_proba`, accurate for small probabilities."""
         return self._function.outputs(X, lambda outputs: log_softmax(outputs, axis=1))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of right labels, over all steps with `many_to_many`.
+        """Return the accuracy, with `many_to_many` over all steps.
 
         Parameters
         ----------

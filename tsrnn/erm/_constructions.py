@@ -1,4 +1,4 @@
-"""Feed-forward networks as ParaRNNs, and ParaRNNs as feed-forward networks: Proposition C.1."""
+"""Conversion of feed-forward networks to ParaRNNs, and back: Proposition C.1."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ __all__ = [
     "as_para_rnn",
 ]
 
-LARGEST_ERROR = 1e-3  # of the largest output: more says that the numbers have cancelled
+LARGEST_ERROR = 1e-3  # relative to the largest output; larger errors mean cancellation
 
 
 class ModifiedLayer(NamedTuple):
-    r"""Layer whose activation acts on some of its units: :math:`\sigma_I(W_h h + W_x x + b)`.
+    r"""Layer with an activation on a part of its units: :math:`\sigma_I(W_h h + W_x x + b)`.
 
     Attributes
     ----------
     projection : ndarray of shape (d, in)
-        W_x.
+        Matrix W_x.
     bias : ndarray of shape (d,)
     active : bool ndarray of shape (d,)
-        Units of I, which take max(0, .); the others are linear.
+        Mask of the units I with max(0, .); others are linear.
     recurrent : ndarray of shape (d, d), optional
-        W_h; None is zero, a position-wise layer.
+        Matrix W_h; None for a position-wise layer.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class ModifiedLayer(NamedTuple):
 
 @dataclass(frozen=True)
 class ModifiedParaRNN:
-    r"""ParaRNN whose layers are activated in part: the class MPRNN of supplement C.1.
+    r"""ParaRNN with partly activated layers: the class MPRNN of supplement C.1.
 
     .. math:: \bar N = \bar Q \circ \bar F \circ \bar R_L \circ \dots \circ \bar R_1 \circ \bar P,
         \qquad \bar R_l(X)[t] = \sigma_I(W_{h,l} \bar R_l(X)[t-1] + W_{x,l} x_t + b_l)
@@ -65,13 +65,13 @@ class ModifiedParaRNN:
     Parameters
     ----------
     input_map : ndarray of shape (d, d_in)
-        P.
+        Matrix P.
     layers : sequence of ModifiedLayer
-        R_1 to R_L, each of d units.
+        Layers R_1 to R_L of d units.
     aggregation : ModifiedLayer
-        F, position-wise.
+        Aggregation F, position-wise.
     output_map : ndarray of shape (d_out, d)
-        Q.
+        Matrix Q.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class ModifiedParaRNN:
     output_map: np.ndarray
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Outputs (B, T, d_out) at every step of inputs (B, T, d_in)."""
+        """Return outputs (B, T, d_out) at every step of inputs (B, T, d_in)."""
         x = x @ self.input_map.T
         for layer in (*self.layers, self.aggregation):
             inputs = x @ layer.projection.T + layer.bias
@@ -107,7 +107,7 @@ class ModifiedParaRNN:
 def as_modified_para_rnn(
     network: nn.Sequential, length: int, step: int | None = None
 ) -> ModifiedParaRNN:
-    r"""ParaRNN activated in part that computes a feed-forward network of a sequence: Lemma C.2.
+    r"""Return a partly activated ParaRNN equal to a feed-forward network of a sequence: Lemma C.2.
 
     Layers 1 to T are linear and add up, :math:`s_l[t] = s_l[t-1] + b_l x_t + s_{l-1}[t]`, one sum
     for each unit of the first layer of the network; with :math:`b` from the inverse of the matrix
@@ -138,9 +138,9 @@ def as_modified_para_rnn(
 
     Notes
     -----
-    The entries of b grow like binomial coefficients and cancel in the last sum, which costs most
-    digits where :math:`t_0 = T`. A network of which more than a thousandth of the largest output
-    would be rounding is refused.
+    The entries of b grow like binomial coefficients and cancel in the last sum, with the largest
+    loss of digits for :math:`t_0 = T`. Rounding errors above a thousandth of the largest output
+    are refused.
 
     References
     ----------
@@ -169,12 +169,12 @@ def as_modified_para_rnn(
     d_in, d = n_inputs // t0, max(len(bias) for _, bias in maps)
     width = (d_in + 1) * d
     first, constant = maps[0]
-    # A[k] of step 1, (d, d_in) for k = 1 to T: zero before the first T - t0.
+    # Weights A[k] (d, d_in) of step k = 1 to T; the first T - t0 are zero.
     A = np.zeros((T, d, d_in))
     A[T - t0 :, : len(first)] = first.reshape(-1, t0, d_in).swapaxes(0, 1)
     inverse = invpascal(T, exact=False)[::-1, ::-1]  # of binom(2T - i - j, T - i)
     b = np.einsum("ki,kuv->iuv", inverse, A)
-    sums = np.arange(1, d + 1) * (d_in + 1) - 1  # places of the sums, behind copies of x_t
+    sums = np.arange(1, d + 1) * (d_in + 1) - 1  # positions of the sums, after copies of x_t
     linear, active = np.zeros(width, bool), np.ones(width, bool)
     recurrent = np.zeros((width, width))
     recurrent[sums, sums] = 1.0
@@ -186,7 +186,7 @@ def as_modified_para_rnn(
         layers.append(ModifiedLayer(projection, np.zeros(width), linear, recurrent))
     collected = np.zeros((width, width))
     collected[np.arange(d), sums] = 1.0
-    # Layer T + 1 picks the sums; those behind it are the network's own, in the first d places.
+    # Layer T + 1 selects the sums; later layers are those of the network, in the first d units.
     inner = [(collected, constant), *((_padded(weight, width), bias) for weight, bias in maps[1:])]
     positions = [
         ModifiedLayer(weight, _padded(bias, width), active if number < len(inner) - 1 else linear)
@@ -208,33 +208,31 @@ def as_para_rnn(
     *,
     block_size: int = 2,
 ) -> RecurrentNetwork:
-    r"""ParaRNN that computes a feed-forward network of a sequence: Proposition C.1 (i).
+    r"""Return a ParaRNN equal to a feed-forward network of a sequence: Proposition C.1 (i).
 
-    With inputs in [0, 1] its output at :math:`t_0` is that of the network of
-    :math:`x_1, \dots, x_{t_0}`. Lemma C.2 gives a ParaRNN activated in part, see
-    `as_modified_para_rnn`; Lemma C.1 makes of each of its layers two that are activated throughout:
-    linear units carry a constant that keeps them positive.
+    For inputs in [0, 1], its output at :math:`t_0` equals the network of
+    :math:`x_1, \dots, x_{t_0}`. Lemma C.2 gives a partly activated ParaRNN, see
+    `as_modified_para_rnn`. Lemma C.1 replaces each of its layers by two fully activated ones, with
+    a constant that keeps linear units positive.
 
     Parameters
     ----------
     network : torch.nn.Sequential or ModifiedParaRNN
-        As in `as_modified_para_rnn`, of L linear maps with d outputs at most; or a ParaRNN
-        activated in part, whose recurrent matrices have blocks of `block_size`, for Lemma C.1
-        alone.
+        Network as in `as_modified_para_rnn`, of L linear maps with at most d outputs; or, for Lemma
+        C.1 alone, a partly activated ParaRNN whose recurrent matrices have blocks of `block_size`.
     length : int
-        T, steps of the sequences.
+        Steps T of the sequences.
     step : int, optional
-        :math:`t_0`; T by default. Only of a feed-forward network.
+        Step :math:`t_0`, by default T; only for a feed-forward network.
     block_size : int, default 2
-        d_s, at least 2, a divisor of :math:`(d_{in} + 1) d`.
+        Block size d_s, at least 2, a divisor of :math:`(d_{in} + 1) d`.
 
     Returns
     -------
     RecurrentNetwork
-        In float64, around a `ParaRNN` of :math:`(d_{in} + 1) d + d_s` units in blocks of d_s and
-        2 (T + L - 1) layers with ReLU, aggregated by "fc". Of a ModifiedParaRNN of d units and L
-        layers it has d + d_s units and 2 L layers, and its outputs at every step are those of the
-        other.
+        Network in float64 with a `ParaRNN` of :math:`(d_{in} + 1) d + d_s` units in blocks of d_s,
+        2 (T + L - 1) layers with ReLU, and aggregation "fc". For a ModifiedParaRNN of d units and L
+        layers it has d + d_s units and 2 L layers, and equal outputs at every step.
 
     Raises
     ------
@@ -244,14 +242,14 @@ def as_para_rnn(
 
     Notes
     -----
-    Two things are not as in the proof. It starts the state of every second layer at a constant,
-    while a ParaRNN of section 4.1 starts at zero (Algorithm 1): here a unit of the d_s additional
-    ones tells the first step from the others, for which d_s must be 2 at least. And the constant
-    of a unit bounds what enters it, by interval arithmetic over [0, 1]; the largest absolute
-    output of a layer, which the proof takes, does not bound what the activation cut off. Outside
-    of [0, 1] the outputs differ. The constants are as large as the numbers that cancel in
-    `as_modified_para_rnn`: of networks with standard normal weights errors were below 1e-12 of the
-    largest output at T = 4 and 1e-7 at T = 8.
+    Two details differ from the proof. First, the proof starts the state of every second layer at a
+    constant, while a ParaRNN of section 4.1 starts at zero (Algorithm 1). Here an additional unit
+    marks the first step, which requires d_s of at least 2. Second, the constant of a unit bounds
+    its input, by interval arithmetic over [0, 1]. The proof takes the largest absolute output of a
+    layer, which does not bound the part that the activation cuts off. Outputs differ for inputs
+    outside [0, 1]. The constants are as large as the numbers that cancel in
+    `as_modified_para_rnn`. For networks with standard normal weights, errors relative to the
+    largest output were below 1e-12 at T = 4 and 1e-7 at T = 8.
 
     References
     ----------
@@ -286,7 +284,7 @@ def as_para_rnn(
         outputs = recurrent(torch.from_numpy(x))[0].numpy()
     if isinstance(network, ModifiedParaRNN):
         _check_digits(outputs, network(x), T)
-    else:  # whose outputs are those of one step
+    else:  # a feed-forward network has outputs at one step
         t0 = T if step is None else step
         expected = _feedforward(_affine_maps(network), x[:, :t0].reshape(len(x), -1))
         _check_digits(outputs[:, t0 - 1], expected, T)
@@ -294,7 +292,7 @@ def as_para_rnn(
 
 
 def _activated_throughout(modified: ModifiedParaRNN, T: int, d_s: int) -> RecurrentNetwork:
-    """Lemma C.1: two layers that are activated throughout for each that is activated in part."""
+    """Replace each partly activated layer by two fully activated ones: Lemma C.1."""
     width, d_in = modified.input_map.shape
     if d_s < 2 or width % d_s:
         raise ValueError(
@@ -306,22 +304,22 @@ def _activated_throughout(modified: ModifiedParaRNN, T: int, d_s: int) -> Recurr
         raise ValueError(f"recurrent matrices must have blocks of block_size={d_s}; got others")
     lower, upper = np.zeros((T, d_in)), np.ones((T, d_in))
     lower, upper = _bounds(modified.input_map, lower, upper)
-    offset = np.zeros(width)  # what the units of the layer below have too much
+    offset = np.zeros(width)  # constants added to the units of the layer below
     layers: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # W_h, W_x, b
     for layer in modified.layers:
         entering = _bounds(layer.projection, lower, upper)
-        lift = np.maximum(0.0, -(entering[0] + layer.bias).min(0))  # keeps what enters positive
+        lift = np.maximum(0.0, -(entering[0] + layer.bias).min(0))  # keeps inputs positive
         lower, upper = _layer_bounds(layer, lower, upper)
         raised = np.where(layer.active, 0.0, np.maximum(0.0, -lower.min(0)))
         W_h = np.zeros((width, width)) if layer.recurrent is None else layer.recurrent
-        # The first of two layers projects; of the additional units one is 1 throughout, the next
-        # one 1 from the second step on.
+        # The first layer projects. Of the additional units, one is always 1, the next is 1 from
+        # the second step on.
         clock = np.zeros((width + d_s, width + d_s))
         clock[width + 1, width] = 1.0
         bias = layer.bias - layer.projection @ offset + lift
         layers.append((clock, _padded(layer.projection, width + d_s), _padded(bias, width + d_s)))
         layers[-1][2][width] = 1.0
-        # The second recurs. States are zero before the first step: only later ones are raised.
+        # The second layer recurs. Before the first step states are zero: raise only later ones.
         projection = _padded(np.eye(width), width + d_s)
         projection[:width, width + 1] = -W_h @ raised
         layers.append((_padded(W_h, width + d_s), projection, _padded(raised - lift, width + d_s)))
@@ -331,7 +329,7 @@ def _activated_throughout(modified: ModifiedParaRNN, T: int, d_s: int) -> Recurr
     raised = np.where(last.active, 0.0, np.maximum(0.0, -lower.min(0)))
     weight = _padded(last.projection, width + d_s)
     bias = _padded(last.bias - last.projection @ offset + raised, width + d_s)
-    bias[width] = 1.0  # a constant for Q, which has none
+    bias[width] = 1.0  # a constant unit, since Q has no bias
     output = np.zeros((len(modified.output_map), width + d_s))
     output[:, :width] = modified.output_map
     output[:, width] = -modified.output_map @ raised
@@ -340,7 +338,7 @@ def _activated_throughout(modified: ModifiedParaRNN, T: int, d_s: int) -> Recurr
 
 
 def as_feedforward(network: RecurrentNetwork, step: int) -> nn.Sequential:
-    r"""Feed-forward network that computes a ParaRNN at a step: Proposition C.1 (ii).
+    r"""Return a feed-forward network equal to a ParaRNN at a step: Proposition C.1 (ii).
 
     A recurrent layer becomes :math:`t_0 + 1` layers. The first computes the inputs
     :math:`u_t = W_x x_t + b` of all steps, as :math:`\max(0, u_t)` and :math:`\max(0, -u_t)`; layer
@@ -350,16 +348,16 @@ def as_feedforward(network: RecurrentNetwork, step: int) -> nn.Sequential:
     Parameters
     ----------
     network : RecurrentNetwork
-        Around a `ParaRNN` with ReLU, of d units and L layers, with ``aggregation="fc"`` as in the
-        theorem, or "linear".
+        Network with a `ParaRNN` with ReLU, of d units and L layers, and ``aggregation="fc"`` as in
+        the theorem, or "linear".
     step : int
-        :math:`t_0`, counted from 1.
+        Step :math:`t_0`, counted from 1.
 
     Returns
     -------
     torch.nn.Sequential
-        Of the inputs :math:`(x_1', \dots, x_{t_0}')'`: `torch.nn.Linear` and `torch.nn.ReLU` in
-        turn, :math:`(t_0 + 1) L + 2` maps (with "linear" one less) of at most
+        Network of the inputs :math:`(x_1', \dots, x_{t_0}')'`, alternating `torch.nn.Linear` and
+        `torch.nn.ReLU`, with :math:`(t_0 + 1) L + 2` maps (one less with "linear") of at most
         :math:`(2 t_0 - 1) d` outputs.
 
     Raises
@@ -369,8 +367,8 @@ def as_feedforward(network: RecurrentNetwork, step: int) -> nn.Sequential:
 
     Notes
     -----
-    The outputs are equal for all inputs, to rounding. The last of the layers of a recurrence is
-    the identity on numbers that are positive: :math:`t_0 L + 2` maps would do.
+    Outputs are equal for all inputs, up to rounding. The last layer of a recurrence is the identity
+    on positive numbers: :math:`t_0 L + 2` maps would suffice.
 
     References
     ----------
@@ -403,17 +401,17 @@ def as_feedforward(network: RecurrentNetwork, step: int) -> nn.Sequential:
     t0, rnn = positive_integer("step", step), network.rnn
     d = rnn.hidden_size
     maps: list[tuple[np.ndarray, np.ndarray]] = []
-    # Inputs of the layer at every step, (t0, d_l, all) and (t0, d_l), of what the maps so far give.
+    # Affine map (t0, d_l, all), (t0, d_l) from outputs so far to inputs of the layer at each step.
     weight = np.eye(t0 * rnn.input_size).reshape(t0, rnn.input_size, -1)
     bias = np.zeros((t0, rnn.input_size))
     if network.input is not None:
-        P, c = _array(network.input.weight), _array(network.input.bias)
+        P, c = float64_array(network.input.weight), float64_array(network.input.bias)
         weight, bias = np.kron(np.eye(t0), P).reshape(t0, len(P), -1), np.tile(c, (t0, 1))
     for layer in range(rnn.num_layers):
         projection, blocks, shift = rnn.weights(layer)
-        W_x, b = _array(projection), np.zeros(d) if shift is None else _array(shift)
+        W_x, b = float64_array(projection), np.zeros(d) if shift is None else float64_array(shift)
         W_h = np.zeros((d, d))
-        for k, block in enumerate(_array(blocks.movedim(-1, 0))):
+        for k, block in enumerate(float64_array(blocks.movedim(-1, 0))):
             W_h[np.ix_(*2 * [np.arange(k, d, rnn.n_blocks)])] = block  # units field by field
         u, constant = W_x @ weight, bias @ W_x.T + b
         signs = [(0, 1.0), *((t, sign) for t in range(1, t0) for sign in (1.0, -1.0))]
@@ -422,7 +420,7 @@ def as_feedforward(network: RecurrentNetwork, step: int) -> nn.Sequential:
             np.concatenate([sign * constant[t] for t, sign in signs]),
         ))  # fmt: skip
         for s in range(1, t0):
-            # Before: h_1 to h_s and pairs of u_{s+1} to u_{t0}; behind: one state more.
+            # From h_1 to h_s and pairs of u_{s+1} to u_{t0}: one state more, one pair less.
             known, pairs = s * d, 2 * (t0 - s) * d
             A = np.zeros((known + d + pairs - 2 * d, known + pairs))
             A[:known, :known] = np.eye(known)
@@ -435,21 +433,21 @@ def as_feedforward(network: RecurrentNetwork, step: int) -> nn.Sequential:
     last = weight[-1]  # states at t0
     if network.ffn is not None:
         inner: Any = network.ffn[0]
-        maps.append((_array(inner.weight) @ last, _array(inner.bias)))
+        maps.append((float64_array(inner.weight) @ last, float64_array(inner.bias)))
         last = np.eye(d)
-    maps.append((_array(network.output.weight) @ last, _array(network.output.bias)))
+    maps.append((float64_array(network.output.weight) @ last, float64_array(network.output.bias)))
     return _sequential(maps)
 
 
 def _sample(length: int, d_in: int) -> np.ndarray:
-    """Sequences (B, T, d_in) on which constructions are checked, the ends of [0, 1] among them."""
+    """Return test sequences (B, T, d_in), including the constants 0 and 1."""
     x = np.random.default_rng(0).uniform(size=(8, length, d_in))
     x[0], x[1] = 0.0, 1.0
     return x
 
 
 def _check_digits(outputs: np.ndarray, expected: np.ndarray, length: int) -> None:
-    """Raise where rounding has left fewer digits than `LARGEST_ERROR` asks for."""
+    """Raise if the relative rounding error exceeds `LARGEST_ERROR`."""
     error = np.abs(outputs - expected).max() / max(np.abs(expected).max(), np.finfo(float).tiny)
     if not error <= LARGEST_ERROR:
         raise ValueError(
@@ -460,14 +458,14 @@ def _check_digits(outputs: np.ndarray, expected: np.ndarray, length: int) -> Non
 
 
 def _feedforward(maps: list[tuple[np.ndarray, np.ndarray]], x: np.ndarray) -> np.ndarray:
-    """Outputs of linear maps with ReLU between them."""
+    """Return the outputs of linear maps with ReLU between them."""
     for weight, bias in maps[:-1]:
         x = np.maximum(x @ weight.T + bias, 0.0)
     return x @ maps[-1][0].T + maps[-1][1]
 
 
 def _affine_maps(network: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Weights and biases of linear maps with ReLU between them, in float64."""
+    """Return weights and biases of linear maps with ReLU between them, in float64."""
     parts = list(network) if isinstance(network, nn.Sequential) else []
     kinds = [nn.Linear if number % 2 == 0 else nn.ReLU for number in range(len(parts))]
     fits = all(isinstance(part, kind) for part, kind in zip(parts, kinds, strict=True))
@@ -484,7 +482,10 @@ def _affine_maps(network: Any) -> list[tuple[np.ndarray, np.ndarray]]:
                 f"{before.out_features} outputs and {behind.in_features} inputs"
             )
     return [
-        (_array(m.weight), np.zeros(m.out_features) if m.bias is None else _array(m.bias))
+        (
+            float64_array(m.weight),
+            np.zeros(m.out_features) if m.bias is None else float64_array(m.bias),
+        )
         for m in linear
     ]
 
@@ -492,7 +493,7 @@ def _affine_maps(network: Any) -> list[tuple[np.ndarray, np.ndarray]]:
 def _bounds(
     matrix: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of products by a matrix (m, n) of vectors within bounds (..., n)."""
+    """Return bounds of the products of a matrix (m, n) with vectors within bounds (..., n)."""
     positive, negative = np.maximum(matrix, 0.0), np.minimum(matrix, 0.0)
     return lower @ positive.T + upper @ negative.T, upper @ positive.T + lower @ negative.T
 
@@ -500,7 +501,7 @@ def _bounds(
 def _layer_bounds(
     layer: ModifiedLayer, lower: np.ndarray, upper: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds (T, d) of the outputs of a layer whose inputs are within bounds (T, n)."""
+    """Return bounds (T, d) of the outputs of a layer with inputs within bounds (T, n)."""
     low, high = (bound + layer.bias for bound in _bounds(layer.projection, lower, upper))
     for t in range(len(low)):
         if t and layer.recurrent is not None:
@@ -519,13 +520,13 @@ def _network(
     output: np.ndarray,
     block_size: int,
 ) -> RecurrentNetwork:
-    """Network with P, layers (W_h, W_x, b), F and Q of units that are ordered block by block."""
+    """Return a network with P, layers (W_h, W_x, b), F and Q, given units block by block."""
     width, d_in = first.shape
     with torch.random.fork_rng(devices=[]):  # the parameters drawn are overwritten
         rnn = ParaRNN(width, width, block_size, len(layers), nonlinearity="relu",
                       dtype=torch.float64)  # fmt: skip
         network = RecurrentNetwork(rnn, len(output), aggregation="fc", input_size=d_in).double()
-    order = np.arange(width).reshape(-1, block_size).T.ravel()  # the package's, field by field
+    order = np.arange(width).reshape(-1, block_size).T.ravel()  # the layers order units by field
     ffn: Any = network.ffn
     with torch.no_grad():
         for number, (W_h, W_x, b) in enumerate(layers):
@@ -545,7 +546,7 @@ def _network(
 
 
 def _sequential(maps: Sequence[tuple[np.ndarray, np.ndarray]]) -> nn.Sequential:
-    """Linear maps in float64 with ReLU between them."""
+    """Return linear maps in float64 with ReLU between them."""
     parts: list[nn.Module] = []
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         for weight, bias in maps:
@@ -557,7 +558,7 @@ def _sequential(maps: Sequence[tuple[np.ndarray, np.ndarray]]) -> nn.Sequential:
 
 
 def _padded(array: np.ndarray, size: int) -> np.ndarray:
-    """Vector or matrix with zeros behind it, up to a size along every axis."""
+    """Pad a vector or matrix by zeros to a size along every axis."""
     padded = np.zeros((size,) * array.ndim)
     padded[tuple(slice(count) for count in array.shape)] = array
     return padded
@@ -568,5 +569,6 @@ def _copy(tensor: Tensor | None, array: np.ndarray) -> None:
     tensor.copy_(torch.from_numpy(np.ascontiguousarray(array)))
 
 
-def _array(tensor: Tensor) -> np.ndarray:
+def float64_array(tensor: Tensor) -> np.ndarray:
+    """Return a tensor as an array in float64."""
     return tensor.detach().cpu().double().numpy()

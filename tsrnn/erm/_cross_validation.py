@@ -1,4 +1,4 @@
-"""Cross-validation: the risk of an estimator, and folds of samples in time order."""
+"""Cross-validated risk of an estimator, and folds of samples in time order."""
 
 from __future__ import annotations
 
@@ -40,52 +40,51 @@ def cross_validated_risk(
     lags: int = 0,
     n_jobs: int | None = None,
 ) -> Risk:
-    r"""Mean loss of samples under clones of an estimator that were fitted without them.
+    r"""Return the mean loss of held-out samples under clones of an estimator.
 
     .. math:: \frac{1}{N} \sum_{i=1}^N \ell(\hat f^{(-k(i))}(X_i), z_i),
 
-    with :math:`\hat f^{(-k)}` fitted to the training part of fold k and k(i) the fold that holds
-    out sample i.
+    where :math:`\hat f^{(-k)}` is fitted to the training part of fold k, and fold k(i) holds out
+    sample i.
 
-    It estimates the average risk of the estimator over training samples of the size of those
-    parts, which is mostly a little more than that of N, and not the risk of the one that is
-    fitted to these N (Bates, Hastie and Tibshirani, 2024).
+    It estimates the risk of the estimator averaged over training samples of the size of the
+    training parts, mostly slightly above the risk for N samples. It does not estimate the risk of
+    the fit to these N samples (Bates, Hastie and Tibshirani, 2024).
 
-    The standard error is the naive one: it takes the losses as independent, or correlated up to
-    `lags`. But losses held out together share a fitted clone, and folds share training samples.
-    No unbiased estimate of the variance exists (Bengio and Grandvalet, 2004), and intervals from
-    this one are too short.
+    The standard error assumes independent losses, or correlation up to `lags`. In fact, losses of a
+    fold share a fitted clone, and folds share training samples. No unbiased estimator of the
+    variance exists (Bengio and Grandvalet, 2004), and intervals from this one are too short.
 
     Parameters
     ----------
     estimator : estimator
-        Cloned; need not be fitted and is left as it is.
+        Estimator to clone, fitted or not.
     X, z
         As in `empirical_risk`.
     cv : int, splitter or iterable of (train, test), default 5
-        An integer gives contiguous folds in the order of the samples, or for one label per
-        sample and the losses "log_loss" and "zero_one" stratified ones. Series in time order need
-        `BlockedKFold` with a gap. No sample may be held out twice; those that never are, are left
-        out of the risk.
+        An integer gives contiguous folds in the order of the samples, or stratified folds for one
+        label per sample and the losses "log_loss" and "zero_one". Series in time order need
+        `BlockedKFold` with a gap. A sample may be held out at most once; samples never held out do
+        not enter the risk.
     loss : str or callable, optional
         As in `empirical_risk`.
     sample_weight : array_like of shape (N,), optional
-        Given to `fit`, and weights of the losses.
+        Weights for `fit` and of the losses.
     lags : int, default 0
-        As in `empirical_risk`; the held-out samples must then be neighbours.
+        As in `empirical_risk`; if above 0, the held-out samples must be consecutive.
     n_jobs : int, optional
-        Processes, one thread each; -1 for all cores. In this process by default.
+        Number of processes of one thread each; -1 for all cores. By default this process.
 
     Returns
     -------
     Risk
-        With `folds`.
+        Risk with `folds`.
 
     Raises
     ------
     ValueError, TypeError
-        As in `empirical_risk`; if a sample is held out twice or while trained on; if `fit` takes no
-        sample weights and there are some.
+        As in `empirical_risk`; or if a sample is held out twice or in its training part, or if
+        `fit` accepts no sample weights and some are given.
 
     References
     ----------
@@ -109,7 +108,7 @@ def cross_validated_risk(
     >>> [fold.n_train for fold in risk.folds]
     [80, 80, 80, 80, 80]
     """
-    estimator = clone(estimator)  # whose loss is the one of the next fit
+    estimator = clone(estimator)  # the default loss is that of the next fit, not of the last
     loss = checked_loss(default_loss(estimator) if loss is None else loss)
     n = count(X)
     if count(z) != n:
@@ -120,7 +119,7 @@ def cross_validated_risk(
             f"fit of {type(estimator).__name__} takes no sample_weight; leave sample_weight out"
         )
     folds = checked_folds(cv, X, z, loss)
-    lags = checked_held_out_lags(lags, folds)  # before any fit
+    lags = checked_held_out_lags(lags, folds)  # raise before the work of fitting
     refits = [
         Refit(
             f"the fit without fold {k} of {len(folds)}",
@@ -135,7 +134,7 @@ def cross_validated_risk(
 
 
 def checked_folds(cv: Any, X: Any, z: Any, loss: Loss) -> list[FoldRows]:
-    """Training and held-out rows of each fold, disjoint."""
+    """Return the training and held-out rows of each fold, checked to be disjoint."""
     stratified = loss in ("log_loss", "zero_one") and _is_vector(z)
     splitter = check_cv(cv, z if stratified else None, classifier=stratified)
     folds = [(_positions(a, count(X)), _positions(b, count(X))) for a, b in splitter.split(X, z)]
@@ -158,7 +157,7 @@ def checked_folds(cv: Any, X: Any, z: Any, loss: Loss) -> list[FoldRows]:
 
 
 def _is_vector(z: Any) -> bool:
-    """Whether there is one label per sample."""
+    """Return True if there is one label per sample."""
     if isinstance(z, list | tuple):
         return not any(np.ndim(value) for value in z)
     return np.ndim(z) == 1 and not any(np.ndim(value) for value in np.asarray(z))
@@ -176,7 +175,7 @@ def _positions(rows: Any, n: int) -> np.ndarray:
 
 
 def checked_held_out_lags(lags: Any, folds: Sequence[FoldRows]) -> int:
-    """Number of autocovariances as an int; above 0 only if the held-out samples are neighbours."""
+    """Return the checked number of autocovariances; above 0, held-out samples are consecutive."""
     rows = np.sort(np.concatenate([test for _, test in folds]))
     lags = checked_lags(lags, len(rows))
     if lags and rows[-1] - rows[0] + 1 != len(rows):
@@ -194,7 +193,7 @@ def _training_part(
 
 
 def _held_out(X: Any, z: Any, test: np.ndarray, loss: Loss, fitted: Any) -> np.ndarray:
-    """Losses of the held-out samples."""
+    """Return the losses of the held-out samples."""
     return sample_losses(fitted, take(X, test), take(z, test), loss)
 
 
@@ -205,9 +204,9 @@ def pooled_risk(
     name: str,
     lags: int,
 ) -> Risk:
-    """Risk of the losses of all folds, in the order of the samples.
+    """Return the risk of all folds, with losses in the order of the samples.
 
-    `losses` are of the held-out samples of each fold, `weights` of all samples, `name` of the loss.
+    `losses` are by fold, `weights` by sample; `name` is the name of the loss.
     """
     held_out = np.concatenate([test for _, test in folds])
     order = np.argsort(held_out)
@@ -218,40 +217,39 @@ def pooled_risk(
 
 
 class BlockedKFold(BaseCrossValidator):
-    r"""Folds that are blocks of neighbours, without the samples close to them in training.
+    r"""Contiguous folds with a gap between training and test samples.
 
-    Samples 0 to N - 1 in time order are cut into contiguous blocks, of sizes that differ by 1 at
-    most, the longer ones first. For the test block :math:`\{a, \dots, b - 1\}` the training part
+    Samples 0 to N - 1 in time order are split into contiguous blocks. Sizes differ by at most 1,
+    and longer blocks come first. For the test block :math:`\{a, \dots, b - 1\}` the training part
     is
 
     .. math:: \{i : i < a - h\} \cup \{i : i \geq b + h\},
 
     so that training and test samples are more than h apart. Training samples lie on both sides of
-    the block: this is for stationary series whose dependence dies out, not an imitation of
-    forecasting, which scikit-learn's `TimeSeriesSplit` is.
+    the block, which suits stationary series with decaying dependence. scikit-learn's
+    `TimeSeriesSplit` imitates forecasting instead.
 
     Parameters
     ----------
     n_splits : int, default 5
-        Number of blocks, at least 2. With as many as samples and h > 0 this is h-block
-        cross-validation, and leave-one-out with h = 0.
+        Number of blocks, at least 2. With N blocks this is h-block cross-validation, and
+        leave-one-out for h = 0.
     h : int, default 0
-        Samples left out on either side of a block, at least 0: beyond the lag at which samples
-        depend on each other. Windows of T steps that start at every step overlap up to lag
-        T - 1; where the target is the step after a window, take T.
+        Samples dropped on either side of a block, at least 0; choose the lag beyond which samples
+        are independent. Windows of T steps that start at every step overlap up to lag T - 1; if
+        the target is the step after a window, take T.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument is no whole number of the range above; in `split`, if there are fewer
-        samples than blocks, or h leaves no training sample for some block.
+        If an argument is no integer in its range; in `split`, if there are fewer samples than
+        blocks, or h leaves no training sample for a block.
 
     Notes
     -----
-    The models are fitted to fewer samples than there are, the fewer the larger h; the term by
-    which Burman, Chow and Nolan correct the risk for that is not added. The hv-block
-    cross-validation of Racine has a block of 2v + 1 samples around every single sample, so that
-    blocks overlap; here they do not.
+    Larger h means smaller training parts; the correction of Burman, Chow and Nolan for this is not
+    applied. Racine's hv-block cross-validation has a block of 2v + 1 samples around every sample,
+    so that blocks overlap; here they do not.
 
     References
     ----------
@@ -279,14 +277,14 @@ class BlockedKFold(BaseCrossValidator):
     def split(
         self, X: Any, y: Any = None, groups: Any = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Positions of the training and of the test samples, block by block.
+        """Yield positions of training and test samples, block by block.
 
         Parameters
         ----------
         X : array of shape (N, ...), or list of N sequences
-            In time order.
+            Samples in time order.
         y : array or list of N targets, optional
-            Only counted.
+            Targets; only their number is checked.
         groups : object, optional
             Ignored.
 
@@ -305,7 +303,7 @@ class BlockedKFold(BaseCrossValidator):
         sizes = np.full(self.n_splits, n // self.n_splits)
         sizes[: n % self.n_splits] += 1
         edges = np.concatenate([[0], np.cumsum(sizes)])
-        # A block leaves the longer of its two sides to train on, less h samples beside it.
+        # The longer side of a block, less h samples, must not be empty.
         largest = int(np.maximum(edges[:-1], n - edges[1:]).min()) - 1
         if self.h > largest:
             raise ValueError(
@@ -317,7 +315,7 @@ class BlockedKFold(BaseCrossValidator):
             yield positions[~near], positions[start:stop]
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Number of blocks; the arguments are ignored."""
+        """Return the number of blocks; arguments are ignored."""
         return self.n_splits
 
 

@@ -1,4 +1,4 @@
-"""Curves of fitted functions: values of an estimator and its refits, and bands of these."""
+"""Curves of fitted functions, with bands from refits."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _NO_BAND = "no band: of one fitted estimator; block_bootstrap gives refits for o
 
 
 def lag_of_all(name: str, value: Any, sequences: Sequences) -> int:
-    """Lag as an int, one that every sample has."""
+    """Return a lag, checked to be shorter than every sample."""
     shortest = int(np.argmin(sequences.lengths))
     last = int(sequences.lengths[shortest]) - 1
     return within(name, value, last, f"; sample {shortest} is the shortest, with {last + 1} steps")
 
 
 def channel_of(value: Any, sequences: Sequences) -> int:
-    """Number of an input, as an int."""
+    """Return the checked position of an input."""
     return within("channel", value, sequences.inputs.n_inputs - 1, ", counted from 0")
 
 
 def within(name: str, value: Any, last: int, why: str = "") -> int:
-    """Whole number from 0 to `last`, as an int; messages say why it ends there."""
+    """Return an integer, checked to lie from 0 to `last`; `why` explains the limit in messages."""
     message = f"{name} must be a whole number from 0 to {last}{why}; got {value!r}"
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(message)
@@ -40,10 +40,10 @@ def within(name: str, value: Any, last: int, why: str = "") -> int:
 
 
 class Functions:
-    """Fitted functions of a model, the estimator's first and then those of its refits.
+    """Fitted functions of a model: of the estimator, then of its refits.
 
-    `output` is a column of the predictions, or of a classifier the place of a class in `classes_`;
-    `model` is the class of the estimator and `name` what its values are, both for messages.
+    `output` is a column of the predictions; for a classifier, the position of a class in
+    `classes_`. `model` is the name of the estimator's class, `name` names the values.
     """
 
     def __init__(self, model: Any, output: Any) -> None:
@@ -72,7 +72,7 @@ class Functions:
         return len(self._estimators)
 
     def __call__(self, sequences: Sequences, block: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Values of each function at samples: (functions, n)."""
+        """Return the values of each function at samples, shape (functions, n)."""
         X = sequences.restored(block, rows)
         of_one = self._probability if self._is_classifier else self._prediction
         values = [of_one(estimator, X) for estimator in self._estimators]
@@ -85,7 +85,7 @@ class Functions:
         return np.stack(values)
 
     def _probability(self, classifier: Any, X: Any) -> np.ndarray:
-        """Probabilities of the class; 0 where a refit never met it."""
+        """Return the probabilities of the class, 0 for a refit without samples of it."""
         probabilities = np.asarray(classifier.predict_proba(X), dtype=float)
         places = np.flatnonzero(np.asarray(classifier.classes_) == self._label)
         return probabilities[:, places[0]] if len(places) else np.zeros(len(probabilities))
@@ -104,7 +104,7 @@ class Functions:
 
 
 def level_of(level: Any) -> float:
-    """Level of a band, a single percentage."""
+    """Return the checked level of a band in percent."""
     levels = check_levels(level)
     if len(levels) != 1:
         raise TypeError(f"level must be one percentage such as level=90; got {level!r}")
@@ -114,9 +114,9 @@ def level_of(level: Any) -> float:
 def curve_frame(
     model: Any, points: dict[str, Any], curves: np.ndarray, level: float, labels: dict[str, Any]
 ) -> pd.DataFrame:
-    """Table of a curve with the band of its refits, `curves` of shape (functions, points).
+    """Return a table of a curve and the band of its refits; `curves` is (functions, points).
 
-    `points` are the columns to the left, `labels` what `attrs` says besides.
+    `points` are the first columns, `labels` are added to `attrs`.
     """
     frame = pd.DataFrame({**points, "estimate": curves[0]})
     frame.attrs.update(labels)
@@ -125,7 +125,7 @@ def curve_frame(
         return frame
     tail = (1 - level / 100) / 2
     members = curves[1:]
-    # The (B + 1) p-th smallest of B members, as usual for the bootstrap.
+    # "weibull" is the (B + 1) p-th smallest of B members, the convention of the bootstrap.
     ends = np.quantile(members, [tail, 1 - tail], axis=0, method="weibull")
     frame["lower"], frame["upper"] = ends
     frame["std_error"] = members.std(axis=0, ddof=1)
@@ -133,7 +133,7 @@ def curve_frame(
     percent = level_name(level)
     covers = model.method != "deep ensemble"
     name = f"{percent}% band" if covers else f"Middle {percent}% of refits"
-    # With fewer members the quantile would lie beyond the smallest: 1e-9 is for rounding.
+    # With fewer members the quantile lies below the smallest; 1e-9 allows for rounding.
     if (len(members) + 1) * tail >= 1 - 1e-9:
         frame.attrs["band"] = name
         frame.attrs["guarantee"] = f"{name} from {model.guarantee}"

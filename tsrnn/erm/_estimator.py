@@ -1,4 +1,4 @@
-"""Estimator of functions of sequences: arguments, the fit, and what is asked of its result."""
+"""Base of the estimators of functions of sequences."""
 
 from __future__ import annotations
 
@@ -50,137 +50,135 @@ KINDS: dict[str, Kind] = {
 
 
 def of_fit(read: str | Callable[[FittedFunction], Any], doc: str) -> Any:
-    """Property of an estimator that reads its fitted function, by path or by a function."""
+    """Return a property that reads the fitted function, by an attribute path or a function."""
     value: Callable[[FittedFunction], Any] = attrgetter(read) if isinstance(read, str) else read
     return property(lambda estimator: value(estimator._function), doc=doc)
 
 
 class SequenceEstimator(BaseEstimator):
-    """Base of the estimators of functions of sequences; not to be used by itself.
+    """Abstract base of the estimators of functions of sequences.
 
-    A subclass names the kind of its targets (`_targets`).
+    A subclass sets the class of its targets, `_targets`.
 
     Parameters
     ----------
     hidden_size : int, default 64
         Width d of the network.
     cell : {"rnn", "gru", "lstm", "attention", "lem", "lru", "newton-gru", "newton-lstm"} or Cell
-        Recurrent layers, by the names of `tsrnn.layers.CELLS`: blocks of Elman networks, of gated
+        Recurrent layers by their names in `tsrnn.layers.CELLS`: blocks of Elman networks, of gated
         recurrent units or of long short-term memory; block-recurrent attention; long expressive
         memory; linear recurrent units; the diagonal cells of Danieli et al. (2025); or your own
         `tsrnn.kernels.Cell`.
     block_size : int or sequence of int, optional
-        d_s, a divisor of `hidden_size`. By default 2, and for "lem" full matrices. With
-        ``block_size=hidden_size`` it is the ordinary network; "lru" and the cells of Danieli et
-        al. have no blocks. Of "rnn", "gru" and "lstm" also several sizes, such as (2, 2, 4), whose
-        sum divides `hidden_size`.
+        Block size d_s, a divisor of `hidden_size`. By default 2, and full matrices for "lem".
+        ``block_size=hidden_size`` gives the ordinary network. "lru" and the cells of Danieli et al.
+        have no blocks. "rnn", "gru" and "lstm" also accept several sizes, such as (2, 2, 4), with a
+        sum that divides `hidden_size`.
     n_layers : int, default 1
-        L, the number of recurrent layers.
+        Number of recurrent layers L.
     nonlinearity : {"tanh", "relu", "identity"}, optional
         Activation of ``cell="rnn"``, "tanh" by default. The theorems assume "relu".
     init : str, optional
-        Initialisation, one of those that the layer offers.
+        Initialisation, among those of the layer.
     n_states, window, n_heads : int, optional
-        State vectors, steps of a window and heads of ``cell="attention"``, 16, 16 and 4; `n_heads`,
-        which divides `hidden_size`, also of the cells of Danieli et al., 1. Table S.1 of Cai et al.
-        has 3 to 5 layers, 32 or 128 states and 8 heads.
+        State vectors, steps of a window and heads of ``cell="attention"``; by default 16, 16 and 4.
+        `n_heads` divides `hidden_size`; the cells of Danieli et al. have it too, by default 1.
+        Table S.1 of Cai et al. has 3 to 5 layers, 32 or 128 states and 8 heads.
     engine : str, default "auto"
-        Engine of `tsrnn.kernels.recurrence` that runs the layers, in training as in predictions:
-        in time order, "sequential" or, for blocks above 8, "dense"; parallel in time, "shooting",
-        "newton" or, for linear recurrences, "scan"; "reference", a loop in torch. Predictions
-        agree to rounding. Attention has "auto" alone.
+        Engine of `tsrnn.kernels.recurrence`, for training and predictions. In time order:
+        "sequential", or "dense" for blocks above 8. Parallel in time: "shooting", "newton", or
+        "scan" for linear recurrences. "reference" is a loop in torch. Predictions agree to
+        rounding. Attention only has "auto".
     layer_options : dict, optional
         Further arguments of the layer, such as ``{"dt": 0.5}`` for "lem", or for "attention"
         ``{"recurrent_layer": "all"}``.
     aggregation : {"fc", "linear", "ffn"}, default "fc"
-        F, see `tsrnn.layers.RecurrentNetwork`. The theorems assume "fc"; with "linear" outputs are
-        a sum over blocks.
+        Aggregation F, see `tsrnn.layers.RecurrentNetwork`. The theorems assume "fc"; with "linear",
+        outputs are sums over blocks.
     input_projection : bool, default False
-        Whether a matrix P maps the inputs before they enter the first layer.
+        Map the inputs by a matrix P before the first layer.
     many_to_many : bool, default False
-        Whether there is a target for every step, E[z_t | x_1, ..., x_t], rather than one per
-        sample.
+        Estimate a target at every step, E[z_t | x_1, ..., x_t], instead of one per sample.
     pooling : {"last", "mean", "max"}, default "last"
-        State of the last layer that is read where there is one target per sample: the last, as in
-        the theorems, or the mean or maximum over steps. Where the steps that matter, such as those
-        that tell classes apart, may lie anywhere in a long sequence, "max" and "mean" can be better
-        by far; where the order of the last steps decides, "last" is. Choose by cross-validation.
+        State of the last layer that predicts one target per sample: the last, as in the theorems,
+        or the mean or maximum over steps. "max" and "mean" can be far better if the relevant steps,
+        such as those that distinguish classes, may lie anywhere in a long sequence; "last" is
+        better if the order of the last steps matters. Choose by cross-validation.
     bound : float, optional
-        U: predictions are truncated to [-U, U], in the unit of the targets; of a classifier its
-        outputs are, the logarithms of odds up to a constant, so that no probability is 0. Training
-        lowers the risk of the network before truncation, which lowers it further for targets
-        within [-U, U]. By default there is no bound.
+        Bound U: predictions are truncated to [-U, U], in the unit of the targets. A classifier
+        truncates its outputs, log odds up to a constant, so that no probability is 0. Training
+        minimises the risk before truncation, and truncation lowers it further for targets within
+        [-U, U]. By default there is no bound.
     standardize : bool, default True
-        Whether each input, and each target of a regressor, is centred and divided by its standard
-        deviation, both from all steps of the training part.
+        Centre each input, and each target of a regressor, and divide by the standard deviation over
+        all steps of the training part.
     learning_rate : float, default 0.002
         Learning rate of Adam, halved when the validation risk has not improved for three epochs.
         Training ends below 1e-6. Gradients are clipped at norm 1.
     weight_decay : float, default 0
         Decoupled weight decay.
     batch_size : int, optional
-        Samples per step of the optimiser: by default 64, or a 200th of the training part if that
-        is more, at most 1024. An epoch is one pass over the training part, or several where one
-        would take fewer than 20 steps.
+        Samples per step of the optimiser; by default 64, or a 200th of the training part if that
+        is more, at most 1024. An epoch is one pass over the training part, or several passes if one
+        has fewer than 20 steps.
     max_epochs : int, default 100
     early_stopping : bool, default True
-        Whether part of the samples is held out. Its risk then decides which epoch's parameters are
-        kept, when the learning rate is halved and when training ends. Otherwise the empirical risk
-        of all samples decides, and training goes on to `max_epochs` or the least learning rate:
-        empirical risk minimisation as in the theorems.
+        Hold out a part of the samples. Its risk selects the epoch whose parameters are kept, halves
+        the learning rate and ends training. If False, the empirical risk of all samples decides,
+        and training continues to `max_epochs` or the least learning rate: empirical risk
+        minimisation as in the theorems.
     validation_fraction : float, default 0.1
-        Fraction of the samples that is held out, at most a half.
+        Held-out fraction of the samples, at most a half.
     validation_split : {"random", "last"}, default "random"
-        Samples that are held out. With samples in time order, such as windows of one series, take
-        the last; the first of these still overlap with the last windows of the training part.
+        Held-out samples. For samples in time order, such as windows of one series, take the last;
+        the first of these still overlap with the last windows of the training part.
     patience : int or None, default 10
         Epochs without improvement of the validation risk before training stops.
     device : str, default "cpu"
-        Where to train, such as "cuda". Predictions are computed on the CPU.
+        Device of training, such as "cuda". Predictions are computed on the CPU.
     callbacks : list of lightning.pytorch.Callback, optional
         Passed to Lightning's trainer, such as `tsrnn.interpret.FeatureHistory`.
     random_state : int, numpy random generator or None
-        The same integer gives the same estimate on the same machine. None gives a new one.
+        Seed; the same integer gives the same estimate on the same machine. None varies.
     verbose : int, default 0
         1 shows a progress bar over epochs.
 
     Attributes
     ----------
     fitted_ : SequenceFunction
-        Fitted function, of which all others are parts.
+        Fitted function, the source of all other attributes.
     arguments_ : tsrnn.contract.Arguments
-        Constructor arguments of the fit; as they stand before one.
+        Constructor arguments of the fit; before a fit, the current ones.
     network_ : tsrnn.layers.RecurrentNetwork
     history_ : list of dict
-        Losses, in the scale of training, and learning rate of every epoch.
+        Losses, in the scale of training, and learning rate of each epoch.
     best_epoch_ : int
-        Epoch whose parameters are kept; 0 is the random start.
+        Epoch of the kept parameters; 0 is the random start.
     validation_skill_ : float or None
         Relative reduction of the held-out risk against the best constant, :math:`1 - R / R_0`, in
-        the scale of training: 1 is perfect, 0 as good as the constant. None where no samples were
-        held out.
+        the scale of training: 1 is perfect, 0 as good as the constant. None without held-out
+        samples.
     network_active_ : bool
-        False where no epoch was better than the random start or `validation_skill_` is not above
-        0. Functions that read networks, such as `tsrnn.recurrence_features`, then raise
+        False if no epoch was better than the random start, or `validation_skill_` is not positive.
+        Functions that interpret networks, such as `tsrnn.recurrence_features`, then raise
         `tsrnn.interpret.UninformativeNetworkError`.
     inactive_networks_ : dict of int to str
-        Reason why the network contributes nothing, under its number, 1; else empty.
+        Reason why the network contributes nothing, with key 1; else empty.
     sample_length_ : int
         Steps of the longest sequence.
     training_risk_, validation_risk_ : Risk
-        Mean loss over the training samples and over those held out, or over all their steps,
-        weighted where there are weights, in the unit of the data; the second is None where no
-        samples were held out. The validation risk chose the epoch and is therefore a little too
-        small. With several outputs it is their mean; in training each is divided by its variance
-        where they are standardised.
+        Mean loss over training and held-out samples, or over all their steps, with weights if
+        given, in the unit of the data. `validation_risk_` is None without held-out samples, and
+        slightly too small, since it selected the epoch. Several outputs are averaged; in training,
+        each is divided by its variance if standardised.
     n_train_, n_validation_ : int
-        Samples in either part; after `partial_fit` all that were trained on, and 0.
+        Number of samples in either part; after `partial_fit` all samples trained on, and 0.
     n_features_in_ : int
-        Inputs per step; with a table its columns, which are steps.
+        Inputs per step; for a table, its columns, which are steps.
     feature_names_in_ : ndarray of str
-        Columns of a table, where all have names.
+        Columns of a table, if all have names.
     sample_ : Tensor of shape (n, T, d_in)
-        Inputs of the training part as the network sees them, by which blocks are judged.
+        Scaled inputs of the training part, on which shares of blocks are computed.
     input_scaler_ : sklearn.preprocessing.StandardScaler or None
     """
 
@@ -274,7 +272,7 @@ class SequenceEstimator(BaseEstimator):
 
     @property
     def arguments_(self) -> Arguments:
-        """Constructor arguments of the last fit; as they stand where there was none."""
+        """Constructor arguments of the last fit; before a fit, the current ones."""
         return self.fitted_.arguments if hasattr(self, "fitted_") else Arguments.of(self)
 
     @property
@@ -295,14 +293,14 @@ class SequenceEstimator(BaseEstimator):
         Parameters
         ----------
         X : array of shape (N, T, d_in), list of N arrays (T_i, d_in) or (T_i,), or table (N, T)
-            In a table rows are series of one input, all of one length, then and later.
+            Sequences. Rows of a table are series of one input and of one length, also later.
         y : array of shape (N,) or (N, k)
-            With `many_to_many` of shape (N, T) or (N, T, k), or a list of arrays (T_i,) or
+            Targets; with `many_to_many` of shape (N, T) or (N, T, k), or a list of arrays (T_i,) or
             (T_i, k). Classes have no k.
         sample_weight : array of shape (N,), optional
-            With `many_to_many` also one per step, in the shape of y without k. Only ratios matter.
-            Samples of weight 0 are left out of training, of the validation part and of the risk;
-            targets of steps of weight 0 may be any number.
+            Weights; with `many_to_many` also one per step, in the shape of y without k. Only ratios
+            matter. Samples of weight 0 enter neither training, validation nor risk; targets of
+            steps of weight 0 may be any number.
 
         Returns
         -------
@@ -311,7 +309,7 @@ class SequenceEstimator(BaseEstimator):
         Raises
         ------
         ValueError, TypeError
-            If an argument is not legal or the data do not fit; the message names the sample.
+            If an argument is not legal, or the data do not match.
         FloatingPointError
             If training diverges.
         """
@@ -322,7 +320,7 @@ class SequenceEstimator(BaseEstimator):
         return minimise_risk(type(self).__name__, self._targets, Arguments.of(self), *data)
 
     def _can_be_fitted_together(self) -> bool:
-        """Admissibility of fits like this one for training in one pass."""
+        """Return True if fits like this one can be trained in one pass."""
         cls, arguments = type(self), Arguments.of(self)
         options = arguments.layer_options
         return (
@@ -330,7 +328,7 @@ class SequenceEstimator(BaseEstimator):
             and isinstance(arguments.cell, str)  # code of users may not run under torch.vmap
             and not arguments.callbacks
             and arguments.device == "cpu"
-            # Dropout draws for all networks at once: other numbers than one by one.
+            # Dropout draws for all networks at once, unlike in single fits.
             and not (isinstance(options, Mapping) and options.get("dropout"))
         )
 
@@ -341,19 +339,19 @@ class SequenceEstimator(BaseEstimator):
         samples: Sequence[Callable[[], tuple[Any, ...]]],
         names: Sequence[str],
     ) -> None:
-        """Fit estimators, each to its samples, as `fit` does to rounding; see `minimise_risks`."""
+        """Fit each estimator to its samples in one pass, equal to `fit` up to rounding."""
         arguments = [Arguments.of(estimator) for estimator in estimators]
         functions = minimise_risks(cls.__name__, cls._targets, arguments, samples, names)
         for estimator, function in zip(estimators, functions, strict=True):
             estimator.fitted_ = function
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Go on with one epoch over these samples, at `learning_rate`, without validation.
+        """Train one more epoch on these samples, at `learning_rate`, without validation.
 
-        The first call, where there was no fit, learns how inputs and targets are standardised
-        and draws the network. The optimiser's state is carried on from call to call, not to
-        files. An epoch is one pass over the samples given; only ratios of weights within a call
-        matter. `history_` is empty afterwards.
+        The first call without an earlier fit also sets the standardisation and draws the network.
+        The state of the optimiser is kept between calls, but not in files. An epoch is one pass
+        over the given samples; only ratios of weights within a call matter. `history_` is empty
+        afterwards.
 
         Parameters
         ----------
@@ -374,32 +372,32 @@ class SequenceEstimator(BaseEstimator):
         return self
 
     def predict(self, X: Any) -> Any:
-        """Estimate of f0 at X; of a classifier the most probable class.
+        """Return the estimate of f0 at X; for a classifier, the most probable class.
 
         Parameters
         ----------
         X : as in `fit`
-            Sequences of any lengths; tables have as many columns as in `fit`.
+            Sequences of any lengths; a table has as many columns as in `fit`.
 
         Returns
         -------
         ndarray of shape (N,) or (N, k)
-            In the shape of y in `fit`. With `many_to_many` of shape (N, T) or (N, T, k); for a
-            list a list of arrays (T_i,) or (T_i, k).
+            Predictions in the shape of y in `fit`. With `many_to_many` of shape (N, T) or
+            (N, T, k); for a list, a list of arrays (T_i,) or (T_i, k).
 
         Raises
         ------
         ValueError
-            If X is of another form or not finite; the message names the sample, step and input.
+            If X has another form or is not finite.
         FloatingPointError
-            If the network gives no finite number.
+            If an output of the network is not finite.
         """
         return self._function.predict(X)
 
     def _scored(
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Targets, predictions and weights of samples, or of the steps of all samples."""
+        """Return targets, predictions and weights of samples, or of all their steps."""
         function, many = self._function, self.arguments_.many_to_many
         sequences = read_sequences(X, function.model, function.inputs)
         y, weights = read_targets(y, sequences, many), read_weights(sample_weight, sequences, many)
@@ -407,7 +405,7 @@ class SequenceEstimator(BaseEstimator):
         return y, function.targets.predictions(outputs, self.arguments_.bound), weights
 
     def summary(self) -> SequenceSummary:
-        """Summary of the fit, its risk and its recurrence features; print the result."""
+        """Return a page on the fit, its risk and its recurrence features, to be printed."""
         function = self._function
         readable = self.network_active_ and function.network.matrix_names
         return summarise(function, recurrence_features(self) if readable else None)
@@ -415,19 +413,19 @@ class SequenceEstimator(BaseEstimator):
     def save(self, path: str | os.PathLike[str] | IO[bytes]) -> None:
         """Write the fitted estimator to a file that `tsrnn.load` reads.
 
-        Safetensors with a JSON header, in one step: a file of that name is whole or untouched. A
-        generator as `random_state`, callbacks and the state of the optimiser are not kept. The
-        arguments in the file are those of the fit, whatever `set_params` has given since.
+        The format is safetensors with a JSON header; writing is atomic. A generator as
+        `random_state`, callbacks and the state of the optimiser are not saved. Arguments are those
+        of the fit, not later ones of `set_params`.
 
         Parameters
         ----------
         path : path or binary file
-            An open file, for example an `io.BytesIO`, is written to where it stands.
+            An open file, for example an `io.BytesIO`, is written from its current position.
 
         Raises
         ------
         TypeError
-            If an argument cannot be written as JSON, such as your own cell; the message names it.
+            If an argument has no JSON form, such as a custom cell.
         OSError
             If the file cannot be written.
         """
@@ -448,23 +446,23 @@ class SequenceEstimator(BaseEstimator):
 
     @property
     def network_active_(self) -> bool:
-        """Whether the network was found to predict better than a constant, if that was judged.
+        """False if the network predicts no better than a constant, as far as this was tested.
 
-        Not so where no epoch was better than the random start, or where the risk of the held-out
-        samples is not below that of the best constant (``validation_skill_`` of 0 or less).
+        That is, no epoch was better than the random start, or the risk of held-out samples is not
+        below that of the best constant (``validation_skill_`` of 0 or less).
         """
         return not self.inactive_networks_
 
     @property
     def inactive_networks_(self) -> dict[int, str]:
-        """Reason why the network contributes nothing, by its number, 1; empty if it contributes."""
+        """Reason why the network contributes nothing, with key 1; empty if it contributes."""
         reason = reason_of_inactivity(self._function)
         return {} if reason is None else {1: reason}
 
     def block_shares_(self) -> list[np.ndarray] | None:
-        """Share of the network's output variance by block, one array per layer.
+        """Return the share of the network's output variance by block, one array per layer.
 
-        Computed from a part of the training samples; see `tsrnn.recurrence_features`. None where
+        It is computed on a part of the training samples, see `tsrnn.recurrence_features`. None if
         the layers have no blocks.
 
         Raises
@@ -485,7 +483,7 @@ class SequenceEstimator(BaseEstimator):
 
 
 def with_shared_docstring(cls: Class) -> Class:
-    """Class decorator: {parameters} and {attributes} in its docstring become those of the base."""
+    """Replace {parameters} and {attributes} in the docstring of a class by those of the base."""
     if cls.__doc__ and SequenceEstimator.__doc__:  # python -OO has none
         shared = inspect.cleandoc(SequenceEstimator.__doc__)
         _, parameters, attributes = re.split(r"\n*\w+\n-{10}\n", shared)

@@ -1,4 +1,4 @@
-"""Excess risk against a known regression function, by Monte Carlo, and its decomposition."""
+"""Monte Carlo excess risk for a known regression function, and its decomposition."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class ExcessRisk:
-    """Excess risk and its two parts, from `excess_risk`, in squared units of the target.
+    """Excess risk and its parts, returned by `excess_risk`, in squared units of the target.
 
     Attributes
     ----------
@@ -51,15 +51,15 @@ class ExcessRisk:
     estimation : Estimate or None
         R(f^) - R(f_bar), a lower estimate; negative if f^ beats the approximation to f_bar.
     approximation : Estimate or None
-        R(f_bar) - R(f_0), an upper estimate. The two sum to the excess risk, up to rounding.
+        R(f_bar) - R(f_0), an upper estimate. Both parts sum to the excess risk, up to rounding.
     n_monte_carlo : int
-        New pairs that each fitted estimator was evaluated on.
+        Number of new pairs per fitted estimator.
     n_train : int or None
-        Size of the training samples; None for an estimator that was given fitted.
+        Size of the training samples; None for a given fitted estimator.
     by_replicate : tuple of float
-        Excess risk of each training sample; empty for an estimator that was given fitted.
+        Excess risk of each training sample; empty for a given fitted estimator.
     n_population, n_starts : int or None
-        Pairs that f_bar was fitted to, and clones it was the best of; None without it.
+        Number of pairs and of starts in the fit of f_bar; None without it.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class ExcessRisk:
     n_starts: int | None = None
 
     def to_dict(self) -> dict[str, float | int | None]:
-        """Plain numbers, as a row of a table; None where not asked for."""
+        """Return the numbers as a row of a table, None for missing parts."""
         row: dict[str, float | int | None] = {}
         for name in ("excess", "estimation", "approximation"):
             estimate = getattr(self, name)
@@ -135,7 +135,7 @@ def excess_risk(
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> ExcessRisk:
-    r"""Excess risk of an estimator where the regression function is known.
+    r"""Return the excess risk of an estimator for a known regression function.
 
     .. math::
 
@@ -143,54 +143,55 @@ def excess_risk(
         = \underbrace{\mathcal R(\hat f) - \mathcal R(\bar f)}_{\text{estimation}}
         + \underbrace{\mathcal R(\bar f) - \mathcal R(f_0)}_{\text{approximation}},
 
-    with :math:`f_0(X) = \mathbb E[z | X]` and :math:`\bar f` the best function of the class of the
-    estimator. The expectation is a mean over `n_monte_carlo` new pairs, drawn in batches. Of a
-    target of several outputs or steps, the mean over them is taken.
+    where :math:`f_0(X) = \mathbb E[z | X]` and :math:`\bar f` is the best function in the class of
+    the estimator. The expectation is a mean over `n_monte_carlo` new pairs, drawn in batches, and
+    over outputs and steps of the target.
 
-    1. *Given the training sample*, the default: the fitted estimator is evaluated. Standard errors
-       are those of the Monte Carlo mean and know nothing of other training samples.
+    1. *Given the training sample* (default): the fitted estimator is evaluated. Standard errors
+       describe the Monte Carlo mean and ignore the variation of training samples.
     2. *Over training samples*, with `n_train` and `n_replicates`: clones are fitted to fresh
-       samples, each evaluated on new pairs of its own, and
-       :math:`\mathbb E_{\mathcal S}[\mathcal R(\hat f) - \mathcal R(f_0)]` is the mean over them,
-       its standard error :math:`s / \sqrt{\text{replicates}}`, Monte Carlo error included.
+       samples, each evaluated on its own new pairs.
+       :math:`\mathbb E_{\mathcal S}[\mathcal R(\hat f) - \mathcal R(f_0)]` is their mean, with
+       standard error :math:`s / \sqrt{\text{replicates}}`, which includes the Monte Carlo error.
 
-    With `n_population` either is decomposed. Up to :math:`\mathcal R(f_0)` the risk of a function
-    is its mean squared distance to :math:`f_0`, so :math:`\bar f` is approximated by fitting
-    `n_starts` clones to `n_population` pairs :math:`(X, f_0(X))` without noise, of which the one
-    with the smallest distance on as many other pairs is taken. The class holds nothing better
-    than the true :math:`\bar f`: what optimisation and a finite population leave is included in
-    the approximation error, an **upper** estimate, and missing in the estimation error, a
-    **lower** one. The standard errors of both hold given that fit and do not cover that bias. Both
-    parts are estimated on the same pairs and sum to the excess risk.
+    `n_population` adds a decomposition. Up to :math:`\mathcal R(f_0)`, the risk of a function is
+    its mean squared distance to :math:`f_0`. So :math:`\bar f` is approximated by fits of
+    `n_starts` clones to `n_population` pairs :math:`(X, f_0(X))` without noise, and the clone
+    with the smallest distance on as many other pairs is taken. No function of the class is better
+    than the true :math:`\bar f`: errors of optimisation and of a finite population increase the
+    approximation error, an **upper** estimate, and decrease the estimation error, a **lower** one.
+    Standard errors of both are conditional on that fit and ignore this bias. Both parts are
+    estimated on the same pairs and sum to the excess risk.
 
     Parameters
     ----------
     estimator : regressor
-        Fitted, unless `n_train` is given. It is left as it is; of clones every `random_state` is
-        set anew, so that the randomness of the optimiser is averaged over too.
+        Fitted estimator, or one to clone if `n_train` is given. Clones get new values of every
+        `random_state`, which averages over the randomness of the optimiser.
     f0 : callable
-        Takes X, returns :math:`f_0(X)` in the shape of predictions.
+        Function from X to :math:`f_0(X)` in the shape of predictions.
     sampler : callable
         ``sampler(n, random_state=seed)`` returns n independent pairs (X, z), a new sample for
-        every integer seed; z is used for training only.
+        every integer seed; z is only used for training.
     n_monte_carlo : int, default 100_000
-        At least 2.
+        Number of new pairs per fitted estimator, at least 2.
     batch_size : int, default 5_000
-        Pairs held in memory at once for evaluation. The pairs drawn depend on it.
+        Pairs per batch of the evaluation, on which the draws depend.
     n_train, n_replicates : int, optional
         Size and number (at least 2) of the training samples; both or none.
     n_population : int, optional
-        By default nothing is decomposed.
+        Number of pairs for :math:`\bar f`; by default there is no decomposition.
     n_starts : int, default 5
+        Number of clones for :math:`\bar f`.
     population_params : dict, optional
-        Arguments that the clones for :math:`\bar f` are given instead of those of `estimator`:
-        more epochs, no penalty, no early stopping; none that changes the class of functions. The
-        closer they come to :math:`\bar f`, the closer the two parts to theirs.
+        Arguments of the clones for :math:`\bar f` that differ from `estimator`, such as more
+        epochs, no penalty or no early stopping, without a change of the class of functions. The
+        closer the clones come to :math:`\bar f`, the more accurate are the two parts.
     random_state : int, numpy random generator or None
-        For all seeds. The same pairs are drawn with and without the decomposition.
+        Source of all seeds. The same pairs are drawn with and without the decomposition.
     n_jobs : int, optional
-        Processes for fitting, one thread each; -1 for all cores. In this process by default. Clones
-        of a `ParaRNNRegressor` are trained side by side in each, as in `block_bootstrap`.
+        Number of processes for fits, of one thread each; -1 for all cores. By default this process.
+        Each trains clones of a `ParaRNNRegressor` together, as in `block_bootstrap`.
 
     Returns
     -------
@@ -199,8 +200,8 @@ def excess_risk(
     Raises
     ------
     ValueError, TypeError
-        If arguments are out of range, the estimator is a classifier, the sampler does not return
-        as many pairs as asked for, or a prediction has another shape than `f0` or is NaN.
+        If arguments are out of range, the estimator is a classifier, the sampler returns another
+        number of pairs, or a prediction has another shape than `f0` or is NaN.
 
     References
     ----------
@@ -237,7 +238,7 @@ def excess_risk(
     if n_train is not None:
         n_train = positive_integer("n_train", n_train)
         n_replicates = _two_or_more("n_replicates", n_replicates)
-    # Streams of their own, so that the decomposition leaves the pairs drawn as they are.
+    # Separate streams, so that a decomposition does not change the pairs drawn.
     training, evaluating, population = np.random.default_rng(seed_of(random_state)).spawn(3)
     n_monte_carlo = _two_or_more("n_monte_carlo", n_monte_carlo)
     pairs = _Pairs(f0, sampler, n_monte_carlo, positive_integer("batch_size", batch_size))
@@ -245,7 +246,7 @@ def excess_risk(
     if n_population is not None:
         n_population = positive_integer("n_population", n_population)
         n_starts = positive_integer("n_starts", n_starts)
-        # Of an estimator that was given fitted the class is the one that it was fitted in.
+        # The class of a given fitted estimator is defined by the arguments of its fit.
         member = unfitted(estimator) if n_train is None else clone(estimator)
         member.set_params(**(population_params or {}))
         best = pairs.best_of_class(member, n_population, n_starts, population, n_jobs)
@@ -282,7 +283,7 @@ def excess_risk(
 
 @dataclass(frozen=True)
 class _Pairs:
-    """New pairs, n of them in batches, on which fitted estimators are evaluated."""
+    """Generator of n new pairs in batches, and evaluation of fitted estimators on them."""
 
     f0: Callable[[Any], Any]
     sampler: Callable[..., tuple[Any, Any]]
@@ -302,13 +303,13 @@ class _Pairs:
         return X, z
 
     def draw_training(self, n: int, generator: np.random.Generator) -> tuple[Any, Any, None]:
-        """Draw n pairs to fit to, without weights."""
+        """Draw n training pairs, without weights."""
         return *self.draw(n, generator), None
 
     def best_of_class(
         self, member: Any, n: int, n_starts: int, generator: np.random.Generator, n_jobs: int | None
     ) -> Any:
-        """Best of some fits to n pairs without noise, by the distance on as many others."""
+        """Return the best of `n_starts` fits to n noiseless pairs, by distance on n other pairs."""
         (X, _), (X_new, _) = (self.draw(n, generator) for _ in range(2))
         z, z_new = self.f0(X), self.f0(X_new)
         starts = [
@@ -323,15 +324,15 @@ class _Pairs:
         return min(results_of(starts, n_jobs), key=itemgetter(1))[0]
 
     def means(self, best: Any, generator: np.random.Generator, fitted: Any) -> np.ndarray:
-        """Means of `evaluate`."""
+        """Return the means of `evaluate`."""
         return self.evaluate(fitted, best, generator)[0]
 
     def evaluate(
         self, fitted: Any, best: Any, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Means of excess, estimation and approximation error, and their standard errors.
+        """Return means and standard errors of excess, estimation and approximation error.
 
-        Both of shape (3,), or (1,) without `best`.
+        Both have shape (3,), or (1,) without `best`.
         """
         moments = _Moments()
         for start in range(0, self.n, self.batch_size):
@@ -346,7 +347,7 @@ class _Pairs:
 
 
 class _Moments:
-    """Means of rows, and sums of squares about them, of values that arrive in batches."""
+    """Running means of rows, and sums of squares about them."""
 
     def __init__(self) -> None:
         self.n = 0
@@ -354,8 +355,8 @@ class _Moments:
         self.squares: np.ndarray = np.zeros(1)
 
     def add(self, values: np.ndarray) -> None:
-        """Merge the moments of values of shape (rows, n) into those so far."""
-        # Sums of squares about the mean: raw ones cancel where errors are small beside it.
+        """Merge the moments of values (rows, n)."""
+        # About the mean, since raw sums of squares cancel if the spread is small.
         n, mean = values.shape[1], values.mean(axis=1)
         shift, total = mean - self.mean, self.n + n
         within = ((values - mean[:, None]) ** 2).sum(axis=1)
@@ -369,12 +370,12 @@ class _Moments:
 
 
 def _with_distance(X: Any, z: Any, fitted: Any) -> tuple[Any, float]:
-    """Fitted estimator, and its mean squared distance to f_0 on pairs without noise."""
+    """Return the fitted estimator and its mean squared distance to f_0 on noiseless pairs."""
     return fitted, float(squared_errors(z, fitted.predict(X)).mean())
 
 
 def _fresh(estimator: Any, generator: np.random.Generator) -> Any:
-    """Clone an estimator, with a new seed in each of its `random_state`."""
+    """Clone an estimator with a new seed for each `random_state`."""
     fresh = clone(estimator)
     names = seed_names(fresh)
     return fresh.set_params(**{name: int(generator.integers(2**31 - 1)) for name in names})

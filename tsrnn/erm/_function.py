@@ -1,4 +1,4 @@
-"""Fitted function of sequences: its values, its risk, and its file."""
+"""Fitted functions of sequences: values, risk and file."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from tsrnn.layers import MOST_SIZE, RecurrentNetwork, check_saveable
 
 Arrays = dict[str, np.ndarray]
 
-NETWORK = "network."  # before the names of its parameters
-# Fields of a file about the fit; its targets have more.
+NETWORK = "network."  # prefix of parameters in a file
+# Fields of a file, besides those of the targets.
 KINDS: dict[str, Kind] = {
     "n_features_in": integer(1),
     "feature_names": optional(listed(text)),
@@ -53,11 +53,11 @@ KINDS: dict[str, Kind] = {
 
 
 class SequenceFunction(Protocol):
-    """Fitted function of sequences, which `fit` of a regressor or classifier leaves in `fitted_`.
+    """Fitted function of sequences, the attribute `fitted_` of a regressor or classifier.
 
-    Everything that an estimator says of its fit it asks this function, which needs no estimator
-    and never changes: `fit` and `partial_fit` put another one in its place, at their very end, so
-    that a fit that fails leaves the one before, and copies of an estimator may share it.
+    It is immutable and independent of the estimator, which reads all its fitted attributes from it.
+    `fit` and `partial_fit` replace it at their end, so that a failed fit keeps the previous one,
+    and copies of an estimator may share it.
 
     Examples
     --------
@@ -77,10 +77,10 @@ class SequenceFunction(Protocol):
 
     @property
     def network(self) -> RecurrentNetwork:
-        """Network on the CPU: scaled sequences (B, T, d_in) to outputs (B, T, n_outputs)."""
+        """Network on the CPU, from scaled sequences (B, T, d_in) to outputs (B, T, n_outputs)."""
 
     def outputs(self, X: Any) -> Any:
-        """Outputs of the network, within their bounds.
+        """Return outputs of the network within their bounds.
 
         Parameters
         ----------
@@ -89,12 +89,12 @@ class SequenceFunction(Protocol):
         Returns
         -------
         ndarray of shape (N, n_outputs)
-            Standardised targets, or logarithms of odds of classes up to a constant. With
-            `many_to_many` of shape (N, T, n_outputs), or a list of arrays (T_i, n_outputs).
+            Standardised targets, or log odds of classes up to a constant. With `many_to_many` of
+            shape (N, T, n_outputs), or a list of arrays (T_i, n_outputs).
         """
 
     def predict(self, X: Any) -> Any:
-        """Estimates in the unit of the targets, or labels of classes.
+        """Return estimates in the unit of the targets, or labels of classes.
 
         Parameters
         ----------
@@ -108,15 +108,15 @@ class SequenceFunction(Protocol):
         """
 
     def to_file(self) -> tuple[dict[str, Any], Arrays]:
-        """Header of a file, JSON values by name, without the arguments; and its arrays."""
+        """Return header (JSON values by name, without arguments) and arrays of a file."""
 
     @classmethod
     def from_file(
         cls, header: dict[str, Any], arrays: Arrays, arguments: Arguments, targets: Any
     ) -> Self:
-        """Function that `to_file` gave, with the arguments and the kind of targets of its class.
+        """Rebuild a function from `to_file`, with its arguments and class of targets.
 
-        A `tsrnn.contract.DamagedFileError` names the field or array that is not as it was written.
+        A field or array that is not as written raises `tsrnn.contract.DamagedFileError`.
         """
 
 
@@ -124,8 +124,8 @@ class SequenceFunction(Protocol):
 class Course:
     """Course of the training.
 
-    After partial fits `n_train` is the number of samples seen, the history is empty, and `moments`
-    are the state of the optimiser, which no file holds.
+    After partial fits, `n_train` counts the samples seen, the history is empty, and `moments` is
+    the state of the optimiser, which files do not hold.
     """
 
     n_train: int = 0
@@ -137,16 +137,16 @@ class Course:
     moments: dict[Any, Any] | None = None
 
 
-COURSE_FIELDS = [part.name for part in fields(Course) if part.name != "moments"]  # of a file
+COURSE_FIELDS = [part.name for part in fields(Course) if part.name != "moments"]  # in a file
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedFunction:
     """`SequenceFunction` of a network, with the course of its training.
 
-    `model` is the class of the estimator, for messages; `sample` (n, T, d_in) are inputs as the
-    network sees them, by which blocks are judged; `risks` are those of "training" and
-    "validation" samples, where there are any, in the unit of the targets.
+    `model` is the name of the estimator's class, for messages. `sample` (n, T, d_in) are scaled
+    inputs on which shares of blocks are computed. `risks` holds those of "training" and, if any,
+    "validation" samples, in the unit of the targets.
     """
 
     model: str
@@ -161,17 +161,17 @@ class FittedFunction:
 
     @property
     def reading(self) -> str:
-        """States that the head is given, see `outputs` of the training."""
+        """States that enter the head, see `outputs` of `_training`."""
         return "every" if self.arguments.many_to_many else self.arguments.pooling
 
     @property
     def bounds(self) -> tuple[Tensor, Tensor] | None:
-        """Least and largest output."""
+        """Least and largest output, None without a bound."""
         bound = self.arguments.bound
         return None if bound is None else self.targets.output_bounds(bound)
 
     def outputs(self, X: Any, of: Callable[[np.ndarray], np.ndarray] | None = None) -> Any:
-        """Outputs of the network, or what a function of rows (n, n_outputs) makes of them."""
+        """Return outputs of the network, transformed by `of`, a function of rows (n, n_outputs)."""
         sequences = read_sequences(X, self.model, self.inputs)
         values = self.evaluate(sequences)
         if of is not None:
@@ -179,12 +179,12 @@ class FittedFunction:
         return sequences.in_shape(values) if self.arguments.many_to_many else values
 
     def predict(self, X: Any) -> Any:
-        """Estimates in the unit of the targets, or labels of classes."""
+        """Return estimates in the unit of the targets, or labels of classes."""
         bound = self.arguments.bound
         return self.outputs(X, lambda outputs: self.targets.predictions(outputs, bound))
 
     def evaluate(self, sequences: Sequences) -> np.ndarray:
-        """Outputs of samples (N, n_outputs), or of all steps (rows, n_outputs); all are finite."""
+        """Return finite outputs of samples (N, n_outputs), or of all steps (rows, n_outputs)."""
         many, bounds = self.arguments.many_to_many, self.bounds
         unknown = torch.zeros(len(sequences.values) if many else len(sequences))
         data = TrainingData(scaled(sequences, self.input_scaler), unknown, None, many)
@@ -200,13 +200,13 @@ class FittedFunction:
         return outputs if bounds is None else outputs.clip(*(bound.numpy() for bound in bounds))
 
     def training_data(self, samples: Samples) -> TrainingData:
-        """Samples in the scales of the network."""
+        """Return samples in the scales of the network."""
         encoded = self.targets.encoded(samples.targets, samples.weights)
         sequences = scaled(samples.sequences, self.input_scaler)
         return TrainingData(sequences, encoded, samples.weights, samples.many_to_many)
 
     def judged(self, course: Course, sample: Tensor, loss: str, **parts: Samples) -> FittedFunction:
-        """Same function after its training, with its risk on parts of the samples, by name."""
+        """Return the function after training, with its risk on parts of the samples."""
         risks = {}
         for name, samples in parts.items():
             outputs = self.evaluate(samples.sequences)
@@ -220,7 +220,7 @@ class FittedFunction:
         return replace(self, course=course, sample=sample, risks=risks)
 
     def to_file(self) -> tuple[dict[str, Any], Arrays]:
-        """Header of a file and its arrays; TypeError if the cell is code of a user."""
+        """Return header and arrays of a file; raise TypeError for a custom cell."""
         check_saveable(self.arguments.cell)
         names, course = self.inputs.names, self.course
         fitted = {
@@ -248,7 +248,7 @@ class FittedFunction:
     def from_file(
         cls, header: dict[str, Any], arrays: Arrays, arguments: Arguments, targets: type[Targets]
     ) -> FittedFunction:
-        """Function that `to_file` gave; DamagedFileError if a field or array is another one."""
+        """Rebuild a function from `to_file`; raise DamagedFileError for a changed file."""
         fitted = header["fitted"]
         record(KINDS | targets.kinds)(fitted, "fitted")
         settings = _settings_of_file(arguments, fitted, arrays)
@@ -286,7 +286,7 @@ class FittedFunction:
 
 
 def _settings_of_file(arguments: Arguments, fitted: dict[str, Any], arrays: Arrays) -> Settings:
-    """Settings that go with the fields; sizes must be borne out by the arrays."""
+    """Return the settings of a file, with sizes bounded by those of the arrays."""
     most = max(MOST_SIZE, *(array.size for array in arrays.values()))
     params = arguments.as_dict()
     further = params["layer_options"] if isinstance(params["layer_options"], dict) else {}
@@ -299,7 +299,7 @@ def _settings_of_file(arguments: Arguments, fitted: dict[str, Any], arrays: Arra
     if isinstance(params["n_layers"], int) and params["n_layers"] > len(arrays):
         raise refuse("params.n_layers", f"at most {len(arrays)}, by the arrays", params["n_layers"])
     with as_saved("params"):
-        settings = settings_of(params | {"device": "cpu"})  # wherever it was trained
+        settings = settings_of(params | {"device": "cpu"})  # restored on the CPU
     names, n = fitted["feature_names"], fitted["n_features_in"]
     optional(listed(text, n))(names, "fitted.feature_names")
     inputs = 1 if fitted["table"] else n
@@ -317,7 +317,7 @@ def _check_arrays(
     sizes: tuple[int, int],
     *scalers: StandardScaler | None,
 ) -> None:
-    """Refuse arrays that are not those of the network, its two scalers and its risks."""
+    """Refuse arrays other than those of the network, its two scalers and its risks."""
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {
         "sample": ("float32", (-1, -1, sizes[0])),
         "training_losses": ("float64", (-1,)),

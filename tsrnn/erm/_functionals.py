@@ -1,4 +1,4 @@
-"""Functionals of a fitted function of sequences: partial dependence, responses, memory."""
+"""Functionals of a fitted function of sequences: partial dependence, impulse response, memory."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tsrnn.erm._sequences import Sequences, in_batches, read_sequences
 
 __all__ = ["impulse_response", "memory", "partial_dependence"]
 
-_NUMBERS_A_CALL = 2_000_000  # inputs of a call, 16 MB in float64
-_QUANTILES = np.linspace(0.05, 0.95, 19)  # the ends of a sample would stretch the curve
+_NUMBERS_A_CALL = 2_000_000  # inputs per call of predict: 16 MB in float64
+_QUANTILES = np.linspace(0.05, 0.95, 19)  # no extremes, which would stretch the curve
 
 
 def partial_dependence(
@@ -37,57 +37,57 @@ def partial_dependence(
     level: float = 90,
     output: int = 0,
 ) -> pd.DataFrame:
-    r"""Mean prediction where the input at a lag is set to a value.
+    r"""Return the mean prediction with the input at a lag set to a value.
 
     .. math::
 
         \bar f(v) = \frac1N \sum_{i=1}^N
         f(x_{i,1}, \dots, x_{i,T_i-j-1}, x_{i,T_i-j} \leftarrow v, x_{i,T_i-j+1}, \dots, x_{i,T_i})
 
-    for lag j, counted from the newest step; only the given channel of that step is set.
+    for lag j, counted back from the newest step. Only the given channel of that step is set.
 
     Parameters
     ----------
     model : fitted estimator or Refits
-        The curve is of the estimator; a band takes refits, as `block_bootstrap` gives.
+        Model of the curve; a band requires refits, from `block_bootstrap` for example.
     X : array of shape (N, T, d_in) or (N, T), DataFrame, or list of N arrays (T_i, d_in)
-        Samples over which it is the mean.
+        Samples over which predictions are averaged.
     lag : int
-        j, in time steps; 0 is the newest. Every sample must have it.
+        Lag j in time steps; 0 is the newest. Every sample must be longer.
     channel : int, default 0
-        Which of the d_in inputs.
+        Position of the input among d_in.
     grid : array_like of shape (G,), optional
-        Values v, in the units of the input. By default the 5, 10, ..., 95 percent quantiles of
-        the values observed at that lag, each once.
+        Values v in the units of the input. By default the distinct 5, 10, ..., 95 percent quantiles
+        of the values at that lag.
     level : float, default 90
-        Of the band, in percent.
+        Level of the band in percent.
     output : int, default 0
-        Column of the predictions; of a classifier, whose curve is the mean of `predict_proba`,
-        the place of a class in `classes_`.
+        Column of the predictions. For a classifier, the position of a class in `classes_`; its
+        curve averages `predict_proba`.
 
     Returns
     -------
     DataFrame
-        One row per value: ``value``, ``estimate`` and, of refits, ``lower``, ``upper`` (percentiles
-        of the refits) and ``std_error`` (their standard deviation). ``attrs`` says what the
-        curve is (``functional``, ``xlabel``, ``ylabel``) and what the band is (``guarantee``).
+        One row per value: ``value`` and ``estimate``; with refits also ``lower`` and ``upper``
+        (their percentiles) and ``std_error`` (their standard deviation). ``attrs`` describes the
+        curve (``functional``, ``xlabel``, ``ylabel``) and the band (``guarantee``).
 
     Raises
     ------
     ValueError
-        If a sample is too short for the lag, the channel or the output is not there, the grid is
+        If a sample is too short for the lag, the channel or output does not exist, the grid is
         empty or not finite, or the level is not between 0 and 100.
     TypeError
-        If the lag, the channel or the output is no whole number.
+        If the lag, channel or output is no integer.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
 
     Notes
     -----
-    The value is set whatever the other inputs are. Where inputs depend on each other, as in most
-    time series, this makes sequences off their joint distribution, and the curve averages over
-    what the model extrapolates there. It describes the fitted function; it is the mean response
-    to an intervention only if the model is right and nothing else confounds.
+    The value is set independently of the other inputs. If inputs are dependent, as in most time
+    series, the sequences lie off their joint distribution, and the curve averages extrapolations of
+    the model. It describes the fitted function. It is the mean response to an intervention only if
+    the model is correct and there is no confounding.
 
     References
     ----------
@@ -142,47 +142,48 @@ def impulse_response(
     level: float = 90,
     output: int = 0,
 ) -> pd.DataFrame:
-    r"""Mean change of the prediction by a shock to the input at a lag.
+    r"""Return the mean change of the prediction after a shock to the input at a lag.
 
     .. math::
 
         r_j = \frac1N \sum_{i=1}^N f(x_i + \delta e_{T_i-j}) - f(x_i), \qquad j = 0, 1, \dots,
 
-    with :math:`\delta` the size of the shock and :math:`e_t` one in the given channel of step t
-    and zero elsewhere. For a linear filter :math:`f(x) = \sum_j w_j x_{T-j}` it is
-    :math:`\delta w_j`. With ``persistent=True`` the shock stays from lag j on to the newest step,
-    :math:`e_{T_i-j} + \dots + e_{T_i}`: the step response, of a linear filter the cumulative sum.
+    where :math:`\delta` is the size of the shock, and :math:`e_t` is one in the given channel of
+    step t and zero elsewhere. For a linear filter :math:`f(x) = \sum_j w_j x_{T-j}` it equals
+    :math:`\delta w_j`. With ``persistent=True`` the shock lasts from lag j to the newest step,
+    :math:`e_{T_i-j} + \dots + e_{T_i}`. This is the step response, the cumulative sum for a linear
+    filter.
 
     Parameters
     ----------
     model, X, channel, level, output
-        As in `partial_dependence`. Of a nonlinear function the response depends on the samples and
-        on the size and sign of the shock.
+        As in `partial_dependence`. For a nonlinear function, the response depends on the samples
+        and on the size and sign of the shock.
     size : "std" or float, default "std"
-        Shock, in units of the input, not 0; "std" is the standard deviation of the channel over
-        all steps of all samples.
+        Size of the shock in units of the input, not 0; "std" is the standard deviation of the
+        channel over all steps of all samples.
     max_lag : int, optional
-        Longest lag, in time steps; by default the longest that every sample has.
+        Longest lag in time steps; by default the longest that every sample has.
     persistent : bool, default False
-        Whether the shock stays.
+        Keep the shock up to the newest step.
 
     Returns
     -------
     DataFrame
-        One row per lag: ``lag``, ``estimate`` and the band, as of `partial_dependence`;
-        ``attrs`` has the ``size`` as well.
+        One row per lag: ``lag``, ``estimate`` and the band, as in `partial_dependence`. ``attrs``
+        also has the ``size``.
 
     Raises
     ------
     ValueError, TypeError, sklearn.exceptions.NotFittedError
-        As in `partial_dependence`; if the size is 0, not finite or "std" of a constant channel.
+        As in `partial_dependence`; or if the size is 0, not finite, or "std" of a constant channel.
 
     Notes
     -----
-    Only the input at that step moves, not the later inputs that would follow it in the process
-    that made the series. It is a property of the fitted function at sequences near the observed
-    ones, and not the generalised impulse response of a time series model, in which a shock runs
-    on through the series (Koop, Pesaran and Potter, 1996).
+    Only the input at that step changes, and not the later inputs that would follow in the data
+    generating process. The response is a property of the fitted function near the observed
+    sequences. It differs from the generalised impulse response of a time series model, where a
+    shock propagates through the series (Koop, Pesaran and Potter, 1996).
 
     References
     ----------
@@ -217,7 +218,7 @@ def impulse_response(
             before = block[:, -1 - lag, channel].copy()
             block[:, -1 - lag, channel] += shock
             changes[:, lag] = (functions(sequences, block, rows) - start).sum(axis=1)
-            if not persistent:  # put back as it was: x + shock - shock is x up to rounding only
+            if not persistent:  # restore the copy, since x + shock - shock is only nearly x
                 block[:, -1 - lag, channel] = before
         sums += changes
     labels = {
@@ -241,60 +242,60 @@ def memory(
     n_swaps: int = 10,
     random_state: Any = None,
 ) -> pd.DataFrame:
-    r"""Share of the variance of the predictions that comes from inputs older than a lag.
+    r"""Return the share of the variance of predictions due to inputs older than a lag.
 
     .. math::
 
         V_j = \frac{\mathrm E\,[f(X) - f(X')]^2}{2 \operatorname{Var} f(X)}, \qquad j = 0, 1, \dots,
 
-    where X' has the newest j + 1 steps of X and before them the past of another sample drawn at
-    random. For independent inputs it is the total Sobol index of the inputs at lags > j, by
-    Jansen's estimator: all variance in which they have a part, interactions included. For a
-    linear filter :math:`f(x) = \sum_i w_i x_{T-i}` it is
-    :math:`\sum_{i>j} w_i^2 / \sum_i w_i^2`. Where everything is replaced (j = -1) it is 1, and at
-    the longest lag of samples of one length it is 0.
+    where X' consists of the newest j + 1 steps of X, preceded by the past of another random sample.
+    For independent inputs it is the total Sobol index of the inputs at lags > j, in Jansen's
+    estimator: their whole contribution to the variance, with interactions. For a linear filter
+    :math:`f(x) = \sum_i w_i x_{T-i}` it is :math:`\sum_{i>j} w_i^2 / \sum_i w_i^2`. It is 1 if all
+    inputs are replaced (j = -1), and 0 at the longest lag of samples of equal length.
 
     Parameters
     ----------
     model, X, level, output
-        As in `partial_dependence`; at least 2 samples.
+        As in `partial_dependence`, with at least 2 samples.
     max_lag : int, optional
-        Longest lag j, in time steps; by default the longest that two samples have.
+        Longest lag j in time steps; by default the longest that two samples have.
     threshold : float, default 0.05
-        Share of the variance that is neglected in the memory length, between 0 and 1.
+        Share of the variance neglected in the memory length, between 0 and 1.
     n_swaps : int, default 10
-        Pasts that each sample is given in turn. The work is that of N * n_swaps * (max_lag + 1)
-        predictions, of refits for each of them.
+        Number of other pasts per sample. The cost is N * n_swaps * (max_lag + 1) predictions per
+        fitted function.
     random_state : int, numpy random generator or None
-        Of the samples that pasts are taken from; the same for all lags and refits.
+        Randomness of the swaps, which are the same for all lags and refits.
 
     Returns
     -------
     DataFrame
-        One row per lag: ``lag``, ``estimate``, ``monte_carlo_error`` (standard error of the
-        estimate from the finite number of swaps, the samples given; NaN for one swap) and the
-        band, as of `partial_dependence`. ``attrs`` has ``memory_length`` as well, the smallest lag
-        from which on all estimates lie below the threshold (None if the last one does not).
+        One row per lag: ``lag``, ``estimate``, ``monte_carlo_error`` (standard error due to the
+        finite number of swaps, given the samples; NaN for one swap) and the band, as in
+        `partial_dependence`. ``attrs`` also has ``memory_length``, the smallest lag from which on
+        all estimates lie below the threshold (None if the last does not).
 
     Raises
     ------
     ValueError, TypeError, sklearn.exceptions.NotFittedError
-        As in `partial_dependence`; if there are fewer than two samples, fewer than two have
+        As in `partial_dependence`; or if there are fewer than two samples, fewer than two have
         `max_lag`, or a fitted function does not vary over the samples.
 
     Notes
     -----
-    If inputs depend on each other, as in most time series, a swap makes sequences that the
-    process would not, with a break at lag j, and V_j is no part of a decomposition of variance:
-    it says how much the fitted function reacts to another past, can exceed 1 and need not fall.
+    If inputs are dependent, as in most time series, a swap creates sequences with a break at lag j
+    that the process would not generate. V_j is then no part of a variance decomposition. It
+    measures how strongly the fitted function reacts to another past, may exceed 1 and need not
+    decrease.
 
-    A share is not negative and errors of the fit add to it: near 0 the estimate is too large, those
-    of bootstrap refits are so twice over, and a percentile band there lies too high and may leave
-    the estimate out. Bands are of use for shares well above 0.
+    Shares are not negative, and errors of the fit increase them. Near 0, estimates are biased
+    upwards, those of bootstrap refits twice, so that a percentile band lies too high and may
+    exclude the estimate. Bands are useful for shares well above 0.
 
-    Of samples of unequal lengths the whole past is swapped, its number of steps included, so that
-    X' is as long as the sample that the past is from. Only samples with more than j steps are
-    swapped, with each other; the others have no inputs older than j and count with 0.
+    For samples of unequal lengths, the whole past is swapped, so that X' has the length of the
+    donor. Only samples with more than j steps take part; others have no older inputs and
+    contribute 0.
 
     References
     ----------
@@ -325,13 +326,13 @@ def memory(
     values = np.empty((len(functions), len(sequences)))
     for rows in _batches(sequences):
         values[:, rows] = functions(sequences, sequences.aligned(rows), rows)
-    spread = 2 * _variance(values)[:, None]  # E[f(X) - f(X')]^2 of independent X and X'
+    spread = 2 * _variance(values)[:, None]  # E[f(X) - f(X')]^2 for independent X and X'
     swaps = []
     for _ in range(positive_integer("n_swaps", n_swaps)):
-        order = rng.permutation(len(sequences))  # one for all lags and refits, so that they compare
+        order = rng.permutation(len(sequences))  # common to lags and refits, so that they compare
         squares = np.zeros((len(functions), len(lags)))
         for lag in lags:
-            # Each sample is given the past of the next in order, among those that have one.
+            # Each sample takes the past of the next one in order, among samples long enough.
             rows = order[sequences.lengths[order] > lag]
             donors = np.roll(rows, -1)
             for part in _batches(sequences, donors):
@@ -359,7 +360,7 @@ def memory(
 
 
 def _batches(sequences: Sequences, chosen: np.ndarray | None = None) -> Iterator[np.ndarray]:
-    """Positions among the chosen sequences, or all, so few at a time that a call stays small."""
+    """Yield positions among the chosen (default: all) sequences, in batches of bounded memory."""
     lengths = sequences.lengths if chosen is None else sequences.lengths[chosen]
     return in_batches(lengths, sequences.inputs.n_inputs, _NUMBERS_A_CALL)
 
@@ -409,10 +410,10 @@ def _longest_lag(max_lag: Any, sequences: Sequences) -> int:
 
 
 def _variance(values: np.ndarray) -> np.ndarray:
-    """Variance of each function over the samples; an error where it is zero."""
+    """Return the variance of each function over the samples; raise if it is zero."""
     ranges = np.ptp(values, axis=1)
     for i, (extent, largest) in enumerate(zip(ranges, np.abs(values).max(axis=1), strict=True)):
-        # Rounding of equal predictions leaves some digits that differ.
+        # A relative tolerance, since equal predictions may differ by rounding.
         if not extent > 1e-12 * largest:
             who = f"refit {i - 1}" if i else "the estimator"
             raise ValueError(

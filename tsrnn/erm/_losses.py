@@ -1,4 +1,4 @@
-"""Losses of samples: one number for each sample, whatever the shape of its target."""
+"""Losses of samples: one number per sample, whatever the shape of its target."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ Loss = str | Callable[[Any, Any], Any]
 
 
 def sample_losses(estimator: Any, X: Any, z: Any, loss: Loss) -> np.ndarray:
-    r"""Losses (N,) of a fitted estimator; of a sample the mean over its outputs and steps.
+    r"""Return the losses (N,) of a fitted estimator, each a mean over outputs and steps.
 
     .. math:: \ell_i = \frac{1}{m_i} \sum_{j=1}^{m_i} \ell(z_{i,j}, \hat z_{i,j}).
 
-    `empirical_risk` says what X, z and loss may be. Shapes of predictions are those of z, but for
-    a last axis of length 1 that one of the two may lack. Infinite for a label of probability 0.
+    X, z and loss are as in `empirical_risk`. Predictions have the shape of z; one of them may lack
+    a last axis of length 1. The log loss of a label of probability 0 is infinite.
     """
     n = count(X)
     if count(z) != n:
@@ -47,12 +47,12 @@ def sample_losses(estimator: Any, X: Any, z: Any, loss: Loss) -> np.ndarray:
 
 
 def squared_errors(z: Any, prediction: Any) -> np.ndarray:
-    """Mean squared error of each sample over its outputs and steps, shape (N,)."""
+    """Return the mean squared error of each sample over outputs and steps, shape (N,)."""
     return _checked(_entry_losses("squared_error", z, prediction), count(z), "squared_error")
 
 
 def default_loss(estimator: Any) -> str:
-    """Loss that an estimator is judged by where no other is named."""
+    """Return the default loss of an estimator."""
     if hasattr(estimator, "__sklearn_tags__") and is_classifier(estimator):
         return "log_loss" if hasattr(estimator, "predict_proba") else "zero_one"
     arguments = getattr(estimator, "arguments_", None)
@@ -65,19 +65,19 @@ def default_loss(estimator: Any) -> str:
 
 
 def checked_loss(loss: Any) -> Loss:
-    """Return a callable or the name of a loss; anything else is an error."""
+    """Return `loss`, checked to be callable or the name of a loss."""
     return loss if callable(loss) else choice("loss", loss, LOSSES)
 
 
 def loss_name(loss: Loss) -> str:
-    """Name of a loss; of a callable that of the function or class."""
+    """Return the name of a loss; for a callable, the name of the function or class."""
     if isinstance(loss, str):
         return loss
     return str(getattr(loss, "__name__", type(loss).__name__))
 
 
 def _entry_losses(loss: str, z: Any, prediction: Any) -> np.ndarray:
-    """Mean over the entries of each sample of a loss of targets and predictions."""
+    """Return the loss of each sample, a mean over its entries."""
     if count(prediction) != count(z):
         raise ValueError(
             f"there must be one prediction per sample; got {count(prediction)} for {count(z)} "
@@ -95,7 +95,7 @@ def _entry_losses(loss: str, z: Any, prediction: Any) -> np.ndarray:
 
 
 def _different(z: np.ndarray, prediction: np.ndarray) -> np.ndarray:
-    """1 where labels differ; text never equals a number, and would count as an error."""
+    """Return 1 where labels differ, else 0; refuse to compare text with numbers."""
     z, prediction = _inferred(z), _inferred(prediction)
     if (z.dtype.kind in "biuf") != (prediction.dtype.kind in "biuf"):
         raise TypeError(
@@ -106,14 +106,14 @@ def _different(z: np.ndarray, prediction: np.ndarray) -> np.ndarray:
 
 
 def _inferred(labels: np.ndarray) -> np.ndarray:
-    """Labels with the dtype that they have in common, where they are objects."""
+    """Convert labels of dtype object to their common dtype."""
     if labels.dtype != object:
         return labels
     return np.array(labels.ravel().tolist()).reshape(labels.shape)
 
 
 def _log_losses(estimator: Any, X: Any, z: Any) -> np.ndarray:
-    """Minus log probability of the label, a mean over steps."""
+    """Return minus the log probability of the labels, a mean over steps."""
     if not hasattr(estimator, "predict_proba"):
         raise TypeError(
             f"loss 'log_loss' needs predict_proba, which {type(estimator).__name__} has not; "
@@ -136,7 +136,7 @@ def _log_losses(estimator: Any, X: Any, z: Any) -> np.ndarray:
 def _surprise(
     place: dict[Any, int], z: np.ndarray, probability: np.ndarray, where: str
 ) -> np.ndarray:
-    """-log p of each label; z of shape (...), the probabilities of shape (..., classes)."""
+    """Return -log p of each label; z has shape (...), probabilities (..., classes)."""
     if z.shape == (*probability.shape[:-1], 1):
         z = z[..., 0]
     if probability.shape != (*z.shape, len(place)):
@@ -144,10 +144,10 @@ def _surprise(
             f"labels of {where} have shape {z.shape}, so that probabilities must have "
             f"{(*z.shape, len(place))}; got {probability.shape}"
         )
-    # Probabilities of float32 sum to 1 to a few digits only.
+    # atol for probabilities in float32.
     if not np.allclose(probability.sum(-1), 1.0, atol=1e-3) or probability.min(initial=0) < 0:
         raise ValueError(f"probabilities of {where} must not be negative and must sum to 1")
-    labels, inverse = np.unique(z, return_inverse=True)  # few, of which Python looks up each once
+    labels, inverse = np.unique(z, return_inverse=True)  # one dictionary look-up per distinct label
     unseen = [label for label in labels.tolist() if label not in place]
     if unseen:
         raise ValueError(
@@ -157,14 +157,14 @@ def _surprise(
         )
     column = np.array([place[label] for label in labels.tolist()], int)[inverse].reshape(z.shape)
     chosen = np.take_along_axis(probability, column[..., None], -1)[..., 0].astype(float)
-    # Nothing is clipped: a label of probability 0 is an infinite loss. The inner 1 keeps log quiet.
+    # No clipping: probability 0 gives an infinite loss. The inner 1 avoids a warning of log(0).
     return np.where(chosen > 0, -np.log(np.where(chosen > 0, chosen, 1.0)), np.inf)
 
 
 def _sample_means(
     of_entries: Callable[[np.ndarray, np.ndarray, str], np.ndarray], z: Any, prediction: Any
 ) -> np.ndarray:
-    """Mean loss of each sample: of arrays at once, of samples of different shapes one by one."""
+    """Return the mean loss of each sample; samples of different shapes go one by one."""
     if not (_is_ragged(z) or _is_ragged(prediction)):
         losses = of_entries(np.asarray(z), np.asarray(prediction), "the samples")
         if losses.size == 0:
@@ -186,7 +186,7 @@ def _sample_means(
 
 
 def _is_ragged(values: Any) -> bool:
-    """Whether samples are arrays of their own, perhaps of different lengths."""
+    """Return True if samples are separate arrays, perhaps of different lengths."""
     if isinstance(values, list | tuple):
         return any(np.ndim(value) for value in values)
     array = np.asarray(values)

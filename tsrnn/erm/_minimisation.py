@@ -31,10 +31,10 @@ from tsrnn.erm._training import (
 )
 from tsrnn.training import parameter_groups, train_replicates
 
-NUMBERS_TOGETHER = 16_000_000  # states of a batch of all networks of a pass: 64 MB in float32
-SHARE_NUMBERS = 20_000  # of the inputs that blocks are judged by
-# Arguments that say what the weights are and how samples are read: `partial_fit` goes on with both,
-# so that these stay as they were. Rates, losses and the like may change from call to call.
+NUMBERS_TOGETHER = 16_000_000  # states in a batch of jointly trained networks: 64 MB in float32
+SHARE_NUMBERS = 20_000  # size of the inputs on which shares of blocks are computed
+# Arguments that define the weights and the reading of samples, which `partial_fit` continues: they
+# must not change. Learning rates, losses and others may change from call to call.
 OF_THE_NETWORK = (
     "hidden_size", "cell", "block_size", "n_layers", "nonlinearity", "n_states", "window",
     "n_heads", "engine", "layer_options",
@@ -45,9 +45,9 @@ OF_THE_NETWORK = (
 def minimise_risk(
     model: str, kind: type[Targets], arguments: Arguments, X: Any, y: Any, sample_weight: Any
 ) -> FittedFunction:
-    """Fitted function from samples, given as to `fit` of an estimator.
+    """Return the function fitted to samples, with arguments as in `fit` of an estimator.
 
-    `model` is the class of the estimator, for messages, and `kind` that of its targets.
+    `model` is the name of the estimator's class, for messages; `kind` is the class of its targets.
     """
     return _trained(RandomStart.of(model, kind, arguments, X, y, sample_weight))
 
@@ -59,17 +59,17 @@ def minimise_risks(
     samples: Sequence[Callable[[], tuple[Any, Any, Any]]],
     names: Sequence[str],
 ) -> list[FittedFunction]:
-    """Fitted functions of many fits, each as by `minimise_risk`, to rounding.
+    """Return the functions of many fits, each equal to `minimise_risk` up to rounding.
 
-    Networks of one shape are trained in one pass, as many as are small enough together. Each fit
-    has arguments, without callbacks and dropout, a function that gives its X, y and sample
-    weights, and a name, which a note of its errors says.
+    Networks of one shape are trained in one pass, as many as memory allows. Each fit has arguments,
+    without callbacks and dropout; a function that returns X, y and sample weights; and a name,
+    which is added to its errors.
     """
     functions: list[FittedFunction] = []
     while len(functions) < len(names):
         first = len(functions)
         starts: list[RandomStart] = []
-        # Samples are held for the fits of one pass alone.
+        # Keep the samples of one pass at a time in memory.
         while first + len(starts) < len(names) and len(starts) < _most_together(starts):
             i = first + len(starts)
             with named(names[i]):
@@ -91,10 +91,10 @@ def minimise_risks(
 
 @dataclass(frozen=True, eq=False)
 class RandomStart:
-    """Fit that is ready to be trained: a network at a random start, and its samples in two parts.
+    """Fit before training: a network at its random start, with training and held-out samples.
 
-    `samples` are in the unit of the user, and `data` in the scales of the network, which are those
-    of the samples at the positions `chosen`; those at `held_out` validate.
+    `samples` are in the units of the user, `data` in the scales of the network, which are computed
+    on the training samples. `chosen` and `held_out` are positions of training and held-out samples.
     """
 
     settings: Settings
@@ -109,7 +109,7 @@ class RandomStart:
     def of(
         cls, model: str, kind: type[Targets], arguments: Arguments, X: Any, y: Any, weight: Any
     ) -> RandomStart:
-        """Start of a fit with the arguments of an estimator and its samples."""
+        """Return the start of a fit with the arguments and samples of an estimator."""
         settings = settings_of(arguments.as_dict())
         targets, samples = _read(model, kind, settings, X, y, weight)
         generator = torch.Generator().manual_seed(seed_of(arguments.random_state))
@@ -118,7 +118,7 @@ class RandomStart:
         if targets.classes is not None and not settings.many_to_many:
             strata = samples.targets[counted.numpy()]
         chosen, held_out = hold_out(counted, settings, strata, generator)
-        # Scales are those of the training part: held-out samples are as new as those to come.
+        # Scales from the training part only, so that held-out samples stand for new ones.
         training = samples.part(chosen)
         function = _random_start(model, arguments, targets, training, settings, generator)
         data = function.training_data(samples)
@@ -126,29 +126,29 @@ class RandomStart:
 
     @property
     def judged(self) -> Tensor:
-        """Positions of the samples that choose the epoch."""
+        """Positions of the samples whose risk selects the epoch."""
         return self.held_out if len(self.held_out) else self.chosen
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Inputs and outputs of the network."""
+        """Number of inputs and outputs of the network."""
         return self.function.inputs.n_inputs, self.function.targets.n_outputs
 
     def is_like(self, other: RandomStart) -> bool:
-        """Equality of the settings and of the network's shape."""
+        """Return True if settings and shape of the network are equal."""
         return self.settings == other.settings and self.shape == other.shape
 
     def epoch(self, number: int | None = None) -> SampleEpoch:
-        """Epochs of the training part; with a number those of one of many networks."""
+        """Return epochs of the training part; `number` is the position among many networks."""
         parts = self.data, self.chosen, self.settings.batch_size, self.generator
         return SampleEpoch(*parts) if number is None else NumberedEpoch(number, *parts)
 
     def loss(self) -> EmpiricalRisk:
-        """Risk that training lowers."""
+        """Return the risk that training minimises."""
         return EmpiricalRisk(self.function.network, self.settings.loss, self.function.reading)
 
     def validation(self) -> RiskOfSamples:
-        """Risk that chooses the epoch."""
+        """Return the risk that selects the epoch."""
         function = self.function
         return RiskOfSamples(
             function.network, self.data, self.judged, self.settings.loss, function.reading,
@@ -156,14 +156,14 @@ class RandomStart:
         )  # fmt: skip
 
     def groups(self) -> list[dict[str, Any]]:
-        """Parameter group of the optimiser."""
+        """Return the parameter groups of the optimiser."""
         settings = self.settings
         return parameter_groups(
             self.function.network, [], settings.learning_rate, settings.weight_decay
         )
 
     def course(self) -> dict[str, Any]:
-        """Arguments of a training."""
+        """Return the arguments of the training loop."""
         settings = self.settings
         return {
             "max_epochs": settings.max_epochs,
@@ -173,11 +173,11 @@ class RandomStart:
         }
 
     def trained(self, history: Sequence[dict[str, float]], best_epoch: int) -> FittedFunction:
-        """Function of the network after its training, with its risk."""
+        """Return the function of the trained network, with its risk."""
         self.function.network.eval()
         data, loss, skill = self.data, self.settings.loss, None
         if len(self.held_out) and best_epoch:  # a random start has learned nothing
-            # The network is judged by what it takes off the risk of the best constant.
+            # Skill is the reduction of the risk relative to the best constant.
             constant = constant_risk(data, self.chosen, self.held_out, loss)
             if constant > 0:
                 skill = 1 - history[best_epoch - 1]["val_loss"] / constant
@@ -192,7 +192,7 @@ class RandomStart:
 
 
 def _trained(start: RandomStart) -> FittedFunction:
-    """Function of a start after a training by itself."""
+    """Train one start and return its function."""
     from tsrnn.training import train  # Lightning is slow to load
 
     with _seeded_dropout(start.generator, start.settings.device):
@@ -204,7 +204,7 @@ def _trained(start: RandomStart) -> FittedFunction:
 
 
 def _trained_together(starts: Sequence[RandomStart], names: Sequence[str]) -> list[FittedFunction]:
-    """Functions of starts that are like each other after a training in one pass."""
+    """Train starts of equal settings and shape in one pass, and return their functions."""
     if len(starts) == 1:
         with named(names[0]):
             return [_trained(starts[0])]
@@ -232,7 +232,7 @@ def _trained_together(starts: Sequence[RandomStart], names: Sequence[str]) -> li
 
 
 def _most_together(starts: Sequence[RandomStart]) -> int:
-    """Networks that fit into one pass, by the first one: at least 1."""
+    """Return the number of networks per pass, judged by the first one; at least 1."""
     if not starts:
         return 1
     start, settings = starts[0], starts[0].settings
@@ -244,11 +244,11 @@ def _most_together(starts: Sequence[RandomStart]) -> int:
 
 @contextmanager
 def _seeded_dropout(generator: torch.Generator, device: str) -> Iterator[None]:
-    """Seed torch's global generators for a training on a device, and leave them as they were."""
-    # torch's dropout takes no generator of one's own, and draws on the device it runs on.
+    """Seed torch's global generators for a training on a device, and restore them."""
+    # Dropout of torch uses the global generator of its device.
     cuda = range(torch.cuda.device_count()) if device.startswith("cuda") else ()
     with torch.random.fork_rng(devices=cuda):
-        # torch.manual_seed seeds the generators of all devices, of which a CPU fit restores none.
+        # torch.manual_seed would also seed other devices, which a CPU fit does not restore.
         seeding = torch.default_generator if device == "cpu" else torch
         seeding.manual_seed(generator.initial_seed())
         yield
@@ -264,9 +264,9 @@ def take_epoch(
     sample_weight: Any,
     classes: np.ndarray | None = None,
 ) -> FittedFunction:
-    """Fitted function after one epoch more, from the one before or from a random start.
+    """Return the function after one more epoch, from the one before or from a random start.
 
-    `classes` are all that there will be; those of y by default.
+    `classes` are all labels, by default those of y.
     """
     from tsrnn.training import train_for
 
@@ -280,7 +280,7 @@ def take_epoch(
             )
     settings = settings_of(given)
     targets, samples = _read(model, kind, settings, X, y, sample_weight, before, classes)
-    # Another order of the samples at each call, and the same ones in another run.
+    # The seed depends on the samples seen: the order differs between calls, not between runs.
     seed = seed_of(arguments.random_state) + (0 if before is None else before.course.n_train)
     generator = torch.Generator().manual_seed(seed % 2**63)
     counted = samples.counted()
@@ -288,7 +288,7 @@ def take_epoch(
     if before is None:
         function = _random_start(model, arguments, targets, training, settings, generator)
     else:
-        # Copies, here and of the moments: other estimators may have the function before.
+        # Copy network and moments, since other estimators may share the function before.
         network = copy.deepcopy(before.network)
         function = replace(before, arguments=arguments, network=network)
     data, network, course = function.training_data(samples), function.network, function.course
@@ -305,7 +305,7 @@ def take_epoch(
             moments=copy.deepcopy(course.moments),
         )
     network.eval()
-    # Neither the history of a fit nor its held-out part describes this network any more.
+    # History and held-out part of an earlier fit do not describe this network.
     course = Course(
         n_train=course.n_train + len(counted),
         sample_length=int(data.lengths.max()),
@@ -324,7 +324,7 @@ def _read(
     before: FittedFunction | None = None,
     classes: np.ndarray | None = None,
 ) -> tuple[Targets, Samples]:
-    """Targets as those before or, without them, learned from y; and the samples."""
+    """Return the encoding of targets, from `before` or else from y, and the samples."""
     many = settings.many_to_many
     sequences = read_sequences(X, model, None if before is None else before.inputs)
     y = read_targets(y, sequences, many)
@@ -344,7 +344,7 @@ def _random_start(
     settings: Settings,
     generator: torch.Generator,
 ) -> FittedFunction:
-    """Network at a random start, with the scales of the training part."""
+    """Return the function of a network at its random start, with scales of the training part."""
     input_scaler = None
     if settings.standardize:
         targets = targets.standardised(training.targets, training.weights)

@@ -1,4 +1,4 @@
-"""Refits of an estimator: to resampled blocks of samples, or from other random starts."""
+"""Refits of an estimator, to resampled blocks of samples or from other random states."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _ENSEMBLE = (
 
 @dataclass(frozen=True)
 class Refits:
-    """Estimator fitted to all data and refits of it, for bands around its functionals.
+    """Estimator fitted to all data, and refits for bands around its functionals.
 
     Attributes
     ----------
     estimator : estimator
-        Fitted to all samples; curves are of it.
+        Estimator fitted to all samples, for curves.
     members : tuple of estimators
-        The refits; bands are of them.
+        Refits, for bands.
     method : str
         "block bootstrap" or "deep ensemble".
     guarantee : str
-        Meaning of bands of the members, and its limits; in short up to the first semicolon.
+        Meaning and limits of bands from the members; the part before the semicolon is a summary.
 
     Examples
     --------
@@ -73,37 +73,37 @@ def block_bootstrap(
 ) -> Refits:
     r"""Refit an estimator to resampled blocks of consecutive samples.
 
-    Each refit takes :math:`\lceil N / b \rceil` circular blocks of b samples, with starts
-    :math:`s_1, s_2, \dots` drawn at random from 0, ..., N - 1,
+    A resample joins :math:`\lceil N / b \rceil` circular blocks of b samples, with random starts
+    :math:`s_1, s_2, \dots` in 0, ..., N - 1,
 
     .. math::
 
         (s_i, s_i + 1, \dots, s_i + b - 1) \bmod N,
 
-    and of them together the first N. With b = 1 it is the ordinary bootstrap of independent
-    samples. Samples that depend on each other, such as overlapping windows of one series, must
-    stand in the order of time and b must exceed the range of the dependence: windows of T steps
-    that start one step apart share values over T samples.
+    and keeps the first N samples. With b = 1 it is the ordinary bootstrap of independent samples.
+    Dependent samples, such as overlapping windows of one series, must be in time order, and b must
+    exceed the range of dependence: windows of T steps that start one step apart share values over T
+    samples.
 
     Parameters
     ----------
     estimator : estimator
-        With scikit-learn's `fit`, `predict` and `get_params`. It is not changed. If it is fitted
-        already it is taken to be so to X and z; otherwise a clone is fitted.
+        Estimator with scikit-learn's `fit`, `predict` and `get_params`. If it is fitted, X and z
+        must be its training samples; otherwise a clone is fitted.
     X : array of shape (N, T, d_in) or (N, T), DataFrame, or list of N arrays (T_i, d_in)
         Samples of sequences.
     z : array of shape (N,) or (N, n_outputs)
         Responses.
     n_estimators : int, default 50
-        Refits, at least 2. A band of 90 percent needs 19 at least, one of 95 percent 39.
+        Number of refits, at least 2. A band of 90 percent needs at least 19, one of 95 percent 39.
     block_length : int, default 1
-        b, from 1 to N // 2.
+        Block length b, from 1 to N // 2.
     random_state : int, numpy random generator or None
-        Of blocks and, where the estimator or a part of it has a parameter `random_state`, of
-        each refit; also of the fit to all samples if that parameter is None.
+        Source of the blocks and of every parameter `random_state` of the refits; also of the fit to
+        all samples if that parameter is None.
     n_jobs : int, optional
-        Processes, as in scikit-learn; -1 for all cores. Each has one thread. Refits that are
-        trained side by side are so within each.
+        Number of processes of one thread each, as in scikit-learn; -1 for all cores. Joint training
+        happens within each process.
 
     Returns
     -------
@@ -112,27 +112,25 @@ def block_bootstrap(
     Raises
     ------
     ValueError
-        If there are too few samples, as many responses as samples are not given, or an argument
-        is out of range.
+        If there are too few samples, X and z differ in length, or an argument is out of range.
     TypeError
-        If a count is not a whole number.
+        If a count is no integer.
 
     Notes
     -----
     Percentiles of the members are pointwise bands for the sampling variability of the fitted
-    curve, valid in the limit of many samples if the estimator is smooth enough in the data. The
-    bias of regularisation and of approximation is not in them. Members that differ in their
-    random state also carry the variability of training. A class that is not in a resample has
-    probability 0 from that member.
+    curve, valid asymptotically if the estimator is smooth enough in the data. They do not include
+    the bias of regularisation and approximation. Members with different random states also vary by
+    training. A member gives probability 0 to a class that its resample lacks.
 
-    A resample holds some samples more than once. Where `fit` takes `sample_weight` they are given
-    once, in their order, with their number as weight, so that none can be in the training and in
-    the validation part of an estimator that stops early. Others are given the copies.
+    A resample repeats samples. If `fit` accepts `sample_weight`, distinct samples are passed once,
+    in order, with their multiplicity as weight, so that none is in both the training and the
+    validation part of an estimator with early stopping. Other estimators get the copies.
 
-    Refits of a `ParaRNNRegressor` or `ParaRNNClassifier` are trained side by side in one pass, as
-    many as are small enough together, with the numbers of fits one by one to rounding. Those with
-    callbacks, dropout, a cell of your own or a device other than the CPU are fitted one by one, as
-    are other estimators. A note of an error names the refit that raised it.
+    Refits of a `ParaRNNRegressor` or `ParaRNNClassifier` are trained in one pass, as many as memory
+    allows, and equal single fits up to rounding. Estimators with callbacks, dropout, a custom cell
+    or another device than the CPU are fitted one by one, as are other classes. Errors have a note
+    with the refit.
 
     References
     ----------
@@ -179,23 +177,21 @@ def deep_ensemble(
 ) -> Refits:
     """Refit an estimator to the same samples from other random states.
 
-    They differ in the start and the order of training. The spread of the members shows how far
-    the fit depends on them; it is no statement on the sampling error and covers nothing with a
-    known probability.
+    Members differ in the start and the order of training. Their spread shows how strongly the fit
+    depends on both. It does not measure the sampling error and has no coverage guarantee.
 
-    Members are trained side by side as in `block_bootstrap`. scikit-learn's ``GridSearchCV`` over
+    Members are trained together as in `block_bootstrap`. scikit-learn's ``GridSearchCV`` over
     values of `random_state` fits one clone after the other.
 
     Parameters
     ----------
     estimator, X, z, n_jobs
-        As in `block_bootstrap`; the estimator has a parameter `random_state` of its own or of a
-        part.
+        As in `block_bootstrap`; the estimator or a part of it has a parameter `random_state`.
     n_estimators : int, default 10
-        Refits, at least 2.
+        Number of refits, at least 2.
     random_state : int, numpy random generator or None
-        Source of the random states of the refits; also of that of the fit to all samples if the
-        estimator's own is None.
+        Source of the random states of the refits; also of the fit to all samples if the estimator's
+        own is None.
 
     Returns
     -------
@@ -236,7 +232,7 @@ def deep_ensemble(
 
 
 def _checked_counts(X: Any, z: Any, n_estimators: Any) -> tuple[int, int]:
-    """Number of samples, and that of refits."""
+    """Return the checked numbers of samples and of refits."""
     samples, responses = count(X), count(z)
     if samples != responses:
         raise ValueError(
@@ -260,7 +256,7 @@ def _refitted(
     method: str,
     guarantee: str,
 ) -> Refits:
-    """Estimator with members fitted to rows of the samples; the first seed is of the estimator."""
+    """Return refits to rows of the samples; the first seed is for the fit to all samples."""
     whole = estimator
     try:
         check_is_fitted(estimator)
@@ -279,10 +275,10 @@ def _refitted(
 
 
 def _resample(X: Any, z: Any, rows: np.ndarray, weighted: bool) -> tuple[Any, Any, Any]:
-    """Rows of the samples: if `weighted` repeated ones once, with their number as weight."""
+    """Return rows of the samples; if `weighted`, distinct ones with multiplicities as weights."""
     if not weighted:
         return take(X, rows), take(z, rows), None
-    # No sample can then be in the training and in the validation part of the estimator.
+    # Distinct samples cannot be in both the training and the validation part.
     distinct, counts = np.unique(rows, return_counts=True)
     weights = None if (counts == 1).all() else counts.astype(float)
     return take(X, distinct), take(z, distinct), weights
@@ -293,11 +289,11 @@ def _itself(estimator: Any) -> Any:
 
 
 def _seeded(estimator: Any, seed: np.random.SeedSequence, *, keep: bool = False) -> Any:
-    """Clone with random states from a seed; those that are not None stay if `keep`."""
+    """Return a clone with random states from a seed; `keep` keeps those that are not None."""
     fresh = unfitted(estimator)
     values = fresh.get_params(deep=True)
     names = [name for name in seed_names(fresh) if not (keep and values[name] is not None)]
-    # Half of the range, as scikit-learn takes seeds below 2^31 everywhere.
+    # Half of the range, since all of scikit-learn accepts seeds below 2^31.
     states = seed.generate_state(len(names), np.uint32) >> 1
     fresh.set_params(**{name: int(state) for name, state in zip(names, states, strict=True)})
     return fresh

@@ -21,8 +21,8 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
         [\phi(X_{i}) - z_i]^2, \qquad X_i = (x_{i,1}, \dots, x_{i,T_i}),
 
     an estimate of :math:`f_0(X_T) = E[z_T \mid x_1, \dots, x_T]`, section 4 of Cai et al. (2026).
-    The class :math:`\mathcal F` are networks
-    :math:`\phi = Q \circ F \circ R_L \circ \dots \circ R_1`, read at the last step: L layers R
+    The class :math:`\mathcal F` consists of networks
+    :math:`\phi = Q \circ F \circ R_L \circ \dots \circ R_1`, evaluated at the last step: L layers R
     of K = d / d_s small recurrent networks, the aggregation F(h) = max(0, W h + b), and the output
     map Q. The function class of the theorems is
     ``ParaRNNRegressor(nonlinearity="relu", input_projection=True, bound=U)``.
@@ -31,7 +31,7 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
     ----------
     {parameters}
     loss : {"squared_error", "absolute_error"}, default "squared_error"
-        With "absolute_error" the conditional median of z given the sequence is estimated.
+        "absolute_error" estimates the conditional median of z given the sequence.
 
     Attributes
     ----------
@@ -46,18 +46,18 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
 
     Notes
     -----
-    The minimisation is by stochastic gradients and finds no global minimum: a fit depends on
-    `random_state`, see `tsrnn.erm.deep_ensemble`. Layers compute in float32, so that a prediction
-    may depend on the samples beside it in the seventh digit; with one layer of blocks and at most 8
-    inputs it does not. Predictions carry no intervals; for bands around
-    functionals of the estimate see `tsrnn.erm.block_bootstrap`.
+    Stochastic gradients do not find a global minimum: a fit depends on `random_state`, see
+    `tsrnn.erm.deep_ensemble`. Layers compute in float32. A prediction may depend on other samples
+    of the call in the seventh digit, except with one layer of blocks and at most 8 inputs.
+    Predictions have no intervals; for bands around functionals of the estimate see
+    `tsrnn.erm.block_bootstrap`.
 
     A sample may have any number of steps, in `fit` and in `predict`. A two-dimensional X, or a
-    list of lists of equal lengths, is a table whose rows are series of one input; as everywhere in
-    scikit-learn, later tables must have as many columns. Sequences of other lengths are given as a
-    list of arrays or as (N, T, 1).
+    list of lists of equal lengths, is a table with rows that are series of one input; as in
+    scikit-learn, later tables must have as many columns. Give sequences of other lengths as a list
+    of arrays or as (N, T, 1).
 
-    A fit that fails leaves the estimator as it was.
+    A failed fit does not change the estimator.
 
     References
     ----------
@@ -86,7 +86,7 @@ class ParaRNNRegressor(RegressorMixin, SequenceEstimator):
         self.loss = loss
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Coefficient of determination of `predict(X)`, over all steps with `many_to_many`.
+        """Return the coefficient of determination, with `many_to_many` over all steps.
 
         Parameters
         ----------

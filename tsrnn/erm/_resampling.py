@@ -1,4 +1,4 @@
-"""Resampling: rows of samples, clones and their random states, processes."""
+"""Resampling: rows of samples, clones, random states and processes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["Refit", "count", "in_workers", "named", "results_of", "seed_names", 
 
 
 def count(samples: Any) -> int:
-    """Number of samples in an array, a frame or a list of sequences."""
+    """Return the number of samples in an array, a frame or a list of sequences."""
     shape = getattr(samples, "shape", None)
     return len(samples) if shape is None else int(shape[0])
 
 
 def take(samples: Any, rows: Any) -> Any:
-    """Samples at some positions: of an array an array, of a frame a frame, else a list."""
+    """Select samples by position, as an array, a frame or a list like the input."""
     rows = np.asarray(rows)
     if hasattr(samples, "iloc"):
         return samples.iloc[rows]
@@ -33,7 +33,7 @@ def take(samples: Any, rows: Any) -> Any:
 
 
 def unfitted(estimator: Any) -> Any:
-    """Clone with the arguments of the fit, where the estimator has a record of them."""
+    """Return an unfitted clone, with the arguments of the fit if the estimator records them."""
     arguments = getattr(estimator, "arguments_", None)
     if isinstance(arguments, Arguments):
         estimator = type(estimator)(**arguments.as_dict())
@@ -41,7 +41,7 @@ def unfitted(estimator: Any) -> Any:
 
 
 def seed_names(estimator: Any) -> list[str]:
-    """Names of the parameters `random_state` of an estimator and of its parts."""
+    """Return the names of all parameters `random_state` of an estimator and its parts."""
     names = estimator.get_params(deep=True)
     return sorted(name for name in names if name.rpartition("__")[2] == "random_state")
 
@@ -52,13 +52,13 @@ class Refit(NamedTuple):
     Attributes
     ----------
     name : str
-        For errors, such as "fold 2 of 5".
+        Name in errors, such as "fold 2 of 5".
     estimator : estimator
-        Cloned to be fitted, so that fits whose results are numbers do not stay in memory.
+        Estimator to clone and fit, so that fits with numbers as results leave memory.
     samples : callable
-        Gives X, z and the sample weights, which may be None.
+        Function that returns X, z and the sample weights or None.
     result : callable
-        Result of the refit from the fitted estimator.
+        Function from the fitted estimator to the result of the refit.
     """
 
     name: str
@@ -68,9 +68,9 @@ class Refit(NamedTuple):
 
 
 def results_of(refits: Sequence[Refit], n_jobs: Any) -> list[Any]:
-    """Results of refits, in order; in processes of one thread each.
+    """Return the results of refits, in order, from processes of one thread each.
 
-    Estimators of one class whose networks can be trained in one pass are, in each process.
+    Each process trains the networks of one class in one pass if it can.
     """
     jobs = job_count(n_jobs) or 1
     classes = {type(refit.estimator) for refit in refits}
@@ -83,7 +83,7 @@ def results_of(refits: Sequence[Refit], n_jobs: Any) -> list[Any]:
 
 
 def _result(refit: Refit) -> Any:
-    """Result of a refit by itself."""
+    """Return the result of a single refit."""
     X, z, weights = refit.samples()
     weighted = {} if weights is None else {"sample_weight": weights}
     with named(refit.name):
@@ -91,7 +91,7 @@ def _result(refit: Refit) -> Any:
 
 
 def _results(refits: Sequence[Refit]) -> list[Any]:
-    """Results of refits whose networks are trained in one pass."""
+    """Return the results of refits, with networks trained in one pass."""
     names, given, samples, results = zip(*refits, strict=True)
     estimators = [clone(estimator) for estimator in given]
     type(estimators[0])._fit_together(estimators, samples, names)
@@ -100,7 +100,7 @@ def _results(refits: Sequence[Refit]) -> list[Any]:
 
 @contextmanager
 def named(fit: str) -> Iterator[None]:
-    """Add the name of a fit to the errors that it raises."""
+    """Add the name of a fit to its errors."""
     try:
         yield
     except Exception as error:
@@ -114,9 +114,9 @@ def in_workers(
     n_jobs: Any,
     progress: str | None = None,
 ) -> list[Any]:
-    """Results for the arguments of each task, in order; in processes of one thread each.
+    """Return `function(*task)` for each task, in order, from processes of one thread each.
 
-    In this process if `n_jobs` is None or 1. `progress` are words before a progress bar.
+    If `n_jobs` is None or 1, this process is used. `progress` is the text of a progress bar.
     """
     jobs = job_count(n_jobs) or 1
     shown: dict[str, Any] = {"total": len(tasks), "desc": progress, "disable": progress is None}

@@ -28,9 +28,9 @@ class Fold(NamedTuple):
     Attributes
     ----------
     risk : float
-        Mean loss of its held-out samples.
+        Mean loss of the held-out samples.
     n_train : int
-        Samples that the estimator was fitted to.
+        Number of training samples.
     rows : tuple of int
         Positions of the held-out samples.
 
@@ -53,9 +53,9 @@ class Fold(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Risk:
-    r"""Mean loss of samples, as `empirical_risk` and `cross_validated_risk` return it.
+    r"""Mean loss of samples, returned by `empirical_risk` and `cross_validated_risk`.
 
-    With losses :math:`\ell_i` and weights :math:`w_i`, all 1 if there are none,
+    For losses :math:`\ell_i` and weights :math:`w_i`, 1 by default,
 
     .. math::
 
@@ -64,27 +64,27 @@ class Risk:
         + 2 \sum_{j=1}^{m} \Big(1 - \frac{j}{m + 1}\Big) \sum_{i>j} u_i u_{i-j} \Big], \qquad
         u_i = w_i (\ell_i - \bar\ell).
 
-    Without weights and with m = `lags` = 0 the standard error is :math:`s / \sqrt N`. With
-    weights it is the linearisation of the ratio; with lags it is the one of Newey and West.
+    Without weights and with m = `lags` = 0, the standard error is :math:`s / \sqrt N`. With
+    weights it linearises the ratio; with lags it is that of Newey and West.
 
     Attributes
     ----------
     value : float
-        Mean loss, in the unit of the loss; infinite if a loss is.
+        Mean loss, infinite if a loss is.
     std_error : float
-        NaN for one sample, and if the value is infinite.
+        Standard error, NaN for one sample or an infinite value.
     n : int
-        N, samples.
+        Number of samples N.
     loss : str
     losses : ndarray of shape (N,)
-        In the order of the samples; read-only.
+        Losses in the order of the samples, read-only.
     weights : ndarray of shape (N,) or None
     lags : int
-        Autocovariances in the standard error; 0 takes losses as independent.
+        Number of autocovariances in the standard error; 0 assumes independent losses.
     folds : tuple of Fold
-        Of a cross-validated risk, else empty.
+        Folds of a cross-validated risk, else empty.
     is_difference : bool
-        Whether it comes from `minus`.
+        True for a result of `minus`.
 
     References
     ----------
@@ -114,27 +114,27 @@ class Risk:
     is_difference: bool = False
 
     def minus(self, other: Risk) -> Risk:
-        """Difference of two risks on the same samples, with its standard error.
+        """Return the difference to another risk on the same samples.
 
-        It is that of the differences of losses of the same sample, mostly far smaller than that
-        of either risk, because a hard sample is hard for both.
+        The standard error is that of paired differences of losses. It is mostly far smaller than
+        that of either risk, because a hard sample is hard for both.
 
         Parameters
         ----------
         other : Risk
-            With the same loss, number of samples, weights and lags; if both are cross-validated,
-            with the same folds.
+            Risk with the same loss, number of samples, weights and lags, and with the same folds
+            if both are cross-validated.
 
         Returns
         -------
         Risk
-            Negative where this one is smaller. If one of the two is cross-validated, its standard
-            error is too small, as theirs is (see `cross_validated_risk`).
+            Difference, negative if this risk is smaller. If one of the two is cross-validated, the
+            standard error is too small (see `cross_validated_risk`).
 
         Raises
         ------
         ValueError
-            If the two are not of the same samples, as far as can be seen, or not comparable.
+            If the risks are of different samples, as far as is known, or not comparable.
 
         Examples
         --------
@@ -182,7 +182,7 @@ class Risk:
         return replace(difference, is_difference=True)
 
     def to_dict(self) -> dict[str, float | int | str]:
-        """Plain numbers: value, std_error, n, loss, lags and n_folds, as a row of a table."""
+        """Return value, std_error, n, loss, lags and n_folds, a row of a table."""
         return {
             "value": self.value,
             "std_error": self.std_error,
@@ -215,34 +215,33 @@ def empirical_risk(
     sample_weight: Any = None,
     lags: int = 0,
 ) -> Risk:
-    r"""Mean loss of a fitted estimator on a sample.
+    r"""Return the mean loss of a fitted estimator on a sample.
 
     .. math:: \mathcal R_N(f) = \frac{1}{N} \sum_{i=1}^N \ell(f(X_i), z_i).
 
-    On new samples, independent of those that the estimator was fitted to, this is the held-out
-    risk: unbiased for the risk :math:`\mathcal R(\hat f)` of the fitted estimator. On the training
-    sample it is the minimised :math:`\mathcal R_N(\hat f)` and, as an estimate of
-    :math:`\mathcal R(\hat f)`, too small: the same samples chose :math:`\hat f`. The standard
-    error does not know of that optimism.
+    On new samples, independent of the training sample, this is the held-out risk, which is unbiased
+    for the risk :math:`\mathcal R(\hat f)` of the fitted estimator. On the training sample it is
+    the minimised :math:`\mathcal R_N(\hat f)`, which underestimates :math:`\mathcal R(\hat f)`,
+    since these samples chose :math:`\hat f`. The standard error does not account for that optimism.
 
     Parameters
     ----------
     estimator : fitted estimator
-        With `predict`; for "log_loss" with `predict_proba` and `classes_`.
+        Estimator with `predict`; for "log_loss" with `predict_proba` and `classes_`.
     X : array of shape (N, ...), or list of N sequences
     z : array of shape (N,), (N, k), (N, T) or (N, T, k), or list of arrays (T_i,) or (T_i, k)
-        Targets, for every step if the estimator predicts every step.
+        Targets, one per step if the estimator predicts every step.
     loss : {"squared_error", "absolute_error", "log_loss", "zero_one"} or callable, optional
-        By default "log_loss" of a classifier, else the estimator's own `loss` where it is one of
-        these, else "squared_error". Of a sample the mean over its outputs and steps, so that long
-        sequences count as much as short ones. "log_loss" is minus the log probability of the
-        label, nothing clipped: a label of probability 0 has infinite loss. A callable takes z and
-        the predictions and returns the N losses.
+        By default "log_loss" for a classifier, else the estimator's own `loss` if it is one of
+        these, else "squared_error". The loss of a sample is a mean over its outputs and steps, so
+        that long sequences count as much as short ones. "log_loss" is minus the log probability of
+        the label without clipping: a label of probability 0 has infinite loss. A callable maps z
+        and the predictions to the N losses.
     sample_weight : array_like of shape (N,), optional
-        Of the losses; only ratios matter. They are no counts of repeated samples.
+        Weights of the losses; only ratios matter. They are not counts of repeated samples.
     lags : int, default 0
-        0 for independent samples. For samples in time order the number of autocovariances in the
-        standard error, below N: of overlapping windows at least the overlap.
+        Number of autocovariances in the standard error, below N: 0 for independent samples, and at
+        least the overlap for overlapping windows in time order.
 
     Returns
     -------
@@ -251,7 +250,7 @@ def empirical_risk(
     Raises
     ------
     ValueError, TypeError
-        If arguments do not fit together, a label is not in `classes_`, or a loss is NaN.
+        If arguments are inconsistent, a label is not in `classes_`, or a loss is NaN.
 
     References
     ----------
@@ -282,18 +281,19 @@ def risk_of_predictions(
     loss: str,
     lengths: np.ndarray | None,
 ) -> Risk:
-    """Risk of predictions (n, k) of n samples, or of all their steps; the error is of samples.
+    """Return the risk of predictions (n, k) of n samples, or of the n steps of all samples.
 
-    Of classes these are probabilities, and `y` their positions; targets of no weight may be
-    anything. `lengths` are the steps of each sample, where there is a target for each.
+    For classes, predictions are probabilities and `y` positions. Targets of weight 0 are arbitrary.
+    `lengths` are the steps of each sample if each step has a target; the standard error is over
+    samples.
     """
     counted = np.ones(len(y), bool) if weights is None else weights > 0
     known, losses = _Predictions(predictions[counted]), np.zeros(len(y))
     losses[counted] = sample_losses(known, y[counted], y[counted], loss)
     if lengths is None:
         return risk_of(losses, weights, loss, 0)
-    # A sample counts by the weights of its steps: the risk is the mean over all of them, which
-    # training lowers.
+    # Weight a sample by the sum of its steps' weights, so that the risk is the mean over all steps,
+    # which training minimises.
     weights = np.ones(len(y)) if weights is None else weights
     starts = np.cumsum(lengths) - lengths
     totals = np.add.reduceat(weights, starts)
@@ -301,7 +301,7 @@ def risk_of_predictions(
 
 
 class _Predictions:
-    """Estimator whose predictions are known, whatever samples it is given."""
+    """Estimator that returns fixed predictions."""
 
     def __init__(self, values: np.ndarray) -> None:
         self.values, self.classes_ = values, np.arange(values.shape[1])
@@ -319,9 +319,9 @@ def risk_of(
     lags: int,
     folds: Sequence[tuple[int, np.ndarray]] = (),
 ) -> Risk:
-    """Risk of the losses; a fold is its number of training samples and its held-out rows."""
+    """Return the risk of losses; `folds` holds numbers of training samples and held-out rows."""
     value, std_error = _mean_and_error(losses, weights, lags)
-    # Losses are those of the held-out samples alone: rows of samples become rows of losses.
+    # `losses` only has held-out samples: convert positions of samples to positions of losses.
     rows = np.sort(np.concatenate([[], *(held_out for _, held_out in folds)]))
     means = [_mean(losses, weights, np.searchsorted(rows, held_out)) for _, held_out in folds]
     losses, weights = losses.copy(), None if weights is None else weights.copy()
@@ -346,25 +346,25 @@ def risk_of(
 def _mean_and_error(
     losses: np.ndarray, weights: np.ndarray | None, lags: int
 ) -> tuple[float, float]:
-    """Mean loss and its standard error, as in `Risk`."""
+    """Return mean loss and standard error, as in `Risk`."""
     w = np.ones(len(losses)) if weights is None else weights
     mean = _mean(losses, weights, np.arange(len(losses)))
     n = int(np.count_nonzero(w))
     if n < 2 or math.isinf(mean):
         return mean, math.nan
-    # A loss of weight 0 may be infinite.
+    # A loss of weight 0 may be infinite, and 0 times infinity is NaN.
     u = w * (np.where(w > 0, losses, mean) - mean)
-    scale = float(np.abs(u).max()) or 1.0  # squares of large losses would overflow
+    scale = float(np.abs(u).max()) or 1.0  # prevents overflow of squares
     u = u / scale
     total = float(u @ u)
-    # Bartlett weights, with which the sum is not negative but for rounding.
+    # Bartlett weights keep the sum nonnegative up to rounding.
     for lag in range(1, lags + 1):
         total += 2.0 * (1.0 - lag / (lags + 1)) * float(u[lag:] @ u[:-lag])
     return mean, scale * math.sqrt(max(total, 0.0) * n / (n - 1)) / float(w.sum())
 
 
 def _mean(losses: np.ndarray, weights: np.ndarray | None, rows: np.ndarray) -> float:
-    """Weighted mean of the losses at rows; NaN if they have no weight."""
+    """Return the weighted mean of the losses at `rows`, NaN if their weights are 0."""
     if weights is None:
         return float(losses[rows].mean())
     rows = rows[weights[rows] > 0]
@@ -374,7 +374,7 @@ def _mean(losses: np.ndarray, weights: np.ndarray | None, rows: np.ndarray) -> f
 
 
 def checked_weights(sample_weight: Any, n: int) -> np.ndarray | None:
-    """Weights of n samples as floats, not negative; None if none are given."""
+    """Return checked weights of n samples, None if none are given."""
     if sample_weight is None:
         return None
     weights = np.asarray(sample_weight, float)
@@ -391,7 +391,7 @@ def checked_weights(sample_weight: Any, n: int) -> np.ndarray | None:
 
 
 def checked_lags(lags: Any, n: int) -> int:
-    """Number of autocovariances as an int below n."""
+    """Return the number of autocovariances, checked to be below n."""
     if isinstance(lags, bool) or not isinstance(lags, int | np.integer):
         raise TypeError(f"lags must be an integer; got {lags!r}")
     if not 0 <= lags < n:

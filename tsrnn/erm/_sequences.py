@@ -1,4 +1,4 @@
-"""Sequences of X: a table whose rows are series, an array (N, T, d_in), or a list of sequences."""
+"""Sequences in X: rows of a table, an array (N, T, d_in), or a list of sequences."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ LEGAL = (
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Inputs that the samples of a fit have, and later ones must have.
+    """Inputs of the samples of a fit, which later samples must match.
 
     Attributes
     ----------
     n_features : int
-        Inputs per step, d_in; of a table its columns, which are steps.
+        Inputs per step, d_in; for a table, its columns, which are steps.
     is_table : bool
     names : ndarray of str, optional
-        Columns of a table, where all have names.
+        Columns of a table, if all have names.
     """
 
     n_features: int
@@ -55,20 +55,20 @@ class Inputs:
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """Sequences one below the other.
+    """Stacked sequences.
 
     Attributes
     ----------
     values : ndarray of shape (rows, d_in)
-        In float64.
+        Rows of all sequences, float64.
     lengths : integer ndarray of shape (N,)
     kind : {"table", "array", "list"}
         Form of X.
     inputs : Inputs
     flat : bool
-        Whether sequences of X have one input and no axis for it.
+        True if sequences of X have one input without an axis.
     columns : sequence of labels, optional
-        Of X, where it is a frame.
+        Columns of X if it is a frame.
     """
 
     values: np.ndarray
@@ -87,36 +87,36 @@ class Sequences:
         return np.cumsum(self.lengths) - self.lengths
 
     def place(self, row: int) -> tuple[int, int]:
-        """Sample and step of a row."""
+        """Return sample and step of a row."""
         sample = int(np.searchsorted(self.starts, row, side="right")) - 1
         return sample, row - int(self.starts[sample])
 
     def where(self, row: int, many_to_many: bool) -> str:
-        """Words for a place: of a target of samples the sample, of steps the step as well."""
+        """Return the place of a target as text: its sample, with `many_to_many` also its step."""
         return "sample {}, step {}".format(*self.place(row)) if many_to_many else f"sample {row}"
 
     def in_shape(self, rows: np.ndarray) -> Any:
-        """Values of all rows in the shape of X: an array (N, T, ...), or a list of (T_i, ...)."""
+        """Return values of all rows in the shape of X: an array (N, T, ...) or a list."""
         if self.kind == "list":
             return np.split(rows, self.starts[1:])
         return rows.reshape(len(self), -1, *rows.shape[1:])
 
     def at_lag(self, lag: int, channel: int) -> np.ndarray:
-        """Values of an input at a lag that all sequences have, of shape (N,)."""
+        """Return the values of an input at a lag that all sequences have, shape (N,)."""
         return self.values[self.starts + self.lengths - 1 - lag, channel]
 
     def aligned(self, chosen: np.ndarray) -> np.ndarray:
-        """Copy of some sequences (n, longest, d_in), side by side at their last steps."""
-        if self.kind != "list":  # taking samples of an array is quicker than taking rows
+        """Copy sequences to an array (n, longest, d_in), aligned at their last steps."""
+        if self.kind != "list":  # indexing samples of an array is faster than indexing rows
             return self.in_shape(self.values)[chosen]
         lengths = self.lengths[chosen, None]
         lags = np.arange(lengths.max())[::-1]
         block = self.values[self.starts[chosen, None] + lengths - 1 - lags]
-        block[lags >= lengths] = 0.0  # rows of others, before a sequence begins
+        block[lags >= lengths] = 0.0  # indexed rows of other sequences, before the first step
         return block
 
     def restored(self, block: np.ndarray, chosen: np.ndarray) -> Any:
-        """Sequences of a block of `aligned` in the form of X, as long as the chosen ones."""
+        """Return sequences of a block of `aligned` in the form of X, with their lengths."""
         if self.columns is not None:
             return pd.DataFrame(block[..., 0], columns=self.columns)
         block = block[..., 0] if self.flat else block
@@ -127,7 +127,7 @@ class Sequences:
 
 
 def in_batches(lengths: np.ndarray, width: int, most: int) -> Iterator[np.ndarray]:
-    """Positions of sequences, the longest first, in batches of at most so many numbers, padded."""
+    """Yield positions of sequences, longest first, in batches of at most `most` padded numbers."""
     order = np.argsort(-lengths, kind="stable")
     while len(order):
         size = max(1, most // (int(lengths[order[0]]) * width))
@@ -138,23 +138,23 @@ def in_batches(lengths: np.ndarray, width: int, most: int) -> Iterator[np.ndarra
 def read_sequences(
     X: Any, model: str, expected: Inputs | None = None, *, finite: bool = True
 ) -> Sequences:
-    """Check X and lay its sequences one below the other.
+    """Check X and stack its sequences.
 
     Parameters
     ----------
     X : array of shape (N, T) or (N, T, d_in), or list of arrays of shape (T_i,) or (T_i, d_in)
-        In two dimensions rows are series of one input; so are lists of as many numbers each.
+        Sequences. Rows of a matrix, and lists of equal length, are series of one input.
     model : str
         Class of the estimator, for messages.
     expected : Inputs, optional
-        Of the fit; by default this is a fit.
+        Inputs of the fit; None at a fit.
     finite : bool, default True
-        Whether NaN and infinity are refused.
+        Refuse NaN and infinity.
 
     Raises
     ------
     ValueError, TypeError
-        With scikit-learn's words where it has any; others name the sample, the step and the input.
+        If X is not legal; messages are those of scikit-learn, or name sample, step and input.
     """
     check_is_table(X, "X")
     if isinstance(X, pd.Series) and X.dtype == object:
@@ -185,9 +185,9 @@ def read_sequences(
 
 
 def check_is_table(values: Any, what: str) -> None:
-    """Refuse a generator, a lazy frame, groups, and a frame of columns that share a name.
+    """Refuse generators, lazy frames, groups, and frames with repeated names of columns.
 
-    Messages call the values `what`, such as "sample_weight".
+    `what` is the name of the values in messages, such as "sample_weight".
     """
     lazy = hasattr(values, "collect")
     if lazy or isinstance(values, Iterator | DataFrameGroupBy | SeriesGroupBy):
@@ -204,7 +204,7 @@ def check_is_table(values: Any, what: str) -> None:
 
 
 def check_columns_are_numbers(frame: Any, what: str) -> None:
-    """Refuse text, dates and other things in a column of a frame; the first one is named."""
+    """Refuse a frame with a column of text, dates or other objects."""
     if isinstance(frame, pd.Series):
         frame = frame.to_frame()
     if not hasattr(frame, "columns"):
@@ -224,7 +224,7 @@ def check_columns_are_numbers(frame: Any, what: str) -> None:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a value is a number; complex and missing ones, which others refuse, count."""
+    """Return True for a number, also complex or missing ones, which later checks refuse."""
     if isinstance(value, complex) or (pd.api.types.is_scalar(value) and pd.isna(value)):
         return True
     try:
@@ -235,7 +235,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _item_shapes(X: Any) -> list[tuple[int, ...]] | None:
-    """Shapes of the items of a list of sequences; None if X is none."""
+    """Return the shapes of the items of a list of sequences; None if X is no such list."""
     is_list = isinstance(X, list | tuple)
     if not is_list and not (isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1):
         return None
@@ -258,7 +258,7 @@ def _item_shapes(X: Any) -> list[tuple[int, ...]] | None:
 
 
 def _checked_array(X: Any) -> Any:
-    """Return X where it knows its dimensions, else as an array; refuse text and dates."""
+    """Return X if it has dimensions, else as an array; refuse text and dates."""
     if np.ma.is_masked(X):
         raise ValueError("X is masked in places. Fill these in or drop their samples first")
     check_columns_are_numbers(X, "X")
@@ -276,7 +276,7 @@ def _checked_array(X: Any) -> Any:
 
 
 def _check_type(dtype: Any, what: str) -> None:
-    """Raise for text and dates, which would be made numbers without a word."""
+    """Refuse text and dates, which numpy would convert to numbers silently."""
     if getattr(dtype, "kind", "O") in "SUMm":
         raise ValueError(f"{what} must hold numbers; got {dtype}. Convert it first")
 
@@ -333,9 +333,9 @@ def _from_array(X: Any, model: str) -> Sequences:
 
 
 def _from_table(X: Any, model: str, expected: Inputs | None) -> Sequences:
-    """Read a table; after a fit to a table of as many columns, after one to sequences of any."""
-    # scikit-learn keeps names and counts of columns at an estimator, by whose class messages call
-    # it, and compares them there.
+    """Read a table; after a fit to a table, it must have the same columns."""
+    # scikit-learn stores names and counts of columns in an estimator, whose class is named in
+    # messages: a throw-away class of that name.
     columns: Any = type(model, (BaseEstimator,), {})()
     reset = expected is None or not expected.is_table
     if expected is not None and not reset:

@@ -1,4 +1,4 @@
-"""Constructor arguments of an estimator, checked, and the layers that they describe."""
+"""Checked constructor arguments of an estimator, and the network that they describe."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tsrnn.training import LARGEST_RATE, checked_device
 
 Check = Callable[[str, Any], Any]
 
-MOST_SAMPLES = 2**40  # more than a batch can have
-# Given to the layer where they are not None; chrono_length is one of layer_options.
+MOST_SAMPLES = 2**40  # bound of batch sizes, larger than any batch
+# Options of the layer that are arguments of the estimator; chrono_length is in layer_options.
 PASSED_ON = tuple(name for name in OPTIONS if name != "chrono_length")
 
 
@@ -38,7 +38,7 @@ def _optional(check: Check) -> Check:
     return lambda name, value: None if value is None else check(name, value)
 
 
-# Of an argument by name and value, as it is used; TypeError or ValueError where it is not legal.
+# Argument -> function of name and value that returns the checked value or raises.
 CHECKS: dict[str, Check] = {
     **dict.fromkeys(("hidden_size", "n_layers", "max_epochs"), positive_integer),
     **dict.fromkeys(("input_projection", "many_to_many", "standardize", "early_stopping"), flag),
@@ -60,10 +60,7 @@ CHECKS: dict[str, Check] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Constructor arguments as they are used.
-
-    The `layer` is the one that some of them describe; a classifier's loss is "log_loss".
-    """
+    """Checked constructor arguments; several of them define `layer`."""
 
     layer: LayerChoice
     loss: str = "log_loss"
@@ -88,7 +85,7 @@ class Settings:
     verbose: int
 
     def make(self, n_inputs: int, n_outputs: int) -> RecurrentNetwork:
-        """Build a network; layers check the arguments that are theirs."""
+        """Build a network; layers check their own arguments."""
         width = self.hidden_size if self.input_projection else n_inputs
         return RecurrentNetwork(
             make_layer(self.layer, width, self.hidden_size, self.n_layers),
@@ -98,29 +95,29 @@ class Settings:
         )
 
     def shapes(self, n_inputs: int, n_outputs: int) -> RecurrentNetwork:
-        """Build a network that has the shapes of its parameters alone."""
+        """Build a network without memory for its parameters, only their shapes."""
         with shapes_only():
             return self.make(n_inputs, n_outputs)
 
     def network(self, n_inputs: int, n_outputs: int) -> RecurrentNetwork:
-        """Build a network on the CPU, or raise where there is no memory for it."""
+        """Build a network on the CPU; raise if memory does not suffice."""
         shapes = self.shapes(n_inputs, n_outputs).parameters()
         check_fits(
             f"a network of hidden_size={self.hidden_size} and n_layers={self.n_layers}",
             16.0 * sum(parameter.numel() for parameter in shapes),  # value, gradient, two moments
             "Take smaller sizes; by default hidden_size=64 and n_layers=1",
         )
-        with torch.random.fork_rng(devices=[]):  # layers draw parameters, which are drawn anew
+        with torch.random.fork_rng(devices=[]):  # parameters are drawn again by the seed of the fit
             return self.make(n_inputs, n_outputs)
 
 
 def settings_of(params: Mapping[str, Any]) -> Settings:
-    """Settings from constructor arguments by name.
+    """Return settings from constructor arguments by name.
 
     Raises
     ------
     TypeError, ValueError
-        If one is not legal; the message names it.
+        If an argument is not legal.
     """
     values = {name: check(name, params[name]) for name, check in CHECKS.items() if name in params}
     if values["many_to_many"] and values["pooling"] != "last":
@@ -132,24 +129,24 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
 
 
 def layers_of(params: Mapping[str, Any]) -> LayerChoice:
-    """Layers that the arguments of an estimator describe.
+    """Return the layers that the arguments of an estimator describe.
 
     Raises
     ------
     TypeError, ValueError
-        If the cell is unknown, or its layer does not take an option.
+        If the cell is unknown, or its layer lacks an option.
     """
     choice = layer_choice(params["cell"], {name: params[name] for name in PASSED_ON})
     return with_options(choice, params["layer_options"], params["cell"], PASSED_ON)
 
 
 def update_arguments(params: dict[str, Any]) -> None:
-    """Bring the arguments in a file of format 2 to those of today, in place.
+    """Update arguments in a file of an early format to the current ones, in place.
 
     Raises
     ------
     DamagedFileError
-        If no arguments of today give the network of the file.
+        If no current arguments give the network of the file.
     """
     options = params.get("layer_options")
     options = options if isinstance(options, dict) else {}
@@ -157,7 +154,7 @@ def update_arguments(params: dict[str, Any]) -> None:
         params.setdefault(name, options.pop(name, None))
     params.setdefault("engine", "auto")
     if params.get("cell") == "attention" and params.get("block_size") == params.get("hidden_size"):
-        # its states then attended to each other with one head, today with n_heads
+        # In that format, states attended to each other with one head; now with n_heads.
         raise refuse(
             "params.block_size",
             "smaller than hidden_size in a file of this age",

@@ -1,4 +1,4 @@
-"""Page that sums up a fitted estimator."""
+"""Summary page of a fitted estimator."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ _PARTIAL = "The last step was a partial fit; the training risk is of the samples
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SequenceSummary(Summary):
-    """Text and tables of a fitted estimator; print it.
+    """Summary page of a fitted estimator, to be printed.
 
     Attributes
     ----------
     title : str
     composition : str
-        Source of the predictions, and how it compares with a constant.
+        Source of the predictions, and its comparison with a constant.
     facts : dict
         Model, samples and training.
     risk : DataFrame
         Risk of the training and the validation part.
     features : DataFrame or None
-        Recurrence features, see `tsrnn.recurrence_features`; None where the network contributes
-        nothing or its cell has no recurrent matrices.
+        Recurrence features, see `tsrnn.recurrence_features`; None if the network contributes
+        nothing, or its cell has no recurrent matrices.
     notes : list of str
     """
 
@@ -59,7 +59,7 @@ class SequenceSummary(Summary):
     notes: list[str]
 
     def as_text(self) -> str:
-        """Page as it is printed."""
+        """Return the page as text."""
         parts = [
             self.title.center(WIDTH).rstrip(),
             "=" * WIDTH,
@@ -76,7 +76,7 @@ class SequenceSummary(Summary):
 
 
 def summarise(function: FittedFunction, features: pd.DataFrame | None) -> SequenceSummary:
-    """Build the summary of a fitted function, with its recurrence features where it has any."""
+    """Return the summary of a fitted function; `features` are its recurrence features, if any."""
     network, course, arguments = function.network, function.course, function.arguments
     history = course.history
     rate = history[-1]["learning_rate"] if history else arguments.learning_rate
@@ -116,7 +116,7 @@ def summarise(function: FittedFunction, features: pd.DataFrame | None) -> Sequen
 
 
 def _composition(course: Course) -> str:
-    """Source of the predictions beside the best constant, in a sentence."""
+    """Return a sentence on the source of predictions and its comparison with a constant."""
     skill, history = course.validation_skill, course.history
     if history and course.best_epoch == 0:
         return (
@@ -131,7 +131,7 @@ def _composition(course: Course) -> str:
 
 
 def reason_of_inactivity(function: FittedFunction) -> str | None:
-    """Reason not to read the network, with advice; None where it may be read."""
+    """Return why the network should not be interpreted, with advice; None if it may be."""
     course = function.course
     skill, history = course.validation_skill, course.history
     name = f"the network of this {function.model}"

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from scipy.linalg import block_diag
-from torch import Tensor, nn
+from torch import nn
 
 from tsrnn.contract import number
+from tsrnn.erm._constructions import float64_array
 from tsrnn.erm.theory import BlockDiagonalForm, nearest_block_diagonal
 from tsrnn.layers import ParaRNN, RecurrentNetwork
 
@@ -23,7 +24,7 @@ def surrogate_network(
     max_condition: float = 1e6,
     scale: float = 1.0,
 ) -> RecurrentNetwork:
-    r"""Network of small blocks in place of an ordinary recurrent network.
+    r"""Return a network of small blocks that approximates an ordinary recurrent network.
 
     .. math::
 
@@ -31,31 +32,30 @@ def surrogate_network(
         h_t = B \tilde h_t, \qquad
         \tilde W_x = B^{-1} W_x, \quad \tilde b = B^{-1} b
 
-    with :math:`W_h \approx B \tilde W_h B^{-1}` of `nearest_block_diagonal`. A layer above takes
-    the B of the layer below into its projection, :math:`\tilde W_x^{(l+1)} = (B^{(l+1)})^{-1}
-    W_x^{(l+1)} B^{(l)}`; the B of the last layer goes into the map of the output.
+    where `nearest_block_diagonal` gives :math:`W_h \approx B \tilde W_h B^{-1}`. The projection of
+    a layer absorbs the B of the layer below, :math:`\tilde W_x^{(l+1)} = (B^{(l+1)})^{-1}
+    W_x^{(l+1)} B^{(l)}`, and the output map absorbs the B of the last layer.
 
     Parameters
     ----------
     network : torch.nn.RNN, ParaRNN or RecurrentNetwork
-        One or more layers: a `torch.nn.RNN` with ``batch_first=True`` and one direction, a
-        `tsrnn.layers.ParaRNN` with ``cell="rnn"`` and any block size, or a
-        `tsrnn.layers.RecurrentNetwork` around one.
+        Network of one or more layers: a `torch.nn.RNN` with ``batch_first=True`` and one direction,
+        a `tsrnn.layers.ParaRNN` with ``cell="rnn"`` and any block size, or a
+        `tsrnn.layers.RecurrentNetwork` around one of these.
     block_size : int, default 2
-        d_s of the surrogate: 1, an even divisor of the hidden size, or the hidden size.
+        Block size d_s of the surrogate: 1, an even divisor of the hidden size, or the hidden size.
     max_condition : float, default 1e6
-        Largest condition number of a B, see `nearest_block_diagonal`. In float32 a condition
-        number of 1e4 already costs four of seven digits.
+        Largest condition number of B, see `nearest_block_diagonal`. In float32, a condition number
+        of 1e4 costs four of seven digits.
     scale : float, default 1.0
-        Factor of every B, see the notes. It matters for tanh only.
+        Factor of every B, see the notes; it only affects tanh.
 
     Returns
     -------
     RecurrentNetwork
-        Around a `ParaRNN` of `block_size`, with the device, type and mode of `network`; its
-        outputs stand for those of `network`. Its state is that of the surrogate,
-        :math:`B^{-1}` times the state it stands for. Without a map of the output of its own,
-        as in `torch.nn.RNN`, the map is B with a constant of zero.
+        Network with a `ParaRNN` of `block_size`, with the device, dtype and mode of `network`. Its
+        outputs approximate those of `network`; its state approximates :math:`B^{-1}` times that of
+        `network`. If `network` has no output map, as in `torch.nn.RNN`, the map is B without bias.
 
     Raises
     ------
@@ -64,19 +64,18 @@ def surrogate_network(
 
     Notes
     -----
-    The surrogate equals the network, to rounding and to the distance between the recurrent
-    matrices, where ``nonlinearity="identity"``. For tanh and relu it is an approximation that
-    takes sigma(B z) for B sigma(z), and no bound on its error is known; for tanh it becomes
-    exact as states become small, for relu it does not. B is not unique: its columns of a block
-    may be multiplied by any invertible matrix, and with a nonlinearity each choice gives another
-    surrogate. Here they are orthogonal and of such a length that the rows of
-    :math:`B^{-1}` of a block have a spectral norm of 1, so that no block has a larger state
-    than the network; all are then multiplied by `scale`. A large scale keeps the states of the
-    surrogate where tanh is linear, and so gives the network with tanh left out. Compare the
-    outputs before using a surrogate: it is a start for training rather than a replacement. Of
-    networks `torch.nn.RNN` as they are initialised, on standard normal inputs, the surrogate's
-    outputs differ by 0.27, 0.17 and 0.11 of their norm (8, 32 and 64 units, medians of ten),
-    those of the network with tanh left out by 0.42, 0.14 and 0.07.
+    With ``nonlinearity="identity"`` the surrogate equals the network, up to rounding and the
+    distance between the recurrent matrices. For tanh and relu it replaces sigma(B z) by
+    B sigma(z), without a known error bound. For tanh it becomes exact as states become small, for
+    relu it does not. B is not unique: its columns of a block may be multiplied by any invertible
+    matrix, and with a nonlinearity each choice gives another surrogate. Here they are orthogonal,
+    with a length such that the rows of :math:`B^{-1}` of a block have spectral norm 1, so that no
+    block has a larger state than the network; all are then multiplied by `scale`. A large scale
+    keeps the states of the surrogate where tanh is linear. Compare outputs before using a
+    surrogate: it is a start for training rather than a replacement. For `torch.nn.RNN` at its
+    initialisation and standard normal inputs, outputs of the surrogate differ by 0.27, 0.17 and
+    0.11 of their norm (8, 32 and 64 units, medians of ten), and outputs of the network without
+    tanh by 0.42, 0.14 and 0.07.
 
     References
     ----------
@@ -117,7 +116,7 @@ def surrogate_network(
     surrogate, basis = surrogate.to(weight.device), None
     with torch.no_grad():
         for index, (layer, form) in enumerate(zip(layers, forms, strict=True)):
-            # B of the layer below gives its states back, before this layer's own change of basis.
+            # Undo the basis of the layer below, then change to that of this layer.
             inputs = layer.projection if basis is None else layer.projection @ basis
             basis = _in_unit_order(layer.rows, form, factor)
             projection, recurrent, bias = surrogate.weights(index)
@@ -129,7 +128,7 @@ def surrogate_network(
 
 
 class _Layer(NamedTuple):
-    """Ordinary layer, in float64; `rows` are the units of the rows of its recurrent matrix."""
+    """Ordinary layer in float64; `rows` are the units in the rows of its recurrent matrix."""
 
     recurrent: np.ndarray
     rows: np.ndarray
@@ -138,16 +137,16 @@ class _Layer(NamedTuple):
 
 
 def _dense_layers(rnn: Any) -> list[_Layer]:
-    """Layers of a network of Elman; a TypeError where it is another."""
+    """Return the layers of an Elman network; raise TypeError for other networks."""
     if isinstance(rnn, ParaRNN) and rnn.nonlinearity is not None:
         weights = [rnn.weights(layer) for layer in range(rnn.num_layers)]
         rows = _unit_numbers(rnn.block_size, rnn.n_blocks)
         return [
             _Layer(
-                block_diag(*_array(recurrent.movedim(-1, 0))),
+                block_diag(*float64_array(recurrent.movedim(-1, 0))),
                 rows,
-                _array(projection),
-                None if bias is None else _array(bias),
+                float64_array(projection),
+                None if bias is None else float64_array(bias),
             )
             for projection, recurrent, bias in weights
         ]
@@ -159,14 +158,14 @@ def _dense_layers(rnn: Any) -> list[_Layer]:
             )
 
         def array(name: str) -> np.ndarray:
-            return _array(getattr(rnn, name))
+            return float64_array(getattr(rnn, name))
 
         return [
             _Layer(
                 array(f"weight_hh_l{i}"),
                 np.arange(rnn.hidden_size),
                 array(f"weight_ih_l{i}"),
-                # torch adds two biases, of which one would do.
+                # torch has two biases, which add up.
                 array(f"bias_ih_l{i}") + array(f"bias_hh_l{i}") if rnn.bias else None,
             )
             for i in range(rnn.num_layers)
@@ -180,15 +179,15 @@ def _dense_layers(rnn: Any) -> list[_Layer]:
 
 
 def _unit_numbers(block_size: int, n_blocks: int) -> np.ndarray:
-    """Numbers of the units, that of field i of block k at ``k * block_size + i``."""
+    """Return the unit of field i of block k at position ``k * block_size + i``."""
     return np.arange(block_size * n_blocks).reshape(block_size, n_blocks).T.ravel()
 
 
 def _in_unit_order(rows: np.ndarray, form: BlockDiagonalForm, scale: float) -> np.ndarray:
-    """B, scaled, from the units of the surrogate to those of the network, both field by field."""
+    """Return scaled B, from units of the surrogate to units of the network, both by field."""
     n_blocks, size, _ = form.blocks.shape
     inverse = np.linalg.inv(form.transformation).reshape(n_blocks, size, -1)
-    # No block is to have a larger state than the network.
+    # Scale each block, so that its state is no larger than that of the network.
     lengths = scale * np.linalg.norm(inverse, ord=2, axis=(1, 2))
     basis = np.empty_like(form.transformation)
     columns = np.ix_(rows, _unit_numbers(size, n_blocks))
@@ -197,7 +196,7 @@ def _in_unit_order(rows: np.ndarray, form: BlockDiagonalForm, scale: float) -> n
 
 
 def _with_output(network: nn.Module, rnn: ParaRNN, basis: Any) -> RecurrentNetwork:
-    """Network around the layers of the surrogate, with B in the first map after them."""
+    """Return a network around the layers of the surrogate, with B in the map after them."""
     arguments: dict[str, Any] = {}
     n_outputs = rnn.hidden_size
     if isinstance(network, RecurrentNetwork):
@@ -218,9 +217,5 @@ def _with_output(network: nn.Module, rnn: ParaRNN, basis: Any) -> RecurrentNetwo
         nn.init.zeros_(surrogate.output.bias)
     first: Any = surrogate.output if surrogate.ffn is None else surrogate.ffn[0]
     with torch.no_grad():
-        first.weight.copy_(torch.from_numpy(_array(first.weight) @ basis))
+        first.weight.copy_(torch.from_numpy(float64_array(first.weight) @ basis))
     return surrogate
-
-
-def _array(tensor: Tensor) -> np.ndarray:
-    return tensor.detach().cpu().double().numpy()

@@ -1,4 +1,4 @@
-"""Targets of samples, numbers or classes: how a network is given them, and the way back."""
+"""Targets of samples, numbers or classes: encoding for a network, and decoding of its outputs."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ LABELS = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248]|U\d{1,5})|\|O")  # dtypes as 
 
 
 class Targets(ABC):
-    """Targets of a fit: numbers for a network, and its outputs as users give targets.
+    """Encoding of targets as numbers for a network, and decoding of its outputs.
 
-    Rows, n of them, are of samples, or of all their steps one below the other.
+    The n rows are samples, or the stacked steps of all samples.
 
     Attributes
     ----------
     scaler : StandardScaler or None
-        Of the k targets; None for classes.
+        Scaler of the k targets; None for classes.
     classes : ndarray of shape (n_classes,) or None
-        Labels in order; None for numbers.
+        Sorted labels; None for numbers.
     kinds : dict
         Fields of a file by name.
     """
@@ -57,29 +57,29 @@ class Targets(ABC):
     @property
     @abstractmethod
     def n_outputs(self) -> int:
-        """Outputs of a network: k, or n_classes."""
+        """Number of outputs of a network: k, or n_classes."""
 
     @classmethod
     @abstractmethod
     def of(
         cls, y: np.ndarray, sequences: Sequences, many_to_many: bool, classes: np.ndarray | None
     ) -> tuple[Self, np.ndarray]:
-        """Targets of the shape or the classes of y (n,) or (n, k), and y as `read` gives it."""
+        """Return the encoding for y (n,) or (n, k), and the result of `read`."""
 
     @abstractmethod
     def read(self, y: np.ndarray, sequences: Sequences, many_to_many: bool) -> np.ndarray:
-        """Targets (n,) or (n, k) as numbers (n, k), or as positions of classes (n,)."""
+        """Return y (n,) or (n, k) as numbers (n, k), or as positions of classes (n,)."""
 
     def standardised(self, values: np.ndarray, weights: np.ndarray | None) -> Self:
-        """Targets whose scaler is fitted to values of `read`; classes have none."""
+        """Return the encoding with a scaler fitted to values of `read`; classes have none."""
         return self
 
     @abstractmethod
     def encoded(self, values: np.ndarray, weights: np.ndarray | None) -> Tensor:
-        """Values as the network is to give them; those of weight 0 may be anything."""
+        """Return values in the scale of the network's outputs; values of weight 0 are arbitrary."""
 
     def output_bounds(self, bound: float) -> tuple[Tensor, Tensor]:
-        """Least and largest output of a network, two of shape (n_outputs,)."""
+        """Return least and largest output of a network, each of shape (n_outputs,)."""
         ends = np.full((2, self.n_outputs), bound) * [[-1.0], [1.0]]
         if self.scaler is not None:
             ends = z_scores(ends, self.scaler)
@@ -88,25 +88,25 @@ class Targets(ABC):
 
     @abstractmethod
     def estimates(self, outputs: np.ndarray, bound: float | None) -> np.ndarray:
-        """Conditional means or medians (n, k), or probabilities (n, n_classes)."""
+        """Return conditional means or medians (n, k), or probabilities (n, n_classes)."""
 
     @abstractmethod
     def predictions(self, outputs: np.ndarray, bound: float | None) -> np.ndarray:
-        """Estimates in the shape of y, or the most probable classes (n,)."""
+        """Return estimates in the shape of y, or the most probable classes (n,)."""
 
     @abstractmethod
     def header(self) -> dict[str, Any]:
-        """Fields of a file."""
+        """Return the fields of a file."""
 
     @classmethod
     @abstractmethod
     def from_file(cls, fitted: dict[str, Any], scaler: StandardScaler | None) -> Self:
-        """Targets from fields and arrays of a file; DamagedFileError if they do not fit."""
+        """Rebuild the encoding from a file; raise DamagedFileError if it is inconsistent."""
 
 
 @dataclass(frozen=True, eq=False)
 class RegressionTargets(Targets):
-    """Numbers, of shape () or (k,) for each sample or step."""
+    """Numeric targets, of shape () or (k,) per sample or step."""
 
     shape: tuple[int, ...]
     scaler: StandardScaler
@@ -149,7 +149,7 @@ class RegressionTargets(Targets):
 
     def estimates(self, outputs: np.ndarray, bound: float | None) -> np.ndarray:
         values: np.ndarray = outputs * self.scaler.scale_ + self.scaler.mean_
-        if bound is not None:  # against rounding
+        if bound is not None:  # outputs are bounded, but scaling back rounds
             values = values.clip(-bound, bound)
         return values
 
@@ -171,7 +171,7 @@ class RegressionTargets(Targets):
 
 @dataclass(frozen=True, eq=False)
 class ClassTargets(Targets):
-    """Classes, one of each sample or step; labels in order."""
+    """Class targets, one per sample or step; `classes` are the sorted labels."""
 
     classes: np.ndarray
     kinds: ClassVar[dict[str, Kind]] = {"classes": listed(anything), "label_dtype": text}
@@ -239,7 +239,7 @@ class ClassTargets(Targets):
 
 
 def label_array(name: str, labels: Any) -> np.ndarray:
-    """Labels, each once and in order; messages call them `name`."""
+    """Return the sorted distinct labels; `name` is their name in messages."""
     try:
         return np.unique(np.asarray(labels))
     except (TypeError, ValueError) as error:
@@ -250,11 +250,11 @@ def label_array(name: str, labels: Any) -> np.ndarray:
 
 
 def read_targets(y: Any, sequences: Sequences, many_to_many: bool) -> np.ndarray:
-    """Targets of their own type, one per sample or, with `many_to_many`, per row of `sequences`.
+    """Return targets, one per sample or, with `many_to_many`, per row of `sequences`.
 
-    Of shape (N,), (N, k), (rows,) or (rows, k); errors name the first sample that does not match.
+    The shape is (N,), (N, k), (rows,) or (rows, k); the dtype is that of y.
     """
-    if y is None:  # scikit-learn's words
+    if y is None:  # the message of scikit-learn
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
     check_is_table(y, "y")
     if many_to_many:
@@ -277,7 +277,7 @@ def read_targets(y: Any, sequences: Sequences, many_to_many: bool) -> np.ndarray
 
 
 def read_weights(sample_weight: Any, sequences: Sequences, many_to_many: bool) -> np.ndarray | None:
-    """Weights of samples or, with `many_to_many`, of rows, 1 at most; None if none are given."""
+    """Return weights of samples or, with `many_to_many`, of rows, at most 1; None without any."""
     if sample_weight is None:
         return None
     check_is_table(sample_weight, "sample_weight")
@@ -296,7 +296,7 @@ def read_weights(sample_weight: Any, sequences: Sequences, many_to_many: bool) -
 
 
 def _numeric(targets: np.ndarray, sequences: Sequences, many_to_many: bool) -> np.ndarray:
-    """Targets in float64, two-dimensional, all of them finite."""
+    """Return targets as a two-dimensional float64 array, checked to be finite."""
     if targets.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: y has {targets.dtype}")
     if targets.dtype.kind in "SUMm":
@@ -313,7 +313,7 @@ def _numeric(targets: np.ndarray, sequences: Sequences, many_to_many: bool) -> n
 
 
 def _labels(y: np.ndarray, sequences: Sequences, many_to_many: bool) -> np.ndarray:
-    """Labels, one-dimensional, none of them missing."""
+    """Return labels as a one-dimensional array, checked for missing ones."""
     labels = np.asarray(column_or_1d(y, warn=True))
     if labels.dtype.kind == "f":
         _check_finite(labels[:, None], sequences, many_to_many)
@@ -329,7 +329,7 @@ def _labels(y: np.ndarray, sequences: Sequences, many_to_many: bool) -> np.ndarr
 
 
 def _items(values: Any) -> list[Any]:
-    """Values by sample: the items of a list, the rows of an array or a frame."""
+    """Return values by sample: items of a list, rows of an array or a frame."""
     if isinstance(values, list | tuple):
         return list(values)
     array = np.asarray(values)
@@ -337,13 +337,13 @@ def _items(values: Any) -> list[Any]:
 
 
 def _is_ragged(values: Any) -> bool:
-    """Whether samples have values of their own, of different shapes."""
+    """Return True if samples have values of different shapes."""
     is_list = isinstance(values, list | tuple)
     if not is_list and getattr(getattr(values, "dtype", None), "kind", None) != "O":
         return False
     try:
         return len({np.shape(item) for item in _items(values)}) > 1
-    except ValueError:  # rows of one sample differ
+    except ValueError:  # rows of one sample differ in length
         return True
 
 

@@ -1,4 +1,4 @@
-"""Training of a network on samples: scaling, held-out samples, batches, and the risk lowered."""
+"""Training of a network on samples: scaling, held-out samples, batches and risks."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from tsrnn.layers import RecurrentNetwork
 from tsrnn.training import Epoch
 
 LEAST_MAGNITUDE = 1e-150  # squares of smaller numbers underflow
-LEAST_STEPS = 20  # optimiser steps an epoch, so that a small sample is not an epoch of one
-MOST_STEPS = 200  # by the batch size that is chosen, as long as it is below the largest
+LEAST_STEPS = 20  # optimiser steps per epoch, so that small samples do not give epochs of one step
+MOST_STEPS = 200  # steps per epoch that the default batch size aims at, up to the largest batch
 LEAST_BATCH, LARGEST_BATCH = 64, 1024
-NUMBERS_AT_ONCE = 4_000_000  # states held at a time while predicting: 16 MB in float32
+NUMBERS_AT_ONCE = 4_000_000  # states in memory during predictions: 16 MB in float32
 LARGEST = float(np.finfo(np.float32).max)  # networks compute in float32
 
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Sequences with their targets, as numbers, and weights.
+    """Sequences with encoded targets and weights.
 
-    Targets (N, k), or (N,) of classes, and weights (N,) are of samples; with `many_to_many` of
-    rows.
+    Targets are (N, k), or (N,) for classes; weights are (N,). With `many_to_many` their first axis
+    counts rows.
     """
 
     sequences: Sequences
@@ -41,14 +41,14 @@ class Samples:
     many_to_many: bool
 
     def counted(self) -> Tensor:
-        """Positions of the samples of a weight above 0, or with such a step."""
+        """Return the positions of samples with a positive weight, in some step if by steps."""
         if self.weights is None:
             return torch.arange(len(self.sequences))
         mask = counted(self.weights, self.sequences, self.many_to_many)
         return torch.from_numpy(np.flatnonzero(mask))
 
     def part(self, positions: Tensor) -> Samples:
-        """Some of the samples, in their order."""
+        """Select samples by position, in their order."""
         chosen = np.zeros(len(self.sequences), bool)
         chosen[positions.numpy()] = True
         rows = np.repeat(chosen, self.sequences.lengths)
@@ -62,7 +62,7 @@ class Samples:
         return replace(self, sequences=sequences, targets=self.targets[of_targets], weights=weights)
 
     def input_scaler(self) -> StandardScaler:
-        """Scaler of the inputs, each step with the weight of its sample or its own."""
+        """Return the scaler of the inputs, with weights of steps or of their samples."""
         weights = self.weights
         if weights is not None and not self.many_to_many:
             weights = np.repeat(weights, self.sequences.lengths)
@@ -70,9 +70,9 @@ class Samples:
 
 
 def fitted_scaler(name: str, values: np.ndarray, weights: np.ndarray | None) -> StandardScaler:
-    """Scaler of the columns of `values` (rows, columns), of rows of a weight above 0.
+    """Return the scaler of the columns of `values` (rows, columns) over rows of positive weight.
 
-    Constant columns keep their scale; a ValueError where squares overflow or underflow.
+    Constant columns have scale 1. Overflow and underflow of squares raise ValueError.
     """
     if weights is not None:
         values, weights = values[weights > 0], weights[weights > 0]
@@ -83,7 +83,7 @@ def fitted_scaler(name: str, values: np.ndarray, weights: np.ndarray | None) -> 
             f"the standard deviation of {name} overflows: its largest absolute value is "
             f"{np.abs(values).max():.3g}. Change its unit"
         )
-    # A variance of 0 is right for a constant column, and else the underflow of small squares.
+    # A zero variance is right for a constant column; otherwise small squares have underflowed.
     largest = np.abs(values).max(0)
     tiny = (scaler.var_ < np.finfo(float).tiny) & (largest > 0) & (largest < LEAST_MAGNITUDE)
     if (tiny & (values != values[0]).any(0)).any():
@@ -95,7 +95,7 @@ def fitted_scaler(name: str, values: np.ndarray, weights: np.ndarray | None) -> 
 
 
 def from_moments(mean: np.ndarray, scale: np.ndarray) -> StandardScaler:
-    """Fitted scaler of known mean and scale."""
+    """Return a fitted scaler with given mean and scale."""
     scaler = StandardScaler()
     scaler.mean_, scaler.scale_, scaler.var_ = mean, scale, scale**2
     scaler.n_features_in_ = len(mean)
@@ -103,13 +103,13 @@ def from_moments(mean: np.ndarray, scale: np.ndarray) -> StandardScaler:
 
 
 def z_scores(values: np.ndarray, scaler: StandardScaler) -> np.ndarray:
-    """Standardised columns, as `scaler.transform` has them bit for bit, without its checks."""
+    """Return `scaler.transform(values)` bit for bit, without its checks."""
     result: np.ndarray = (values - scaler.mean_) / scaler.scale_
     return result
 
 
 def scaled(sequences: Sequences, scaler: StandardScaler | None) -> Sequences:
-    """Sequences as the network sees them; numbers too large for float32 are refused."""
+    """Return sequences in the scale of the network; refuse numbers too large for float32."""
     values = sequences.values if scaler is None else z_scores(sequences.values, scaler)
     too_large = np.abs(values) > LARGEST
     if too_large.any():
@@ -127,9 +127,9 @@ def scaled(sequences: Sequences, scaler: StandardScaler | None) -> Sequences:
 def hold_out(
     samples: Tensor, settings: Settings, classes: np.ndarray | None, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Positions to train on and to validate on, none without `early_stopping`.
+    """Return positions of training and held-out samples; the latter need `early_stopping`.
 
-    `classes` are those of the samples, whose shares a random part keeps where it can.
+    `classes` (n,) stratify a random split if they have enough samples.
     """
     n = len(samples)
     if not settings.early_stopping:
@@ -139,13 +139,13 @@ def hold_out(
             "early_stopping=True needs a sample to train and one to validate; got n_samples = 1 "
             "of a weight above 0. Give more samples, or set early_stopping=False"
         )
-    # Either part has a sample at least, however few there are.
+    # Each part has at least one sample.
     size = min(max(1, round(settings.validation_fraction * n)), n - 1)
     if settings.validation_split == "last":
         return samples[: n - size], samples[n - size :]
     seed = int(torch.randint(2**31 - 1, (), generator=generator))
     if classes is not None:
-        # scikit-learn stratifies only classes of two samples or more, if either part can have all.
+        # scikit-learn stratifies if classes have two samples, and each part room for all classes.
         counts = np.unique(classes, return_counts=True)[1]
         if counts.min() < 2 or min(size, n - size) < len(counts):
             classes = None
@@ -156,24 +156,24 @@ def hold_out(
 
 
 def counted(weight: np.ndarray, sequences: Sequences, many_to_many: bool) -> np.ndarray:
-    """Mask of the samples of a weight above 0 or, with weights of rows, with such a step."""
+    """Return the mask of samples with a positive weight, in some step if weights are of rows."""
     return np.maximum.reduceat(weight, sequences.starts) > 0 if many_to_many else weight > 0
 
 
 class Batch(NamedTuple):
-    """Samples, padded to the longest.
+    """Batch of samples, padded to the longest.
 
     Attributes
     ----------
     x : Tensor of shape (B, T, d_in)
-    lengths : integer Tensor of shape (B,), or None where all samples are as long
-    target : Tensor of shape (B, k), (B, T, k), or without k if it is a class
-    weight : Tensor of shape (B,) or (B, T), zero after a sequence's end
-    n_targets : int, or integer Tensor of shape () in a batch of one of many networks
-        Targets of the samples, whatever their weight. Of the shape (R,) where the samples are
-        those of R networks, one below the other.
+    lengths : integer Tensor of shape (B,), or None for equal lengths
+    target : Tensor of shape (B, k) or (B, T, k); classes without k
+    weight : Tensor of shape (B,) or (B, T), zero after the end of a sequence
+    n_targets : int, or integer Tensor of shape () or (R,)
+        Number of targets, whatever their weight; a tensor in batches of many networks, of shape
+        (R,) if the samples of R networks are stacked.
     bounds : tuple of Tensor of shape (k,), optional
-        Least and largest output of one of many networks, or of each sample.
+        Least and largest output of a network among many, or of each sample.
     """
 
     x: Tensor
@@ -184,16 +184,16 @@ class Batch(NamedTuple):
     bounds: tuple[Tensor, Tensor] | None = None
 
     def to(self, device: torch.device) -> Batch:
-        """Batch of one network on a device."""
+        """Return the batch of a single network on a device."""
         lengths = None if self.lengths is None else self.lengths.to(device)
         x, target, weight = (part.to(device) for part in (self.x, self.target, self.weight))
         return Batch(x, lengths, target, weight, self.n_targets)
 
 
 class TrainingData:
-    """Samples one below the other, as the network sees them; see `Sequences` and `Samples`.
+    """Stacked samples in the scale of the network; see `Sequences` and `Samples`.
 
-    Weights are given a mean of 1 over the samples, or the steps of samples, that have any.
+    Weights are scaled to mean 1 over samples with positive weight, or over their steps.
     """
 
     def __init__(
@@ -214,15 +214,15 @@ class TrainingData:
             rows = counted(weight, sequences, many_to_many)
             if many_to_many:
                 rows = np.repeat(rows, sequences.lengths)
-            # A mean of 1 keeps the learning rate's meaning, whatever the unit of the weights.
+            # With mean 1 the learning rate does not depend on the unit of the weights.
             self.weight = torch.from_numpy((weight / weight[rows].mean()).astype(np.float32))
-            # NaN times a weight of 0 is NaN: targets that do not count become 0.
+            # Targets of weight 0 become 0, since NaN times 0 is NaN.
             ignored = torch.from_numpy(weight == 0).view(-1, *[1] * (target.ndim - 1))
             self.target = target.masked_fill(ignored, 0)
 
     def batch(self, samples: Tensor) -> Batch:
-        """Batch of samples."""
-        if self._equal:  # taking samples of an array is quicker than taking rows
+        """Return the batch of samples by position."""
+        if self._equal:  # indexing samples of an array is faster than indexing rows
             parts = (self.values, self.target, self.weight)
             x, target, weight = (part.unflatten(0, (len(self.lengths), -1)) for part in parts)
             if not self.many_to_many:
@@ -231,7 +231,7 @@ class TrainingData:
             return Batch(x[samples], None, target[samples], weight, weight.numel())
         lengths = self.lengths[samples]
         steps = torch.arange(int(lengths.max()))
-        # Behind its end a sample repeats its last row, which no state before it sees.
+        # Pad by the last row, since causal states do not see it.
         rows = self.starts[samples, None] + torch.minimum(steps, lengths[:, None] - 1)
         equal = bool((lengths == lengths[0]).all())
         target, weight, count = self.target[samples], self.weight[samples], len(samples)
@@ -242,7 +242,7 @@ class TrainingData:
         return Batch(self.values[rows], None if equal else lengths, target, weight, count)
 
     def sample(self, numbers: int) -> Tensor:
-        """Inputs (n, T, d_in), about so many, of samples at least as long as the median."""
+        """Return inputs (n, T, d_in) of about `numbers` entries, from samples of median length."""
         length = int(self.lengths.median())
         long_enough = torch.nonzero(self.lengths >= length)[:, 0]
         count = max(1, numbers // (length * self.values.shape[1]))
@@ -252,16 +252,16 @@ class TrainingData:
 
 
 class PooledData:
-    """Training data of many networks, with batches of the samples of all.
+    """Training data of many networks, with joint batches.
 
     Parameters
     ----------
     parts : sequence of TrainingData
-        Of each network, in its scales.
+        Data of each network, in its scales.
     bounds : sequence of tuple of Tensor, or of None
         Least and largest output of each network.
     stacked : bool
-        Whether the samples of networks stand one below the other, without a first axis.
+        Stack the samples of networks, without a first axis of networks.
     """
 
     def __init__(self, parts: Sequence[TrainingData], bounds: Sequence[Any], stacked: bool) -> None:
@@ -280,9 +280,9 @@ class PooledData:
         self._bounds, self._stacked = bounds, stacked
 
     def batch(self, chosen: Sequence[tuple[int, Tensor]]) -> Batch:
-        """Batch of samples of some networks, each given by its number.
+        """Return a joint batch, from pairs of the position of a network and of its samples.
 
-        Where a network has fewer samples than others, its first one fills up, with weight 0.
+        Networks with fewer samples than others are padded by their first one, with weight 0.
         """
         numbers = [number for number, _ in chosen]
         samples = [positions for _, positions in chosen]
@@ -313,7 +313,7 @@ class PooledData:
 
 
 class SampleEpoch(Epoch):
-    """Passes over samples in random order: one, or as many as make `least_steps`."""
+    """Epoch of passes over samples in random order, with at least `least_steps` steps."""
 
     def __init__(
         self,
@@ -332,40 +332,40 @@ class SampleEpoch(Epoch):
         return max(-(-len(self.samples) // self.batch_size), self.least_steps)
 
     def batches(self) -> Iterator[Any]:
-        """Batches without end, pass after pass over all samples."""
+        """Yield batches without end, pass after pass over all samples."""
         while True:
             order = torch.randperm(len(self.samples), generator=self.generator)
             yield from map(self.batch, self.samples[order].split(self.batch_size))
 
     def batch(self, samples: Tensor) -> Any:
-        """Batch of samples."""
+        """Return the batch of samples."""
         return self.data.batch(samples)
 
 
 class NumberedEpoch(SampleEpoch):
-    """Epoch of one of many networks, whose batches `PooledData` makes of those of all."""
+    """Epoch of one of many networks, with positions that `PooledData` joins to batches."""
 
     def __init__(self, number: int, *epoch: Any) -> None:
         super().__init__(*epoch)
         self._number = number
 
     def batch(self, samples: Tensor) -> tuple[int, Tensor]:
-        """Number of the network, and positions of its samples."""
+        """Return the position of the network, and the positions of its samples."""
         return self._number, samples
 
 
 def squared_error(output: Tensor, target: Tensor) -> Tensor:
-    """Mean over outputs of squared errors."""
+    """Return squared errors, averaged over outputs."""
     return (output - target).square().mean(-1)
 
 
 def absolute_error(output: Tensor, target: Tensor) -> Tensor:
-    """Mean over outputs of absolute errors."""
+    """Return absolute errors, averaged over outputs."""
     return (output - target).abs().mean(-1)
 
 
 def cross_entropy(output: Tensor, target: Tensor) -> Tensor:
-    """Minus the logarithm of the probability of the class."""
+    """Return minus the log probability of the class."""
     return output.logsumexp(-1) - output.gather(-1, target[..., None])[..., 0]
 
 
@@ -378,9 +378,9 @@ LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 @dataclass(frozen=True, eq=False)
 class EmpiricalRisk:
-    """Weighted mean loss of a batch: what training lowers.
+    """Weighted mean loss of a batch, which training minimises.
 
-    Weights have mean 1 over the sample, so that steps on batches lower the weighted risk of all.
+    Weights have mean 1 over the sample, so that batches estimate the weighted risk without bias.
     """
 
     network: RecurrentNetwork
@@ -394,7 +394,7 @@ class EmpiricalRisk:
 
 @dataclass(frozen=True, eq=False)
 class RiskOfSamples:
-    """Weighted mean loss over samples, of outputs within their bounds."""
+    """Weighted mean loss over samples, of truncated outputs."""
 
     network: RecurrentNetwork
     data: TrainingData
@@ -421,12 +421,12 @@ class RiskOfSamples:
         return total / weight if weight else float("nan")
 
     def of_batch(self, batch: Batch) -> Tensor:
-        """Weighted mean loss of a batch, by the parameters and bounds that come with it."""
+        """Return the weighted mean loss of a batch, with outputs truncated to its bounds."""
         losses, weights = self.sums(batch)
         return losses / weights
 
     def sums(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Sum of the weighted losses of a batch, and of its weights."""
+        """Return the sums of weighted losses and of weights of a batch."""
         output = outputs(self.network, batch, self.reading)
         if batch.bounds is not None:
             output = output.clamp(*batch.bounds)
@@ -436,7 +436,7 @@ class RiskOfSamples:
 
 
 def _summed(values: Tensor, n_targets: int | Tensor) -> Tensor:
-    """Sum over the samples of a batch, or over those of each of its networks."""
+    """Return the sum over the samples of a batch, for each of its networks."""
     if isinstance(n_targets, Tensor) and n_targets.ndim:
         return values.view(len(n_targets), -1).sum(1)
     return values.sum()
@@ -444,9 +444,10 @@ def _summed(values: Tensor, n_targets: int | Tensor) -> Tensor:
 
 @torch.no_grad()
 def constant_risk(data: TrainingData, train: Tensor, held_out: Tensor, loss: str) -> float:
-    """Weighted mean loss of held-out samples under the best constant of the training ones.
+    """Return the weighted mean loss of held-out samples under the best constant.
 
-    The mean for squared errors, the median for absolute ones, shares of classes for the log loss.
+    It is the training mean for squared errors, the median for absolute errors, and the shares of
+    classes for the log loss.
     """
 
     def targets_and_weights(samples: Tensor) -> tuple[Tensor, Tensor]:
@@ -461,7 +462,7 @@ def constant_risk(data: TrainingData, train: Tensor, held_out: Tensor, loss: str
         constant = torch.bincount(target, weight, int(data.target.max()) + 1).log()
     elif loss == "absolute_error":
         ordered, order = target.double().sort(0)
-        # The weighted median, column by column: where half of the weight is reached.
+        # Weighted median of each column: the first value at half of the weight.
         middle = (weight[order].cumsum(0) >= weight.sum() / 2).int().argmax(0)
         constant = ordered.gather(0, middle[None])[0]
     else:
@@ -472,16 +473,16 @@ def constant_risk(data: TrainingData, train: Tensor, held_out: Tensor, loss: str
 
 
 def outputs(network: RecurrentNetwork, batch: Batch, reading: str) -> Tensor:
-    """Outputs of every step (B, T, k), or a single one of every sample (B, k).
+    """Return outputs of every step (B, T, k), or of every sample (B, k).
 
-    The head is given the states of the last layer: "every" one, the "last", or their "mean" or
-    "max" over the steps of a sample.
+    `reading` selects the states of the last layer for the head: "every" one, the "last", or their
+    "mean" or "max" over the steps of a sample.
     """
     return network.head(_states(network, batch, reading))
 
 
 def _states(network: RecurrentNetwork, batch: Batch, reading: str) -> Tensor:
-    """States of the last layer that the head is given; after the end of a sample they are zero."""
+    """Return the states of the last layer that enter the head, zero after the end of a sample."""
     states, last = network.run(batch.x, lengths=batch.lengths)
     if reading == "last":
         return network.outputs(last[-1])
@@ -491,23 +492,23 @@ def _states(network: RecurrentNetwork, batch: Batch, reading: str) -> Tensor:
         return states.mean(1) if reading == "mean" else states.amax(1)
     if reading == "mean":
         return states.sum(1) / batch.lengths[:, None].to(states.dtype)
-    # States after the end are zero, which may be the maximum: they have to be out of the way.
+    # Mask states after the end: they are zero, which may exceed the maximum.
     outside = torch.arange(states.shape[1], device=states.device) >= batch.lengths[:, None]
     return states.masked_fill(outside[..., None], -torch.inf).amax(1)
 
 
 def in_parts(samples: Tensor, lengths: Tensor, width: int) -> Iterator[Tensor]:
-    """Samples in parts whose states fit into `NUMBERS_AT_ONCE`, the longest first."""
+    """Yield samples in parts with at most `NUMBERS_AT_ONCE` states, longest first."""
     for part in in_batches(lengths[samples].numpy(), width, NUMBERS_AT_ONCE):
         yield samples[torch.from_numpy(part)]
 
 
 @torch.no_grad()
 def all_outputs(network: RecurrentNetwork, data: TrainingData, reading: str) -> np.ndarray:
-    """Outputs of all samples (N, k), or of all rows (rows, k), in float64."""
-    # The recurrence runs in float32, the head in float64: a product of torch rounds a row by how
-    # many rows there are, and outputs would depend on the samples beside them in the last digits.
-    memo: dict[int, Any] = {id(network.rnn): nn.Identity()}  # which is not copied
+    """Return outputs of all samples (N, k), or of all rows (rows, k), in float64."""
+    # The head runs in float64: in float32 the rounding of a matrix product depends on the number of
+    # rows, and so an output on the other samples of the batch.
+    memo: dict[int, Any] = {id(network.rnn): nn.Identity()}  # copy the head without the recurrence
     head = copy.deepcopy(network, memo).double().head
     n_outputs = network.output.out_features
     count = len(data.values) if reading == "every" else len(data.lengths)

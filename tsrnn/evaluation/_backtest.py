@@ -20,13 +20,13 @@ from tsrnn.contract import (
     classes_with,
     fit_together,
     forecast_suffixes,
-    habits,
+    frequency_defaults,
     last_step,
     most_fits_together,
     positive_integer,
     verbosity,
 )
-from tsrnn.data import quote, read_series, tell_apart, warn_user, write_stamps
+from tsrnn.data import quote, read_series, split_by_series, warn_user, write_stamps
 from tsrnn.evaluation._forecasts import list_names
 from tsrnn.evaluation._models import (
     known_ahead,
@@ -330,7 +330,7 @@ class _Runner:
 
         # The last window first: it has most rows, so that if it fails, all will.
         try:
-            parts, faults = tell_apart(anchors[::-1], fit, hopeless=1)
+            parts, faults = split_by_series(anchors[::-1], fit, hopeless=1)
         except Exception:  # fit each window alone then, splitting its series
             self._alone = True
         else:
@@ -371,7 +371,7 @@ class _Runner:
 
     def _attempt(self, attempt: Callable[[list[int]], Any], series: list[int]) -> list[Any]:
         """Run `attempt` on the series, splitting them; record those that fail, raise if all do."""
-        results, faults = tell_apart(series, attempt, _HOPELESS)
+        results, faults = split_by_series(series, attempt, _HOPELESS)
         self._faults |= {i: f"{type(error).__name__}: {error}" for i, error in faults.items()}
         return results
 
@@ -427,7 +427,7 @@ def _tidy(plan: Plan, outcomes: Mapping[str, list[Outcome]]) -> pd.DataFrame:
 
 def _scale(plan: Plan) -> dict[str, Any]:
     """Mean absolute and squared seasonal naive differences before the first cutoff, by series."""
-    past, season = plan.first_past(), habits(plan.panel.layout).season
+    past, season = plan.first_past(), frequency_defaults(plan.panel.layout).season
     change = np.full_like(past.values, np.nan)
     change[season:] = past.values[season:] - past.values[:-season]
     places = np.arange(len(past.values)) - np.repeat(past.indptr[:-1], past.lengths)

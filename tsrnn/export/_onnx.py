@@ -12,7 +12,7 @@ import torch
 from tsrnn.export._torch import METADATA, Exported, PathLike, write_program
 from tsrnn.export._verify import Arrays, Run
 
-OPSET = 18  # the first whose operators torch's exporter gives without a conversion
+OPSET = 18  # the lowest that torch's exporter writes without a conversion
 
 
 def export_onnx(forecaster: Any, path: PathLike, *, level: Any = None) -> Exported:
@@ -25,26 +25,26 @@ def export_onnx(forecaster: Any, path: PathLike, *, level: Any = None) -> Export
     forecaster : ParaRNNForecaster, LEMForecaster, LRUForecaster or NewtonForecaster
         Fitted.
     path : path
-        Of the file, of one file.
+        A single file.
     level : float or list of float, optional
         Coverage of prediction intervals in percent, for outputs lower and upper.
 
     Returns
     -------
     Exported
-        With the memory of the series fitted to, which the file does not hold.
+        Path, metadata, and the memory of the training series, which the file does not hold.
 
     Raises
     ------
     ImportError
         If onnx, onnxscript or onnxruntime is missing: ``pip install tsrnn[onnx]``.
     TypeError, ValueError, RuntimeError, OSError
-        As `export_torch`; the forecasts compared are those of ONNX Runtime.
+        As `export_torch`; the comparison runs ONNX Runtime.
 
     Notes
     -----
-    The metadata, JSON, are "tsrnn" of the model's metadata_props. Series and rows are free
-    dimensions of these names; rows are taken in by the operator Scan.
+    Metadata, as JSON, are the entry "tsrnn" of the model's metadata_props. Dimensions "series"
+    and "rows" are free; the operator Scan reads the rows.
 
     Examples
     --------
@@ -69,12 +69,12 @@ def export_onnx(forecaster: Any, path: PathLike, *, level: Any = None) -> Export
 
 
 def model_of(exported: torch.export.ExportedProgram, metadata: dict[str, Any]) -> bytes:
-    """Bytes of the file of a program."""
+    """Convert a program to the bytes of an ONNX file."""
     free = {
         name: {axis: size for axis, size in enumerate(shape) if isinstance(size, str)}
         for name, shape in metadata["inputs"].items()
     }
-    logger = logging.getLogger("torch.onnx")  # the exporter tells of itself, by log and by warning
+    logger = logging.getLogger("torch.onnx")  # silenced: the exporter logs and warns of itself
     before = logger.level
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

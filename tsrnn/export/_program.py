@@ -1,4 +1,4 @@
-"""Program: a function of rows and memory to forecasts and memory, on tensors alone."""
+"""Program on tensors alone, from rows and memory to forecasts and memory."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from tsrnn.forecasters import (
 
 
 class Carried(NamedTuple):
-    """State of S series between two calls of a program, whose files call it memory.
+    """State of S series between two calls of a program, "memory" in its files.
 
-    Zero for a series never seen. A series is a unit of the network, or each of its targets is: G
-    units, of c = C / G targets.
+    Zero for a new series. Each series has G units of the network with c = C / G targets each:
+    G is 1 or the number of targets.
 
     Attributes
     ----------
     location, scale, varies : Tensor of shape (S, C)
-        Of transformed targets; a scale of zero is one not yet known. `varies` is 1 or 0.
+        Scaling of transformed targets; a scale of zero is not yet known. `varies` is 1 or 0.
     known : Tensor of shape (S, 1)
-        Rows of the window that are known, the last ones.
+        Number of known rows at the end of the window.
     window : Tensor of shape (S, G * W * (c + E))
-        The last rows, standardised.
+        Last rows, standardised.
     hidden : Tensor of shape (S, G * layers * state_size)
     widths : Tensor of shape (S, h * C * levels)
-        Half widths of the series' own intervals; no columns where all series share theirs.
+        Half widths of intervals by series; no columns where all series share them.
     """
 
     location: Tensor
@@ -59,12 +59,12 @@ class Program(nn.Module):
     ----------
     fitted : FittedNetworks
     levels : list of float
-        Of intervals, in percent.
+        Coverage of intervals in percent.
 
     Attributes
     ----------
     shapes : dict
-        Shapes of the fields of `Carried` of one series.
+        Shape of each field of `Carried` for one series.
     """
 
     pooled: Tensor | None
@@ -72,10 +72,10 @@ class Program(nn.Module):
     def __init__(self, fitted: FittedNetworks, levels: list[float]) -> None:
         super().__init__()
         self.fitted, self.levels = fitted, levels
-        self.step = Step(fitted.model, fitted.scaling)  # engines change below
+        self.step = Step(fitted.model, fitted.scaling)  # a copy, whose engines change below
         for module in self.step.modules():
             if isinstance(getattr(module, "engine", None), str):
-                # traced as one operator; torch cannot trace the products in the loop of "reference"
+                # Traced as one operator: torch cannot trace the loop of "reference".
                 module.engine = "auto"  # type: ignore[assignment]
         model, settings, calibration = fitted.model, fitted.settings, fitted.calibration
         n_targets, groups = fitted.data.n_targets, self.step.units_per_series
@@ -97,21 +97,21 @@ class Program(nn.Module):
 
     @property
     def sizes(self) -> list[int]:
-        """Numbers that are carried of a series, field by field."""
+        """Numbers carried per series, field by field."""
         return [math.prod(shape) for shape in self.shapes.values()]
 
     def forward(
         self, rows: Tensor, lengths: Tensor, memory: Tensor, future: Tensor | None = None
     ) -> dict[str, Tensor]:
-        """Take rows in and forecast.
+        """Read rows and forecast.
 
         Parameters
         ----------
         rows : Tensor of shape (S, T, C + E)
         lengths : integer Tensor of shape (S,)
-            How many rows of a series are taken in, its first ones.
+            Number of rows to read of each series, from the first on.
         memory : Tensor of shape (S, M)
-            Zero for a series never seen.
+            Zero for a new series.
         future : Tensor of shape (S, h, known), optional
 
         Returns
@@ -121,11 +121,11 @@ class Program(nn.Module):
             "memory_after" (S, M).
         """
         alive = torch.arange(rows.shape[1]) < lengths[:, None]
-        rows = torch.where(alive[..., None], rows, 1.0)  # the others may be NaN; 1 has a logarithm
+        rows = torch.where(alive[..., None], rows, 1.0)  # others may be NaN; 1 has a logarithm
         carried = Carried(*memory.split(self.sizes, 1))
         targets, settings = rows[..., : self.fitted.data.n_targets], self.fitted.settings
         scaling = scale_padded(targets, alive, settings.season, settings.boxcox)
-        seen = carried.scale > 0  # of the others the rows of this call give the scaling
+        seen = carried.scale > 0  # new series are scaled by the rows of this call
         location, scale, varies = (
             torch.where(seen, old, new) for old, new in zip(carried[:3], scaling, strict=True)
         )
@@ -139,12 +139,12 @@ class Program(nn.Module):
         return forecasts | {"memory_after": torch.cat(list(carried), 1)}
 
     def _take_in(self, carried: Carried, values: Tensor, alive: Tensor) -> Carried:
-        """State after standardised rows (S, T, C + E), taken in one by one, the `alive` ones."""
-        # torch has no public name for it yet.
+        """Advance by standardised rows (S, T, C + E), those that are `alive`, one by one."""
+        # No public name in torch yet.
         from torch._higher_order_ops import scan
 
         groups, n_targets = self.step.units_per_series, self.fitted.data.n_targets
-        # Rows of units, (U, T, c + E): each target by itself, with the exogenous columns.
+        # Rows of units, (U, T, c + E): the unit's targets, then the exogenous columns.
         grouped = values[..., :n_targets].unflatten(-1, (groups, -1)).movedim(2, 1)
         shared = values[:, None, :, n_targets:].expand(-1, groups, -1, -1)
         rows = torch.cat([grouped, shared], -1).flatten(0, 1)
@@ -164,9 +164,9 @@ class Program(nn.Module):
                 torch.where(live[:, None], counted, count),
                 torch.where(live[:, None], moved, hidden),
             )
-            return after, live.clone()  # a scan must give something a step
+            return after, live.clone()  # a scan must return a value per step
 
-        # What a scan carries keeps its strides.
+        # Contiguous, as a scan must not change the strides of its carry.
         begin = tuple(
             part.clone(memory_format=torch.contiguous_format) for part in self._by_units(carried)
         )
@@ -178,7 +178,7 @@ class Program(nn.Module):
         return carried._replace(known=known[:, :1], window=window, hidden=hidden)
 
     def _by_units(self, carried: Carried) -> tuple[Tensor, Tensor, Tensor]:
-        """Last rows (U, W, c + E) of units, how many are known (U, 1), and their hidden state."""
+        """Return last rows (U, W, c + E), their known number (U, 1) and hidden state of units."""
         window = carried.window.unflatten(1, self.shapes["window"]).flatten(0, 1)
         hidden = carried.hidden.unflatten(1, self.shapes["hidden"]).flatten(0, 1)
         known = carried.known.expand(-1, self.step.units_per_series).reshape(-1, 1)
@@ -189,7 +189,7 @@ class Program(nn.Module):
         return Windows.of(window, count, of_units, local_level=self.fitted.settings.local_level)
 
     def _forecasts(self, carried: Carried, future: Tensor | None) -> dict[str, Tensor]:
-        """Forecasts and intervals of series, in the units of the data."""
+        """Forecast series, with intervals, in the units of the data."""
         window, count, hidden = self._by_units(carried)
         windows = self._windows(window, count, carried.varies)
         ahead = self.step.ahead(windows, hidden, future)
@@ -204,7 +204,7 @@ class Program(nn.Module):
         return {name: inverse_boxcox(part, self.step.boxcox) for name, part in outputs.items()}
 
     def _ends(self, carried: Carried, states: Tensor) -> tuple[Tensor, Tensor]:
-        """Ends of the intervals (S, h, C, levels) less the point, over the spread."""
+        """Return ends of intervals (S, h, C, levels), as (end - point) / spread."""
         if self.pooled is None:
             groups, quantiles = self.step.units_per_series, self.step.model.quantiles
             sides = ([0.5 + sign * level / 200 for level in self.levels] for sign in (-1, 1))
@@ -216,7 +216,7 @@ class Program(nn.Module):
         return -width, width
 
     def memory_of(self, state: RecurrentState) -> np.ndarray:
-        """Memory (S, M) that the program carries of the series of a state."""
+        """Return the memory (S, M) of the program for the series of a state."""
         scaling, n_series = state.scaling, len(state.ids)
         widths = torch.zeros(n_series, 0)
         if self.shapes["widths"][-1]:
@@ -235,7 +235,7 @@ class Program(nn.Module):
         return torch.cat([part.double() for part in carried], 1).numpy()
 
     def _half_widths(self, units: np.ndarray) -> Tensor:
-        """Half widths (U, h, c, levels) over the spread of units by number, -1 for new ones."""
+        """Return half widths (U, h, c, levels) over the spread, by unit number; -1 if new."""
         calibration = self.fitted.calibration
         widths = [calibration.half_widths(level, units) for level in self.levels]
         return torch.from_numpy(np.stack(widths, -1))

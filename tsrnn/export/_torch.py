@@ -1,4 +1,4 @@
-"""Programs for torch: the archive of torch.export, with its metadata."""
+"""Programs for torch: archives of torch.export, with metadata."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from tsrnn.forecasters import (
 from tsrnn.kernels import decomposed_recurrence
 
 FORMAT = 1
-SERIES, ROWS = 2, 3  # of the example that is traced: above 1, else they would be fixed
+SERIES, ROWS = 2, 3  # sizes of the traced example; a size of 1 would be fixed in the program
 ORIGIN = ("stack_trace", "nn_module_stack", "source_fn_stack", "from_node", "torch_fn")
-METADATA = "tsrnn"  # the name under which files hold it
+METADATA = "tsrnn"  # key in the files
 
 PathLike = str | os.PathLike[str]
 
@@ -45,38 +45,37 @@ def export_torch(forecaster: Any, path: PathLike, *, level: Any = None) -> Expor
     that takes rows in and forecasts `horizon_` steps after them:
 
     - rows, float64 (S, T, C + E): the targets and then the exogenous columns, in the units of
-      the data, in the order that the metadata say.
-    - lengths, int64 (S,): how many of the rows of each series are there, its first ones. What
-      follows may be NaN. 0 forecasts from the memory alone.
-    - memory, float64 (S, M): what is carried from call to call. Zeros stand for series never
-      seen, which are scaled by the rows of that call, as `predict` scales a new series by the
-      rows of its frame.
-    - future, float64 (S, h, known): columns known ahead, if there are any.
+      the data, ordered as in the metadata.
+    - lengths, int64 (S,): number of rows of each series, from the first on; later ones may be
+      NaN. 0 forecasts from the memory alone.
+    - memory, float64 (S, M): state carried from call to call. Zeros mean new series, which are
+      scaled by the rows of that call, as `predict` scales them by the rows of its frame.
+    - future, float64 (S, h, known): columns known ahead, if any.
     - forecast (S, h, C), lower and upper (S, h, C, levels), in the units of the data.
 
-    The whole history of a series with a memory of zeros is ``predict(X)``; `memory_after`, given
-    with the next rows, is `update`. The recurrence runs in float32, all else in float64, as in
-    `predict`. Before anything is written the program forecasts after the forecaster's own
-    data, in this process, and is compared.
+    A call with the whole history of a series and a memory of zeros does ``predict(X)``; one with
+    the next rows and the last `memory_after` does `update`. The recurrence runs in float32, all
+    else in float64, as in `predict`. Before the file is written, forecasts of the program after
+    the training data are compared with the forecaster's.
 
     Parameters
     ----------
     forecaster : ParaRNNForecaster, LEMForecaster, LRUForecaster or NewtonForecaster
         Fitted.
     path : path
-        Of the file; ".pt2" is what torch calls them.
+        File to write; torch uses the suffix ".pt2".
     level : float or list of float, optional
         Coverage of prediction intervals in percent, for outputs lower and upper.
 
     Returns
     -------
     Exported
-        With the memory of the series fitted to, which the file does not hold.
+        Path, metadata, and the memory of the training series, which the file does not hold.
 
     Raises
     ------
     TypeError, ValueError
-        If the forecaster is of another kind, or something of it cannot be exported.
+        If the forecaster is of another kind, or has a part that cannot be exported.
     sklearn.exceptions.NotFittedError
         Before `fit`.
     RuntimeError
@@ -86,9 +85,9 @@ def export_torch(forecaster: Any, path: PathLike, *, level: Any = None) -> Expor
 
     Notes
     -----
-    ``torch.export.load(path).module()`` gives the function; its arguments have the names above,
-    its result is a dict. The metadata, JSON, are the file's "tsrnn". torch promises to read
-    such files in the version that wrote them.
+    ``torch.export.load(path).module()`` returns the function, with the argument names above and
+    a dict as its result. Metadata, as JSON, are the file's extra file "tsrnn". torch promises to
+    read such files only in the version that wrote them.
 
     Examples
     --------
@@ -112,7 +111,7 @@ def export_torch(forecaster: Any, path: PathLike, *, level: Any = None) -> Expor
 
 @dataclass(frozen=True, eq=False)
 class Exported:
-    """Program that was written, with the memory of the series fitted to.
+    """Written program, with the memory of the training series.
 
     Attributes
     ----------
@@ -123,9 +122,8 @@ class Exported:
     ids : list
         Series that the forecaster remembers.
     memory : ndarray of shape (S, M)
-        Memory that the program carries of each of them. The rows of series stand by themselves:
-        take those that are to be forecast, in any order. It is no part of the file; keep it with
-        `numpy.save`.
+        Memory of the program for each of them. Rows are independent: take the series to be
+        forecast, in any order. The file does not hold it; keep it with `numpy.save`.
 
     Examples
     --------
@@ -152,7 +150,7 @@ def write_program(
     bytes_of: Callable[[torch.export.ExportedProgram, dict[str, Any]], bytes],
     runner: Callable[[bytes], Run],
 ) -> Exported:
-    """Write a program in the format of `bytes_of`, after it was run and compared."""
+    """Write a program in the format of `bytes_of`, after running and comparing it."""
     (fitted, state), place = fitted_networks(forecaster), file_place(path)
     program = Program(fitted, checked_levels(fitted, level))
     metadata = metadata_of(program) | versions
@@ -163,7 +161,7 @@ def write_program(
 
 
 def traced(program: Program) -> torch.export.ExportedProgram:
-    """Program for any number of series and of rows."""
+    """Trace a program for any number of series and rows."""
     series, rows = torch.export.Dim("series"), torch.export.Dim("rows")
     shapes: dict[str, dict[int, torch.export.Dim]] = {
         "rows": {0: series, 1: rows},
@@ -176,10 +174,10 @@ def traced(program: Program) -> torch.export.ExportedProgram:
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # of torch, about its own parts
         exported = torch.export.export(program, (), example, dynamic_shapes=shapes, strict=False)
-        # The compiled recurrence becomes a loop in torch, here of a single step.
+        # Replaces the compiled recurrence by a loop in torch, here of a single step.
         loops = {torch.ops.tsrnn.recurrence.default: decomposed_recurrence}
         exported = exported.run_decompositions(loops)
-    # Operators know the lines of code that they come from: files need no paths of this machine.
+    # Drop source locations of operators: they hold paths of this machine.
     for module in exported.graph_module.modules():
         if isinstance(module, torch.fx.GraphModule):
             for node in module.graph.nodes:
@@ -189,7 +187,7 @@ def traced(program: Program) -> torch.export.ExportedProgram:
 
 
 def example_of(program: Program) -> dict[str, Tensor]:
-    """Arguments of the program by name, of the right shapes."""
+    """Make arguments of the program by name, zeros of the right shapes."""
     data = program.fitted.data
     shapes: dict[str, tuple[int, ...]] = {
         "rows": (SERIES, ROWS, data.n_targets + len(data.exog_names)),
@@ -203,7 +201,7 @@ def example_of(program: Program) -> dict[str, Tensor]:
 
 
 def archive_of(exported: torch.export.ExportedProgram, metadata: dict[str, Any]) -> bytes:
-    """Bytes of the file of a program."""
+    """Convert a program to the bytes of an archive of torch.export."""
     buffer = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of torch, about its own parts
@@ -224,7 +222,7 @@ def _runner(content: bytes) -> Run:
 
 
 def fitted_networks(forecaster: Any) -> tuple[FittedNetworks, RecurrentState]:
-    """Networks of a fitted forecaster that can be exported, and their state."""
+    """Return the networks of a fitted forecaster and their state, if they can be exported."""
     if not isinstance(forecaster, RecurrentForecaster):
         advice = "Keep it by save and tsrnn.load"
         if hasattr(forecaster, "to_rnn"):
@@ -244,7 +242,7 @@ def fitted_networks(forecaster: Any) -> tuple[FittedNetworks, RecurrentState]:
 
 
 def checked_levels(fitted: FittedNetworks, level: Any) -> list[float]:
-    """Levels of the intervals that the program gives."""
+    """Check the levels of the intervals of the program."""
     levels = [float(value) for value in check_levels(level)]
     if levels and fitted.settings.intervals == "student-t":
         raise ValueError(
@@ -255,7 +253,7 @@ def checked_levels(fitted: FittedNetworks, level: Any) -> list[float]:
 
 
 def metadata_of(program: Program) -> dict[str, Any]:
-    """Metadata of a file: names of columns, horizon, levels, and shapes."""
+    """Collect the metadata of a file: names of columns, horizon, levels, and shapes."""
     fitted, data, levels = program.fitted, program.fitted.data, program.levels
     targets, exog_names, known = list(data.layout.target_names), data.exog_names, data.known_ahead
     h, columns, size = fitted.horizon, len(targets) + len(exog_names), sum(program.sizes)

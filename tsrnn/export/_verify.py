@@ -1,4 +1,4 @@
-"""Verification that a program forecasts what its forecaster does."""
+"""Verification that a program forecasts as its forecaster does."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from tsrnn.forecasters import FittedNetworks, RecurrentState
 
 Arrays = Mapping[str, np.ndarray]
 Run = Callable[[Arrays], Arrays]  # from inputs by name to outputs by name
-SERIES = 32  # at most, evenly spaced: the check takes no longer for many series
-# Of standard deviation and size: some eighty roundings of float32, in which the recurrence runs.
+SERIES = 32  # compared at most, evenly spaced, so that the check stays fast for many series
+# Relative to standard deviation and size: some eighty roundings of float32, the recurrence's type.
 TOLERANCE = 1e-5
 
 
 def verify(run: Run, program: Program, state: RecurrentState) -> None:
-    """Compare after the data fitted to, and after their last rows taken as further ones and new."""
+    """Compare forecasts after training data, after further rows, and for new series.
+
+    The last training rows serve as further rows and as new series.
+    """
     fitted, n_series = program.fitted, len(state.ids)
     chosen = np.unique(np.linspace(0, n_series - 1, min(n_series, SERIES)).astype(int))
     state = state.select(chosen)
@@ -29,7 +32,7 @@ def verify(run: Run, program: Program, state: RecurrentState) -> None:
     rows, nothing = _padded(state.tail), np.zeros_like(panel.lengths)
     others = state.ids.map(lambda _: None)  # no series has this id
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # said when the program was made
+        warnings.simplefilter("ignore")  # shown when the program was made
         memory, further = program.memory_of(state), fitted.advance(state, panel)
         new = replace(fitted.filter(replace(panel, ids=others)), ids=state.ids)
         cases = (
@@ -66,7 +69,7 @@ def _compare(
 
 
 def _padded(tails: list[np.ndarray]) -> np.ndarray:
-    """Rows (S, T, C + E) of series, NaN after the end of each."""
+    """Stack rows of series to (S, T, C + E), NaN after the end of each."""
     rows = np.full((len(tails), max(map(len, tails)), tails[0].shape[1]), np.nan)
     for row, tail in zip(rows, tails, strict=True):
         row[: len(tail)] = tail
@@ -88,7 +91,7 @@ def _tails_as_panel(fitted: FittedNetworks, state: RecurrentState) -> Panel:
 
 
 def _held_future(fitted: FittedNetworks, state: RecurrentState) -> np.ndarray | None:
-    """Columns known ahead (S, h, known), held at their last value."""
+    """Return columns known ahead (S, h, known), held at their last value."""
     data = fitted.data
     if not data.known_ahead:
         return None

@@ -86,7 +86,7 @@ class StateBySeries:
         return self.members[:1] if self.by_column else self.members
 
     def select(self, series: np.ndarray) -> StateBySeries:
-        """State of the series of these numbers, in that order."""
+        """Select series by position."""
         if self.by_column:
             return self
         members = tuple(self.members[i] for i in series)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract import Arguments, FittedData, FittedModel, habits, recorded
+from tsrnn.contract import Arguments, FittedData, FittedModel, frequency_defaults, recorded
 from tsrnn.data import Panel
 from tsrnn.forecasters._fit import Preparation, finish_all, judge_all, prepare_all
 from tsrnn.forecasters._prior import FittedPrior, PriorState
@@ -118,9 +118,9 @@ def fit_stacked(
     layer_of : callable
         Gives the layers of the network that may be trained, from the arguments filled in.
     """
-    habit, filled = habits(panel.layout), resolve(arguments.as_dict())
-    filled["horizon"] = filled["horizon"] or habit.horizon  # whatever the shortest series is
-    complete = repeated(panel, filled["season_length"] or habit.season)
+    defaults, filled = frequency_defaults(panel.layout), resolve(arguments.as_dict())
+    filled["horizon"] = filled["horizon"] or defaults.horizon  # whatever the shortest series is
+    complete = repeated(panel, filled["season_length"] or defaults.season)
     with recorded():  # series too short to train on are forecast all the same
         preparation = prepare_all([(arguments, data)], [complete], filled, layer_of(filled))[0]
     settings = preparation.settings

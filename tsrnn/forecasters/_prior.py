@@ -24,7 +24,7 @@ from tsrnn.contract import (
     as_saved,
     check_arrays,
     forecast_suffixes,
-    habits,
+    frequency_defaults,
     integer,
     one_of,
     positive_integer,
@@ -256,7 +256,7 @@ def are_equal(value: Any, default: Any) -> bool:
 
 def season_of(arguments: Arguments, panel: Panel) -> int:
     """Rows of a season that the prior network forecasts with, 1 for none."""
-    season = arguments.season_length or habits(panel.layout).season
+    season = arguments.season_length or frequency_defaults(panel.layout).season
     return season if season <= LONGEST_SEASON else 1
 
 
@@ -516,10 +516,10 @@ class FittedPrior(ForecastPart[PriorState]):
             If a series has fewer than three rows.
         """
         seed_of(arguments.random_state)  # which is legal, though a fit draws by seeds of its own
-        habit = habits(panel.layout)
+        defaults = frequency_defaults(panel.layout)
         check_observed(panel, FEWEST_ROWS, "Give more rows, or drop this series")
         season = season_of(arguments, panel)
-        horizon = arguments.horizon or habit.horizon
+        horizon = arguments.horizon or defaults.horizon
         kinds = effect_kinds(arguments, data)
         columns = None
         if data.exog_names or year_is_a_season(int(panel.lengths.max()), steps_per_day(data)):

@@ -23,7 +23,7 @@ from tsrnn.contract import (
     check_is_fitted,
     check_not_too_large,
     choice,
-    habits,
+    frequency_defaults,
     with_shared_arguments,
 )
 from tsrnn.data import Layout, Panel, quote
@@ -267,7 +267,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         gaps = arguments.missing == "keep" or max(missing) > MOST_MISSING
         if gaps or not set(data.exog_names) <= set(data.known_ahead):
             return FittedPrior.of(arguments, data, panel, prior, adapts=True)
-        horizon = max(arguments.horizon or 1, habits(panel.layout).horizon)
+        horizon = max(arguments.horizon or 1, frequency_defaults(panel.layout).horizon)
         n_units = panel.n_series * panel.values.shape[1]
         n_horizons = independent_horizons(panel.lengths, horizon) * math.sqrt(n_units)
         # No network is trained on series of fewer rows than it takes.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tsrnn.contract import choice, flag, habits, number, positive_integer, verbosity
+from tsrnn.contract import choice, flag, frequency_defaults, number, positive_integer, verbosity
 from tsrnn.data import Panel, quote, quote_series, warn_user
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._scaling import boxcox_lambda
@@ -275,7 +275,7 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
     UserWarning
         If some are too short to validate, so that they only train.
     """
-    habit = habits(panel.layout)
+    defaults = frequency_defaults(panel.layout)
     lengths = panel.lengths
     horizon = filled["horizon"] or usual_horizon(panel)
     _check_lengths(panel, horizon)
@@ -310,9 +310,9 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
             f"{lengths.max()}. Take a smaller input_size, or leave it out: it is then chosen from "
             "the data"
         )
-    input_size = asked or min(habit.input_size, half)
-    season = filled.get("season_length") or habit.season
-    sizes = habit.input_sizes if season > 1 else (SHORT_WINDOW, *habit.input_sizes)
+    input_size = asked or min(defaults.input_size, half)
+    season = filled.get("season_length") or defaults.season
+    sizes = defaults.input_sizes if season > 1 else (SHORT_WINDOW, *defaults.input_sizes)
     candidates = () if asked or not filled["linear_path"] else sizes
     input_sizes = tuple(dict.fromkeys(min(size, half) for size in candidates)) or (input_size,)
     values = {k: v for k, v in filled.items() if k in Settings.__dataclass_fields__}
@@ -327,9 +327,9 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
         values |= {"local_levels": (level,)}
     season = filled.get("season_length")
     if season is not None:
-        habit = habit._replace(season=season, longer=())
-    values |= {"season": habit.season, "seasons": habit.seasons}
-    values |= _structure(filled, panel, habit.season)
+        defaults = defaults._replace(season=season, longer=())
+    values |= {"season": defaults.season, "seasons": defaults.seasons}
+    values |= _structure(filled, panel, defaults.season)
     layer = with_engine(layer, filled["engine"])
     return Settings(**values, layer=layer.name, options=layer.options)
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from tsrnn.contract import effective_number, habits
+from tsrnn.contract import effective_number, frequency_defaults
 from tsrnn.data import Panel
 
 FEWEST_ROWS = 8  # of any series
@@ -15,7 +15,7 @@ MANY_SERIES = 30  # together they give enough errors, so that less of each valid
 
 def usual_horizon(panel: Panel) -> int:
     """Horizon by frequency, at most a third of the shortest series."""
-    return max(1, min(habits(panel.layout).horizon, int(panel.lengths.min()) // 3))
+    return max(1, min(frequency_defaults(panel.layout).horizon, int(panel.lengths.min()) // 3))
 
 
 def validation_size(lengths: np.ndarray, horizon: int) -> int:

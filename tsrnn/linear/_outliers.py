@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tsrnn.contract import Arguments, habits
+from tsrnn.contract import Arguments, frequency_defaults
 from tsrnn.data import Panel
 from tsrnn.linear._estimates import Estimates
 from tsrnn.prior import LONGEST_SEASON, Outliers, skip_errors
@@ -29,7 +29,7 @@ def season_of(arguments: Arguments, panel: Panel) -> int:
     values = arguments.as_dict()
     seasonal = values.get("seasonal_order")
     season = values.get("season_length") if seasonal is None else seasonal[3]
-    season = season or habits(panel.layout).season
+    season = season or frequency_defaults(panel.layout).season
     return season if season <= LONGEST_SEASON else 1
 
 

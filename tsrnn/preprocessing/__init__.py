@@ -1,4 +1,4 @@
-"""Unit roots, seasonality and transformations: what is asked of a series before it is modelled."""
+"""Unit roots, seasonality and transformations: tests of a series before it is modelled."""
 
 from tsrnn.preprocessing._boxcox import boxcox_lambda
 from tsrnn.preprocessing._decomposition import (

@@ -20,7 +20,7 @@ def boxcox_lambda(
     bounds: tuple[float, float] = (-1.0, 2.0),
     **frame: Any,
 ) -> pd.Series:
-    r"""Power of the Box-Cox transformation that makes the spread of a series even.
+    r"""Power of the Box-Cox transformation that evens out the spread of a series.
 
     .. math:: w_t = (y_t^\lambda - 1) / \lambda, \qquad \log y_t \text{ with } \lambda = 0
 
@@ -34,13 +34,12 @@ def boxcox_lambda(
         Least coefficient of variation of :math:`s_i / m_i^{1 - \lambda}` over groups of rows with
         mean m and standard deviation s; or highest likelihood of independent normal values.
     bounds : tuple of float, default (-1, 2)
-        Between which the power is looked for.
+        Lowest and highest power.
 
     Returns
     -------
     Series
-        The power of each series; NaN for a constant one, or with "guerrero" for less than two
-        groups.
+        Power of each series; NaN if constant, or with "guerrero" if shorter than two groups.
 
     Other Parameters
     ----------------
@@ -85,20 +84,20 @@ def boxcox_lambda(
 
 
 def _power(y: np.ndarray, period: int, method: str, bounds: tuple[float, float]) -> float:
-    """Power of one series."""
+    """Estimate the power of one series."""
     if len(y) < 2 * period or np.ptp(y) == 0:
         return np.nan
     if method == "loglik":
         logs = _centred_logs(y)
 
         def log_variance(power: float) -> float:
-            # Of values whose geometric mean is one the likelihood falls with the variance alone.
+            # With a geometric mean of one, the likelihood depends on the variance alone.
             with np.errstate(over="ignore", invalid="ignore"):
                 variance = np.var(np.expm1(power * logs) / power if power else logs)
             return float(np.log(variance)) if np.isfinite(variance) else np.inf
 
         return float(minimize_scalar(log_variance, bounds=bounds, method="bounded").x)
-    groups = y[len(y) % period :].reshape(-1, period)  # the first rows go: the last ones matter
+    groups = y[len(y) % period :].reshape(-1, period)  # drop the first rows, keep the latest
     log_mean, spread = _centred_logs(groups.mean(1)), groups.std(1, ddof=1)
 
     def variation(power: float) -> float:
@@ -109,7 +108,7 @@ def _power(y: np.ndarray, period: int, method: str, bounds: tuple[float, float])
 
 
 def _centred_logs(values: np.ndarray) -> np.ndarray:
-    """Logarithms of positive values less their mean."""
+    """Take logarithms of positive values, less their mean."""
     logs = log_ratios(values, np.median(values))
     centred: np.ndarray = logs - logs.mean()
     return centred

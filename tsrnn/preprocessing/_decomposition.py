@@ -15,9 +15,9 @@ from tsrnn.contract import choice
 from tsrnn.data import quote, write_frame
 from tsrnn.preprocessing._series import Series, in_range, interpolated
 
-STRONG = 0.64  # strength of a season that is better differenced, by the forecasts of the M3 data
-_WINDOW = 11  # seasons over which STL smooths: what R's forecast takes
-_ITERATIONS = 5  # between trend and season, without weights for outliers
+STRONG = 0.64  # above it, seasonal differences improve forecasts of the M3 data
+_WINDOW = 11  # seasons over which STL smooths, as in R's forecast
+_ITERATIONS = 5  # of trend and season, without weights for outliers
 PARTS = ("trend", "season", "remainder")
 
 
@@ -35,17 +35,17 @@ def decompose(
     period : int, optional
         Rows of a season; by frequency if None.
     method : {"stl", "classical"}
-        By local regressions (`stl`), or moving averages and means by season; the trend of the
-        latter is NaN within half a season of the ends.
+        Local regressions (`stl`), or moving averages and means by season, whose trend is NaN
+        within half a season of the ends.
     model : {"add", "mul"}
-        Whether the parts are added or multiplied; the latter needs positive data, for "stl" the
-        logarithm is decomposed.
+        Sum or product of the parts. A product needs positive data; "stl" then decomposes the
+        logarithm.
 
     Returns
     -------
     DataFrame
-        Rows as in the data, with columns ``trend``, ``season`` and ``remainder``; where the data
-        have targets of several names, their names stand before: ``sales-trend``.
+        Rows as in the data, with columns ``trend``, ``season`` and ``remainder``, prefixed by the
+        target if there are several: ``sales-trend``.
 
     Other Parameters
     ----------------
@@ -78,7 +78,7 @@ def decompose(
     rows = series.season(period)
     _check_rows(series, rows, positive=model == "mul")
     parts = np.full((3, *series.values.shape), np.nan)
-    # Logarithms turn a product into the sum that local regressions know.
+    # Local regressions decompose a sum; logarithms turn the product into one.
     logs = model == "mul" and method == "stl"
     for length, places, filled in _by_length(series.values):
         data = np.log(filled) if logs else filled
@@ -99,7 +99,7 @@ def seasonal_strength(df: Any, period: int | None = None, **frame: Any) -> pd.Se
 
     .. math:: F_S = \max\Big( 0, 1 - \frac{\mathrm{Var}(R_t)}{\mathrm{Var}(S_t + R_t)} \Big)
 
-    of season S and remainder R by `stl`.
+    with season S and remainder R from `stl`.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def seasonal_strength(df: Any, period: int | None = None, **frame: Any) -> pd.Se
     Returns
     -------
     Series
-        0 for series of up to two seasons, of which no season is estimated.
+        Strength of each series; 0 for up to two seasons, too few to estimate it.
 
     Other Parameters
     ----------------
@@ -142,7 +142,7 @@ def seasonal_strength(df: Any, period: int | None = None, **frame: Any) -> pd.Se
 
 
 def measure_strength(values: np.ndarray, period: int) -> np.ndarray:
-    """Strength of the season of all rows of an array, as `seasonal_strength`.
+    """Strength of the season of each row of an array, as in `seasonal_strength`.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def measure_strength(values: np.ndarray, period: int) -> np.ndarray:
         trend, season = stl(data, period)
         rest = data - trend
         total, left = rest.var(1), (rest - season).var(1)
-        # What rounding leaves of a series without a season is none.
+        # Rounding errors are not variance.
         size = (1e-13 * np.abs(data).max(1)) ** 2
         known = total > size
         strength[places] = np.where(known, 1 - left / np.where(known, total, 1.0), 0.0)
@@ -179,7 +179,7 @@ def measure_strength(values: np.ndarray, period: int) -> np.ndarray:
 
 
 def stl(values: np.ndarray, period: int, seasonal: int = _WINDOW) -> tuple[np.ndarray, np.ndarray]:
-    """Trend and season by local regressions (STL), of series of one length at once.
+    """Trend and season by local regressions (STL), for series of one length at once.
 
     Parameters
     ----------
@@ -196,10 +196,10 @@ def stl(values: np.ndarray, period: int, seasonal: int = _WINDOW) -> tuple[np.nd
 
     Notes
     -----
-    As statsmodels' ``STL`` with ``seasonal_deg=0``: local means along the season, local lines
-    along the trend, windows by Cleveland et al. (1990), five iterations without robustness
-    weights. Each step is linear in the series, and hence a sparse matrix that all of one length
-    have in common.
+    Results equal statsmodels' ``STL`` with ``seasonal_deg=0``: local means along the season,
+    local lines along the trend, windows by Cleveland et al. (1990), five iterations without
+    robustness weights. Each step is linear in the series, so that one sparse matrix serves all
+    series of a length.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def stl(values: np.ndarray, period: int, seasonal: int = _WINDOW) -> tuple[np.nd
     """
     n = values.shape[1]
     to_season, to_trend = _operators(n, period, seasonal)
-    # Local regressions keep a constant; sums of large levels would cost the season its digits.
+    # Local regressions keep a constant; without it, sums of large levels do not lose digits.
     middle = values.min(1, keepdims=True) / 2 + values.max(1, keepdims=True) / 2
     y = np.ascontiguousarray((values - middle).T)
     trend = np.zeros_like(y)
@@ -222,7 +222,7 @@ def stl(values: np.ndarray, period: int, seasonal: int = _WINDOW) -> tuple[np.nd
 
 
 class _Season(NamedTuple):
-    """Smoothing along the season, less what it has of the trend."""
+    """Smoother along the season that leaves out the trend."""
 
     cycle: csr_array
     low_pass: csr_array
@@ -236,9 +236,9 @@ class _Season(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _operators(n: int, period: int, seasonal: int) -> tuple[_Season, csr_array]:
-    """Season of a detrended series, and trend of a series without its season."""
+    """Return operators: detrended series to season, series without season to trend."""
     rows, columns, weights = [], [], []
-    for phase in range(period):  # a row more at either end, from which the low pass starts
+    for phase in range(period):  # one season more at either end, for the low pass
         length = (n - phase - 1) // period + 1
         at = np.arange(length + 2)
         places, part = _loess(at, length, seasonal, degree=0)
@@ -255,7 +255,7 @@ def _operators(n: int, period: int, seasonal: int) -> tuple[_Season, csr_array]:
 
 
 def _local_lines(n: int, window: int) -> csr_array:
-    """Matrix of local regressions on a line, in windows of an odd number of rows."""
+    """Build the matrix of local regressions on a line, in windows of an odd number of rows."""
     at = np.arange(1, n + 1)
     places, weights = _loess(at, n, window + (window % 2 == 0), degree=1)
     rows = np.repeat(at - 1, places.shape[1])
@@ -263,13 +263,13 @@ def _local_lines(n: int, window: int) -> csr_array:
 
 
 def _loess(at: np.ndarray, n: int, window: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows from 0 (M, w) and their weights in the local regressions at places (M,) from 1 to n."""
+    """Return rows (M, w) and their weights in the local regressions at places (M,), 1 to n."""
     width = min(window, n)
     left = np.clip(at - (window + 1) // 2 + 1, 1, n - width + 1)
     x = left[:, None] + np.arange(width)
     reach = np.maximum(at - left, left + width - 1 - at) + max(window - n, 0) // 2
     ratio = np.abs(x - at[:, None]) / np.maximum(reach, 1)[:, None]
-    # The ends of the tricube that Cleveland's program rounds off.
+    # Rounded at both ends of the tricube, as in Cleveland's program.
     weights = np.where(ratio <= 0.999, (1 - np.minimum(ratio, 1.0) ** 3) ** 3, 0.0)
     weights[ratio <= 0.001] = 1.0
     weights /= weights.sum(1, keepdims=True)
@@ -283,13 +283,13 @@ def _loess(at: np.ndarray, n: int, window: int, degree: int) -> tuple[np.ndarray
 
 
 def _moving_average(y: np.ndarray, width: int) -> np.ndarray:
-    """Means (T - width + 1, N) of neighbouring rows (T, N)."""
+    """Average neighbouring rows (T, N) to (T - width + 1, N)."""
     sums = np.cumsum(np.concatenate([np.zeros_like(y[:1]), y]), 0)
     return (sums[width:] - sums[:-width]) / width
 
 
 def _classical(y: np.ndarray, period: int, multiply: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Trend by a centred moving average, season by the means of what it leaves."""
+    """Return the trend by a centred moving average, and the means by season of the rest."""
     n, half = y.shape[1], period // 2
     weights = np.ones(period) if period % 2 else np.r_[0.5, np.ones(period - 1), 0.5]
     windows = np.lib.stride_tricks.sliding_window_view(y, len(weights), axis=1)
@@ -303,7 +303,7 @@ def _classical(y: np.ndarray, period: int, multiply: bool) -> tuple[np.ndarray, 
 
 
 def _by_length(values: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Lengths, the series that have them, and their values without gaps."""
+    """Yield each length, the series of that length, and their values without gaps."""
     seen = np.isfinite(values)
     lengths = np.where(seen.any(1), values.shape[1] - seen[:, ::-1].argmax(1), 0)
     for length in np.unique(lengths[lengths > 0]):
@@ -315,7 +315,7 @@ def _by_length(values: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray
 
 
 def _check_rows(series: Series, period: int, positive: bool) -> None:
-    """Refuse series that cannot be decomposed, the first of them by name."""
+    """Refuse series that cannot be decomposed, naming one of them."""
     lengths = [length for length, _, _ in _by_length(series.values)]
     if not lengths or min(lengths) < 2 * period or not np.isfinite(series.values).any(1).all():
         counts = np.isfinite(series.values).sum(1)
@@ -334,7 +334,7 @@ def _check_rows(series: Series, period: int, positive: bool) -> None:
 
 
 def _written(series: Series, parts: np.ndarray) -> Any:
-    """Parts (3, N, T) of all series in the shape of the frame."""
+    """Write parts (3, N, T) of all series in the shape of the frame."""
     panel, layout = series.panel, series.panel.layout
     C = len(layout.target_names)
     alone = layout.kind == "series" or (layout.kind == "long" and C == 1)

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract import habits, positive_integer, unit_index
+from tsrnn.contract import frequency_defaults, positive_integer, unit_index
 from tsrnn.data import Panel, read_panel
 
 
 class Series(NamedTuple):
-    """Series of a frame, each target of each of them by itself.
+    """Series of a frame, one per target.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Series(NamedTuple):
 
     @classmethod
     def of(cls, df: Any, frame: dict[str, Any]) -> Series:
-        """Read a frame; `frame` are keywords of `tsrnn.data.read_panel`."""
+        """Read a frame with keywords of `tsrnn.data.read_panel`."""
         panel = read_panel(df, **{"missing": "keep", **frame})
         within = np.arange(panel.lengths.max()) < panel.lengths[:, None]
         values = np.full((*within.shape, panel.values.shape[1]), np.nan)
@@ -37,15 +37,15 @@ class Series(NamedTuple):
         return cls(panel, labels, values.swapaxes(1, 2).reshape(len(labels), -1))
 
     def period(self, period: int | None) -> int:
-        """Rows of a season, by frequency if None."""
+        """Return the rows of a season, by frequency if None."""
         return (
-            habits(self.panel.layout).season
+            frequency_defaults(self.panel.layout).season
             if period is None
             else positive_integer("period", period)
         )
 
     def season(self, period: int | None) -> int:
-        """Rows of a season, of at least two."""
+        """Return the rows of a season, at least two."""
         rows = self.period(period)
         if rows < 2:
             raise ValueError(
@@ -56,7 +56,7 @@ class Series(NamedTuple):
 
 
 def packed(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Observations moved to the front of their rows (N, T), zeros behind them, and their counts."""
+    """Move observations to the front of their rows (N, T), zeros behind them, and count them."""
     seen = np.isfinite(values)
     counts = seen.sum(1)
     if (seen[:, 1:] & ~seen[:, :-1]).any():
@@ -66,13 +66,13 @@ def packed(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def in_range(values: np.ndarray) -> np.ndarray:
-    """Rows (..., T) over a power of two near their size, exactly, so that no square overflows."""
+    """Divide rows (..., T) by a power of two near their size, so that no square overflows."""
     size = np.where(np.isfinite(values), np.abs(values), 0.0).max(axis=-1, keepdims=True, initial=0)
     return values / np.exp2(np.floor(np.log2(np.where(size > 0, size, 1.0))))
 
 
 def interpolated(values: np.ndarray) -> np.ndarray:
-    """Values (T,) with gaps filled linearly, and the ends by the nearest observation."""
+    """Fill gaps of values (T,) linearly, and the ends with the nearest observation."""
     seen = np.isfinite(values)
     if seen.all() or not seen.any():
         return values

@@ -1,4 +1,4 @@
-"""Unit-root tests, and the differences that they ask for."""
+"""Unit-root tests, and numbers of differences by them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _CRITICAL = {
     "c": np.array([0.347, 0.463, 0.574, 0.739]),
     "ct": np.array([0.119, 0.146, 0.176, 0.216]),
 }
-_ROUNDING = 1e-13  # spread, relative to the size, of a series that rounding alone lets vary
-_NO_NOISE = 1e-10  # of the spread of a series: errors of a regression that are rounding
+_ROUNDING = 1e-13  # spread relative to the size, below which variation is rounding alone
+_NO_NOISE = 1e-10  # regression errors relative to the spread, below which they are rounding
 _TREND_TERMS = {"n": 0, "c": 1, "ct": 2, "ctt": 3}
 _UNTESTED, _EXACT = "constant or too short", "without noise"
-_FEWEST = 5  # observations of a test
+_FEWEST = 5  # observations for a test
 
 
 def kpss(
@@ -44,17 +44,17 @@ def kpss(
     regression : {"c", "ct"}
         Stationary around a constant, or around a line.
     lags : int, optional
-        L; by default :math:`\lfloor 3 \sqrt T / 13 \rfloor`, that of R's ``forecast::ndiffs``.
+        L; by default :math:`\lfloor 3 \sqrt T / 13 \rfloor`, as in R's ``forecast::ndiffs``.
     alpha : float, default 0.05
         Level of the conclusion.
 
     Returns
     -------
     DataFrame
-        A row a series: ``statistic``, ``p_value``, ``lags``, ``n`` and ``conclusion``. The table
-        of the distribution reaches from 0.01 to 0.1: p-values beyond are its ends. NaN where a
-        series is constant or shorter than five observations, or is itself the line that it is
-        tested around: the conclusion is then "without noise".
+        One row per series: ``statistic``, ``p_value``, ``lags``, ``n`` and ``conclusion``.
+        P-values are clipped to the tabulated range, 0.01 to 0.1. NaN for series that are constant
+        or shorter than five observations, and for exact lines, with the conclusion "without
+        noise".
 
     Other Parameters
     ----------------
@@ -114,8 +114,8 @@ def adf(
     Returns
     -------
     DataFrame
-        As `kpss` returns it; p-values by MacKinnon's response surfaces. NaN also where a series
-        follows from its past without error, as a line does: the conclusion is "without noise".
+        As in `kpss`, with p-values from MacKinnon's response surfaces. NaN also for a series that
+        follows exactly from its past, such as a line, with the conclusion "without noise".
 
     Other Parameters
     ----------------
@@ -158,7 +158,7 @@ def adf(
 def ndiffs(
     df: Any, test: str = "kpss", alpha: float = 0.05, max_d: int = 2, **frame: Any
 ) -> pd.Series:
-    """Differences after which a unit-root test takes a series for stationary.
+    """Number of differences after which a unit-root test takes a series for stationary.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def ndiffs(
     Returns
     -------
     Series
-        A number of differences for each series; 0 for a constant one.
+        Number of differences of each series; 0 for a constant one.
 
     Other Parameters
     ----------------
@@ -211,7 +211,7 @@ def ndiffs(
 def nsdiffs(
     df: Any, period: int | None = None, threshold: float = STRONG, **frame: Any
 ) -> pd.Series:
-    """Seasonal differences that the strength of a season asks for: none, or one.
+    """Number of seasonal differences, 0 or 1, by the strength of the season.
 
     Parameters
     ----------
@@ -220,13 +220,13 @@ def nsdiffs(
     period : int, optional
         Rows of a season; by frequency if None.
     threshold : float, default 0.64
-        Of `seasonal_strength`, above which a difference is taken: that of R's
-        ``forecast::nsdiffs``, which leads to the best forecasts of the M3 data.
+        Value of `seasonal_strength` above which to difference; the default is that of R's
+        ``forecast::nsdiffs``, best for forecasts of the M3 data.
 
     Returns
     -------
     Series
-        0 or 1 for each series; 0 for those of up to two seasons.
+        0 or 1 for each series; 0 for up to two seasons.
 
     Other Parameters
     ----------------
@@ -260,7 +260,7 @@ def nsdiffs(
 
 
 def count_differences(values: np.ndarray, alpha: float = 0.05, max_d: int = 2) -> np.ndarray:
-    """Differences that the KPSS test asks for, of all rows of an array at once.
+    """Number of differences by the KPSS test, for all rows of an array at once.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def count_differences(values: np.ndarray, alpha: float = 0.05, max_d: int = 2) -
     (rows, counts), d = packed(in_range(values)), np.zeros(len(values), np.int64)
     left, rounding = np.arange(len(values)), _rounding(rows)
     for _ in range(max_d):
-        # Differences keep the rounding errors of the levels that they are of.
+        # Differences keep the rounding errors of their levels.
         statistic, _ = _kpss_statistic(rows, counts, "c", None, rounding)
         go_on = _p_values(statistic, "c") < alpha  # not of a constant series, whose p-value is NaN
         left, rows, counts, rounding = (part[go_on] for part in (left, rows, counts, rounding))
@@ -301,15 +301,15 @@ def count_differences(values: np.ndarray, alpha: float = 0.05, max_d: int = 2) -
 
 
 def _rounding(values: np.ndarray) -> np.ndarray:
-    """Rounding errors (N,) of rows (N, T)."""
+    """Estimate rounding errors (N,) of rows (N, T)."""
     rounding: np.ndarray = _ROUNDING * np.abs(values).max(1, initial=0.0)
     return rounding
 
 
 def _centred(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Rows (N, T) less their mean, zeros behind their observations."""
+    """Subtract the mean of rows (N, T), zeros behind their observations."""
     within = np.arange(values.shape[1]) < counts[:, None]
-    # Less the first value before sums are taken, in which a large level would leave few digits.
+    # Subtract the first value before summing: sums of a large level would keep few digits.
     e = np.where(within, values - values[:, :1], 0.0)
     return np.where(within, e - (e.sum(1) / np.maximum(counts, 1))[:, None], 0.0)
 
@@ -321,7 +321,7 @@ def _kpss_statistic(
     lags: int | None,
     rounding: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Statistics and lags, (N,), of rows (N, T) with zeros behind their observations.
+    """Return statistics and lags (N,) of rows (N, T) with zeros behind their observations.
 
     NaN where a row varies about its regression by `rounding` (N,) alone.
     """
@@ -344,12 +344,12 @@ def _kpss_statistic(
 
 
 def _p_values(statistic: np.ndarray, regression: str) -> np.ndarray:
-    """Significance by interpolation in the table, its ends beyond."""
+    """Interpolate significance in the table, clipped to its ends."""
     return np.interp(statistic, _CRITICAL[regression], _LEVELS)
 
 
 class _AdfTest(NamedTuple):
-    """Statistic, p-value and lags of one series; NaN for a reason."""
+    """Statistic, p-value and lags of one series, or NaN with a reason."""
 
     statistic: float
     p_value: float
@@ -358,7 +358,7 @@ class _AdfTest(NamedTuple):
 
 
 def _adf_test(y: np.ndarray, regression: str, lags: int | None, rounding: float) -> _AdfTest:
-    """Test of one series (n,) with errors of `rounding`, by statsmodels."""
+    """Test one series (n,) with errors of `rounding`, by statsmodels."""
     from statsmodels.tools.sm_exceptions import SingularMatrixWarning
     from statsmodels.tsa.stattools import adfuller
 
@@ -366,8 +366,8 @@ def _adf_test(y: np.ndarray, regression: str, lags: int | None, rounding: float)
     fewest = _FEWEST + 3 + (0 if lags is None else 2 * lags)
     if n < fewest or np.ptp(y) <= rounding:
         return _AdfTest(math.nan, math.nan, math.nan, _UNTESTED)
-    # The statistic does not change by what the terms of the trend explain, nor by the unit: left
-    # in, a large level makes the regression as good as singular.
+    # Neither the trend terms nor the unit change the statistic. Remove them, as a large level
+    # makes the regression nearly singular.
     if terms:
         y = y - y[0]
         powers = np.vander(np.linspace(-1, 1, n), terms)
@@ -376,21 +376,21 @@ def _adf_test(y: np.ndarray, regression: str, lags: int | None, rounding: float)
     if size <= rounding:
         return _AdfTest(math.nan, math.nan, math.nan, _EXACT)
     y = y / size
-    # Schwert's rule, as statsmodels has it, with an observation more than coefficients.
+    # Schwert's rule, as in statsmodels, with at least one observation more than coefficients.
     most = min(math.ceil(12 * (n / 100) ** 0.25), n // 2 - terms - 1, (n - 3 - terms) // 2)
     most = most if lags is None else lags
     if _regression_error(y, terms, most) <= _NO_NOISE + rounding / size:
         return _AdfTest(math.nan, math.nan, math.nan, _EXACT)
     autolag = "AIC" if lags is None else None
     with warnings.catch_warnings():
-        # Lags repeat each other where there is one jump alone: any of their coefficients will do.
+        # Lags are collinear in a series with a single jump; any solution will do.
         warnings.simplefilter("ignore", SingularMatrixWarning)
         result = adfuller(y, most, regression, autolag, result_object=True)
     return _AdfTest(float(result.statistic), float(result.pvalue), float(result.lags))
 
 
 def _regression_error(y: np.ndarray, terms: int, lags: int) -> float:
-    """Root mean square that the regression of the test leaves with all lags."""
+    """Return the root mean squared error of the regression of the test with all lags."""
     change = np.diff(y)
     past = [change[lags - lag : len(change) - lag] for lag in range(1, lags + 1)]
     trend = np.vander(np.linspace(-1, 1, len(change) - lags), terms)
@@ -400,7 +400,7 @@ def _regression_error(y: np.ndarray, terms: int, lags: int) -> float:
 
 
 def _adf_differences(y: np.ndarray, alpha: float, max_d: int) -> int:
-    """Differences until the test rejects; of a series without noise, those of the KPSS test."""
+    """Count differences until the test rejects, or by KPSS for a series without noise."""
     rounding = float(_rounding(y[None])[0])
     for d in range(max_d):
         test = _adf_test(np.diff(y, d), "c", None, rounding)
@@ -421,7 +421,7 @@ def _table(
     reasons: np.ndarray,
     unit_root_is_null: bool = False,
 ) -> pd.DataFrame:
-    """Results by series, and in words what they say at a level, or why they are NaN."""
+    """Tabulate results by series, with the conclusion at a level or the reason for NaN."""
     stationary = (p_value < alpha) == unit_root_is_null
     tested = np.where(stationary, "stationary", "unit root")
     conclusion = np.where(np.isfinite(p_value), tested, reasons).astype(object)
@@ -436,5 +436,5 @@ def _table(
 
 
 def _level(alpha: Any) -> float:
-    """Level of a test whose distribution is known from 0.01 to 0.1."""
+    """Check the level of a test, whose distribution is tabulated from 0.01 to 0.1."""
     return number("alpha", alpha, lowest=0.01, open_=False, highest=0.1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract import habits, positive_integer, seed_of
+from tsrnn.contract import frequency_defaults, positive_integer, seed_of
 from tsrnn.prior._counts import counts, intermittent
 from tsrnn.prior._layers import calendar, level_shifts, outliers, rounding, scale, zeros
 from tsrnn.prior._linear import ets, random_walk, sarima, structural
@@ -210,7 +210,7 @@ class SeriesPrior:
         (['unique_id', 'ds', 'y'], 5)
         """
         n_series = positive_integer("n_series", n_series)
-        season = habits(freq).season if season_length is None else season_length
+        season = frequency_defaults(freq).season if season_length is None else season_length
         rng = np.random.default_rng(seed_of(random_state))
         rows = _lengths(rng, n_series, lengths)
         series: list[np.ndarray] = [np.empty(0)] * n_series

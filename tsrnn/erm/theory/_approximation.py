@@ -14,7 +14,7 @@ __all__ = ["NetworkSize", "approximation_bound", "log_approximation", "network_s
 
 @dataclass(frozen=True, repr=False)
 class NetworkSize:
-    """Width and depth of a network, as exact whole numbers of any size.
+    """Width and depth of a network, as exact integers of any size.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ def network_size(
     d_out: int = 1,
     block_size: int = 2,
 ) -> NetworkSize:
-    r"""Width and depth with which Theorem 3 approximates a beta-smooth function.
+    r"""Return width and depth of Theorem 3 for the approximation of a beta-smooth function.
 
     .. math::
 
@@ -80,13 +80,13 @@ def network_size(
     d_out : int, default 1
         Outputs, d_out.
     block_size : int, default 2
-        d_s. The theorem takes d to be divisible by it "without loss of generality"; here the
-        width is rounded up to the next multiple.
+        Block size d_s. The theorem assumes that it divides d; here the width is rounded up to the
+        next multiple.
 
     Returns
     -------
     NetworkSize
-        Exact, whatever its size: d grows as 3 to the power d_in T.
+        Exact integers, as d grows like 3 to the power d_in T.
 
     Raises
     ------
@@ -95,9 +95,9 @@ def network_size(
 
     Notes
     -----
-    :math:`\lfloor\beta\rfloor` is the largest whole number not above beta. Definition 1 writes
-    beta = k + omega with omega in (0, 1], so that k = beta - 1 where beta is whole; the printed
-    floor is then one more than k and gives a larger network.
+    :math:`\lfloor\beta\rfloor` is the largest integer not above beta. Definition 1 writes
+    beta = k + omega with omega in (0, 1], so that k = beta - 1 for an integer beta. The floor of
+    the theorem is then k + 1 and gives a larger network.
 
     References
     ----------
@@ -113,7 +113,7 @@ def network_size(
     inputs, steps = positive_integer("d_in", d_in), positive_integer("length", length)
     outputs = positive_integer("d_out", d_out)
     block = positive_integer("block_size", block_size)
-    # Python's integers are exact: floats would overflow at d_in T of about 650.
+    # Exact integers of Python, since floats overflow from d_in T of about 650 on.
     cube = 3 ** (inputs * steps) * inputs ** (smooth + 1) * outputs * steps**smooth
     width = 76 * smooth**2 * cube * _with_logarithm("width_factor", width_factor) + block
     depth = 42 * smooth**2 * _with_logarithm("depth_factor", depth_factor) + 6 * inputs * steps
@@ -129,7 +129,7 @@ def approximation_bound(
     *,
     bound: float = 1.0,
 ) -> Bound:
-    r"""Bound of Theorem 3 on the approximation error of a network of `network_size`.
+    r"""Return the bound of Theorem 3 on the approximation error of a network of `network_size`.
 
     .. math::
 
@@ -142,12 +142,12 @@ def approximation_bound(
     beta, d_in, length, width_factor, depth_factor
         As in `network_size`.
     bound : float, default 1.0
-        U > 0, the radius of the Hoelder class, which also bounds the outputs of the network.
+        Radius U > 0 of the Hoelder class, which also bounds the outputs of the network.
 
     Returns
     -------
     Bound
-        With the single term "approximation".
+        Bound with the single term "approximation".
 
     Raises
     ------
@@ -156,7 +156,7 @@ def approximation_bound(
 
     Notes
     -----
-    The constant 0 already has an error of at most U. The bound lies below U only where JI is
+    The constant 0 already has an error of at most U. The bound lies below U only if JI is
     above :math:`(19 (\lfloor\beta\rfloor + 1)^2 (d_{in} T)^{\lfloor\beta\rfloor +
     (\beta \vee 1)/2})^{d_{in} T / (2\beta)}`.
 
@@ -185,7 +185,7 @@ def approximation_bound(
 def log_approximation(
     beta: Any, d_in: Any, length: Any, width_factor: Any, depth_factor: Any, bound: Any
 ) -> float:
-    """Logarithm of the right side of Theorem 3 without its 19."""
+    """Return the logarithm of the right side of Theorem 3 without the factor 19."""
     smooth = _floor(beta) + 1
     inputs = positive_integer("d_in", d_in) * positive_integer("length", length)
     log_width = log_of(positive_integer("width_factor", width_factor))
@@ -201,12 +201,12 @@ def _floor(beta: Any) -> int:
 
 
 def _with_logarithm(name: str, factor: Any) -> int:
-    """F ceil(log2(8 F)), exactly."""
+    """Return F ceil(log2(8 F)) exactly."""
     value = positive_integer(name, factor)
     return value * (8 * value - 1).bit_length()
 
 
 def _digits(value: int) -> str:
-    """Digits of a whole number; the power of ten it is near, where they are many."""
+    """Return an integer as text, a large one as a power of ten."""
     log10 = log_of(value) / math.log(10)
     return str(value) if log10 < 20 else f"10^{log10:.1f}"

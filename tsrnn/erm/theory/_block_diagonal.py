@@ -1,7 +1,7 @@
-"""Block diagonal matrices that are similar to a matrix: Theorem 1, made numeric.
+"""Numerical block diagonalisation of a matrix by similarity: Theorem 1.
 
-Blocks of 2 can have conjugate pairs of eigenvalues. Blocks of 1 cannot, and Proposition 2 says how
-seldom a random matrix would do without them.
+Blocks of size 2 can have conjugate pairs of eigenvalues, blocks of size 1 cannot. Proposition 2
+gives the probability that a random matrix has none.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from tsrnn.contract import flag, number, positive_integer
 __all__ = ["BlockDiagonalForm", "nearest_block_diagonal", "probability_real_spectrum"]
 
 MAX_CONDITION = 1e6
-FIRST_PERTURBATION = 1e-17  # relative; below what rounding leaves
-LAST_PERTURBATION = 10.0  # beyond it nothing of the matrix would be left
-PERTURBATION_RATIO = 1.05  # to which the smallest one is found
-SEED = 0  # of the one Gaussian matrix that perturbs: results depend on nothing but the arguments
-LARGEST = 1e150  # entry of a solution whose square does not overflow
+FIRST_PERTURBATION = 1e-17  # relative; below rounding error
+LAST_PERTURBATION = 10.0  # relative; larger ones dominate the matrix
+PERTURBATION_RATIO = 1.05  # relative accuracy of the smallest perturbation
+SEED = 0  # fixed Gaussian perturbation, so that results depend on the arguments only
+LARGEST = 1e150  # largest entry of a solution, whose square does not overflow
 
 
 @dataclass(frozen=True, eq=False)
 class BlockDiagonalForm:
-    """Matrix B W~ B^{-1} with W~ block diagonal, near a given one.
+    """Matrix B W~ B^{-1} with W~ block diagonal, near a given matrix W.
 
     Attributes
     ----------
     blocks : ndarray, shape (K, d_s, d_s)
         Diagonal blocks of W~.
     transformation : ndarray, shape (d, d)
-        B. Its columns belonging to one block are orthonormal.
+        Matrix B, with orthonormal columns within each block.
     condition : float
         Condition number of B in the spectral norm.
     distance : float
-        Frobenius norm of W - B W~ B^{-1}, as computed, with rounding.
+        Frobenius norm of W - B W~ B^{-1}, including rounding.
     relative_distance : float
-        The same, divided by the norm of W.
+        Distance divided by the norm of W.
 
     Examples
     --------
@@ -60,58 +60,58 @@ class BlockDiagonalForm:
     relative_distance: float
 
     def matrix(self) -> np.ndarray:
-        """B W~ B^{-1}, of shape (d, d)."""
+        """Return B W~ B^{-1}, shape (d, d)."""
         return _similar(self.transformation, self.blocks)
 
 
 def nearest_block_diagonal(
     matrix: Any, block_size: int = 2, *, max_condition: float = MAX_CONDITION
 ) -> BlockDiagonalForm:
-    r"""Block diagonal matrix to which a real matrix is similar, exactly or nearly.
+    r"""Return a block diagonal matrix to which a real matrix is similar, exactly or nearly.
 
     .. math:: W \approx B \tilde W B^{-1}, \qquad
         \tilde W = \bigoplus_{k=1}^K \tilde W^{(k)}, \quad
         \tilde W^{(k)} \in \mathbb{R}^{d_s \times d_s}
 
-    By Theorem 1 the matrices for which this is an equality are dense for every even block size,
-    so that the infimum of the distance is zero. They are not dense for block size 1.
+    By Theorem 1 matrices with equality are dense for every even block size, so that the infimum of
+    the distance is zero. They are not dense for block size 1.
 
     Parameters
     ----------
     matrix : array_like, shape (d, d)
         W, real and finite.
     block_size : int, default 2
-        d_s: 1, an even divisor of d, or d itself.
+        Block size d_s: 1, an even divisor of d, or d itself.
     max_condition : float, default 1e6
-        Largest condition number of B that is accepted, above 1. A larger one gives a smaller
-        distance from a defective matrix, and a transformation that magnifies rounding more.
+        Largest accepted condition number of B, above 1. A larger one allows a smaller distance from
+        a defective matrix, but magnifies rounding.
 
     Returns
     -------
     BlockDiagonalForm
-        Its distance is an upper bound on the distance to the set, with the condition number
-        at most `max_condition`; no nearer matrix is ruled out.
+        Form with condition number at most `max_condition`. Its distance is an upper bound on the
+        distance to the set; a nearer matrix may exist.
 
     Raises
     ------
     TypeError, ValueError
-        If the matrix is not square, real and finite, `block_size` is not one of those described
-        or `max_condition` not above 1.
+        If the matrix is not square, real and finite, `block_size` is not legal, or `max_condition`
+        is not above 1.
 
     Notes
     -----
-    The real Schur form is reordered so that near eigenvalues come into one group of d_s rows, a
-    conjugate pair always; groups are decoupled by Sylvester equations, and the columns of B
-    that span the invariant subspace of a group are made orthonormal (Bavely and Stewart 1979,
-    SIAM Journal on Numerical Analysis 16:359-367). Where the spectra of groups nearly coincide,
-    as those of a defective matrix do, B is ill-conditioned. Then a small multiple of one fixed
-    Gaussian matrix is added to W, the smallest, by bisection of its logarithm, that brings the
-    condition number down to `max_condition`. A Gaussian perturbation of relative size epsilon
+    The real Schur form is reordered so that each group of d_s rows has near eigenvalues, with
+    conjugate pairs together. Sylvester equations decouple the groups, and the columns of B that
+    span the invariant subspace of a group are made orthonormal (Bavely and Stewart 1979, SIAM
+    Journal on Numerical Analysis 16:359-367). If the spectra of groups nearly coincide, as for a
+    defective matrix, B is ill-conditioned. Then a small multiple of a fixed Gaussian matrix is
+    added to W. Bisection of its logarithm finds the smallest multiple with a condition number of at
+    most `max_condition`. A Gaussian perturbation of relative size epsilon
     makes any matrix diagonalisable with a condition number of the order 1 / epsilon times a
     power of d (Banks, Kulkarni, Mukherjee and Srivastava 2021, Communications on Pure and
     Applied Mathematics 74:2114-2131; for real matrices Jain, Sah and Sawhney 2021, Annals of
-    Probability 49:3011-3031), which shifts of eigenvalues do not achieve. Where dropping the
-    coupling of the groups altogether is nearer, with an orthogonal B, that is returned.
+    Probability 49:3011-3031), which shifts of eigenvalues do not achieve. If dropping the coupling
+    of the groups, with an orthogonal B, gives a smaller distance, that form is returned.
 
     With block size 1 a conjugate pair must become real. A standardised 2 x 2 block of the Schur
     form with diagonal (a, a) and off-diagonal b, c, bc < 0, changed by (u, -u) on the diagonal
@@ -121,14 +121,14 @@ def nearest_block_diagonal(
     (u, e, f). The block lies inside the cone, at u = 0 and :math:`(|f| - |e|)/\sqrt 2` from its
     surface, so its nearest matrix with real eigenvalues is :math:`|f| - |e| = \min(|b|, |c|)`
     away: the smaller of b and c set to zero.
-    For d = 2 that is the distance of W to the set. For larger d it is a step towards a bound:
-    the double eigenvalues that arise are defective, and eigenvalues nearer to each other than
-    epsilon are then drawn apart on the real line, again with the smallest epsilon. The symmetric
-    part of W, whose B is orthogonal, is returned where it is nearer.
+    For d = 2 that is the distance of W to the set. For larger d it is a step towards a bound: the
+    resulting double eigenvalues are defective, and eigenvalues closer than epsilon are then
+    separated on the real line, again with the smallest epsilon. The symmetric part of W, with an
+    orthogonal B, is returned if it is nearer.
 
-    Odd block sizes between 1 and d are refused: each block of odd size has a real eigenvalue,
-    so they are not dense either, and the paper restricts d_s to even numbers. A matrix
-    that is block diagonal already comes back as it is, with B = I.
+    Odd block sizes between 1 and d are refused: a block of odd size has a real eigenvalue, so that
+    these matrices are not dense either, and the paper restricts d_s to even numbers. A block
+    diagonal matrix is returned unchanged, with B = I.
 
     References
     ----------
@@ -167,11 +167,11 @@ def nearest_block_diagonal(
 
 
 def probability_real_spectrum(d: int, *, log: bool = False) -> float:
-    r"""Probability :math:`2^{-d(d-1)/4}` that a random matrix has real eigenvalues only.
+    r"""Return the probability :math:`2^{-d(d-1)/4}` that a random matrix has only real eigenvalues.
 
-    The matrix is d x d with independent standard normal entries. A recurrent network has
-    recurrence features of type R-1 only if the eigenvalues of its recurrent matrix are real and
-    not defective, so this is also an upper bound of the probability of that.
+    The matrix is d x d with independent standard normal entries. A recurrent network has only
+    recurrence features of type R-1 if the eigenvalues of its recurrent matrix are real and not
+    defective; the probability of this is at most the same.
 
     Parameters
     ----------
@@ -219,10 +219,10 @@ def _similar(transformation: np.ndarray, blocks: np.ndarray) -> np.ndarray:
 
 
 def _similarities(matrix: np.ndarray, size: int, limit: float) -> list[_Similarity]:
-    """Block diagonal forms within the condition number, of which the nearest is wanted.
+    """Return candidate block diagonal forms with condition numbers of at most `limit`.
 
-    A single one where the matrix has such a form itself; otherwise that of the least perturbation
-    and an orthogonal one.
+    A single exact form if the matrix has one; otherwise those of the least perturbation and of an
+    orthogonal B.
     """
     group = np.arange(len(matrix)) // size
     if not np.any(matrix[group[:, None] != group[None, :]]):
@@ -237,8 +237,8 @@ def _similarities(matrix: np.ndarray, size: int, limit: float) -> list[_Similari
     if exact is not None:
         return [exact]
     orthogonal = _orthogonal(matrix, size)
-    # The least perturbation is unknown to many orders of magnitude: powers of ten upwards, then
-    # bisection of the logarithm.
+    # The least perturbation may have any order of magnitude: try increasing powers of ten, then
+    # bisect the logarithm.
     high = FIRST_PERTURBATION
     perturbed = within_limit(high)
     while perturbed is None:
@@ -255,9 +255,9 @@ def _similarities(matrix: np.ndarray, size: int, limit: float) -> list[_Similari
 
 
 def _decoupling(matrix: np.ndarray, size: int) -> Callable[[float], _Similarity | None]:
-    """Map from a relative perturbation to a form of the perturbed matrix; None where it fails."""
+    """Return a function from a relative perturbation to the perturbed form, None if it fails."""
     if size == 1:
-        # All eigenvalues are made real first, and double ones then drawn apart.
+        # Make all eigenvalues real, then separate double ones.
         T, Q = _with_real_eigenvalues(*schur(matrix, output="real"))
         return lambda perturbation: _decoupled(_drawn_apart(T, perturbation), Q, 1)
     noise = np.random.default_rng(SEED).normal(size=matrix.shape)
@@ -272,7 +272,7 @@ def _decoupling(matrix: np.ndarray, size: int) -> Callable[[float], _Similarity 
 
 
 def _orthogonal(matrix: np.ndarray, size: int) -> _Similarity:
-    """Symmetric part, or the Schur form without what couples its groups; B is orthogonal."""
+    """Return a form with orthogonal B: the symmetric part, or the Schur form without coupling."""
     if size == 1:
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
         return _Similarity(vectors, values[:, None, None], 1.0)
@@ -282,10 +282,9 @@ def _orthogonal(matrix: np.ndarray, size: int) -> _Similarity:
 
 
 def _decoupled(T: np.ndarray, Q: np.ndarray, size: int) -> _Similarity | None:
-    """Transformation and blocks of a grouped Schur form; None if they overflow.
+    """Return transformation and blocks of a grouped Schur form, None if they overflow.
 
-    The columns that span the invariant subspace of a group solve a Sylvester equation with the
-    groups above it.
+    A Sylvester equation with the groups above gives the invariant subspace of each group.
     """
     basis = np.zeros_like(T)
     for top in range(0, len(T), size):
@@ -293,11 +292,11 @@ def _decoupled(T: np.ndarray, Q: np.ndarray, size: int) -> _Similarity | None:
         columns = np.eye(len(T), size, -top)
         if top:
             X, scale, info = lapack.dtrsyl(T[:top, :top], T[group, group], -T[:top, group], isgn=-1)
-            # LAPACK scales down what would overflow: spectra of the groups coincide.
+            # LAPACK returns scale < 1 to avoid overflow, when spectra of the groups coincide.
             if scale < 1 or info < 0 or not np.abs(X).max() < LARGEST:
                 return None
             columns[:top] = X
-        # Orthonormal columns in a group: of all bases of its subspace nearly the best condition.
+        # Orthonormal columns have nearly the best condition among bases of the subspace.
         basis[:, group] = np.linalg.qr(columns)[0]
     by_group = basis.reshape(len(T), -1, size).transpose(1, 0, 2)
     blocks = by_group.transpose(0, 2, 1) @ T @ by_group
@@ -305,7 +304,7 @@ def _decoupled(T: np.ndarray, Q: np.ndarray, size: int) -> _Similarity | None:
 
 
 def _grouped(T: np.ndarray, Q: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Reorder a Schur form group by group from the top; None where that fails."""
+    """Reorder a Schur form group by group from the top; return None if that fails."""
     for top in range(0, len(T) - size, size):
         target = top
         for row, rows in _nearest_schur_blocks(T[top:, top:], size):
@@ -314,28 +313,28 @@ def _grouped(T: np.ndarray, Q: np.ndarray, size: int) -> tuple[np.ndarray, np.nd
                 if info:
                     return None
             target += rows
-        # An exchange can turn a conjugate pair into two real eigenvalues, and back.
+        # By rounding, an exchange can turn a conjugate pair into two real eigenvalues, and back.
         if T[top + size, top + size - 1] != 0:
             return None
     return T, Q
 
 
 def _nearest_schur_blocks(T: np.ndarray, size: int) -> list[tuple[int, int]]:
-    """Diagonal blocks of `size` rows together with near eigenvalues, in their order in T."""
-    values = np.diag(T).astype(complex)  # of a conjugate pair the one above the real axis
+    """Return diagonal blocks with `size` rows in all and near eigenvalues, in the order of T."""
+    values = np.diag(T).astype(complex)  # the upper one of conjugate pairs
     blocks = _schur_blocks(T)
     for row, rows in blocks:
         if rows == 2:
             product = -T[row, row + 1] * T[row + 1, row]
             values[row : row + 2] = T[row, row] + 1j * np.sqrt(max(product, 0.0))
-    # Rows two by two: real eigenvalues with their nearest, nearest first, then conjugate pairs.
+    # Pair real eigenvalues with their nearest, nearest first, then add conjugate pairs.
     real = sorted((row for row, rows in blocks if rows == 1), key=lambda row: values[row].real)
     pairs = []
     while real:
         first = int(np.argmin(np.diff(values[real].real)))
         pairs.append((real.pop(first), real.pop(first)))
     pairs += [(row, row + 1) for row, rows in blocks if rows == 2]
-    # The two nearest pairs, and then each time the pair that is nearest to any of these.
+    # Start from the two nearest pairs, and add the pair nearest to any of them.
     nearest = [0]
     if size > 2:
         of_pairs = values[np.array(pairs)]
@@ -351,7 +350,7 @@ def _nearest_schur_blocks(T: np.ndarray, size: int) -> list[tuple[int, int]]:
 
 
 def _schur_blocks(T: np.ndarray) -> list[tuple[int, int]]:
-    """First row and number of rows of each diagonal block of a real Schur form."""
+    """Return first row and number of rows of each diagonal block of a real Schur form."""
     blocks, row = [], 0
     while row < len(T):
         rows = 2 if row + 1 < len(T) and T[row + 1, row] != 0 else 1
@@ -365,7 +364,7 @@ def _with_real_eigenvalues(T: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, np
     for row, rows in _schur_blocks(T):
         if rows == 1:
             continue
-        # The smaller off-diagonal entry becomes zero: it has to stand below the diagonal.
+        # Move the smaller off-diagonal entry below the diagonal, and set it to zero.
         pair, swap = slice(row, row + 2), [row + 1, row]
         if abs(T[row, row + 1]) < abs(T[row + 1, row]):
             T[:, pair] = T[:, swap]
@@ -376,7 +375,7 @@ def _with_real_eigenvalues(T: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, np
 
 
 def _drawn_apart(T: np.ndarray, shift: float) -> np.ndarray:
-    """Draw real eigenvalues of a triangular matrix that are nearer than `shift` apart by it."""
+    """Separate real eigenvalues of a triangular matrix that are closer than `shift`."""
     values = np.diag(T)
     order = np.argsort(values, kind="stable")
     moved = values[order]

@@ -1,4 +1,4 @@
-"""Upper bound of a theorem: its value in logarithms, its terms, its conditions."""
+"""Upper bounds of theorems, in logarithms, with their terms and conditions."""
 
 from __future__ import annotations
 
@@ -13,28 +13,27 @@ SOURCE = "Cai, Li, Huang and Li (2026), ParaRNN"
 
 @dataclass(frozen=True, repr=False)
 class Bound:
-    """Right side of an inequality, kept as a logarithm so that nothing overflows.
+    """Right side of an inequality, stored as a logarithm to avoid overflow.
 
     Attributes
     ----------
     theorem : str
         Statement of Cai, Li, Huang and Li (2026), such as "Theorem 5".
     quantity : str
-        Quantity that is bounded.
+        Bounded quantity.
     log_terms : mapping of str to float
         Natural logarithm of each term of the sum.
     conditions : mapping of str to bool
-        Conditions that can be computed, and whether they are met.
+        Computable conditions, True if met.
     assumptions : tuple of str
-        Assumptions on the data, which no computation here can check.
+        Assumptions on the data, which are not checked.
     constants : mapping of str to float
-        Constants that the theorem leaves unspecified, with the values taken. The value is
-        that of the bound only up to these; its growth in the other quantities is as stated.
+        Constants that the theorem leaves unspecified, with the assumed values. The value of the
+        bound depends on them; its growth in the other quantities does not.
 
     Notes
     -----
-    A bound whose `holds` is False is the printed formula at a point where the theorem says
-    nothing.
+    If `holds` is False, the theorem does not apply, and the value is only that of its formula.
 
     Examples
     --------
@@ -58,12 +57,12 @@ class Bound:
 
     @property
     def value(self) -> float:
-        """The sum of the terms; infinite where no float can hold it, zero where it underflows."""
+        """Sum of the terms, infinite at overflow and zero at underflow."""
         return _exp(self.log_value)
 
     @property
     def holds(self) -> bool:
-        """Whether all computable conditions are met, with 1 for constants not given."""
+        """True if all computable conditions are met, with 1 for unspecified constants."""
         return all(self.conditions.values())
 
     def __repr__(self) -> str:
@@ -85,17 +84,17 @@ class Bound:
 
 
 def log_of(value: float) -> float:
-    """Natural logarithm of a number or a whole number of any size; of 0 it is -inf."""
+    """Return the natural logarithm of a float or an integer of any size; -inf for 0."""
     return math.log(value) if value else -math.inf
 
 
 def log_sum(logs: Iterable[float]) -> float:
-    """Logarithm of a sum from the logarithms of its terms."""
+    """Return the logarithm of a sum, given the logarithms of its terms."""
     values = list(logs)
     largest = max(values, default=-math.inf)
     if math.isinf(largest):
         return largest
-    # Terms relative to the largest: none overflows, and what underflows does not count.
+    # Relative to the largest, no term overflows, and terms that underflow are negligible.
     return largest + math.log(math.fsum(math.exp(value - largest) for value in values))
 
 
@@ -107,7 +106,7 @@ def _exp(log: float) -> float:
 
 
 def _decimal(log: float) -> str:
-    """Text of the number that has this logarithm; a power of ten where no float can hold it."""
+    """Return exp(log) as text, a power of ten if it exceeds the range of floats."""
     if -700 < log < 700 or log == -math.inf:  # floats reach from about exp(-745) to exp(709)
         return f"{_exp(log):.4g}"
     return f"10^{log / math.log(10):.1f}"

@@ -13,7 +13,7 @@ __all__ = ["LayerComplexity", "layer_complexity"]
 
 @dataclass(frozen=True)
 class LayerComplexity:
-    """Orders of the time of one layer, as numbers; only ratios and growth have a meaning.
+    """Orders of the time of one layer; only ratios and growth have a meaning.
 
     Attributes
     ----------
@@ -22,7 +22,7 @@ class LayerComplexity:
     backward : int
         T^2 d_max^3 + d d_max^3.
     dense_forward : int
-        T d^2 + T d d_in, of the ordinary network of the same hidden size.
+        T d^2 + T d d_in, for the ordinary network of the same hidden size.
     dense_backward : int
         T^2 d^3.
 
@@ -48,14 +48,14 @@ def layer_complexity(
     *,
     block_sizes: Sequence[int] | None = None,
 ) -> LayerComplexity:
-    r"""Time complexity of one ParaRNN layer over T steps, up to a constant: Theorem 2.
+    r"""Return the time complexity of one ParaRNN layer over T steps, up to a constant: Theorem 2.
 
     .. math::
 
         O(T d_{\max}^2 + T d_{\max} d_{in} + d^2) \text{ forward}, \qquad
         O(T^2 d_{\max}^3 + d\, d_{\max}^3) \text{ backward},
 
-    against :math:`O(T d^2 + T d\, d_{in})` and :math:`O(T^2 d^3)` of an ordinary recurrent network.
+    against :math:`O(T d^2 + T d\, d_{in})` and :math:`O(T^2 d^3)` for an ordinary recurrent network.
 
     Parameters
     ----------
@@ -82,11 +82,11 @@ def layer_complexity(
 
     Notes
     -----
-    The theorem counts the time of K blocks that run in parallel, so that the largest decides. It
-    takes as the backward pass the naive forming of the derivative of the last state by the
-    recurrent matrix, a product of matrices for every pair of steps; backpropagation, which
-    multiplies vectors by matrices, needs only O(T d_max^2) for a scalar loss. Constants, memory
-    traffic and the number of processors are not counted.
+    The theorem counts the time of K parallel blocks, so that the largest decides. Its backward pass
+    is the naive derivative of the last state with respect to the recurrent matrix, a product of
+    matrices for every pair of steps. Backpropagation, which multiplies vectors by matrices, only
+    needs O(T d_max^2) for a scalar loss. Constants, memory traffic and the number of processors are
+    ignored.
 
     References
     ----------
@@ -109,7 +109,7 @@ def layer_complexity(
 
 
 def _sizes(hidden_size: Any, block_size: Any, block_sizes: Any) -> tuple[int, int]:
-    """Hidden size d and largest block d_max."""
+    """Return hidden size d and largest block size d_max."""
     if (hidden_size is None) == (block_sizes is None):
         raise ValueError(
             "give either hidden_size (with block_size) or block_sizes; got "

@@ -1,6 +1,6 @@
-"""Errors of the empirical risk minimiser: estimation, Theorem 4, and prediction, Theorem 5.
+"""Bounds of estimation (Theorem 4) and prediction error (Theorem 5) of the risk minimiser.
 
-Both rest on the size of the class of networks, its covering number in Lemma C.3.
+Both rest on the covering number of the class of networks, Lemma C.3.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def estimation_bound(
     approximation: float | Bound = 0.0,
     constant: float = 1.0,
 ) -> Bound:
-    r"""Bound of Theorem 4 on the estimation error of the empirical risk minimiser.
+    r"""Return the bound of Theorem 4 on the estimation error of the empirical risk minimiser.
 
     .. math::
 
@@ -45,9 +45,9 @@ def estimation_bound(
     bound : float, default 1.0
         U, which bounds f_0 and the outputs of the network; the theorem asks for U >= 1.
     approximation : float or Bound, default 0.0
-        :math:`R(\bar f) - R(f_0)`, 0 where the class contains f_0. The result of
-        `approximation_bound` may be given: as its value bounds the largest error, its square
-        bounds this difference.
+        Difference :math:`R(\bar f) - R(f_0)`, 0 if the class contains f_0. A result of
+        `approximation_bound` enters squared: its value bounds the largest error, its square this
+        difference.
     constant : float, default 1.0
         C, which the paper does not give.
 
@@ -63,11 +63,11 @@ def estimation_bound(
 
     Notes
     -----
-    Of C the paper says that it does not depend on d_in, d_s, d, L, U and N. It does depend on
-    the tails of the response, through sigma_z of Assumption 1, and on the length T: the proof
-    of Lemma C.3 covers the networks by feedforward ones of width (2T - 1) d and depth
-    (T + 1) L + 2, which brings a factor of order T^4. The condition on N is known up to a
-    constant as well; it is checked with the constant 1.
+    According to the paper, C does not depend on d_in, d_s, d, L, U and N. It does depend on the
+    tails of the response, through sigma_z of Assumption 1, and on the length T: the proof of Lemma
+    C.3 covers the networks by feedforward ones of width (2T - 1) d and depth (T + 1) L + 2, which
+    gives a factor of order T^4. The condition on N is also known up to a constant, which is taken
+    as 1.
 
     References
     ----------
@@ -119,7 +119,7 @@ def prediction_bound(
     block_size: int = 2,
     constant: float = 1.0,
 ) -> Bound:
-    r"""Bound of Theorem 5 on the excess risk of the empirical risk minimiser.
+    r"""Return the bound of Theorem 5 on the excess risk of the empirical risk minimiser.
 
     .. math::
 
@@ -127,12 +127,12 @@ def prediction_bound(
         + 542\, U^2 (\lfloor\beta\rfloor + 1)^4
         (d_{in} T)^{2 \lfloor\beta\rfloor + (\beta \vee 1)} (JI)^{-4\beta / (d_{in} T)},
 
-    with d and L of `network_size` for one output, :math:`N \gtrsim d^2 L^2 \log \max\{d, L\}`.
+    for d and L of `network_size` with one output, and :math:`N \gtrsim d^2 L^2 \log \max\{d, L\}`.
 
     Parameters
     ----------
     n : int
-        N, the number of independent sequences, at least 2; a whole number of any size.
+        Number N of independent sequences, at least 2, of any size.
     beta, d_in, length, width_factor, depth_factor
         As in `network_size`.
     bound : float, default 1.0
@@ -154,9 +154,9 @@ def prediction_bound(
 
     Notes
     -----
-    The bound explains rates, not the error of one fit: as d contains 3 to the power d_in T, the
-    condition on N is out of reach but for the smallest d_in T. The constant 542 is 3/2 times
-    the square of the 19 of Theorem 3, 541.5, rounded up.
+    The bound explains rates, not the error of a fit: since d contains 3 to the power d_in T, the
+    condition on N holds in practice only for very small d_in T. The constant 542 is 3/2 times the
+    square of the 19 of Theorem 3, 541.5, rounded up.
 
     References
     ----------
@@ -192,7 +192,7 @@ def prediction_bound(
 def log_covering_number(
     n: int, radius: float, width: int, depth: int, bound: float = 1.0, *, constant: float = 1.0
 ) -> Bound:
-    r"""Bound of Lemma C.3 on the logarithm of the uniform covering number of a network class.
+    r"""Return the bound of Lemma C.3 on the log uniform covering number of a network class.
 
     .. math::
 
@@ -218,8 +218,7 @@ def log_covering_number(
     Returns
     -------
     Bound
-        Of the logarithm of the covering number: ``value`` bounds :math:`\log \mathcal{N}_\infty`
-        and ``log_value`` is the logarithm of that.
+        Bound with ``value`` for :math:`\log \mathcal{N}_\infty`; ``log_value`` is its logarithm.
 
     Raises
     ------
@@ -228,7 +227,7 @@ def log_covering_number(
 
     Notes
     -----
-    C is not free of the length T, see the notes of `estimation_bound`.
+    C depends on the length T, see the notes of `estimation_bound`.
 
     References
     ----------
@@ -260,7 +259,7 @@ def log_covering_number(
 
 
 def sample_size(n: Any) -> int:
-    """Sample size N as an int of at least 2, as bounds and rates have log N as a factor."""
+    """Return the sample size N, checked to be at least 2, since log N is a factor of bounds."""
     n = positive_integer("n", n)
     if n < 2:
         raise ValueError(f"n must be at least 2, as the bounds multiply by log n; got {n}")
@@ -268,14 +267,14 @@ def sample_size(n: Any) -> int:
 
 
 def _log_estimation(n: int, width: int, depth: int, bound: float, constant: float) -> float:
-    """Logarithm of C U^5 (log N)^5 d^2 L^2 log max{d, L} / N."""
+    """Return the logarithm of C U^5 (log N)^5 d^2 L^2 log max{d, L} / N."""
     log_n = log_of(n)
     scale = log_of(constant) + 5 * log_of(bound) + 5 * log_of(log_n) - log_n
     return scale + _log_complexity(width, depth)
 
 
 def _log_excess_risk(approximation: float | Bound) -> float:
-    """Logarithm of R(f_bar) - R(f_0): of a bound on the largest error, that of its square."""
+    """Return the logarithm of R(f_bar) - R(f_0), for a bound that of its square."""
     if isinstance(approximation, Bound):
         if approximation.theorem != "Theorem 3":
             raise ValueError(
@@ -287,12 +286,12 @@ def _log_excess_risk(approximation: float | Bound) -> float:
 
 
 def _log_complexity(width: int, depth: int) -> float:
-    """Logarithm of d^2 L^2 log max{d, L}, which the bounds share."""
+    """Return the logarithm of d^2 L^2 log max{d, L}."""
     return 2 * log_of(width) + 2 * log_of(depth) + log_of(log_of(max(width, depth)))
 
 
 def _sample_condition(n: int, width: int, depth: int) -> dict[str, bool]:
-    """Condition on the sample size, known up to a constant, with the constant 1."""
+    """Return the conditions on the sample size, with 1 for the unknown constant."""
     met = log_of(n) >= _log_complexity(width, depth)
     return {
         "max{d, L} >= 2": max(width, depth) >= 2,

@@ -1,4 +1,4 @@
-"""Optimal rates, and the growth of a network that attains them: Corollary 1."""
+"""Optimal rates, and growth of the networks that attain them: Corollary 1."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tsrnn.erm.theory._estimation import sample_size
 
 __all__ = ["minimax_rate", "network_schedule", "rate_exponent"]
 
-LOG_POWER = 10  # of log N in the rate of Corollary 1
+LOG_POWER = 10  # power of log N in the rate of Corollary 1
 
 
 def rate_exponent(beta: float, d_in: int, length: int) -> float:
-    r"""Exponent :math:`2\beta / (d_{in} T + 2\beta)` of the optimal rate in the sample size.
+    r"""Return the exponent :math:`2\beta / (d_{in} T + 2\beta)` of the optimal rate.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def rate_exponent(beta: float, d_in: int, length: int) -> float:
     Returns
     -------
     float
-        Between 0 and 1. The error falls as N to the power of minus it.
+        Exponent r between 0 and 1; the error decreases like N to the power -r.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def rate_exponent(beta: float, d_in: int, length: int) -> float:
 def minimax_rate(
     n: int, beta: float, d_in: int, length: int, *, log_factor: bool = False, log: bool = False
 ) -> float:
-    r"""Optimal rate :math:`N^{-2\beta / (d_{in} T + 2\beta)}` of nonparametric regression.
+    r"""Return the optimal rate :math:`N^{-2\beta / (d_{in} T + 2\beta)}` of regression.
 
     Parameters
     ----------
@@ -64,14 +64,14 @@ def minimax_rate(
     beta, d_in, length
         As in `rate_exponent`.
     log_factor : bool, default False
-        Multiply by :math:`(\log N)^{10}`: the rate that Corollary 1 proves for the network.
+        Multiply by :math:`(\log N)^{10}`, the rate of Corollary 1 for the network.
     log : bool, default False
         Return the natural logarithm.
 
     Returns
     -------
     float
-        The rate, up to a constant that the paper does not give.
+        Rate, up to an unspecified constant.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def network_schedule(
     depth_scale: float = 1.0,
     block_size: int = 2,
 ) -> NetworkSize:
-    r"""Width and depth with which the error falls at the optimal rate, by Corollary 1.
+    r"""Return width and depth for the optimal rate, by Corollary 1.
 
     .. math::
 
@@ -121,18 +121,18 @@ def network_schedule(
     beta, d_in, length
         As in `rate_exponent`.
     eta : float
-        How growth is shared: from 0, all to the depth, to
-        :math:`d_{in} T / (2 d_{in} T + 4 \beta)`, all to the width.
+        Share of growth in the width, from 0 (all in the depth) to
+        :math:`d_{in} T / (2 d_{in} T + 4 \beta)` (all in the width).
     width_scale, depth_scale : float, default 1.0
-        Factors of d and of L. The corollary gives orders only; in its proof the factor of the
-        width is of the order 3 to the power d_in T.
+        Factors of d and L. The corollary only gives orders; in its proof the factor of the width is
+        of the order 3 to the power d_in T.
     block_size : int, default 2
-        d_s, to a multiple of which the width is rounded up.
+        Block size d_s; the width is rounded up to a multiple.
 
     Returns
     -------
     NetworkSize
-        Both rounded up.
+        Width and depth, rounded up.
 
     Raises
     ------
@@ -141,10 +141,10 @@ def network_schedule(
 
     Notes
     -----
-    The corollary also needs :math:`N \gtrsim d^2 L^2 \log\max\{d, L\}`, which `estimation_bound`
-    checks. With this schedule its right side is of the order N to the power
-    :math:`d_{in} T / (d_{in} T + 2\beta)`, below one, times :math:`(\log N)^5`: the condition is
-    met from some N on, which may be very large.
+    The corollary also requires :math:`N \gtrsim d^2 L^2 \log\max\{d, L\}`, which `estimation_bound`
+    checks. With this schedule the right side is of the order N to the power
+    :math:`d_{in} T / (d_{in} T + 2\beta)`, which is below one, times :math:`(\log N)^5`. The
+    condition holds for all N large enough.
 
     References
     ----------
@@ -176,14 +176,14 @@ def network_schedule(
 
 
 def _n_inputs(d_in: Any, length: Any) -> int:
-    """Inputs of the whole sequence, d_in T."""
+    """Return the number of inputs of the whole sequence, d_in T."""
     return positive_integer("d_in", d_in) * positive_integer("length", length)
 
 
 def _ceil_exp(log: float) -> int:
-    """Smallest whole number from 1 on at or above exp(log); beyond 2^60 to sixty binary digits."""
-    # exp overflows above 2^1024, and floats hold no more than 53 digits: the rest are zeros.
+    """Return the smallest integer >= max(1, exp(log)), above 2^60 to sixty binary digits."""
+    # exp overflows above 2^1024, and floats have only 53 digits: shift, so that the rest are zeros.
     doublings = max(0, math.floor(log / math.log(2)) - 60)
     rest = math.exp(log - doublings * math.log(2))
-    # Rounding of exp must not lift what is a whole number to the next.
+    # Subtract the rounding error of exp, which must not lift an integer to the next.
     return max(1, math.ceil(rest * (1 - 1e-12))) << doublings

@@ -14,7 +14,7 @@ from tsrnn.contract import (
     FittedData,
     choice,
     flag,
-    habits,
+    frequency_defaults,
     positive_integer,
     unit_index,
     with_intervals,
@@ -435,7 +435,7 @@ class AutoARIMA(MeanForecaster):
         )
         length = arguments.season_length
         if length is None:
-            period = habits(data.layout).season
+            period = frequency_defaults(data.layout).season
             period = period if period <= LONGEST_SEASON else 1
         else:
             period = positive_integer("season_length", length)

@@ -11,7 +11,7 @@ from tsrnn.contract import (
     Arguments,
     FittedData,
     choice,
-    habits,
+    frequency_defaults,
     positive_integer,
     with_shared_arguments,
 )
@@ -159,7 +159,7 @@ class CES(MeanForecaster):
         seasonal = choice("seasonal", arguments.seasonal, ("auto", *SEASONS))
         length = arguments.season_length
         if length is None:
-            period = habits(data.layout).season
+            period = frequency_defaults(data.layout).season
             period = period if period <= LONGEST_SEASON else 1
         else:
             period = positive_integer("season_length", length)

@@ -14,7 +14,7 @@ from tsrnn.contract import (
     FittedData,
     choice,
     flag,
-    habits,
+    frequency_defaults,
     positive_integer,
     seed_of,
     unit_index,
@@ -595,7 +595,7 @@ class ETS(ETSResults):
         damped = None if arguments.damped is None else flag("damped", arguments.damped)
         length, left_out = arguments.season_length, 0
         if length is None:
-            period = habits(data.layout).season
+            period = frequency_defaults(data.layout).season
             if period > LONGEST_SEASON:
                 period, left_out = 1, period
         else:

@@ -14,7 +14,7 @@ from tsrnn.contract import (
     FittedData,
     choice,
     flag,
-    habits,
+    frequency_defaults,
     number,
     positive_integer,
     with_shared_arguments,
@@ -444,7 +444,7 @@ class Theta(MeanForecaster):
         if theta is not None:
             theta = number("theta", theta, lowest=1, open_=False)
         if length is None:
-            period = habits(data.layout).season
+            period = frequency_defaults(data.layout).season
         else:
             period = positive_integer("season_length", length)
             if period > MOST_LAGS:
