@@ -15,7 +15,7 @@ from tsrnn.linear._multivariate import collinear, scaled_to_unit_diagonal, serie
 from tsrnn.linear.dcc._specification import FirstStep, Specification, check_admissible
 from tsrnn.linear.garch._filter import Past, filter_garch
 from tsrnn.linear.garch._fit import Fit, fit_garch, garch_at
-from tsrnn.linear.garch._prepare import behind_leading, from_first_value
+from tsrnn.linear.garch._prepare import from_first_value, shifted_back
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +189,7 @@ def _equations_of(step: FirstStep, design: Design, fitted: Fit) -> Equations:
     rows = variance.reshape(len(y), -1), Past(presample.reshape(-1))
     model = step.model(design.ragged, gaps=design.gaps)
     parts = filter_garch(model, *rows, *from_first_value(y, lengths))
-    e, h = (behind_leading(part, y, lengths) for part in parts)
+    e, h = (shifted_back(part, y, lengths) for part in parts)
     e, h = design.by_series(e, fill=0.0), design.by_series(h, fill=1.0)
     # Before its first value a variable has the variance of the presample.
     h = np.where(np.isnan(h), presample[:, None], h)

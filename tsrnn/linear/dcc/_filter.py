@@ -24,7 +24,7 @@ from tsrnn.linear.garch._filter import (
 )
 from tsrnn.linear.garch._forecast import expected_variance, simulate_garch
 from tsrnn.linear.garch._inference import resting_variance
-from tsrnn.linear.garch._prepare import behind_leading, from_first_value
+from tsrnn.linear.garch._prepare import from_first_value, shifted_back
 
 
 class CorrelationState(NamedTuple):
@@ -68,7 +68,7 @@ def filter_dcc(
     h = np.ones_like(e)
     if longest:
         variance = filter_garch(model, *rows, *from_first_value(units, unit_lengths))[1]
-        variance = behind_leading(variance, units, unit_lengths)
+        variance = shifted_back(variance, units, unit_lengths)
         variance = np.where(np.isnan(variance), 1.0, variance)
         h[:, :-1] = variance.reshape(len(e), n, -1).swapaxes(1, 2)
     begun = begin_garch(model, *rows, *from_first_value(units, unit_lengths))
