@@ -114,7 +114,7 @@ def kalman(
             np.matmul(factors, others.swapaxes(1, 2), out=spare)
             spare[:, :-1, :-1] += P[:, 1:, 1:]
             P, spare = spare, P
-            # Checked every 8 rows: the check costs about as much as a row.
+            # Only every 8th row, as the check reads all of P.
             if t % 8 == 7 and np.abs(P).max() < _SETTLED and seen[t:].all():
                 P = None
     if P is None and factors is not None:
