@@ -26,21 +26,12 @@ DRAWS, STEPS = 10_000, 500
 
 @dataclass(frozen=True, eq=False)
 class Covariance:
-    """Covariance of estimates and the law of their t-statistics.
+    """Covariance of estimates and the law of their t-statistics."""
 
-    Attributes
-    ----------
-    matrix : ndarray of shape (k, k)
-    cov_type : {"EWC", "HAC", "fixed-b", "HC"}
-    bandwidth : int
-        Lags of the Bartlett kernel, or number of cosines; 0 for "HC".
-    law : frozen distribution of scipy, or `FixedB`
-    """
-
-    matrix: np.ndarray
+    matrix: np.ndarray  # (k, k)
     cov_type: str
-    bandwidth: int
-    law: Any
+    bandwidth: int  # lags of the Bartlett kernel, or number of cosines; 0 for "HC"
+    law: Any  # frozen distribution of scipy, or `FixedB`
 
     @property
     def bse(self) -> np.ndarray:

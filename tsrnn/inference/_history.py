@@ -143,21 +143,11 @@ def whole_number(name: str, value: Any, least: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """Lags of d variables before each of N rows.
+    """Lags of d variables before each of N rows."""
 
-    Attributes
-    ----------
-    windows : ndarray of shape (N, p, d)
-        Oldest lag first.
-    names : tuple of str
-        Columns of `table`, such as "y.L1".
-    rows : ndarray of int, shape (N,)
-        Positions of the rows in the data.
-    """
-
-    windows: np.ndarray
-    names: tuple[str, ...]
-    rows: np.ndarray
+    windows: np.ndarray  # (N, p, d), oldest lag first
+    names: tuple[str, ...]  # columns of `table`, such as "y.L1"
+    rows: np.ndarray  # (N,), positions in the data
 
     @classmethod
     def of(

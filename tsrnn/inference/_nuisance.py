@@ -33,19 +33,10 @@ def default_models() -> list[BaseEstimator]:
 
 @dataclass(frozen=True, eq=False)
 class CrossFit:
-    """Residuals of targets on the history.
+    """Residuals of targets on the history, out of block, or in sample without blocks."""
 
-    Attributes
-    ----------
-    residuals : ndarray of shape (N, k)
-        Out-of-block residuals, or in-sample residuals without blocks.
-    inflation : ndarray of shape (k,)
-        Factor N / (N - df) with the effective degrees of freedom of each nuisance; 1 without
-        blocks.
-    """
-
-    residuals: np.ndarray
-    inflation: np.ndarray
+    residuals: np.ndarray  # (N, k)
+    inflation: np.ndarray  # (k,), N / (N - df) with each nuisance's effective df; 1 without blocks
 
 
 def cross_fit(

@@ -23,6 +23,7 @@ from tsrnn.linear.arma._prepare import (
     with_skipped,
 )
 from tsrnn.linear.arma._profile import grid_maxima, has_profile
+from tsrnn.linear.arma._quasi_newton import no_optimum
 from tsrnn.linear.arma._seasonal_fit import SeasonalLikelihood, mirrored, seasonal_optimum
 from tsrnn.linear.arma._specification import Form, Specification
 from tsrnn.linear.arma._start import (
@@ -183,25 +184,15 @@ def exact_estimates(spec: Specification, sample: Sample) -> Estimates:
 
 
 class Search(NamedTuple):
-    """Ends of the search for N units.
+    """Ends of the search for N units."""
 
-    Attributes
-    ----------
-    best : Optimum
-        Inner parameters, with roots of the moving average outside or on the unit circle.
-    lower : array of shape (N,)
-        Log-likelihood with one lag less on both sides; NaN if no two roots are close.
-    starts, agreement : integer arrays of shape (N,)
-        Number of starts, and how many came close to the highest log-likelihood.
-    sigma2 : array of shape (N,) or None
-        Given variance; None for the one that maximises the likelihood.
-    """
-
-    best: Optimum
-    lower: np.ndarray
-    starts: np.ndarray
-    agreement: np.ndarray
-    sigma2: np.ndarray | None = None
+    best: Optimum  # inner parameters, with moving-average roots outside or on the unit circle
+    lower: (
+        np.ndarray
+    )  # (N,) log-likelihood with a lag less on both sides; NaN unless roots are close
+    starts: np.ndarray  # (N,) number of starts
+    agreement: np.ndarray  # (N,) number of starts that came close to the highest log-likelihood
+    sigma2: np.ndarray | None = None  # (N,) given variance; None to maximise the likelihood
 
 
 def search(prepared: Prepared, likelihood: Likelihood, n_starts: int | None = None) -> Search:
@@ -215,7 +206,7 @@ def search(prepared: Prepared, likelihood: Likelihood, n_starts: int | None = No
     gamma = sample_autocovariances(prepared, likelihood.lanes)
     start = np.column_stack([prepared.mean, hannan_rissanen(gamma, form.p, form.q)])
     by_grid = n_starts is None and has_profile(form, likelihood.exact, prepared.gaps)
-    best = _nowhere(start)
+    best = no_optimum(start)
     # Where roots cancel, the likelihood has a ridge: a climb is long, and not higher than the grid.
     climbed = np.arange(len(n_obs))
     climbed = np.flatnonzero(_apart(form, start, n_obs, circle=True)) if by_grid else climbed
@@ -326,7 +317,7 @@ def _search_starts(
     """
     n, n_obs = len(mean), likelihood.n_obs
     first = np.column_stack([mean, hannan_rissanen(gamma, form.p, form.q)])
-    best = _nowhere(first)
+    best = no_optimum(first)
     values: list[np.ndarray] = []
     _try_starts(best, np.arange(n), likelihood, form, [first, *optima], values)
     # Starts of all kinds for doubtful units, or `n_starts` starts for all units.
@@ -418,15 +409,6 @@ def _maximise(
     return end._replace(
         params=end.params[:, free], gradient=end.gradient[:, free], at_bound=end.at_bound[:, free]
     )
-
-
-def _nowhere(start: np.ndarray) -> Optimum:
-    """Optimum of value -inf at the starts, which any end of a climb replaces."""
-    n, no = len(start), np.zeros(start.shape, dtype=bool)
-    return Optimum(
-        start.copy(), np.full(n, -np.inf), np.zeros_like(start), np.full(n, np.inf),
-        np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool), no,
-    )  # fmt: skip
 
 
 def _keep_higher(best: Optimum, units: np.ndarray, other: Optimum) -> None:

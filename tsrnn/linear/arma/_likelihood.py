@@ -36,35 +36,20 @@ Second = dict[tuple[int, int, int], np.ndarray]
 
 
 class Moments(NamedTuple):
-    """Log-likelihood and derivatives in all parameters, sigma2 last.
+    """Log-likelihood and derivatives in all parameters, sigma2 last."""
 
-    Attributes
-    ----------
-    value : array of shape (N,)
-    gradient : array of shape (N, k)
-    hessian, opg, information : arrays of shape (N, k, k)
-    """
-
-    value: np.ndarray
-    gradient: np.ndarray
-    hessian: np.ndarray
+    value: np.ndarray  # (N,)
+    gradient: np.ndarray  # (N, k)
+    hessian: np.ndarray  # (N, k, k), as the following
     opg: np.ndarray
     information: np.ndarray
 
 
 class Likelihood:
-    """Likelihood of N prepared series.
+    """Likelihood of N prepared series, exact or conditional on a state of zero before the data.
 
-    Parameters
-    ----------
-    form : Form
-    lanes : Lanes
-        Inputs of the form's cells, finite also where values are missing.
-    n_obs : array of shape (N,)
-    exact : bool
-        Exact likelihood, else conditional on a state of zero before the first row.
-    gaps : bool
-        Missing rows precede observed ones.
+    `lanes` are inputs of the form's cells, finite also where values are missing. With `gaps`,
+    missing rows precede observed ones.
     """
 
     def __init__(
@@ -163,20 +148,13 @@ def admissible(form: Form, params: np.ndarray, exact: bool, n_rows: int = 0) -> 
 class Parts(NamedTuple):
     """S and D and their derivatives.
 
-    Attributes
-    ----------
-    value : array of shape (2, N)
-    gradient : array of shape (2, N, k) or None
-    hessian : array of shape (2, N, k, k) or None
-    squares : array of shape (N, k, k) or None
-        Sum over time of g g' / F with the gradient g of an innovation; of order 1 only.
-    spreads : array of shape (N, k, k) or None
-        Sum over time of g g' / (2 F^2) with the gradient g of F; of order 1, from the filter only.
+    Of order 1 only, `squares` (N, k, k) are sums over time of g g' / F with the gradient g of an
+    innovation; `spreads` (N, k, k), from the filter, of g g' / (2 F^2) with the gradient g of F.
     """
 
-    value: np.ndarray
-    gradient: np.ndarray | None = None
-    hessian: np.ndarray | None = None
+    value: np.ndarray  # (2, N)
+    gradient: np.ndarray | None = None  # (2, N, k)
+    hessian: np.ndarray | None = None  # (2, N, k, k)
     squares: np.ndarray | None = None
     spreads: np.ndarray | None = None
 

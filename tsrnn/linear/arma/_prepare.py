@@ -85,43 +85,24 @@ class Prepared(SeriesArrays):
     """Standardised series and the map back to the scale of the data.
 
     The m coefficients of the mean are ``shift + jacobian @ inner`` on the scale of the data, and
-    sigma2 is ``scale ** 2`` times the inner value.
-
-    Attributes
-    ----------
-    form : Form
-    inputs : array of shape (N, T, inputs of the form)
-    n_obs : array of shape (N,)
-    scale : array of shape (N,)
-    shift : array of shape (N, m)
-    jacobian : array of shape (N, m, m)
-    mean : array of shape (N, m)
-        Inner coefficients by ordinary least squares.
-    noise : array of shape (N, T') or None
-        Least-squares residuals of the differenced series, 0 where missing; None if the inputs are
-        differenced themselves.
-    gaps : bool
-    skipped : integer array of shape (N,)
-        Observations before the first d + m D consecutive ones, which are not in the likelihood.
-    still : boolean array of shape (N,)
-        Series whose least-squares residuals are only rounding.
-    steady : boolean array of shape (N,)
-        Series whose least-squares residuals are constant: a unit root predicts them without error,
-        and the exact likelihood of an autoregression is unbounded.
+    sigma2 is ``scale ** 2`` times the inner value. Least-squares residuals of `still` series are
+    only rounding. Those of `steady` series are constant: a unit root predicts them without error,
+    and the exact likelihood of an autoregression is unbounded.
     """
 
     form: Form
-    inputs: np.ndarray
-    n_obs: np.ndarray
-    scale: np.ndarray
-    shift: np.ndarray
-    jacobian: np.ndarray
-    mean: np.ndarray
+    inputs: np.ndarray  # (N, T, inputs of the form)
+    n_obs: np.ndarray  # (N,)
+    scale: np.ndarray  # (N,)
+    shift: np.ndarray  # (N, m)
+    jacobian: np.ndarray  # (N, m, m)
+    mean: np.ndarray  # (N, m), inner coefficients by least squares
+    # (N, T'), residuals of differences, 0 where missing; None if the inputs are differences
     noise: np.ndarray | None
     gaps: bool
-    skipped: np.ndarray
-    still: np.ndarray
-    steady: np.ndarray
+    skipped: np.ndarray  # (N,), observations before the likelihood begins
+    still: np.ndarray  # (N,), mask
+    steady: np.ndarray  # (N,), mask
 
     def select(self, units: np.ndarray) -> Prepared:
         """Prepared data of the given series."""

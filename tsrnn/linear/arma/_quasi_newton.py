@@ -38,11 +38,7 @@ def climb(
         admissible region.
     max_iter : int
     """
-    n, k = start.shape
-    ends = Optimum(
-        start.copy(), np.full(n, -np.inf), np.zeros((n, k)), np.full(n, np.inf),
-        np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool), np.zeros((n, k), dtype=bool),
-    )  # fmt: skip
+    n, ends = len(start), no_optimum(start)
     lanes, x = np.arange(n), start.copy()
     value, g, information = (np.array(part) for part in evaluate(x, lanes))
     H, decrement = _inverse(information), np.full(n, np.inf)
@@ -100,6 +96,15 @@ def climb(
         H[restarted] = _inverse(information[restarted])
         fresh[restarted], share[restarted] = True, 1.0
     return ends
+
+
+def no_optimum(start: np.ndarray) -> Optimum:
+    """Optimum of value -inf at the starts (N, k), which any end of a climb replaces."""
+    n = len(start)
+    return Optimum(
+        start.copy(), np.full(n, -np.inf), np.zeros_like(start), np.full(n, np.inf),
+        np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool), np.zeros(start.shape, dtype=bool),
+    )  # fmt: skip
 
 
 def _rises(value: np.ndarray, new: Evaluation, promised: np.ndarray) -> np.ndarray:

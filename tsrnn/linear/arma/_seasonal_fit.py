@@ -321,21 +321,12 @@ def inside(form: Form, params: np.ndarray) -> np.ndarray:
 
 
 class Ends(NamedTuple):
-    """Ends of the searches for N series.
-
-    Attributes
-    ----------
-    best : Optimum
-    starts, agreement : integer arrays of shape (N,)
-        Number of starts of the model itself, and how many came close to the highest end.
-    lower : array of shape (N,)
-        Log-likelihood with one lag less on both sides; NaN if not searched.
-    """
+    """Ends of the searches for N series."""
 
     best: Optimum
-    starts: np.ndarray
-    agreement: np.ndarray
-    lower: np.ndarray
+    starts: np.ndarray  # (N,) number of starts of the model itself
+    agreement: np.ndarray  # (N,) number of starts that came close to the highest end
+    lower: np.ndarray  # (N,) log-likelihood with a lag less on both sides; NaN if not searched
 
 
 def seasonal_optimum(

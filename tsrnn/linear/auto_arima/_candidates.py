@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 
-from tsrnn.linear._optimise import Evaluation, Objective, maximise_together
+from tsrnn.linear._optimise import Objective, maximise_together
 from tsrnn.linear.arma._polynomials import inverse_roots
 from tsrnn.linear.arma._quasi_newton import climb
 from tsrnn.linear.arma._seasonal import Lanes
@@ -164,7 +163,9 @@ class Candidates:
             return criteria(units, value + SAFETY * decrement) > self.best[series[units]]
 
         # Far from an optimum, Gauss-Newton steps rise more than quasi-Newton steps.
-        objective = Objective(partial(_evaluated, likelihood, numbers), start)
+        objective = Objective(
+            lambda params, units, exact: likelihood.evaluate(params, numbers[units]), start
+        )
         (ends,) = maximise_together(
             [objective], scoring=MOST, newton=0.0, tol=ROUGH, max_iter=MOST, give_up=give_up
         )
@@ -191,8 +192,10 @@ class Candidates:
         known = ~self.fresh[series]
         fresh = np.flatnonzero(~known)
         if len(fresh):
-            evaluate = partial(_conditional, lanes, fresh)
-            start[fresh] = climb(evaluate, start[fresh], tol=ROUGH, max_iter=CONDITIONAL).params
+            start[fresh] = climb(
+                lambda params, units: lanes.conditional(params, fresh[units]),
+                start[fresh], tol=ROUGH, max_iter=CONDITIONAL,
+            ).params  # fmt: skip
         names = _places(form)
         for place in np.flatnonzero(known):
             for name, value in self.params[series[place]].items():
@@ -209,23 +212,6 @@ class Candidates:
         start = np.where(free, np.concatenate([mean, *lags]), 0.0)
         start[:, 0] = np.where(free[:, 0], self.mean[lanes.series], 0.0)
         return start
-
-
-def _conditional(
-    lanes: Lanes, numbers: np.ndarray, params: np.ndarray, units: np.ndarray
-) -> Evaluation:
-    return lanes.conditional(params, numbers[units])
-
-
-def _evaluated(
-    likelihood: Likelihood,
-    numbers: np.ndarray,
-    params: np.ndarray,
-    units: np.ndarray,
-    exact: bool,
-) -> Evaluation:
-    """Evaluate the lanes of these numbers; the curvature is always the information."""
-    return likelihood.evaluate(params, numbers[units])
 
 
 def _places(form: Form) -> dict[tuple[int, int], int]:

@@ -98,11 +98,7 @@ class CorrelationFamily(MatrixFamily):
 
     def _run(self, panel: Panel, units: Units) -> tuple[dict[int, Path], Arrays]:
         """Paths of the series with parameters, by number, and the state of all series."""
-        state = {
-            name: np.full((panel.n_series, *shape), np.nan)
-            for name, shape in self.state_shapes.items()
-        }
-        fitted = units.fitted
+        state, fitted = self.empty_state(panel.n_series), units.fitted
         check_long_enough(panel, fitted, self.spec.step.mean.n_lags)
         if not len(fitted):
             return {}, state

@@ -141,11 +141,11 @@ class GARCH(LinearForecaster):
     of 95 percent cover mu in 95.0 percent of the converged fits (benchmarks/known_processes.py).
 
     With missing values, "garch" and "gjr" have the exact conditional variance up to the first
-    row after a gap, and forecasts after missing last rows are exact. An observation after a gap
-    also carries information about the variance within the gap, which the recursion does not use;
-    and the recursions of "egarch" and "tgarch" are not linear in the variance. Estimates are
-    therefore quasi maximum likelihood, and nearly unbiased (see :doc:`/howto/missing`). arch takes
-    no missing values.
+    row after a gap, and forecasts after missing last rows equal forecasts of more steps. An
+    observation after a gap also carries information about the variance within the gap, which the
+    recursion does not use; and the recursions of "egarch" and "tgarch" are not linear in the
+    variance. Estimates are therefore quasi maximum likelihood, and nearly unbiased (see
+    :doc:`/howto/missing`). arch takes no missing values.
 
     Intervals take the parameters as known; if the model is right, their coverage is nominal up to
     that and to simulation error. Variance forecasts of "egarch" beyond the first step are means of

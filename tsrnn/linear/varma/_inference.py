@@ -179,17 +179,12 @@ class Innovations(NamedTuple):
     """One-step errors of U units and their derivatives.
 
     A missing entry has error 0 and variance 1, with derivatives of zero.
-
-    Attributes
-    ----------
-    error, cov : arrays of shape (U, T, n), (U, T, n, n)
-    d_error, d_cov : arrays of shape (U, T, k, n), (U, T, k, n, n)
     """
 
-    error: np.ndarray
-    cov: np.ndarray
-    d_error: np.ndarray
-    d_cov: np.ndarray
+    error: np.ndarray  # (U, T, n)
+    cov: np.ndarray  # (U, T, n, n)
+    d_error: np.ndarray  # (U, T, k, n)
+    d_cov: np.ndarray  # (U, T, k, n, n)
 
 
 def innovations(at: Linearisation) -> Innovations:

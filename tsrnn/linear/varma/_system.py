@@ -89,22 +89,13 @@ def inverse_roots(lags: np.ndarray) -> np.ndarray:
 
 
 class Stationary(NamedTuple):
-    """Moments of the state of U units before the first row.
+    """Moments of the state of U units before the first row, with derivatives by all parameters."""
 
-    Attributes
-    ----------
-    mean, cov : arrays of shape (U, d), (U, d, d)
-    d_mean, d_cov : arrays of shape (U, k, d), (U, k, d, d)
-        Derivatives by all parameters.
-    second : tuple
-        Matrices for `stationary_curvature`.
-    """
-
-    mean: np.ndarray
-    cov: np.ndarray
-    d_mean: np.ndarray
-    d_cov: np.ndarray
-    second: tuple[np.ndarray, ...]
+    mean: np.ndarray  # (U, d)
+    cov: np.ndarray  # (U, d, d)
+    d_mean: np.ndarray  # (U, k, d)
+    d_cov: np.ndarray  # (U, k, d, d)
+    second: tuple[np.ndarray, ...]  # matrices for `stationary_curvature`
 
 
 def stationary_moments(

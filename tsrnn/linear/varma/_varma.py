@@ -114,7 +114,7 @@ class VARMAFamily(Family):
         return estimates_of(sample, self.names, optimum), {"presample": sample.presample}
 
     def filter(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
-        state, fitted = self._no_state(len(units.params)), units.fitted
+        state, fitted = self.empty_state(len(units.params)), units.fitted
         if len(fitted):
             sample = sample_of(self.shape, panel, steps, units.constants["presample"])
             after = state_after(self._coefficients(units), sample.select(fitted))
@@ -122,7 +122,7 @@ class VARMAFamily(Family):
         return state
 
     def advance(self, state: Arrays, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
-        new, fitted = self._no_state(len(units.params)), units.fitted
+        new, fitted = self.empty_state(len(units.params)), units.fitted
         if len(fitted):
             sample = sample_of(self.shape, panel, steps, units.constants["presample"])
             before = State(state["mean"][fitted], state["cov"][fitted])
@@ -215,10 +215,6 @@ class VARMAFamily(Family):
     def _coefficients(self, units: Units) -> Coefficients:
         """Matrices of the units with parameters."""
         return self.shape.unpack(units.params[units.fitted])
-
-    def _no_state(self, n_series: int) -> Arrays:
-        shapes = self.state_shapes.items()
-        return {name: np.full((n_series, *shape), np.nan) for name, shape in shapes}
 
 
 @with_shared_arguments
