@@ -72,8 +72,8 @@ def neighbours(order: Order, limits: Limits) -> Iterator[Order]:
     """Models one step away."""
     for move in _MOVES:
         for sign in (1, -1):
-            lags = (lag + sign * step for lag, step in zip(order[:4], move, strict=True))
-            moved = Order(*lags, order.constant)
+            p, q, P, Q = (o + sign * step for o, step in zip(order[:4], move, strict=True))
+            moved = Order(p, q, P, Q, order.constant)
             if limits.allow(moved):
                 yield moved
     if limits.constant:
@@ -118,9 +118,9 @@ def full(evaluate: Evaluate, limits: Sequence[Limits], max_order: int) -> list[d
     Other arguments are as in `stepwise`.
     """
     pairs = [
-        (i, Order(*lags, constant))  # type: ignore[arg-type]
+        (i, Order(p, q, P, Q, constant))
         for i, each in enumerate(limits)
-        for lags in lags_within(each[:4], max_order)
+        for p, q, P, Q in lags_within(each[:4], max_order)
         for constant in (False, True)[: 1 + each.constant]
     ]
     trace: list[dict[Order, float]] = [{} for _ in limits]
