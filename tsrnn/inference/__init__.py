@@ -1,8 +1,8 @@
 """Inference in dependent data, with networks or any regressor of scikit-learn as nuisances.
 
-`PartiallyLinear` estimates the coefficients of a partially linear regression of time series,
+`PartiallyLinear` estimates coefficients of a partially linear regression of time series, and
 `LocalProjections` impulse responses, both from residuals of cross-fitted regressions on the
-history; `ConditionalQuantiles` has conformal quantiles of a later value given the history.
+history. `ConditionalQuantiles` estimates conformal quantiles of a later value given the history.
 """
 
 from tsrnn.inference._local_projections import LocalProjections

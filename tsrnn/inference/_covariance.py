@@ -1,4 +1,4 @@
-"""Covariance of estimates from scores that may be correlated over time, and reference laws."""
+"""Covariance of estimates from serially correlated scores, and laws of t-statistics."""
 
 from __future__ import annotations
 
@@ -19,28 +19,19 @@ DESCRIPTIONS = {
     "fixed-b": "Newey-West, {0} lags of the Bartlett kernel; fixed-b",
     "HC": "robust to heteroskedasticity, scores uncorrelated; t",
 }
-# Draws and steps of the functional of Kiefer and Vogelsang: with them critical values of a level
-# of 5 percent are within one percent of the published ones.
+# Draws and steps of Kiefer and Vogelsang's functional: critical values at 5 percent are within one
+# percent of the published ones.
 DRAWS, STEPS = 10_000, 500
 
 
 @dataclass(frozen=True, eq=False)
 class Covariance:
-    """Covariance of estimates and the law of their t-statistics.
+    """Covariance of estimates and the law of their t-statistics."""
 
-    Attributes
-    ----------
-    matrix : ndarray of shape (k, k)
-    cov_type : {"EWC", "HAC", "fixed-b", "HC"}
-    bandwidth : int
-        Lags of the Bartlett kernel, or number of cosines; 0 for "HC".
-    law : frozen distribution of scipy, or `FixedB`
-    """
-
-    matrix: np.ndarray
+    matrix: np.ndarray  # (k, k)
     cov_type: str
-    bandwidth: int
-    law: Any
+    bandwidth: int  # lags of the Bartlett kernel, or number of cosines; 0 for "HC"
+    law: Any  # frozen distribution of scipy, or `FixedB`
 
     @property
     def bse(self) -> np.ndarray:
@@ -56,10 +47,10 @@ class Covariance:
         return np.asarray(2 * self.law.sf(np.abs(t)))
 
     def draws(self, n: int, generator: np.random.Generator) -> np.ndarray:
-        """Draws (n, k) of all t-statistics together, by which simultaneous bands are made."""
+        """Joint draws (n, k) of all t-statistics, for simultaneous bands."""
         scale = self.bse
         correlation = self.matrix / np.outer(scale, scale)
-        # With fewer cosines than estimates the matrix is singular, for which the root is defined.
+        # Not by Cholesky: with fewer cosines than estimates the matrix is singular.
         values, vectors = np.linalg.eigh(correlation)
         root = vectors * np.sqrt(np.clip(values, 0, None))
         normal = generator.normal(size=(n, len(scale))) @ root.T
@@ -81,9 +72,9 @@ def score_covariance(
     .. math:: \hat V = \frac{T}{B} \sum_{j=1}^B \Lambda_j \Lambda_j', \qquad
         \Lambda_j = \sqrt{2 / T} \sum_t \psi_t \cos(\pi j (t - 1/2) / T).
 
-    HAC and fixed-b are the sum of autocovariances with weights 1 - l / (L + 1), with L by Newey
-    and West (1994) or, for fixed-b, :math:`\lfloor 1.3 \sqrt T \rfloor`, and HC is that with L = 0.
-    All are times T / (T - `n_regressors`), as statsmodels has with ``use_correction``.
+    HAC and fixed-b sum autocovariances with weights 1 - l / (L + 1). L is by Newey and West (1994)
+    for HAC, :math:`\lfloor 1.3 \sqrt T \rfloor` for fixed-b, and 0 for HC. All are multiplied by
+    T / (T - `n_regressors`), like statsmodels' ``use_correction``.
     """
     n = len(scores)
     correction = n / (n - n_regressors)
@@ -102,7 +93,7 @@ def score_covariance(
     if lags is None and cov_type == "fixed-b":
         lags = int(1.3 * np.sqrt(n))  # Lazarus et al. (2018), equation (4)
     elif lags is None:
-        # Columns in units of their own spread: Newey and West add them up.
+        # Newey and West's rule adds columns, which therefore need one scale.
         standardised = scores / scores.std(axis=0)
         lags = min(int(np.ceil(Bartlett(standardised, center=False).opt_bandwidth)), n - 1)
     if lags > n - 1:
@@ -119,8 +110,8 @@ class FixedB:
     .. math:: \frac{W(1)}{\sqrt{Q_b}}, \qquad Q_b = \frac2b \Big[ \int_0^1 \tilde B(r)^2 dr
         - \int_0^{1-b} \tilde B(r) \tilde B(r + b) dr \Big],
 
-    with a Brownian bridge :math:`\tilde B`, of which W(1) is independent: probabilities are means
-    of normal ones over draws of Q.
+    with a Brownian bridge :math:`\tilde B` independent of W(1): probabilities are means of normal
+    probabilities over draws of Q.
     """
 
     def __init__(self, b: float) -> None:
@@ -138,11 +129,11 @@ class FixedB:
 
 @lru_cache(maxsize=64)
 def bridge_variances(b: float) -> np.ndarray:
-    """Draws of the functional Q of `FixedB`, always the same."""
+    """Draws of the functional Q of `FixedB`, with a fixed seed."""
     generator = np.random.default_rng(0)
     lag = max(1, round(b * STEPS))
     draws = []
-    for _ in range(10):  # parts, so that a few megabytes are in use
+    for _ in range(10):  # in parts, which limits memory to a few megabytes
         walk = generator.normal(size=(DRAWS // 10, STEPS)).cumsum(axis=1) / np.sqrt(STEPS)
         bridge = walk - walk[:, -1:] * np.arange(1, STEPS + 1) / STEPS
         crossed = (bridge[:, lag:] * bridge[:, :-lag]).sum(axis=1)

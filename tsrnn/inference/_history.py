@@ -1,4 +1,4 @@
-"""Histories: the lags of all variables before each row, as windows and as a table."""
+"""Histories: lags of all variables before each row, as windows and as a table."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ import pandas as pd
 
 from tsrnn.data import quote
 
-# Relative singular value below which columns count as collinear: the rounding of float64 data.
-RANK_TOLERANCE = 1e-10
-LEAST_TRAINING = 20  # samples that a nuisance is fitted to, at least
+RANK_TOLERANCE = 1e-10  # relative singular value of collinear columns, by rounding of float64
+LEAST_TRAINING = 20  # fewest samples to fit a nuisance
 
 
 def read_columns(
     role: str, values: Any, name: str, index: pd.Index | None = None, vary: bool = True
 ) -> pd.DataFrame:
-    """Columns of numbers in time order, checked.
+    """Check and convert columns of numbers in time order.
 
     Parameters
     ----------
@@ -27,16 +26,16 @@ def read_columns(
         Name of the argument, for messages.
     values : Series, DataFrame or array of shape (T,) or (T, k)
     name : str
-        Name of the columns where they have none; several are numbered from 1.
-    vary : bool, default True
-        Whether constant columns are refused.
+        Name of unnamed columns; several are numbered from 1.
     index : Index, optional
-        Index of the rows that the columns must have.
+        Required index.
+    vary : bool, default True
+        Refuse constant columns.
 
     Raises
     ------
     TypeError, ValueError
-        If they are not numbers, not all known, constant, or of other rows.
+        If columns are not numeric, not finite, constant, or have other rows.
     """
     frame = named_columns(role, values, name, index)
     if frame.empty:
@@ -69,11 +68,11 @@ def read_columns(
 
 
 def constant_columns(role: str, frame: pd.DataFrame) -> list[Any]:
-    """Names of the columns that do not vary; those whose squares are no floats are refused."""
+    """Names of constant columns; a ValueError refuses columns whose squares overflow."""
     size = np.abs(frame.to_numpy()).max(axis=0)
-    # What varies by less than 1e-12 of its size is constant but for rounding.
+    # A range below 1e-12 of the size is rounding. Halves, as the range itself may overflow.
     constant = frame.max().to_numpy() / 2 - frame.min().to_numpy() / 2 <= 5e-13 * size
-    # Squares, and products of squares, of sizes in between are within the range of floats.
+    # Products of two squares must be within the range of floats.
     far = list(frame.columns[~constant & ~((size > 1e-75) & (size < 1e75))])
     if far:
         raise ValueError(
@@ -84,7 +83,7 @@ def constant_columns(role: str, frame: pd.DataFrame) -> list[Any]:
 
 
 def named_columns(role: str, values: Any, name: str, index: pd.Index | None) -> pd.DataFrame:
-    """Frame of a series, frame or array, with names and, of an array, the index."""
+    """Convert a series, frame or array to a frame with names; an array takes the index."""
     if isinstance(values, pd.Series):
         frame = values.to_frame(name if values.name is None else str(values.name))
     elif isinstance(values, pd.DataFrame):
@@ -103,7 +102,7 @@ def named_columns(role: str, values: Any, name: str, index: pd.Index | None) -> 
 
 
 def check_known(role: str, frame: pd.DataFrame) -> None:
-    """Refuse missing and infinite values, by column and row."""
+    """Raise a ValueError for missing and infinite values, by column and row."""
     bad = ~np.isfinite(frame.to_numpy())
     if bad.any():
         rows = frame.index[bad.any(axis=1)]
@@ -116,7 +115,7 @@ def check_known(role: str, frame: pd.DataFrame) -> None:
 
 
 def check_rank(frame: pd.DataFrame, what: str) -> None:
-    """Refuse columns that are linear combinations of those before them, by name."""
+    """Raise a ValueError for columns that are linear combinations of earlier columns."""
     values = frame.to_numpy()
     centred = (values - values.mean(axis=0)) / values.std(axis=0)
     dependent, kept = [], np.empty((len(values), 0))
@@ -135,7 +134,7 @@ def check_rank(frame: pd.DataFrame, what: str) -> None:
 
 
 def whole_number(name: str, value: Any, least: int) -> int:
-    """Whole number of at least `least`, or an error that names the argument."""
+    """Check that an argument is a whole number of at least `least`."""
     message = f"{name} must be a whole number of at least {least}; got {value!r}"
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(message)
@@ -146,21 +145,11 @@ def whole_number(name: str, value: Any, least: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """Lags of d variables before each of N rows.
+    """Lags of d variables before each of N rows."""
 
-    Attributes
-    ----------
-    windows : ndarray of shape (N, p, d)
-        The oldest lag first.
-    names : tuple of str
-        Columns of `table`, such as "y.L1".
-    rows : ndarray of int, shape (N,)
-        Positions of the rows in the data.
-    """
-
-    windows: np.ndarray
-    names: tuple[str, ...]
-    rows: np.ndarray
+    windows: np.ndarray  # (N, p, d), oldest lag first
+    names: tuple[str, ...]  # columns of `table`, such as "y.L1"
+    rows: np.ndarray  # (N,), positions in the data
 
     @classmethod
     def of(
@@ -170,9 +159,9 @@ class History:
         ahead: int = 0,
         current: tuple[str, ...] = (),
     ) -> History:
-        """History of each row that has `n_lags` rows before it and `ahead` rows after it.
+        """History of each row with `n_lags` rows before and `ahead` rows after.
 
-        Columns named in `current` count one row later: their lags 0, ..., p - 1 are known.
+        Columns in `current` have lags 0, ..., p - 1 instead of 1, ..., p.
         """
         shift = np.array([column in current for column in frame], int)
         values = frame.to_numpy()
@@ -197,11 +186,11 @@ class History:
 
 
 def least_samples(n_folds: int, gap: int) -> int:
-    """Samples by which every fold leaves `LEAST_TRAINING` to train on."""
+    """Fewest samples with which every fold leaves `LEAST_TRAINING` to train on."""
     if n_folds == 1:
         return LEAST_TRAINING
     n = LEAST_TRAINING + 2 * gap
-    # A block has at most ceil(n / n_folds) samples, with the gap on both sides.
+    # A fold loses a block of at most ceil(n / n_folds) samples and the gap on both sides.
     while n - -(-n // n_folds) - 2 * gap < LEAST_TRAINING:
         n += 1
     return n
@@ -210,9 +199,9 @@ def least_samples(n_folds: int, gap: int) -> int:
 def check_length(
     n_rows: int, n_lags: int, ahead: int, n_folds: int, gap: int, columns: int
 ) -> None:
-    """Refuse too few rows, with the number that is needed.
+    """Raise a ValueError for too few rows, with the number needed.
 
-    `columns` are those of the last regression, which needs some degrees of freedom.
+    `columns` counts regressors of the last regression, which needs ten degrees of freedom.
     """
     needed = max(least_samples(n_folds, gap), columns + 10) + n_lags + ahead
     if n_rows < needed:

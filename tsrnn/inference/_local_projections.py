@@ -26,7 +26,7 @@ from tsrnn.inference._partially_linear import (
     regress_residuals,
 )
 
-DRAWS = 10_000  # of sup-t: the 95 percent quantile to about 0.01
+DRAWS = 10_000  # of sup-t, for a 95 percent quantile accurate to about 0.01
 
 
 class LocalProjections(BaseEstimator):
@@ -34,10 +34,10 @@ class LocalProjections(BaseEstimator):
 
     .. math:: y_{t+h} = \theta_h x_t + f_h(H_t) + u_{t+h}, \qquad h = 0, \dots, H,
 
-    where the history :math:`H_t` has `n_lags` lags of the responses, x and the controls, and
-    :math:`f_h` is linear with ``model="ols"`` (Jordà 2005) and unknown otherwise: then
-    :math:`\theta_h` is estimated as in `PartiallyLinear`, horizon by horizon, with h rows more left
-    out on either side of each block, because the response reaches so far ahead.
+    where the history :math:`H_t` has `n_lags` lags of the responses, x and the controls. With
+    ``model="ols"`` :math:`f_h` is linear (Jordà 2005). Otherwise it is unknown, and
+    :math:`\theta_h` is estimated as in `PartiallyLinear`, horizon by horizon, with h more rows left
+    out on either side of each block, as the response is h rows ahead.
 
     Parameters
     ----------
@@ -46,26 +46,26 @@ class LocalProjections(BaseEstimator):
     horizons : int, default 12
         H, at least 0.
     n_lags : int, default 4
-        p; lag augmentation (Montiel Olea and Plagborg-Møller 2021) is one lag more than the
-        dynamics have, by which "HC" suffices at all horizons.
+        p. With one lag more than the dynamics have, "HC" suffices at all horizons (lag
+        augmentation, Montiel Olea and Plagborg-Møller 2021).
     n_folds, contemporaneous, bandwidth, random_state, n_jobs
         As in `PartiallyLinear`.
     gap : int, optional
         By default `n_lags` + h at horizon h.
     cov_type : {"HC", "EWC", "HAC", "fixed-b"}, default "HC"
-        As in `PartiallyLinear`. What the history leaves of x is not predictable, so that scores
-        are not correlated over time, although the errors are.
+        As in `PartiallyLinear`. Residuals of x on the history are not predictable, so that scores
+        are serially uncorrelated, although errors are not.
     alpha : float, default 0.05
-        Bands are of level 1 - alpha.
+        Bands have level 1 - alpha.
     bias_correction : bool, default False
-        Whether, with ``model="ols"``, the bias of order 1 / T is taken off by the recursion of
-        Herbst and Johannsen (2024), for an x that the history does not predict.
+        With ``model="ols"``, correct the bias of order 1 / T by the recursion of Herbst and
+        Johannsen (2024), for an x that the history does not predict.
 
     Attributes
     ----------
     irf_ : DataFrame
-        A row a response and horizon: ``horizon, response, estimate, se, lower, upper``, the
-        pointwise band, and ``lower_simultaneous, upper_simultaneous``, the sup-t band over the
+        A row for each response and horizon: ``horizon, response, estimate, se``; ``lower, upper``,
+        the pointwise band; ``lower_simultaneous, upper_simultaneous``, the sup-t band over the
         horizons of a response (Montiel Olea and Plagborg-Møller 2019).
     nobs_ : Series
         Rows by horizon.
@@ -79,11 +79,11 @@ class LocalProjections(BaseEstimator):
 
     Notes
     -----
-    :math:`\theta_h` is the causal response if x is as good as random given the history, which is
-    what identifies a shock and cannot be tested. If responses depend on the size, the sign or the
-    history of the shock it is a weighted mean of them. The assumptions are those of
-    `PartiallyLinear`, for x and each :math:`y_{t+h}`. Intervals cover too seldom where H is not
-    small against T.
+    :math:`\theta_h` is the causal response if x is as good as random given the history. This
+    assumption identifies a shock and cannot be tested. If responses depend on the size, sign or
+    history of the shock, :math:`\theta_h` is a weighted mean of them. The assumptions of
+    `PartiallyLinear` apply to x and each :math:`y_{t+h}`. Intervals cover too seldom unless H is
+    small relative to T.
 
     References
     ----------
@@ -147,7 +147,7 @@ class LocalProjections(BaseEstimator):
         Parameters
         ----------
         y : Series, DataFrame or array of shape (T,) or (T, k)
-            Responses, in the order of time, one row a period.
+            Responses in time order, a row for each period.
         x : Series or array of shape (T,)
             Shock or treatment.
         controls : Series, DataFrame or array, optional
@@ -164,7 +164,7 @@ class LocalProjections(BaseEstimator):
         ols = isinstance(self.model, str)
         if flag("bias_correction", self.bias_correction) and not ols:
             raise ValueError("bias_correction=True is for model='ols'; set it to False")
-        # The last regression has the lags, too, and is ordinary least squares without nuisances.
+        # "ols" has no nuisances: the last regression contains the lags.
         plain = {"model": LinearRegression(), "n_folds": 1} if ols else {}
         settings = checked_settings(
             type(self)(**{**self.get_params(deep=False), **plain}), ahead=horizons
@@ -182,7 +182,7 @@ class LocalProjections(BaseEstimator):
         values, impulse = responses.to_numpy(), shock.to_numpy()[:, 0]
         estimates = np.empty((values.shape[1], horizons + 1))
         errors, pointwise = np.empty_like(estimates), np.empty_like(estimates)
-        # Scores of all horizons side by side, 0 in the last rows that a horizon does not have.
+        # Scores of all horizons side by side, zero in last rows without that horizon.
         scores = np.zeros((values.shape[1], len(frame) - n_lags, horizons + 1))
         for h in range(horizons + 1):
             history = History.of(frame, n_lags, h, current)
@@ -212,7 +212,7 @@ class LocalProjections(BaseEstimator):
             score_covariance(of_series, k, settings["cov_type"], self.bandwidth)
             for of_series in scores
         ]
-        # Never below the pointwise one, which it is but for the error of simulation.
+        # Simulation error must not put the simultaneous value below the pointwise one.
         sup_t = np.maximum(sup_t_values(joint, alpha), pointwise.max(axis=1))
         steps = np.arange(horizons + 1)
         self.irf_ = _response_table(responses.columns, estimates, errors, pointwise, sup_t)
@@ -226,7 +226,7 @@ class LocalProjections(BaseEstimator):
     def _describe(
         self, shock: Any, n_responses: int, settings: dict[str, Any], alpha: float, bandwidth: float
     ) -> None:
-        """Keep what the summary says beside the responses."""
+        """Store the facts and notes of the summary."""
         n_lags, n_folds = settings["n_lags"], settings["n_folds"]
         self._page = {
             "Shock": shock,
@@ -268,7 +268,7 @@ class LocalProjections(BaseEstimator):
         response : str, optional
             Column of y, by default the first one.
         simultaneous : bool, default False
-            Whether the band is that of sup-t.
+            Draw the sup-t band, else the pointwise one.
         ax : matplotlib Axes, optional
 
         Returns
@@ -299,14 +299,14 @@ class LocalProjections(BaseEstimator):
 
 
 def sup_t_values(joint: Sequence[Covariance], alpha: float) -> np.ndarray:
-    """Quantiles of the largest absolute t-statistic over the horizons, one a response."""
-    generator = np.random.default_rng(0)  # always the same draws, whatever random_state
+    """Quantile, by response, of the largest absolute t-statistic over the horizons."""
+    generator = np.random.default_rng(0)  # fixed, so that bands do not depend on random_state
     largest = [np.abs(covariance.draws(DRAWS, generator)).max(axis=1) for covariance in joint]
     return np.quantile(largest, 1 - alpha, axis=1)
 
 
 def herbst_johannsen(controls: np.ndarray, before: np.ndarray) -> np.ndarray:
-    r"""Term that takes the bias of order 1 / T off the response at horizon h.
+    r"""Correction of the response at horizon h for its bias of order 1 / T.
 
     .. math:: \frac{1}{n} \sum_{j=1}^h \big(1 + \mathrm{tr}(\Sigma_0^{-1} \Sigma_j)\big)
         \tilde\theta_{h-j},
@@ -328,7 +328,7 @@ def _response_table(
     pointwise: np.ndarray,
     sup_t: np.ndarray,
 ) -> pd.DataFrame:
-    """Responses (series, horizons) with pointwise and simultaneous bands, a row each."""
+    """Table of responses (series, horizons) with pointwise and simultaneous bands."""
     wide = sup_t[:, None]
     columns = {
         "estimate": estimates, "se": errors,

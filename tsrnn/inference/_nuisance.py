@@ -1,4 +1,4 @@
-"""Nuisance functions: regressions on the history, and their residuals in blocks left out."""
+"""Nuisance functions: regressions on the history and their out-of-block residuals."""
 
 from __future__ import annotations
 
@@ -15,17 +15,15 @@ from sklearn.preprocessing import StandardScaler
 
 from tsrnn.erm import BlockedKFold, cross_validated_risk
 
-# Ridge penalties from none to nearly constant predictions, two a decade of standardised lags.
-PENALTIES = np.logspace(-2, 4, 13)
-# Weight of the row by which nnls makes weights that sum to 1, against rows of unit variance.
-SUM_WEIGHT = 1e4
+PENALTIES = np.logspace(-2, 4, 13)  # of ridge regression, from none to nearly constant predictions
+SUM_WEIGHT = 1e4  # weight of the equation "weights sum to 1" in nnls, whose rows have variance one
 
 
 def default_models() -> list[BaseEstimator]:
-    """Ridge regression and gradient boosted trees, of which predictions are weighted.
+    """Ridge regression and gradient boosted trees, to be stacked.
 
-    Trees have the settings with the least bias of the coefficient, not the least error, among those
-    that were tried; ridge regression follows persistent series, which trees cannot.
+    The trees' settings had the least bias of the coefficient, not the least error, among those
+    tried. Ridge regression can follow persistent series, which trees cannot.
     """
     trees = GradientBoostingRegressor(
         n_estimators=60, learning_rate=0.15, max_depth=2, subsample=0.5
@@ -35,19 +33,10 @@ def default_models() -> list[BaseEstimator]:
 
 @dataclass(frozen=True, eq=False)
 class CrossFit:
-    """Residuals of targets on the history.
+    """Residuals of targets on the history, out of block, or in sample without blocks."""
 
-    Attributes
-    ----------
-    residuals : ndarray of shape (N, k)
-        From blocks left out, or within the sample where there are none.
-    inflation : ndarray of shape (k,)
-        Factor N / (N - df) of the effective degrees of freedom of each nuisance, 1 where there are
-        no blocks.
-    """
-
-    residuals: np.ndarray
-    inflation: np.ndarray
+    residuals: np.ndarray  # (N, k)
+    inflation: np.ndarray  # (k,), N / (N - df) with each nuisance's effective df; 1 without blocks
 
 
 def cross_fit(
@@ -60,12 +49,11 @@ def cross_fit(
     random_state: int,
     n_jobs: int | None,
 ) -> CrossFit:
-    r"""Residuals of targets (N, k) as `left_out_residuals` has them, and degrees of freedom.
+    r"""Residuals of targets (N, k) as in `left_out_residuals`, with degrees of freedom.
 
-    Errors of the two nuisances at the same row add to the variance of the estimate what k
-    regressors add to that of least squares: about df / N of it. By the optimism of the error within
-    the sample (Efron 2004) the mean squared errors in and out of the sample are
-    :math:`\sigma^2 (1 \mp \mathrm{df} / N)`, so that
+    Nuisance errors increase the variance of the estimate by about the share df / N, as df
+    regressors do in least squares. By the optimism of the in-sample error (Efron 2004), mean
+    squared errors in and out of the sample are :math:`\sigma^2 (1 \mp \mathrm{df} / N)`, so that
 
     .. math:: \frac{N}{N - \mathrm{df}} = \frac12 \Big(1 +
         \frac{\mathrm{mse}_{out}}{\mathrm{mse}_{in}}\Big).
@@ -86,9 +74,9 @@ def cross_fit(
                 fitted = clone(estimator).fit(samples, target)
                 within[i, :, j] = _errors(target, fitted.predict(samples))
             continue
-        # Each target twice, all below each other: the blocks are left out of the first copy, and
-        # the second is predicted from all of the first. So the networks of all fits are trained
-        # side by side. The "losses" are the errors themselves.
+        # Stack each target twice: blocks are left out of the first copy, and the second copy is
+        # predicted from the whole first copy. One call then trains the networks of all fits side by
+        # side. The "loss" is the error itself.
         cv, all_rows = [], np.arange(n)
         for start in range(0, 2 * n * k, 2 * n):
             blocks = BlockedKFold(n_folds, h=gap).split(all_rows)
@@ -101,14 +89,14 @@ def cross_fit(
         outside[i], within[i] = risk.losses.reshape(k, 2, n).transpose(1, 2, 0)
     if n_folds == 1:
         return CrossFit(within[0], np.ones(k))
-    # As weights sum to 1, the weighted residual is the residual of the weighted prediction.
+    # Weights sum to 1: the weighted residual is the residual of the weighted prediction.
     weights = np.column_stack([stacking_weights(outside[:, :, j]) for j in range(k)])
     residuals = np.einsum("ij,inj->nj", weights, outside)
     inside = np.einsum("ij,inj->nj", weights, within)
     mse_out, mse_in = ((errors**2).mean(axis=0) for errors in (residuals, inside))
-    # A model that interpolates leaves no error within the sample, and has no such factor.
+    # An interpolating model has no in-sample error, and the factor is not defined.
     ratio = np.divide(mse_out, mse_in, out=np.ones(k), where=mse_in > 0)
-    # A network that stops early can be better outside by chance: it has no less than 0 parameters.
+    # An early-stopped network may be better out of sample by chance; df is not negative.
     return CrossFit(residuals, np.maximum(1.0, (1 + ratio) / 2))
 
 
@@ -122,28 +110,28 @@ def left_out_residuals(
     random_state: int = 0,
     n_jobs: int | None = None,
 ) -> np.ndarray:
-    r"""Residuals of a regression on windows, each from a fit without its block and its neighbours.
+    r"""Residuals of a regression on windows, from fits without the row's block and its neighbours.
 
     .. math:: r_t = z_t - \hat m^{(-k(t))}(W_t),
 
     where :math:`\hat m^{(-k)}` is fitted to the samples more than `gap` away from block k of
-    `n_folds` contiguous ones. Of several models the predictions in the blocks left out are weighted
-    by non-negative least squares with weights that sum to 1, once over all blocks: short-stacking
+    `n_folds` contiguous blocks. Out-of-block predictions of several models are combined by
+    non-negative weights with sum 1, estimated once over all blocks by least squares: short-stacking
     (Ahrens et al. 2025).
 
     Parameters
     ----------
     model : regressor or list of regressors
         Cloned. A `tsrnn.erm.ParaRNNRegressor`, or a pipeline or search around it, takes windows as
-        sequences, and the fits without each block are trained side by side; all others a table.
+        sequences, and its fits are trained side by side; other models take a table.
     windows : ndarray of shape (N, p, d)
         In time order.
     target : ndarray of shape (N,)
     n_folds : int, default 5
-        With 1 the model is fitted to all samples and residuals are those within the sample.
+        1 fits the model to all samples and returns in-sample residuals.
     gap : int, default 0
     random_state : int, default 0
-        Of models that have a parameter of that name which is None.
+        Seed of models whose own `random_state` is None.
     n_jobs : int, optional
         Processes, as in `tsrnn.erm.cross_validated_risk`.
 
@@ -154,8 +142,7 @@ def left_out_residuals(
     Raises
     ------
     ValueError
-        If the gap leaves no samples to train on, or several models are to be weighed within the
-        sample.
+        If the gap leaves no samples to train on, or `n_folds` is 1 with several models.
 
     References
     ----------
@@ -183,7 +170,7 @@ def left_out_residuals(
 
 
 def stacking_weights(residuals: np.ndarray) -> np.ndarray:
-    """Weights of residuals (models, N), not negative and of sum 1, of the least squared error."""
+    """Non-negative weights with sum 1 that minimise the squared error of residuals (models, N)."""
     if len(residuals) == 1:
         return np.ones(1)
     matrix = residuals.T
@@ -194,8 +181,8 @@ def stacking_weights(residuals: np.ndarray) -> np.ndarray:
 
 
 def takes_sequences(model: Any) -> bool:
-    """True if samples are windows (N, p, d), as the estimators of `tsrnn.erm` take them."""
-    while True:  # through pipelines and searches to the estimator inside
+    """Return True if a model takes windows (N, p, d), as estimators of `tsrnn.erm` do."""
+    while True:  # unwrap pipelines and searches
         if isinstance(model, Pipeline):
             model = model.steps[-1][1]
         elif hasattr(model, "get_params") and hasattr(getattr(model, "estimator", None), "fit"):
@@ -207,7 +194,7 @@ def takes_sequences(model: Any) -> bool:
 
 
 def seeded(model: Any, random_state: int) -> Any:
-    """Clone whose random states that were None are `random_state`."""
+    """Clone a model with its random states of None set to `random_state`."""
     fresh = clone(model)
     params = fresh.get_params(deep=True)
     free = [
@@ -219,7 +206,7 @@ def seeded(model: Any, random_state: int) -> Any:
 
 
 def checked_model(model: Any) -> Any:
-    """Model that was given, or the default ones; anything that cannot be fitted is an error."""
+    """Check a model or list of models; None gives the default models."""
     if model is None:
         return default_models()
     models = model if isinstance(model, list | tuple) else [model]

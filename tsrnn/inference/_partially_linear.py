@@ -19,8 +19,7 @@ from tsrnn.inference._history import History, check_length, check_rank, read_col
 from tsrnn.inference._nuisance import checked_model, cross_fit
 
 WIDTH = 78
-# Share of the spread of a regressor that the history leaves, below which nothing is estimated.
-LEAST_VARIATION = 1e-6
+LEAST_VARIATION = 1e-6  # least deviation of a regressor's residuals, relative to the regressor's
 
 
 class PartiallyLinear(BaseEstimator):
@@ -29,11 +28,10 @@ class PartiallyLinear(BaseEstimator):
     .. math:: y_t = x_t' \beta + f(H_t) + e_t, \qquad x_t = m(H_t) + v_t, \qquad
         E[e_t \mid x_t, H_t] = 0, \quad E[v_t \mid H_t] = 0,
 
-    with the history :math:`H_t` of `n_lags` lags of y, X and controls, and functions f and m of
-    which nothing is known. Contiguous blocks of rows are left out one after the other, with `gap`
-    rows on either side; y and each column of X are regressed on the history in the other rows, and
-    their residuals in the blocks are regressed on each other (Robinson 1988, Chernozhukov et al.
-    2018),
+    with the history :math:`H_t` of `n_lags` lags of y, X and controls, and unknown functions f and
+    m. For each of several contiguous blocks of rows, y and each column of X are regressed on the
+    history in the rows outside the block and `gap` rows on either side. Then the residuals of y in
+    the blocks are regressed on those of X (Robinson 1988, Chernozhukov et al. 2018),
 
     .. math:: \hat\beta = \Big(\sum_t \hat v_t \hat v_t'\Big)^{-1} \sum_t \hat v_t
         \big(y_t - \hat\ell(H_t)\big), \qquad \hat v_t = x_t - \hat m(H_t).
@@ -42,29 +40,29 @@ class PartiallyLinear(BaseEstimator):
     ----------
     model : regressor, list of regressors or None
         Nuisance regression of scikit-learn, or a `tsrnn.erm.ParaRNNRegressor`, which takes the
-        history as a sequence; of several the predictions are weighted, see `left_out_residuals`.
-        None takes ridge regression and gradient boosted trees.
+        history as a sequence. Several are stacked, see `left_out_residuals`. None takes ridge
+        regression and gradient boosted trees.
     n_lags : int, default 4
         p, at least 1.
     n_folds : int, default 5
-        Blocks. With 1 residuals are those within the sample and the last regression has the lags,
-        too, which is right for models of a fixed dimension alone: with ``LinearRegression()`` it is
+        Number of blocks. 1 takes in-sample residuals and adds the lags to the last regression,
+        which is right only for models of a fixed dimension: with ``LinearRegression()`` it is
         ordinary least squares.
     gap : int, optional
-        Rows left out on either side of a block, by default `n_lags`, so that no row trained on has
-        a row of the block in its history.
+        Rows left out on either side of a block; by default `n_lags`, so that the history of no
+        training row contains a row of the block.
     contemporaneous : bool, default False
-        Whether the history has the controls of the same row, in lags 0 to p - 1, rather than 1 to
-        p: for controls that x may react to within a period and that do not react to x.
+        Take lags 0 to p - 1 of the controls in place of 1 to p: for controls to which x may react
+        within a period and that do not react to x.
     cov_type : {"EWC", "HAC", "fixed-b", "HC"}, default "EWC"
         Equally weighted cosines with Student's t (Lazarus et al. 2018); Newey and West's estimate
         with normal, or with fixed-b critical values (Kiefer and Vogelsang 2005); or White's, for
-        scores that are not correlated over time.
+        serially uncorrelated scores.
     bandwidth : int, optional
-        Lags of "HAC" and "fixed-b", statsmodels' ``maxlags``, or number of cosines; by default
+        Lags of "HAC" and "fixed-b" (statsmodels' ``maxlags``), or number of cosines; by default
         Newey and West's (1994), :math:`1.3 \sqrt T` and :math:`0.41\, T^{2/3}`.
     random_state : int, numpy random generator or None
-        Of models whose own is None.
+        Seed of models whose own `random_state` is None.
     n_jobs : int, optional
         Processes for the blocks.
 
@@ -73,16 +71,16 @@ class PartiallyLinear(BaseEstimator):
     params_, bse_, tvalues_, pvalues_ : Series
         Estimates, standard errors, t-statistics and two-sided p-values by column of X.
     nobs_ : int
-        Rows of the last regression, T less `n_lags`.
+        Rows of the last regression, T - `n_lags`.
     resid_ : Series
         Residuals of the last regression.
     residuals_ : DataFrame
         Residuals of y and of the columns of X on the history.
     r2_ : Series
-        Share of the variance that the nuisance takes off y and the columns of X in the blocks left
-        out, or within the sample where there are none; negative where it is worse than the mean.
+        Share of the variance of y and the columns of X that the nuisance explains out of block, or
+        in sample without blocks; negative if it is worse than the mean.
     inflation_ : Series
-        Factor of the standard errors by the effective degrees of freedom of the nuisances.
+        Factor of the standard errors for the effective degrees of freedom of the nuisances.
     cov_type_, bandwidth_ : str, int
     history_names_ : list of str
 
@@ -94,17 +92,16 @@ class PartiallyLinear(BaseEstimator):
 
     Notes
     -----
-    The interval is asymptotic. It assumes that the series are stationary with dependence that dies
-    out; that e is not predicted by x and the history, which must therefore be long enough; that
-    something of x is left; and that nuisances are estimated well: the product of the errors of the
-    two must be small against :math:`T^{-1/2}`. That cannot be seen from the data, and fails in
-    short series or with poor nuisances: compare `r2_` of several models. Coverage that was
-    measured is in the guide.
+    The interval is asymptotic. It assumes stationary, weakly dependent series; an e that x and the
+    history do not predict, so that the history must be long enough; an x that the history does not
+    predict without error; and well-estimated nuisances, with a product of their errors that is
+    small relative to :math:`T^{-1/2}`. The last cannot be checked, and fails in short series or
+    with poor nuisances: compare `r2_` of several models. Measured coverage is in the guide.
 
-    Standard errors are those of the last regression times `inflation_`: the errors of the nuisances
-    add to the variance what as many regressors would add to that of least squares, which is of
-    second order, and as much as a third in a few hundred rows. Their effective degrees of freedom
-    follow from the errors in the blocks left out and within the sample (Efron 2004).
+    Standard errors of the last regression are multiplied by `inflation_`. Nuisance errors add as
+    much variance as their degrees of freedom in regressors would add to least squares: a
+    second-order term, but up to a third in a few hundred rows. Effective degrees of freedom follow
+    from errors out of block and in sample (Efron 2004).
 
     The instrumental variable form of the score, with :math:`x_t` in place of the second
     :math:`\hat v_t` and f estimated as :math:`\hat\ell - \hat\beta' \hat m`, has the same solution.
@@ -173,9 +170,9 @@ class PartiallyLinear(BaseEstimator):
         Parameters
         ----------
         y : Series or array of shape (T,)
-            In the order of time, one row a period.
+            In time order, a row for each period.
         X : Series, DataFrame or array of shape (T,) or (T, k)
-            Regressors whose coefficients are wanted.
+            Regressors whose coefficients are estimated.
         controls : Series, DataFrame or array, optional
             Further variables of the history.
 
@@ -191,7 +188,7 @@ class PartiallyLinear(BaseEstimator):
         check_length(len(frame), n_lags, 0, n_folds, gap, k)
         history = History.of(frame, n_lags, current=current)
 
-        # Residuals of y and of each regressor on the history, from blocks left out.
+        # Out-of-block residuals of y and of each regressor on the history.
         targets = pd.concat([outcome, regressors], axis=1).iloc[history.rows]
         crossed = cross_fit(
             settings["model"], history.windows, targets.to_numpy(), n_folds=n_folds, gap=gap,
@@ -203,8 +200,8 @@ class PartiallyLinear(BaseEstimator):
             history.table if n_folds == 1 else None,
         )  # fmt: skip
         check_variation(fit.regressors, regressors)
-        # Of each regressor the factor of its nuisance and that of y, geometric means: errors of
-        # both nuisances enter as a product.
+        # Errors of the two nuisances enter as a product: take the geometric mean of the factors of
+        # y and the regressor, and the root for standard errors.
         widths = (crossed.inflation[1:] * crossed.inflation[0]) ** 0.25
         self._scores = fit.scores * widths, k
         covariance = score_covariance(*self._scores, settings["cov_type"], self.bandwidth)
@@ -247,7 +244,7 @@ class PartiallyLinear(BaseEstimator):
         Parameters
         ----------
         cov_type : str, optional
-            Another one than that of the fit, with its default bandwidth.
+            Another kind than in the fit, with its default bandwidth.
 
         Returns
         -------
@@ -280,7 +277,7 @@ class PartiallyLinear(BaseEstimator):
         Parameters
         ----------
         alpha : float, default 0.05
-            Of the intervals.
+            Intervals have level 1 - alpha.
 
         Returns
         -------
@@ -318,15 +315,15 @@ class ResidualFit:
 def regress_residuals(
     outcome: np.ndarray, regressors: np.ndarray, table: np.ndarray | None
 ) -> ResidualFit:
-    r"""Least squares of residuals, after a constant and the lags of `table` if there are any.
+    r"""Least squares of residuals, given a constant and the lags of `table`, if any.
 
-    The scores :math:`\psi_t = (\hat V' \hat V)^{-1} \hat v_t \hat u_t` sum to the error of the
-    estimates.
+    The sum of the scores :math:`\psi_t = (\hat V' \hat V)^{-1} \hat v_t \hat u_t` is the error of
+    the estimates.
     """
     constant = np.ones((len(outcome), 1))
     exog = constant if table is None else np.column_stack([constant, table])
     both = np.column_stack([outcome, regressors])
-    # By Frisch and Waugh; of lags that are collinear lstsq takes the part that there is.
+    # By Frisch and Waugh; lstsq allows collinear lags.
     scale = np.sqrt((exog**2).mean(axis=0))
     scale[scale == 0] = 1
     both = both - exog / scale @ np.linalg.lstsq(exog / scale, both, rcond=None)[0]
@@ -338,7 +335,7 @@ def regress_residuals(
 
 
 def check_variation(residuals: np.ndarray, regressors: pd.DataFrame) -> None:
-    """Refuse regressors of which the history leaves nothing, alone or beside the others."""
+    """Raise a ValueError for regressors that the history predicts, alone or with the others."""
     spread = residuals.std(axis=0) / regressors.std(ddof=0).to_numpy()
     predicted = list(regressors.columns[spread < LEAST_VARIATION])
     if predicted:
@@ -351,7 +348,7 @@ def check_variation(residuals: np.ndarray, regressors: pd.DataFrame) -> None:
 
 
 def checked_settings(estimator: Any, ahead: int = 0) -> dict[str, Any]:
-    """Arguments that the estimators of this room share, checked; names of the others stay."""
+    """Check the arguments that the estimators share."""
     n_lags = positive_integer("n_lags", estimator.n_lags)
     n_folds = positive_integer("n_folds", estimator.n_folds)
     if estimator.bandwidth is not None:
@@ -369,14 +366,14 @@ def checked_settings(estimator: Any, ahead: int = 0) -> dict[str, Any]:
         "gap": gap if n_folds > 1 else 0,
         "contemporaneous": flag("contemporaneous", estimator.contemporaneous),
         "cov_type": choice("cov_type", estimator.cov_type, COV_TYPES),
-        "seed": seed_of(estimator.random_state) % 2**31,  # scikit-learn takes no larger ones
+        "seed": seed_of(estimator.random_state) % 2**31,  # scikit-learn's upper limit
     }
 
 
 def read_variables(
     y: Any, X: Any, controls: Any, settings: dict[str, Any], single: bool = True
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, tuple[str, ...]]:
-    """Outcomes, regressors, all variables, and names of the controls of the same row."""
+    """Outcomes, regressors, all variables, and names of contemporaneous controls."""
     outcome = read_columns("y", y, "y")
     if single and outcome.shape[1] != 1:
         raise ValueError(f"y must have one column; got {quote(list(outcome.columns))}")
@@ -400,12 +397,12 @@ def read_variables(
 
 
 def checked_alpha(alpha: Any) -> float:
-    """Level of significance, between 0 and 1."""
+    """Check a level of significance between 0 and 1."""
     return number("alpha", alpha, lowest=0.0, open_=True, highest=0.999)
 
 
 def model_name(model: Any) -> str:
-    """Class of a nuisance model, or classes of several."""
+    """Class name of a nuisance model, or of several."""
     if model is None:
         return "ridge, boosted trees"
     models = model if isinstance(model, list | tuple) else [model]
@@ -426,7 +423,7 @@ class InferenceSummary(Summary):
     model : dict
         Facts by name.
     params : DataFrame
-        A row an estimate.
+        A row for each estimate.
     notes : list of str
 
     Examples

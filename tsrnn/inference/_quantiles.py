@@ -1,4 +1,4 @@
-"""Conditional quantiles of a later value, calibrated in blocks left out."""
+"""Conditional quantiles of a later value, calibrated out of block."""
 
 from __future__ import annotations
 
@@ -23,39 +23,38 @@ class ConditionalQuantiles(BaseEstimator):
         \hat q_\tau^{(-k(s))}(H_s)\}_s\big),
 
     where :math:`\hat q_\tau` is fitted to all rows, :math:`\hat q_\tau^{(-k)}` without block k and
-    `gap` rows on either side of it, and :math:`Q_\tau` is the empirical quantile of the errors in
-    the blocks left out: conformalised quantile regression in its two-sided form (Romano, Patterson
-    and Candès 2019), with cross-fitting in place of a split.
+    `gap` rows on either side, and :math:`Q_\tau` is the empirical quantile of the out-of-block
+    errors: conformalised quantile regression in its two-sided form (Romano, Patterson and Candès
+    2019), with cross-fitting in place of a split.
 
     Parameters
     ----------
     model : regressor or None
         Regressor with a parameter ``quantile``, such as scikit-learn's ``QuantileRegressor``, or
-        ``GradientBoostingRegressor(loss="quantile")``; None takes the latter. One without, such as
-        a `tsrnn.erm.ParaRNNRegressor`, gives the mean or median, and all quantiles are that plus
-        those of its errors: their distances then do not depend on the history.
+        ``GradientBoostingRegressor(loss="quantile")``; None takes the latter. A regressor without
+        this parameter, such as a `tsrnn.erm.ParaRNNRegressor`, predicts the mean or median, and
+        quantiles of its errors are added: their distances do not depend on the history.
     quantiles : sequence of float, default (0.025, 0.5, 0.975)
         Probabilities between 0 and 1, increasing.
     horizon : int, default 1
         h, at least 1.
     n_lags : int, default 4
-        Lags of y and controls; the first is the row of the forecast itself.
+        Lags of y and controls; the first is the row at the forecast's origin.
     n_folds : int, default 5
-        Blocks, at least 2.
+        Number of blocks, at least 2.
     gap : int, optional
-        By default `n_lags` + h - 1: rows left out share no row of data with those of the block.
+        By default `n_lags` + h - 1, so that training rows share no data with the block.
     calibrate : bool, default True
-        False leaves the quantiles as the model has them.
+        False returns the model's quantiles without shifts.
     random_state : int, numpy random generator or None
     n_jobs : int, optional
 
     Attributes
     ----------
     shifts_ : Series
-        What is added to each quantile.
+        Shift that is added to each quantile.
     coverage_ : Series
-        Share of the values in the blocks left out that lie at or below each quantile as the model
-        has it, before calibration.
+        Share of out-of-block values at or below each quantile before calibration.
     nobs_ : int
 
     Raises
@@ -66,13 +65,13 @@ class ConditionalQuantiles(BaseEstimator):
 
     Notes
     -----
-    With exchangeable rows, and a fit that one block does not change, the probability of a value
-    below the upper quantile would be at least tau. Time series are not exchangeable, and nothing
-    holds in finite samples. If the series is stationary and its dependence dies out, so that the
-    empirical distribution of the errors converges, and the fits with and without a block converge
-    to the same function, whether it is the true quantile or not, the probability converges to tau,
-    on average over histories (Chernozhukov, Wüthrich and Zhu 2018). It need not be tau given a
-    history, and is not after a break. Quantiles that cross are sorted.
+    With exchangeable rows and a fit that does not depend on one block, a value would be below the
+    upper quantile with probability at least tau. Time series are not exchangeable, and there is no
+    finite-sample guarantee. The probability converges to tau, on average over histories, if the
+    series is stationary and weakly dependent, so that the empirical distribution of errors
+    converges, and if fits with and without a block converge to the same function, which need not be
+    the true quantile (Chernozhukov, Wüthrich and Zhu 2018). The probability need not be tau given a
+    history, and is not after a break. Crossing quantiles are sorted.
 
     References
     ----------
@@ -124,7 +123,7 @@ class ConditionalQuantiles(BaseEstimator):
         Parameters
         ----------
         y : Series or array of shape (T,)
-            In the order of time, one row a period.
+            In time order, a row for each period.
         controls : Series, DataFrame or array, optional
             Further variables of the history.
 
@@ -140,7 +139,7 @@ class ConditionalQuantiles(BaseEstimator):
         calibrate = flag("calibrate", self.calibrate)
         if isinstance(self.model, list | tuple):
             raise TypeError("model must be one regressor; got several")
-        # Few, shallow trees: the tails of short series have few values.
+        # Few, shallow trees, as short series have few values in the tails.
         model = (
             GradientBoostingRegressor(
                 loss="quantile", n_estimators=60, max_depth=2, subsample=0.5, min_samples_leaf=5
@@ -150,7 +149,7 @@ class ConditionalQuantiles(BaseEstimator):
         )
         seed = seed_of(self.random_state) % 2**31
         frame = variables(y, controls)
-        # Ranks (n + 1) tau are within 1, ..., n where n reaches the first number.
+        # Fewest rows n for which all ranks (n + 1) tau are within 1, ..., n.
         least = int(np.ceil(1 / min(levels.min(), 1 - levels.max()) - 1e-9)) - 1 if calibrate else 1
         check_length(len(frame), n_lags, ahead, n_folds, gap, 1)
         if len(frame) - n_lags - ahead < least:
@@ -181,7 +180,7 @@ class ConditionalQuantiles(BaseEstimator):
         return self
 
     def predict(self, y: Any = None, controls: Any = None) -> pd.DataFrame:
-        """Quantiles of the value `horizon` periods after each row that has a history.
+        """Quantiles of the value `horizon` periods after each row with a history.
 
         Parameters
         ----------
@@ -191,13 +190,13 @@ class ConditionalQuantiles(BaseEstimator):
         Returns
         -------
         DataFrame
-            A row for each row of y from the `n_lags`-th on, the last that the forecast knows; a
-            column a quantile.
+            A row for each origin, which are the rows of y from the `n_lags`-th on; a column for
+            each quantile.
 
         Raises
         ------
         ValueError
-            If the columns are not those of the fit, or there are fewer than `n_lags` rows.
+            If the columns differ from the fit's, or there are fewer than `n_lags` rows.
         """
         check_is_fitted(self, "shifts_")
         if y is None:
@@ -213,7 +212,7 @@ class ConditionalQuantiles(BaseEstimator):
                 )
         if len(frame) < self.n_lags:
             raise ValueError(f"at least {self.n_lags} rows are needed, n_lags; got {len(frame)}")
-        # The last row of the data is known: its history is that of the row after it.
+        # The history of an origin includes the origin itself.
         places = np.arange(self.n_lags, len(frame) + 1)[:, None] - np.arange(self.n_lags, 0, -1)
         windows = frame.to_numpy()[places]
         samples = windows
@@ -225,23 +224,23 @@ class ConditionalQuantiles(BaseEstimator):
 
 
 def conformal_shift(errors: np.ndarray, level: float) -> float:
-    """Empirical quantile of errors by the rank (n + 1) tau, rounded away from the median."""
+    """Empirical quantile of errors at rank (n + 1) tau, rounded away from the median."""
     n = len(errors)
-    # 1e-9 is for rounding of products such as 0.95 * 100.
+    # 1e-9 absorbs rounding of products such as 0.95 * 100.
     rank = (n + 1) * level
     rank = np.ceil(rank - 1e-9) if level > 0.5 else np.floor(rank + 1e-9)
     return float(np.sort(errors)[int(rank) - 1])
 
 
 def at_quantile(model: Any, level: float) -> Any:
-    """Model of one quantile, by the parameter that says so; the model itself where none does."""
+    """Set a model's parameter for the quantile; a model without such a parameter is returned."""
     params = model.get_params(deep=True)
     if isinstance(model, GradientBoostingRegressor):
         if params["loss"] != "quantile":
             return model
         return clone(model).set_params(alpha=level)
     names = [name for name in params if name.rpartition("__")[2] == "quantile"]
-    # Boosted trees inside a pipeline, whose parameter has another name.
+    # Boosted trees inside a pipeline have their own parameter.
     names += [
         f"{name}__alpha"
         for name, part in params.items()
@@ -251,7 +250,7 @@ def at_quantile(model: Any, level: float) -> Any:
 
 
 def checked_quantiles(quantiles: Any) -> np.ndarray:
-    """Probabilities as an array."""
+    """Check probabilities and convert them to an array."""
     try:
         levels = np.atleast_1d(np.asarray(quantiles, dtype=float))
     except (TypeError, ValueError) as error:
@@ -263,7 +262,7 @@ def checked_quantiles(quantiles: Any) -> np.ndarray:
 
 
 def variables(y: Any, controls: Any, vary: bool = True) -> pd.DataFrame:
-    """Columns y and controls; those of a prediction may be constant."""
+    """Columns of y and controls, which may be constant in a prediction."""
     outcome = read_columns("y", y, "y", vary=vary)
     if outcome.shape[1] != 1:
         raise ValueError(f"y must have one column; got {quote(list(outcome.columns))}")

@@ -69,8 +69,7 @@ class SerialFamily(MatrixFamily):
         return y
 
     def filter(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
-        shapes = self.state_shapes.items()
-        state = {name: np.full((panel.n_series, *shape), np.nan) for name, shape in shapes}
+        state = self.empty_state(panel.n_series)
         for i, (*_, after) in self._runs(panel, units):
             for name, array in state.items():
                 array[i] = after[name]

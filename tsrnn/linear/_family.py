@@ -111,6 +111,11 @@ class Family(ABC):
     def state_shapes(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the arrays of a state by name, without the axis of the series."""
 
+    def empty_state(self, n_series: int) -> Arrays:
+        """State of NaN, of series without parameters."""
+        shapes = self.state_shapes.items()
+        return {name: np.full((n_series, *shape), np.nan) for name, shape in shapes}
+
     @property
     def constant_shapes(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the constants of a series by name."""

@@ -1,8 +1,8 @@
-"""Tests of linearity: whether nonlinearity is left in a series after an ARMA or AR.
+"""Tests of linearity: an ARMA or AR against remaining nonlinearity.
 
-`linearity_tests` has them on one page. Regressions of residuals on nonlinear terms:
-`terasvirta_test` and `white_test`. A block of a ParaRNN beside the linear model: `block_test` by
-its score, `nested_test` by the likelihood ratio. Independence of the residuals: `bds_test`.
+`linearity_tests` runs several on one page. `terasvirta_test` and `white_test` regress residuals on
+nonlinear terms. `block_test` (score) and `nested_test` (likelihood ratio) add a block of a ParaRNN
+to the linear model. `bds_test` tests independence of the residuals.
 """
 
 from tsrnn.linearity._bds import bds_test

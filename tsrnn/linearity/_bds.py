@@ -12,7 +12,7 @@ from tsrnn.contract import number, positive_integer, seed_of
 from tsrnn.linearity._null import linear_model
 from tsrnn.linearity._result import LinearityTest
 
-MOST_PAIRED = 5000  # residuals: all pairs are 25 million, in each of the permutations
+MOST_PAIRED = 5000  # residuals, whose 25 million pairs are compared in each permutation
 
 
 def bds_test(
@@ -27,43 +27,42 @@ def bds_test(
 ) -> LinearityTest:
     r"""BDS test of independence of the residuals of a linear model.
 
-    With :math:`C_m` the share of pairs of stretches of m residuals that lie within a distance
-    :math:`\epsilon` of each other, value by value,
+    With :math:`C_m` the share of pairs of stretches of m residuals whose values are all within a
+    distance :math:`\epsilon`,
 
     .. math:: w_m = \sqrt{n - m + 1} \, \frac{C_m - C_1^m}{\sigma_m} \to N(0, 1)
 
-    if residuals are independent and identically distributed. p-values are of their permutations:
-    those of the limit reject too often in samples of hundreds.
+    if residuals are independent and identically distributed. p-values are from permutations, as the
+    normal limit rejects too often in samples of hundreds.
 
     Parameters
     ----------
     y, lags, order
-        As of `terasvirta_test`.
+        As in `terasvirta_test`.
     max_dim : int, default 3
-        Statistics of dimensions m from 2 to this; the test is the largest of them in absolute
-        value.
+        Largest dimension m, from 2 on; the test statistic is the largest in absolute value.
     distance : float, default 1.5
-        In standard deviations of the residuals.
+        Distance in standard deviations of the residuals.
     n_bootstrap : int, default 499
-        Permutations.
+        Number of permutations.
     random_state : int, numpy random generator or None
 
     Returns
     -------
     LinearityTest
-        The table has rows "m = 2", ... and "largest", with the p-values of permutations, and
+        The table has rows "m = 2", ... and "largest", with permutation p-values and
         ``p_value_normal``.
 
     Raises
     ------
     TypeError, ValueError
-        If the series or an argument cannot be used.
+        If the series or an argument is not legal.
 
     Notes
     -----
-    The null is independence, not linearity of the mean: ARCH, and a change of the variance, are
-    rejected by design. Statistics of residuals of a linear model have the same limit as those of
-    its innovations (de Lima, 1996), which is what permutations rest on. Statistics are those of
+    The null is independence, not linearity of the mean: the test rejects ARCH, and a change of the
+    variance, by design. Permutations are valid because statistics of residuals and of innovations
+    of a linear model have the same limit (de Lima, 1996). Statistics agree with
     `statsmodels.tsa.stattools.bds`.
 
     References
@@ -109,9 +108,9 @@ def bds_test(
         )
     permuted = np.empty((draws, most - 1))
     for b in range(draws):
-        turn = rng.permutation(len(e))
-        permuted[b] = bds_statistics(close[turn][:, turn], counts[turn], most)
-    # A permutation whose statistic is not defined speaks for the null.
+        order_b = rng.permutation(len(e))
+        permuted[b] = bds_statistics(close[order_b][:, order_b], counts[order_b], most)
+    # An undefined statistic of a permutation counts for the null.
     sizes, draws_of = np.abs(observed), np.nan_to_num(np.abs(permuted), nan=np.inf)
     p_values = (1 + (draws_of >= sizes).sum(0)) / (draws + 1)
     joint = (1 + (draws_of.max(1) >= sizes.max()).sum()) / (draws + 1)
@@ -143,7 +142,7 @@ def bds_test(
 
 
 def closeness(x: np.ndarray, distance: float) -> np.ndarray:
-    """Pairs of values (n, n) within `distance` standard deviations of each other."""
+    """Mask (n, n) of pairs of values within `distance` standard deviations."""
     return np.abs(x[:, None] - x) < distance * x.std(ddof=1)
 
 
@@ -151,7 +150,7 @@ def bds_statistics(close: np.ndarray, counts: np.ndarray, max_dim: int) -> np.nd
     """BDS statistics of dimensions 2 to `max_dim` from closeness (n, n) and its row sums (n,)."""
     n, total = len(close), counts.sum()
     c = (total - n) / (n * (n - 1))
-    # Share of triples of which two are close to the third.
+    # Share of triples in which two values are close to the third.
     k = ((counts**2).sum() - 3 * total + 2 * n) / (n * (n - 1) * (n - 2))
     statistics, joint = np.empty(max_dim - 1), close
     for m in range(2, max_dim + 1):
@@ -159,7 +158,7 @@ def bds_statistics(close: np.ndarray, counts: np.ndarray, max_dim: int) -> np.nd
         rows = n - m + 1
         pairs = rows * (rows - 1)
         c_m = (np.count_nonzero(joint) - rows) / pairs
-        # Dimension one on the rows of dimension m: the first m - 1 and their columns come off.
+        # Dimension one on the same rows as dimension m, without the first m - 1.
         early = 2 * counts[: m - 1].sum() - np.count_nonzero(close[: m - 1, : m - 1])
         c_1 = (total - early - rows) / pairs
         terms = sum(k ** (m - j) * c ** (2 * j) for j in range(1, m))

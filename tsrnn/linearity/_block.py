@@ -1,4 +1,4 @@
-"""Score test of a block of a recurrent network that is added to a linear model."""
+"""Score test of a block of a recurrent network beside a linear model."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tsrnn.linearity._regression import orthonormal
 from tsrnn.linearity._result import LinearityTest
 
 FORMS = ("exp", "sup", "ave")
-LARGEST_SCALE = 3.0  # of input weights: beyond, a unit is a step for lags in standard deviations
-SMALLEST_SCALE = 0.5  # below, tanh is a line and its cube
-LARGEST_RADIUS = 0.95  # of the recurrence: memory of up to some twenty rows
-RIDGE = 1e-8  # of the mean variance of a block's scores, for blocks that are nearly one state
-AT_ONCE = 4_000_000  # numbers of states in the recursive bootstrap of one batch
+LARGEST_SCALE = 3.0  # of input weights; with larger ones, tanh of standardised lags is a step
+SMALLEST_SCALE = 0.5  # with smaller ones, tanh is nearly a cubic polynomial
+LARGEST_RADIUS = 0.95  # of the recurrence: memory of up to about twenty rows
+RIDGE = 1e-8  # relative to the mean variance of a block's scores, for nearly collinear states
+AT_ONCE = 4_000_000  # floats of the states of a batch in the recursive bootstrap
 
 
 class Blocks(NamedTuple):
-    """Parameters of R blocks of d states with L inputs, which are not identified under the null."""
+    """Parameters of R blocks of d states with L inputs, not identified under the null."""
 
     recurrent: np.ndarray  # (R, d, d)
     weights: np.ndarray  # (R, d, L)
@@ -31,36 +31,29 @@ class Blocks(NamedTuple):
 
 
 def draw_blocks(n: int, block_size: int, n_inputs: int, rng: np.random.Generator) -> Blocks:
-    """Blocks at random: directions and sizes of inputs, kinks within the data, stable recurrences.
+    """Draw random blocks with stable recurrences and kinks within the data.
 
-    Input weights have uniform directions and lengths that are log-uniform on [0.5, 3]; the bias
-    puts the kink at a point within 1.5 standard deviations of the mean; recurrent matrices are
-    orthogonal ones times a radius that is uniform on [0, 0.95], as are those of `ParaRNN`.
+    Input weights have uniform directions and log-uniform lengths on [0.5, 3]. The bias puts the
+    kink within 1.5 standard deviations of the mean. Recurrent matrices are orthogonal matrices
+    times a radius that is uniform on [0, 0.95], as in `ParaRNN`.
     """
     shape = n, block_size
     directions = rng.normal(size=(*shape, n_inputs))
     directions /= np.linalg.norm(directions, axis=-1, keepdims=True)
     scale = np.exp(rng.uniform(np.log(SMALLEST_SCALE), np.log(LARGEST_SCALE), shape))
     bias = scale * rng.uniform(-1.5, 1.5, shape)
-    turns = np.linalg.qr(rng.normal(size=(*shape, block_size)))[0]
+    rotations = np.linalg.qr(rng.normal(size=(*shape, block_size)))[0]
     radius = rng.uniform(0, LARGEST_RADIUS, (n, 1, 1)) * rng.choice([-1.0, 1.0], (n, 1, 1))
-    return Blocks(radius * turns, scale[..., None] * directions, bias)
+    return Blocks(radius * rotations, scale[..., None] * directions, bias)
 
 
 def block_states(inputs: np.ndarray, blocks: Blocks) -> np.ndarray:
-    r"""States :math:`h_t = \tanh(W h_{t-1} + U x_t + b)` from zero on, of all blocks.
+    r"""States :math:`h_t = \tanh(W h_{t-1} + U x_t + b)` of all blocks from zero, (n, ..., R, d).
 
-    Parameters
-    ----------
-    inputs : ndarray of shape (..., n, L)
-    blocks : Blocks
-
-    Returns
-    -------
-    ndarray of shape (n, ..., R, d)
+    `inputs` have shape (..., n, L).
     """
     W, U, b = blocks
-    # Time first: a step reads and writes what lies together.
+    # Time is the first axis, so that a step reads and writes contiguous memory.
     drive = np.moveaxis(np.tensordot(inputs, U, axes=(-1, -1)) + b, -3, 0)
     states, h = np.empty_like(drive), np.zeros(drive.shape[1:])
     columns = [np.ascontiguousarray(W[..., j]) for j in range(W.shape[-1])]
@@ -73,11 +66,10 @@ def block_states(inputs: np.ndarray, blocks: Blocks) -> np.ndarray:
 
 
 def score_factors(residuals: np.ndarray, scores: np.ndarray, states: np.ndarray) -> np.ndarray:
-    r"""States (n, R, d) less their regression on the scores, whitened by the robust variance.
+    r"""Residuals of states (n, R, d) on the scores, whitened by the robust variance, (R, d, n).
 
-    The scores of the block, times the residuals and summed over time, are then
-    :math:`V_r^{-1/2} s_r` with :math:`V_r = \sum_t e_t^2 n_t n_t'`; their sum of squares is the LM
-    statistic. Returns (R, d, n).
+    Times the residuals and summed over time they are :math:`V_r^{-1/2} s_r` with
+    :math:`V_r = \sum_t e_t^2 n_t n_t'`; the sum of squares is the LM statistic.
     """
     Z = orthonormal(scores)
     n, (R, d) = len(states), states.shape[1:]
@@ -120,25 +112,25 @@ def block_test(
     .. math:: LM(r) = s_r' V_r^{-1} s_r, \quad s_r = \sum_t e_t \tilde h_t^{(r)}, \quad
         V_r = \sum_t e_t^2 \tilde h_t^{(r)} \tilde h_t^{(r)\prime},
 
-    where :math:`\tilde h` are states less their regression on the derivatives of the linear
-    forecast by its parameters, and summed up as the exponential average
-    :math:`\log \overline{\exp(LM / 2)}` (Andrews and Ploberger, 1994), the largest or the average.
+    where :math:`\tilde h` are residuals of the states on the derivatives of the linear forecast by
+    its parameters. The statistics are summarised by the exponential average
+    :math:`\log \overline{\exp(LM / 2)}` (Andrews and Ploberger, 1994), the supremum or the average.
 
     Parameters
     ----------
     y, lags, order, nonlinear_lags
-        As of `terasvirta_test`; the network has `nonlinear_lags` lags as inputs.
+        As in `terasvirta_test`; the inputs of the network are `nonlinear_lags` lags.
     block_size : int, default 2
-        States of the block: 1 forgets or alternates, 2 can turn as well.
+        States of the block: one state forgets or alternates, two can also rotate.
     n_blocks : int, default 200
-        Draws of W, U and b.
+        Number of draws of W, U and b.
     form : {"exp", "sup", "ave"}
-        Form that statistic and p-value of the result are of; the table has all three.
+        Form of the result's statistic and p-value; the table has all three.
     bootstrap : {"wild", "recursive"}
-        "wild" multiplies residuals by random signs and leaves lags and states as they are (Hansen,
-        1996). "recursive" simulates series from the linear model with such residuals, fits it
-        again and runs the blocks over them, which takes some two hundred times as long; for models
-        without season, differences and drift.
+        "wild" multiplies residuals by random signs and keeps lags and states fixed (Hansen, 1996).
+        "recursive" simulates series from the linear model with such residuals, refits it and runs
+        the blocks over them, which takes about two hundred times as long; for models without
+        season, differences and drift.
     n_bootstrap : int, default 499
     random_state : int, numpy random generator or None
 
@@ -150,16 +142,16 @@ def block_test(
     Raises
     ------
     TypeError, ValueError
-        If the series or an argument cannot be used.
+        If the series or an argument is not legal.
 
     Notes
     -----
-    Both bootstraps hold with heteroskedasticity of any kind if innovations are a martingale
-    difference. The memory of a block also sees linear lags that the linear model lacks: with too
-    few of them the test rejects where the mean is linear, and where AIC has chosen them it rejects
-    a little less than its level says. Another seed draws other blocks and gives another p-value,
-    the more so the fewer blocks. What the test can see is in the draws: input weights of length 0.5
-    to 3 on lags in standard deviations, and memories of up to some twenty rows.
+    Both bootstraps are valid with heteroskedasticity of any kind if innovations are a martingale
+    difference. The memory of a block also contains linear lags that the linear model may lack: with
+    too few lags the test rejects although the mean is linear; with lags chosen by AIC it rejects
+    slightly less often than its level. Another seed draws other blocks and gives another p-value,
+    which varies more with fewer blocks. The test has power against what is drawn: input weights of
+    length 0.5 to 3 on standardised lags, and memories of up to about twenty rows.
 
     References
     ----------
@@ -226,7 +218,7 @@ def block_test(
 def _recursive_statistics(
     model: LinearModel, blocks: Blocks, n_bootstrap: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Statistics (3, B) of series simulated from the linear model, fitted and tested as it was."""
+    """Statistics (3, B) of series simulated from the linear model, refitted and tested alike."""
     series = simulate_linear(model, n_bootstrap, rng)
     residuals, scores = refit_linear(model, series)
     n = residuals.shape[1]

@@ -14,8 +14,8 @@ from tsrnn.linearity._null import LinearModel, linear_model
 from tsrnn.linearity._recursive import EXPLODED
 from tsrnn.linearity._result import LinearityTest
 
-CANDIDATES = 50  # draws of new states, of which the best are starts
-ITERATIONS = 50  # of a fit; some wander on, in the data and in simulated series alike
+CANDIDATES = 50  # draws of new states; the best are starts
+ITERATIONS = 50  # most of a fit, the same for the data and simulated series
 
 
 def nested_test(
@@ -41,29 +41,29 @@ def nested_test(
 
     .. math:: LR = n \log(SSE_0 / SSE_1)
 
-    of both networks fitted by least squares. It has no known limit: blocks that are not there
-    have parameters that are not identified. The p-value is of series simulated from the smaller
-    network, to each of which both are fitted in the same way.
+    of both networks, fitted by least squares. The ratio has no known limit, as parameters of absent
+    blocks are not identified. The p-value is from series simulated from the smaller network, with
+    both networks fitted to each in the same way.
 
     Parameters
     ----------
     y, lags, order, nonlinear_lags
-        As of `terasvirta_test`. An ARMA must be without season, differences and drift; its
-        parameters are estimated anew.
+        As in `terasvirta_test`. An ARMA must be without season, differences and drift; its
+        parameters are estimated again.
     null_blocks : int, default 0
         Blocks of the smaller network; 0 for the linear model.
     blocks : int, optional
-        Blocks of the larger one; by default one more, or as many where its block size is larger.
+        Blocks of the larger network; by default one more, or as many if its block size is larger.
     block_size : int, default 2
         States of a block of the larger network.
     null_block_size : int, optional
-        The same of the smaller one; by default as `block_size`.
+        States of a block of the smaller network; by default `block_size`.
     bootstrap : {"wild", "residual"}
-        Errors of the simulated series: residuals with random signs, which keeps
-        heteroskedasticity, or drawn with replacement.
+        Errors of simulated series: residuals with random signs, which preserve heteroskedasticity,
+        or residuals drawn with replacement.
     n_bootstrap : int, default 99
     n_starts : int, default 3
-        Starts of each fit.
+        Number of starts of each fit.
     random_state : int, numpy random generator or None
 
     Returns
@@ -74,17 +74,17 @@ def nested_test(
     Raises
     ------
     TypeError, ValueError
-        If the series or an argument cannot be used, the networks are not nested, or series
-        simulated from the smaller one explode.
+        If the series or an argument is not legal, the networks are not nested, or series simulated
+        from the smaller network explode.
 
     Notes
     -----
-    Of two networks that end in local optima of different kinds the ratio may be negative. Here
-    all fits of the larger one start from the smaller one, with new states of no weight in the mean,
-    and take only steps that lower the sum of squares: the ratio is at least zero. It need not be
-    that of global optima, nor have the fits converged: the test is of the statistic that this
-    algorithm computes, and simulated series are given the same starts and iterations. Beside blocks
-    the linear part is free, and where its estimate is not stationary simulated series explode.
+    The ratio of two separate fits may be negative, as each may end in a local optimum. Here all
+    fits of the larger network start from the smaller one, with zero weights of new states in the
+    mean, and take only steps that lower the sum of squares: the ratio is at least zero. Optima need
+    not be global, nor fits converged: the test uses the statistic that this algorithm computes, and
+    simulated series have the same starts and iterations. The linear part is not restricted; series
+    simulated from a nonstationary estimate explode.
 
     References
     ----------
@@ -120,7 +120,7 @@ def nested_test(
     series = simulate_null(model, path[-2], small.params[:, 0], bootstrap, B, seed + 1)
     small_drawn, large_drawn, share_drawn = likelihood_ratio(model, path, series, starts, seed)
     ratios = n * np.log(small_drawn.sse / large_drawn.sse)
-    # Of a fit that overflowed nothing is known: it speaks for the null.
+    # A fit that overflowed has no ratio, and counts for the null.
     p_value = float((1 + (~(ratios < ratio)).sum()) / (B + 1))
 
     def text(network: Network) -> str:
@@ -157,7 +157,7 @@ def nested_test(
 def nested_sizes(
     null_blocks: Any, null_block_size: Any, blocks: Any, block_size: Any
 ) -> tuple[int, int, int, int]:
-    """Blocks and block size of the smaller and of the larger network, checked.
+    """Check blocks and block size of the smaller and of the larger network.
 
     Raises
     ------
@@ -187,7 +187,7 @@ def nested_sizes(
 def network_path(
     model: LinearModel, null_blocks: int, null_size: int, blocks: int, size: int
 ) -> list[Network]:
-    """Networks from the linear model, block by block, to the smaller and then the larger one."""
+    """Networks from the linear model, block by block, to the smaller and the larger network."""
     _, ar, ma = model.coefficients()
     p, q, L = len(ar), len(ma), model.lags
     return [
@@ -199,8 +199,8 @@ def network_path(
 def likelihood_ratio(
     model: LinearModel, path: list[Network], series: np.ndarray, n_starts: int, seed: int
 ) -> tuple[Fits, Fits, float]:
-    """Fits of the last two networks of a path to columns (T, M), and the share that converged."""
-    rng = np.random.default_rng(seed)  # the same candidates for the data and for simulated series
+    """Fit the last two networks of a path to columns (T, M); with the share that converged."""
+    rng = np.random.default_rng(seed)  # data and simulated series have the same candidates
     first, M = len(series) - len(model.residuals), series.shape[1]
     start = np.concatenate(model.coefficients())
     fits = fit(path[0], np.repeat(start[:, None], M, axis=1), series, first, ITERATIONS)
@@ -218,7 +218,7 @@ def simulate_null(
     rng = np.random.default_rng(seed)
     y, n = model.series, len(model.residuals)
     e = residuals_and_jacobian(network, params[:, None], y[:, None], len(y) - n)[0][:, 0]
-    # Residuals are smaller than innovations by the parameters that were fitted.
+    # Correct residuals for the degrees of freedom of the fitted parameters.
     e = (e - e.mean()) * np.sqrt(n / (n - len(params)))
     if bootstrap == "wild":
         errors = (rng.integers(0, 2, (n, B)) * 2.0 - 1.0) * e[:, None]

@@ -1,4 +1,4 @@
-"""Small recurrent networks beside an ARMA, fitted to many series at once by least squares."""
+"""Small recurrent networks beside an ARMA, fitted to many series in one batch by least squares."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tsrnn.linearity._block import block_states, draw_blocks
 from tsrnn.linearity._null import lagged
 from tsrnn.linearity._regression import orthonormal
 
-LANES = 400  # fits side by side: more are slower by their memory
+LANES = 400  # fits of a batch; larger batches are slower, by their memory
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-2, 1e-8, 1e6
-SMALL_DECREASE = 1e-4  # of the sum of squares, relative: 0.02 of a likelihood ratio at n = 200
+SMALL_DECREASE = 1e-4  # relative, of the sum of squares: 0.02 of a likelihood ratio at n = 200
 
 
 @dataclass(frozen=True)
 class Network:
-    r"""Network of K blocks of d states beside an ARMA(p, q) with constant, n_inputs lags as inputs.
+    r"""Network of K blocks of d states, with n_inputs lags, beside an ARMA(p, q) with constant.
 
     .. math:: m_t = c + \sum_i \phi_i y_{t-i} + \sum_j \theta_j e_{t-j} + \sum_k \gamma_k' h_{k,t},
         \qquad h_{k,t} = \tanh(W_k h_{k,t-1} + U_k x_t + b_k)
@@ -43,13 +43,13 @@ class Network:
 
     @cached_property
     def recurrent(self) -> list[tuple[int, int]]:
-        """Places in the matrix of all states that are free: those within blocks."""
+        """Free places in the recurrent matrix of all states, which are within blocks."""
         d = range(len(self.states))
         return [(i, j) for i, j in product(d, d) if self.states[i][0] == self.states[j][0]]
 
     @cached_property
     def keys(self) -> list[tuple]:
-        """Names of the parameters, by which those of a smaller network are placed in a larger."""
+        """Keys of the parameters, which are the same in nested networks."""
         states = self.states
         return [
             ("c",),
@@ -87,7 +87,7 @@ class Parts(NamedTuple):
 def residuals_and_jacobian(
     network: Network, params: np.ndarray, y: np.ndarray, first: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Residuals (n, N) and derivatives of the forecasts (n, k, N), carried forward in time.
+    r"""Residuals (n, N) and derivatives (n, k, N) of the forecasts, forward in time.
 
     .. math:: \partial h_t = (1 - h_t^2) \odot
         (W \partial h_{t-1} + (\partial W) h_{t-1} + (\partial U) x_t + \partial b)
@@ -111,7 +111,7 @@ def residuals_and_jacobian(
     start = 1 + network.p + q
     if d:
         x = np.stack([y[first - 1 - i : len(y) - 1 - i] for i in range(L)], axis=1)
-        # Row of W, U and b that a parameter stands in, and the state that a weight of W multiplies.
+        # Row of each parameter in W, U and b, and the state that a weight of W multiplies.
         rows = np.array(
             [i for i, _ in network.recurrent] + list(np.repeat(range(d), L)) + [*range(d)]
         )
@@ -145,17 +145,17 @@ def residuals_and_jacobian(
 
 
 class Fits(NamedTuple):
-    """Fits of N networks: parameters (k, N), sums of squares and whether they converged (N,)."""
+    """Fits of N networks."""
 
-    params: np.ndarray
-    sse: np.ndarray
-    converged: np.ndarray
+    params: np.ndarray  # (k, N)
+    sse: np.ndarray  # (N,)
+    converged: np.ndarray  # (N,)
 
 
 def fit(network: Network, start: np.ndarray, y: np.ndarray, first: int, max_iter: int) -> Fits:
-    """Least squares from starts (k, N) by Levenberg and Marquardt's method, each fit by itself.
+    """Least squares from starts (k, N) by the Levenberg-Marquardt method, each fit by itself.
 
-    A step is taken if the sum of squares falls, so that it is never above that of the start.
+    A step is taken only if the sum of squares falls, so that no end is worse than its start.
     """
     params, N = start.copy(), start.shape[1]
     sse, converged = np.empty(N), np.zeros(N, bool)
@@ -166,7 +166,7 @@ def fit(network: Network, start: np.ndarray, y: np.ndarray, first: int, max_iter
             if not len(lanes):
                 break
             sizes = np.einsum("nii->ni", A)
-            # Weights of a state whose gamma is zero have no derivative, and stay.
+            # Weights of a state with zero gamma have no derivative; the floor keeps them in place.
             floor = 1e-10 * sizes.max(1, keepdims=True)
             lhs = A + (damping[:, None] * sizes + floor)[:, :, None] * np.eye(A.shape[1])
             trial = params[:, lanes] + np.linalg.solve(lhs, g[..., None])[..., 0].T
@@ -185,7 +185,7 @@ def fit(network: Network, start: np.ndarray, y: np.ndarray, first: int, max_iter
 def _normal_equations(
     network: Network, params: np.ndarray, y: np.ndarray, first: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """J'J (N, k, k), J'e (N, k) and e'e (N,); NaN where states or sums overflow."""
+    """J'J (N, k, k), J'e (N, k) and e'e (N,); NaN if states or sums overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
         e, J = residuals_and_jacobian(network, params, y, first)
         J = np.ascontiguousarray(J.transpose(2, 0, 1))
@@ -205,11 +205,11 @@ def grow(
     max_iter: int,
     rng: np.random.Generator,
 ) -> Fits:
-    """Fits of a larger network to columns (T, M), all from the fits of the smaller one.
+    """Fit a larger network to columns (T, M) from the fits of a smaller one.
 
-    New states begin with a weight of zero in the mean, so that every start has the sum of squares
-    of the smaller network, and with the inputs and recurrences of those `n_starts` of
-    `n_candidates` draws that have the largest score statistics. The best of the starts is kept.
+    New states start with zero weight in the mean, so that every start has the sum of squares of the
+    smaller network. Their inputs and recurrences are the `n_starts` of `n_candidates` draws with
+    the largest score statistics. The best end is returned.
     """
     M = y.shape[1]
     start = np.zeros((len(large.keys), M))
@@ -250,7 +250,7 @@ def grow(
 
 
 def simulate(network: Network, params: np.ndarray, y: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    """Series (T, B) of a network (k,) with errors (n, B), after the first rows of a series (T,)."""
+    """Simulate series (T, B) of a network (k,) with errors (n, B), after first rows of y (T,)."""
     const, ar, ma, W, U, b, gamma = network.parts(params[:, None])
     (n, B), T = errors.shape, len(y)
     first = T - n

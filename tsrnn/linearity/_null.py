@@ -1,4 +1,4 @@
-"""Linear model under the null: AR by least squares or ARMA, its residuals and their scores."""
+"""Linear model under the null: AR by least squares or ARMA, with residuals and scores."""
 
 from __future__ import annotations
 
@@ -14,51 +14,34 @@ from tsrnn.contract import positive_integer
 from tsrnn.data import read_panel
 from tsrnn.linear import ARMA
 
-MOST_LAGS = 12  # of an AR whose order is chosen: a year of months
-FEWEST = 30  # observations, below which no test of this room holds its size
-CONSTANT = 1e-13  # range over largest value, below which differences are rounding
-EXACT = 1e-10  # error of an AR over the largest value, below which it is rounding
-TERMS_SHARE = 10  # observations a term of the third-order expansion, as a rule for regressions
+MOST_LAGS = 12  # largest order chosen by AIC: a year of months
+FEWEST = 30  # observations, below which no test here holds its size
+CONSTANT = 1e-13  # range over largest value of a constant series, by rounding
+EXACT = 1e-10  # residual over largest value of an exact fit, by rounding
+TERMS_SHARE = 10  # observations for each term of the third-order expansion, a rule of thumb
 MOST_TERMS = 120  # of a robust test, whose memory grows with their square
 
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """Linear model fitted to one series, which every test of this room starts from.
-
-    Parameters
-    ----------
-    name : str
-    series : ndarray of shape (T,)
-        Stationary series in standard deviations: less its mean or trend, differenced if the model
-        differences.
-    residuals : ndarray of shape (n,)
-        Of the last n rows of `series`.
-    scores : ndarray of shape (n, k)
-        Derivatives of the one-step forecasts by the parameters.
-    lags : int
-        Of the series, from which the nonlinear terms are built.
-    const : float
-    ar, ma : ndarray
-        Coefficients of a model of `series` without season and differences; None of others.
-    """
+    """Linear model fitted to one series, from which every test starts."""
 
     name: str
-    series: np.ndarray
-    residuals: np.ndarray
-    scores: np.ndarray
-    lags: int
+    series: np.ndarray  # (T,) stationary: less mean or trend, differenced, of deviation one
+    residuals: np.ndarray  # (n,) of the last n rows of `series`
+    scores: np.ndarray  # (n, k) derivatives of the one-step forecasts by the parameters
+    lags: int  # of the nonlinear terms
     const: float = 0.0
-    ar: np.ndarray | None = None
+    ar: np.ndarray | None = None  # None for a model with season or differences
     ma: np.ndarray | None = None
 
     @property
     def inputs(self) -> np.ndarray:
-        """Lags 1 to `lags` of the series in the rows of the residuals, of shape (n, lags)."""
+        """Lags 1 to `lags` of the series in the rows of the residuals, (n, lags)."""
         return lagged(self.series, self.lags)[-len(self.residuals) :]
 
     def coefficients(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Constant, autoregressive and moving average coefficients, from which series are drawn.
+        """Constant, autoregressive and moving average coefficients, for simulation.
 
         Raises
         ------
@@ -85,17 +68,17 @@ def linear_model(
     ----------
     y : array_like, Series, frame of one series or fitted ARMA
     lags : int, optional
-        Order of an AR with constant by least squares; by AIC if neither `order` is given.
+        Order of an AR with constant by least squares; by default chosen by AIC.
     order : tuple of int, optional
-        (p, q) of an ARMA with constant by maximum likelihood.
+        (p, q) of an ARMA with constant by maximum likelihood, in place of `lags`.
     nonlinear_lags : int, optional
-        By default as many of the lags as have at most a tenth of the observations in terms of
-        second and third order, and at most 120.
+        By default as many of the lags as give at most 120 terms of second and third order, and at
+        most one for ten observations.
 
     Raises
     ------
     TypeError, ValueError
-        If the series or an argument cannot be used.
+        If the series or an argument is not legal.
     """
     if isinstance(y, ARMA):
         if lags is not None or order is not None:
@@ -103,7 +86,7 @@ def linear_model(
         model = _from_arma(y)
     else:
         series = read_series(y)
-        series = series / np.abs(series).max()  # so that no square overflows
+        series = series / np.abs(series).max()  # prevents overflow of squares
         series = (series - series.mean()) / series.std(ddof=1)
         if order is not None:
             model = _fit_order(series, order, lags)
@@ -121,7 +104,7 @@ def linear_model(
             raise ValueError(
                 f"nonlinear_lags must be at most a quarter of the {n} observations; got {m}"
             )
-    # Lags beyond those of the linear model cost rows at the start.
+    # More lags than in the linear model lose rows at the start.
     lost = len(model.series) - n
     rows = slice(max(m - lost, 0), None)
     return replace(model, residuals=model.residuals[rows], scores=model.scores[rows], lags=m)
@@ -169,7 +152,7 @@ def read_series(y: Any) -> np.ndarray:
 
 
 def lagged(series: np.ndarray, lags: int) -> np.ndarray:
-    """Lags 1 to `lags` of a series (T,) or of columns (T, B): last axis lags, T - lags rows."""
+    """Lags 1 to `lags`, as the last axis, of a series (T,) or columns (T, B), in T - lags rows."""
     T = len(series)
     return np.stack([series[lags - i : T - i] for i in range(1, lags + 1)], axis=-1)
 
@@ -180,11 +163,11 @@ def volterra_terms(lags: int) -> int:
 
 
 def choose_lags(series: np.ndarray) -> int:
-    """Order of an AR by AIC, all orders on the same rows."""
+    """Choose the order of an AR by AIC, with all orders on the same rows."""
     most = min(MOST_LAGS, len(series) // 10)
     X = np.column_stack([np.ones(len(series) - most), lagged(series, most)])
     y, n = series[most:], len(series) - most
-    # One QR serves all orders: column i of Q takes its square off the sum.
+    # One QR serves all orders: column i of Q reduces the sum of squares by its squared product.
     explained = np.cumsum((np.linalg.qr(X)[0].T @ y) ** 2)
     sse = np.maximum(y @ y - explained[1:], np.finfo(float).tiny)
     return int(np.argmin(n * np.log(sse / n) + 2 * np.arange(2, most + 2))) + 1
@@ -236,9 +219,9 @@ def _fit_order(series: np.ndarray, order: Any, lags: int | None) -> LinearModel:
 def _from_arma(fitted: ARMA) -> LinearModel:
     r"""Linear model of a fitted ARMA, with scores by filters.
 
-    Of :math:`\phi(B) w_t = \theta(B) e_t`, seasonal polynomials multiplied, the forecast has the
-    derivatives :math:`\theta(B)^{-1} w_{t-i}` and :math:`\theta(B)^{-1} e_{t-j}`, and those by
-    constant and drift are the regressors, filtered by :math:`\phi(B) / \theta(B)`.
+    With :math:`\phi(B) w_t = \theta(B) e_t` (seasonal polynomials multiplied), derivatives of the
+    forecast are :math:`\theta(B)^{-1} w_{t-i}` and :math:`\theta(B)^{-1} e_{t-j}`; derivatives by
+    constant and drift are their regressors filtered by :math:`\phi(B) / \theta(B)`.
     """
     y, e, params, family = _checked_arma(fitted)
     spec = family.spec
@@ -289,12 +272,12 @@ def _from_arma(fitted: ARMA) -> LinearModel:
 
 
 def _checked_arma(fitted: ARMA) -> tuple[np.ndarray, np.ndarray, pd.Series, Any]:
-    """Series, residuals, estimates and family of a fitted ARMA that the tests can read.
+    """Series, residuals, estimates and family of a fitted ARMA.
 
     Raises
     ------
     ValueError
-        If it is of several series, with regressors, without lags, or of missing values.
+        If it has several series, regressors, no lags, or missing values.
     """
     residuals = fitted.residuals()  # refuses a model without its data
     assert fitted.fitted_.panel is not None

@@ -1,4 +1,4 @@
-"""Recursive bootstrap of a linear model: series simulated from it, and their fits."""
+"""Recursive bootstrap of a linear model: simulated series and their fits."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from scipy.signal import lfilter
 from tsrnn.linear import ARMA
 from tsrnn.linearity._null import LinearModel, lagged
 
-EXPLODED = 1e3  # standard deviations, beyond which a simulated series says nothing of this one
+EXPLODED = 1e3  # standard deviations beyond which a simulated series is not stationary
 
 
 def simulate_linear(model: LinearModel, n_series: int, rng: np.random.Generator) -> np.ndarray:
-    r"""Series (T, B) of the linear model with residuals of random signs, from its first rows on.
+    r"""Simulate series (T, B) of the linear model from its first rows, with random signs.
 
     .. math:: y^*_t = c + \sum_i \phi_i y^*_{t-i} + v_t e_t + \sum_j \theta_j v_{t-j} e_{t-j},
         \qquad P(v_t = 1) = P(v_t = -1) = 1 / 2
@@ -26,7 +26,7 @@ def simulate_linear(model: LinearModel, n_series: int, rng: np.random.Generator)
     const, ar, ma = model.coefficients()
     n, p = len(model.residuals), len(ar)
     k, T = model.scores.shape[1], len(model.series)
-    # Residuals of k parameters are smaller than innovations.
+    # Correct residuals for the degrees of freedom of the k parameters.
     e = model.residuals * np.sqrt(n / (n - k))
     errors = np.zeros((T, n_series))
     errors[T - n :] = (rng.integers(0, 2, (n, n_series)) * 2.0 - 1.0) * e[:, None]
@@ -45,7 +45,7 @@ def simulate_linear(model: LinearModel, n_series: int, rng: np.random.Generator)
 
 
 def refit_linear(model: LinearModel, series: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Residuals (B, n) and scores (B, n, k) of the linear model fitted to columns (T, B)."""
+    """Refit the linear model to columns (T, B); residuals (B, n) and scores (B, n, k)."""
     n, B = len(model.residuals), series.shape[1]
     _, ar, ma = model.coefficients()
     p, q = len(ar), len(ma)

@@ -1,4 +1,4 @@
-"""Tests of Teräsvirta, Lin and Granger and of Lee, White and Granger: auxiliary regressions."""
+"""Tests by auxiliary regressions: Teräsvirta, Lin and Granger; Lee, White and Granger."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tsrnn.contract import flag, number, positive_integer, seed_of
 from tsrnn.linearity._null import LinearModel, linear_model, volterra_terms
 from tsrnn.linearity._result import LinearityTest
 
-COLLINEAR = 1e-9  # of a column's norm: what is left of it after the others is rounding
-AT_ONCE = 2_000_000  # numbers in the bootstrap's products of one batch
+COLLINEAR = 1e-9  # relative norm that rounding leaves of a collinear column
+AT_ONCE = 2_000_000  # floats of a batch of the bootstrap
 
 
 class Projection(NamedTuple):
@@ -27,17 +27,17 @@ class Projection(NamedTuple):
 
 
 def project(residuals: np.ndarray, scores: np.ndarray, terms: np.ndarray) -> Projection:
-    """Take the scores of the linear model out of residuals and added terms."""
+    """Project residuals and added terms on the complement of the linear model's scores."""
     Z = orthonormal(scores)
     left = terms - Z @ (Z.T @ terms)
-    left -= Z @ (Z.T @ left)  # once more: cubes are nearly collinear with lags
+    left -= Z @ (Z.T @ left)  # twice, as cubes are nearly collinear with lags
     size = np.linalg.norm(terms - terms.mean(0), axis=0)
     kept = np.linalg.norm(left, axis=0) > COLLINEAR * np.maximum(size, np.finfo(float).tiny)
     return Projection(residuals - Z @ (Z.T @ residuals), orthonormal(left[:, kept]), Z)
 
 
 def orthonormal(columns: np.ndarray) -> np.ndarray:
-    """Orthonormal basis of columns; those that depend on the others are left out."""
+    """Orthonormal basis of columns, without collinear ones."""
     sizes = np.linalg.norm(columns, axis=0)
     scaled = columns[:, sizes > 0] / sizes[sizes > 0]
     left, values, _ = np.linalg.svd(scaled, full_matrices=False)
@@ -49,8 +49,8 @@ def robust_statistic(residuals: np.ndarray, basis: np.ndarray) -> np.ndarray:
 
     .. math:: LM = s' V^{-1} s, \quad s = \sum_t e_t r_t, \quad V = \sum_t e_t^2 r_t r_t'
 
-    with r the terms less their regression on the scores: n less the sum of squares of the
-    regression of one on :math:`e_t r_t`.
+    with the residuals r of the terms on the scores. It equals n minus the sum of squared residuals
+    of a regression of one on :math:`e_t r_t`.
     """
     n, m = basis.shape
     upper = np.triu_indices(m)
@@ -62,7 +62,7 @@ def robust_statistic(residuals: np.ndarray, basis: np.ndarray) -> np.ndarray:
         V = np.empty((len(part), m, m))
         V[:, upper[0], upper[1]] = V[:, upper[1], upper[0]] = (e**2).T @ products
         s = e.T @ basis
-        # The ridge keeps series of few values, whose terms vanish together, from a singular V.
+        # The ridge avoids a singular V of series with few distinct values.
         V += 1e-12 * np.trace(V, axis1=1, axis2=2)[:, None, None] * np.eye(m)
         statistic[part] = (s * np.linalg.solve(V, s[..., None])[..., 0]).sum(1)
     return statistic
@@ -71,7 +71,7 @@ def robust_statistic(residuals: np.ndarray, basis: np.ndarray) -> np.ndarray:
 def auxiliary_tests(
     model: LinearModel, terms: np.ndarray, robust: bool, n_bootstrap: int, seed: int
 ) -> tuple[pd.DataFrame, str, tuple[int, ...]]:
-    """Table of all forms of the test that added terms explain nothing, the main form, its df."""
+    """Test that added terms explain nothing: table of all forms, the main form, its df."""
     e, basis, Z = project(model.residuals, model.scores, terms)
     (n, m), k = basis.shape, Z.shape[1]
     if not m:
@@ -120,9 +120,9 @@ def terasvirta_test(
 ) -> LinearityTest:
     r"""Test of Teräsvirta, Lin and Granger (1993) of linearity of the mean.
 
-    A network of hidden units is expanded to third order around zero weights, where it is linear;
-    what is left beside the lags are their products of two and of three. With the residuals e and
-    the scores z of the linear model (its regressors, for an AR),
+    A network of hidden units, expanded to third order around zero weights, has the lags and their
+    products of two and of three as terms. With the residuals e and the scores z of the linear model
+    (its regressors, for an AR),
 
     .. math:: e_t = z_t' a + \sum_{i \le j} b_{ij} y_{t-i} y_{t-j}
         + \sum_{i \le j \le k} c_{ijk} y_{t-i} y_{t-j} y_{t-k} + u_t, \qquad H_0: b = c = 0
@@ -132,19 +132,17 @@ def terasvirta_test(
     y : array_like, Series, frame of one series or fitted ARMA
         An ARMA without regressors, fitted to one series.
     lags : int, optional
-        Order of an AR with constant, by least squares; by default that of up to 12 with the lowest
-        AIC.
+        Order of an AR with constant by least squares; by default chosen by AIC, up to 12.
     order : tuple of int, optional
         (p, q) of an ARMA with constant, in place of `lags`.
     nonlinear_lags : int, optional
-        Lags that enter products. By default those of the AR, or the larger of p and q, less those
-        beyond which products are more than a tenth of the observations.
+        Lags in products. By default the lags of the AR, or the larger of p and q, reduced until
+        products are at most a tenth of the observations.
     robust : bool, default True
-        Whether the p-value allows for heteroskedasticity of any kind: Wooldridge's statistic with
-        a wild bootstrap. Otherwise it is that of the F statistic, which takes ARCH for
-        nonlinearity.
+        Robustness to heteroskedasticity of any kind, by Wooldridge's statistic with a wild
+        bootstrap. Otherwise the p-value is of the F statistic, which rejects ARCH, too.
     n_bootstrap : int, default 499
-        Draws of the wild bootstrap.
+        Number of draws of the wild bootstrap.
     random_state : int, numpy random generator or None
 
     Returns
@@ -156,15 +154,15 @@ def terasvirta_test(
     Raises
     ------
     TypeError, ValueError
-        If the series or an argument cannot be used, or terms are too many for the observations.
+        If the series or an argument is not legal, or terms are too many for the observations.
 
     Notes
     -----
-    "F" and "chi2" hold if innovations are independent of the past, up to their mean *and* variance;
-    "chi2" rejects too often where terms are many. R's ``tseries::terasvirta.test`` has the same
-    "chi2", and an F with one more degree of freedom, as it does not count the constant. The wild
-    bootstrap multiplies residuals by random signs and leaves regressors as they are: it holds if
-    innovations are a martingale difference.
+    "F" and "chi2" are valid if mean *and* variance of innovations are independent of the past;
+    "chi2" rejects too often with many terms. R's ``tseries::terasvirta.test`` has the same "chi2",
+    and an F with one more degree of freedom, as it does not count the constant. The wild bootstrap
+    multiplies residuals by random signs and keeps regressors fixed: it is valid if innovations are
+    a martingale difference.
 
     References
     ----------
@@ -217,44 +215,44 @@ def white_test(
 ) -> LinearityTest:
     r"""Neural network test of Lee, White and Granger (1993) of linearity of the mean.
 
-    Hidden units with random weights, of which principal components 2 to 1 + `components` are
-    added to the linear model:
+    Principal components 2 to 1 + `components` of hidden units with random weights are added to the
+    linear model:
 
     .. math:: e_t = z_t' a + \sum_{j=2}^{1+q^*} b_j \, PC_j(\psi_t) + u_t, \qquad
         \psi_{t,i} = \frac{1}{1 + \exp(-\gamma_{i0} - \gamma_i' x_t)}, \qquad H_0: b = 0
 
-    with x the lags in standard deviations and :math:`\gamma` uniform on half the range to either
-    side of zero.
+    with x the lags in standard deviations and :math:`\gamma` uniform on (-r / 2, r / 2), where r is
+    `weight_range`.
 
     Parameters
     ----------
     y, lags, order, nonlinear_lags, robust, n_bootstrap
-        As of `terasvirta_test`.
+        As in `terasvirta_test`.
     hidden_units : int, default 10
     components : int, default 2
-        Principal components of the correlation matrix of hidden units, behind the first, which is
-        nearly linear.
+        Number of principal components of the correlation matrix of hidden units, after the first,
+        which is nearly linear.
     weight_range : float, default 4
     random_state : int, numpy random generator or None
-        Of the weights, ``default_rng(seed).uniform(-r / 2, r / 2, (1 + lags, units))``, and of the
-        bootstrap.
+        Seed of the weights, ``default_rng(seed).uniform(-r / 2, r / 2, (1 + lags, units))``, and of
+        the bootstrap.
 
     Returns
     -------
     LinearityTest
-        Forms as of `terasvirta_test`.
+        Forms as in `terasvirta_test`.
 
     Raises
     ------
     TypeError, ValueError
-        If the series or an argument cannot be used.
+        If the series or an argument is not legal.
 
     Notes
     -----
     Under the null, p-values are valid for any weights that do not depend on the residuals; another
-    seed gives another one, and other power. Take the seed before looking at the data. What is
-    said of heteroskedasticity and of R's F in `terasvirta_test` holds here; R's
-    ``tseries::white.test`` has the same formulas and defaults.
+    seed gives another p-value and other power. Choose the seed before looking at the data. The
+    notes of `terasvirta_test` on heteroskedasticity and on R's F apply; R's ``tseries::white.test``
+    has the same formulas and defaults.
 
     References
     ----------
@@ -280,7 +278,7 @@ def white_test(
     x = model.inputs / model.series.std(ddof=1)
     hidden = expit(weights[0] + x @ weights[1:])
     spread = hidden.std(0)
-    varies = spread > COLLINEAR  # others have saturated
+    varies = spread > COLLINEAR  # other units are saturated
     if varies.sum() <= q:
         raise ValueError(
             f"{units - varies.sum()} of {units} hidden units are constant: weight_range is too "
@@ -290,7 +288,7 @@ def white_test(
     left, values, _ = np.linalg.svd(hidden, full_matrices=False)
     terms = left[:, 1 : q + 1] * values[1 : q + 1]
     alternative = f"hidden units of {model.lags} lag{'s' * (model.lags > 1)} enter the mean"
-    # Weights and signs of the bootstrap must not be the same draws.
+    # seed + 1: weights and the bootstrap's signs must be independent draws.
     name = "Neural network test of Lee, White and Granger"
     return _result(name, model, terms, alternative, robust, n_bootstrap, seed + 1)
 

@@ -24,19 +24,19 @@ class LinearityTest(Summary):
         Linear model under the null.
     statistic : float
     df : tuple of int
-        Degrees of freedom of the distribution; empty where it is a bootstrap's.
+        Degrees of freedom of the distribution; empty for a bootstrap.
     p_value : float
     distribution : str
-        Distribution that the p-value is of.
+        Distribution of the statistic under the null.
     null, alternative : str
     n_obs : int
-        Residuals in the test.
+        Number of residuals.
     nonlinear_lags : int
         Lags in the nonlinear terms.
     table : DataFrame
-        All forms of the statistic, a row each: ``statistic, df, p_value``; df is text.
+        A row for each form of the statistic: ``statistic, df, p_value``; df is text.
     mean_only : bool
-        Whether heteroskedasticity alone does not lead to rejections, asymptotically.
+        True if heteroskedasticity alone does not lead to rejections, asymptotically.
     notes : list of str
 
     Examples
@@ -98,10 +98,10 @@ class LinearityTests(Summary):
     n_obs : int
     alpha : float
     table : DataFrame
-        A row a test: ``statistic, df, p_value, p_holm, note``; df is text.
+        A row for each test: ``statistic, df, p_value, p_holm, note``; df is text.
     conclusion : str
     results : dict
-        `LinearityTest` of each, by the names of the table.
+        `LinearityTest` by the names of the table.
     notes : list of str
 
     Examples
@@ -137,12 +137,12 @@ class LinearityTests(Summary):
 
 
 def wrapped(text: str, indent: int = 4) -> list[str]:
-    """Lines of at most `WIDTH` characters, those after the first indented."""
+    """Wrap text to lines of at most `WIDTH` characters, indented after the first."""
     return textwrap.wrap(text, WIDTH, subsequent_indent=" " * indent)
 
 
 def table_lines(table: pd.DataFrame) -> list[str]:
-    """Lines of a table of tests: numbers with three digits, text as it is."""
+    """Lines of a table of tests, with numbers to three digits."""
 
     def cell(value: object) -> str:
         if not isinstance(value, float):
@@ -159,7 +159,7 @@ def table_lines(table: pd.DataFrame) -> list[str]:
         line = f"{label:<{stub}}"
         for name, cells in zip(table.columns, columns, strict=True):
             width = max(map(len, cells)) + 2
-            # text that explains a row reads from its left
+            # Notes are aligned to the left.
             line += f"  {cells[i]:<{width - 2}}" if name == "note" else f"{cells[i]:>{width}}"
         lines.append(line.rstrip())
     return lines

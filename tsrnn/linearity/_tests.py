@@ -1,4 +1,4 @@
-"""Tests of linearity of one series together, with Holm's adjustment and a conclusion in words."""
+"""Several tests of linearity of one series, with Holm's adjustment and a conclusion."""
 
 from __future__ import annotations
 
@@ -46,18 +46,17 @@ def linearity_tests(
     y : array_like, Series, frame of one series or fitted ARMA
         Without missing values. An ARMA without regressors, fitted to one series.
     lags : int, optional
-        Order of an AR with constant, by least squares; by default that of up to 12 with the lowest
-        AIC.
+        Order of an AR with constant by least squares; by default chosen by AIC, up to 12.
     order : tuple of int, optional
         (p, q) of an ARMA with constant, in place of `lags`.
     nonlinear_lags : int, optional
-        Lags that enter nonlinear terms; see `terasvirta_test`.
+        Lags in nonlinear terms; see `terasvirta_test`.
     tests : sequence of {"terasvirta", "white", "block", "bds", "nested"}
-        By default all but "nested", which takes seconds to a minute.
+        By default all except "nested", which takes seconds to a minute.
     robust : bool, default True
-        Whether the tests of Teräsvirta and of White allow for heteroskedasticity.
+        Robustness of Teräsvirta's and White's tests to heteroskedasticity.
     n_bootstrap : int, default 499
-        Draws of the bootstraps; at most 99 of "nested".
+        Number of bootstrap draws; at most 99 for "nested".
     alpha : float, default 0.05
         Level of the conclusion.
     random_state : int, numpy random generator or None
@@ -65,19 +64,19 @@ def linearity_tests(
     Returns
     -------
     LinearityTests
-        Print it; `table` has a row a test.
+        Print it; `table` has a row for each test.
 
     Raises
     ------
     TypeError, ValueError
-        If the series or an argument cannot be used.
+        If the series or an argument is not legal.
 
     Notes
     -----
-    Holm's adjustment bounds the probability of any false rejection by alpha, whatever the
-    dependence of the tests, if each has its size. It is of the tests that were asked for, and the
-    conclusion is of adjusted p-values. The null of BDS is independence of innovations, that of the
-    others a linear mean: where BDS alone rejects, a changing variance is enough to explain it.
+    Holm's adjustment bounds the probability of any false rejection by alpha under any dependence of
+    the tests, if each has its size. It counts the requested tests; the conclusion uses adjusted
+    p-values. The null of BDS is independence of innovations, the null of the others a linear mean:
+    a changing variance can explain a rejection by BDS alone.
 
     References
     ----------
@@ -100,7 +99,7 @@ def linearity_tests(
     alpha = number("alpha", alpha, lowest=0.0, open_=True, highest=0.5)
     draws, seed = positive_integer("n_bootstrap", n_bootstrap), seed_of(random_state)
     if lags is None and order is None and not isinstance(y, ARMA):
-        lags = choose_lags(read_series(y))  # once, for a model that all tests share
+        lags = choose_lags(read_series(y))  # once, so that all tests share the model
     model = linear_model(y, lags, order, nonlinear_lags)
     notes = [
         "p_holm: Holm's adjustment for all tests of the table.",
@@ -152,7 +151,7 @@ def linearity_tests(
 
 
 def _note(result: LinearityTest) -> str:
-    """Distribution of a p-value, and whether the test rejects ARCH, too."""
+    """Distribution of a p-value, with a remark if the test rejects ARCH, too."""
     kind = result.distribution.split(",")[0] if not result.df else "F distribution"
     return kind if result.mean_only else f"{kind}; ARCH rejects, too"
 
@@ -160,7 +159,7 @@ def _note(result: LinearityTest) -> str:
 def _conclusion(
     results: dict[str, LinearityTest], adjusted: np.ndarray, alpha: float, model: str
 ) -> str:
-    """Sentence on what was rejected at a level, and what it may come from."""
+    """Sentence on the rejections at a level and their possible causes."""
     rejected = [name for name, p in zip(results, adjusted, strict=True) if p <= alpha]
     level = f"at {100 * alpha:g} percent"
     of_mean = [name for name in rejected if results[name].mean_only]

@@ -1,4 +1,4 @@
-"""ARMA and ARIMA models: the family and its estimator."""
+"""ARMA and ARIMA models: family and estimator."""
 
 from __future__ import annotations
 
@@ -42,20 +42,11 @@ from tsrnn.linear.arma._specification import Specification, arma_specification
 
 @dataclass(frozen=True)
 class ARMAFamily(Family):
-    """ARMA at given orders: units are series of one target, batched by their lengths.
-
-    Attributes
-    ----------
-    spec : Specification
-    n_targets : int
-        Targets of a series.
-    n_starts : int or None
-        Starts of every unit, besides the optima of nested models; None for as many as needed.
-    """
+    """ARMA at given orders. A unit is one target of a series; batches have similar lengths."""
 
     spec: Specification
-    n_targets: int = 1
-    n_starts: int | None = None
+    n_targets: int = 1  # of a series
+    n_starts: int | None = None  # of every unit, besides nested optima; None to decide by unit
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -73,7 +64,7 @@ class ARMAFamily(Family):
 
     @property
     def recursions(self) -> ModuleType:
-        """Filter, forecasts and draws at the orders of the family."""
+        """Module with filter, forecasts and draws at the family's orders."""
         return recursions(self.spec)
 
     @property
@@ -178,7 +169,7 @@ class ARMAFamily(Family):
             )
             e, v = self.recursions.innovations(self.spec, params, start, y.shape[1])
             errors.append((numbers, e))
-            # forecasts without error have a variance of rounding, which may be below 0
+            # A perfect forecast has a variance of rounding, which may be negative.
             scaled.append((numbers, e / np.sqrt(np.where(v > 0, v, np.nan))))
         return panel.values - rows_of(panel, errors), rows_of(panel, scaled)
 
@@ -198,7 +189,7 @@ class ARMAFamily(Family):
 
     def recursion(self, params: np.ndarray, constants: Arrays) -> Recursion:
         spec = self.spec
-        if spec.m:  # all lags of the multiplied polynomials, differences among them
+        if spec.m:  # lags of the multiplied polynomials, which include differences
             phi, theta = (lags[:, 0] for lags in whole(spec, params[None]))
         else:
             phi, theta = params[spec.n_mean : -1][: spec.p], params[spec.n_mean : -1][spec.p :]
@@ -224,7 +215,7 @@ class ARMAFamily(Family):
 
 
 def fitted_batches(panel: Panel, units: Units) -> Iterator[np.ndarray]:
-    """Batches of the units of a panel that have parameters, by number."""
+    """Batches of a panel's units that have parameters, by number."""
     fitted = np.isfinite(units.params).all(1)
     for numbers in batches(panel):
         if len(kept := numbers[fitted[numbers]]):
@@ -241,80 +232,82 @@ class ARMA(ARMAResults):
         \phi(B) (1 - B)^d u_t = \theta(B) e_t, \qquad e_t \sim N(0, \sigma^2)
 
     with :math:`\phi(B) = 1 - \phi_1 B - \dots - \phi_p B^p` and
-    :math:`\theta(B) = 1 + \theta_1 B + \dots + \theta_q B^q`. Its one-step forecasts are the
-    states of a linear recurrent network, for p = q = 1
+    :math:`\theta(B) = 1 + \theta_1 B + \dots + \theta_q B^q`. One-step forecasts are the states
+    of a linear recurrent network. For p = q = 1 it is
     :math:`h_t = \Theta h_{t-1} + (\Phi - \Theta) y_{t-1}` with :math:`\Phi = \phi_1` and
-    :math:`\Theta = -\theta_1` (Cai et al., 2026, section 2.1). A seasonal model multiplies
-    polynomials of the season,
+    :math:`\Theta = -\theta_1` (Cai et al., 2026, section 2.1). A seasonal model multiplies by
+    polynomials in :math:`B^m`,
 
     .. math::
 
         \phi(B) \Phi(B^m) (1 - B)^d (1 - B^m)^D u_t = \theta(B) \Theta(B^m) e_t
 
-    Every series and target is fitted by itself, all of them in one batch: Fisher scoring, then
-    Newton's method, with exact derivatives; seasonal ones and those of many lags by a quasi-Newton
-    method. A series needs, beside those lost by differencing, twice as many observations as there
-    are coefficients of lags and one for each other parameter. Names, parameters and log-likelihood
-    are those of statsmodels' ARIMA and SARIMAX.
+    Every series and target is fitted by itself, all in one batch: Fisher scoring, then Newton's
+    method, with exact derivatives; seasonal models and models of many lags by a quasi-Newton
+    method. After differencing, a series needs two observations for each coefficient of a lag and
+    one for each other parameter. Names, parameters and log-likelihood agree with statsmodels' ARIMA
+    and SARIMAX.
 
     Parameters
     ----------
     order : tuple of int, default (1, 1)
         (p, q), or (p, d, q) with d differences. Up to 12 lags; with the exact likelihood and a
-        moving average up to 6. Beyond 4, the first fit compiles for some seconds, and second
-        derivatives are differences of exact gradients, of some ten digits.
+        moving average up to 6. Beyond 4 lags the first fit compiles for some seconds, and second
+        derivatives are differences of exact gradients, accurate to about ten digits.
     trend : {"n", "c", "t", "ct"}, optional
-        Among the regressors: nothing, a constant (parameter ``const``), the number of the row
-        from 1 (``drift``), or both. By default "c" with d = D = 0, else "n". Terms of an order
-        below d + D are refused.
+        Deterministic regressors: none, a constant (parameter ``const``), the row number from 1
+        (``drift``), or both. By default "c" with d = D = 0, else "n". Terms of an order below
+        d + D are refused.
     likelihood : {"exact", "conditional"}
-        From the stationary distribution of the state, or from a state that is zero before the
-        first row. With differences both are given the first d + m D observations.
+        Start from the stationary distribution of the state, or from a state of zero before the
+        first row. With differences both condition on the first d + m D observations.
     n_starts : int, optional
-        Starting values of every series, besides the optima of the models nested in this one. By
-        default one, and all kinds that are known to matter where that leaves doubt.
-        `agreement_` says how many of `starts_` reached the highest log-likelihood.
+        Number of starting values of every series, besides the optima of nested models. By default
+        one, and further starts of all known kinds if its optimum is doubtful. `agreement_` counts
+        how many of `starts_` reached the highest log-likelihood.
     seasonal_order : tuple of int, optional
-        (P, D, Q, m): lags, differences and lags of innovations that are m rows apart, such as
-        (0, 1, 1, 12) of monthly data. The lags of the multiplied polynomials may be up to 250.
+        (P, D, Q, m): seasonal lags, differences and lags of innovations, m rows apart, such as
+        (0, 1, 1, 12) for monthly data. Lags of the multiplied polynomials may be up to 250.
     cov_type : str, default "hessian"
         Kind of standard errors: "hessian", "opg" (statsmodels' default), "information",
         "robust" or "bollerslev-wooldridge".
     missing : {"auto", "error", "interpolate", "keep"}
-        "keep" leaves missing values out of the exact likelihood. With differences it begins at the
-        first d + m D observations in a row; those before them are left out, as `messages_` say.
+        "keep" leaves missing values out of the exact likelihood. With differences the likelihood
+        begins at the first d + m D consecutive observations and leaves out earlier ones;
+        `messages_` report it.
     parameter_uncertainty : bool, default True
-        Whether intervals know that k parameters are estimated from n rows: Student's t with n - k
-        degrees of freedom, and the final prediction error, (n + k) / (n - k) times the variance.
+        Widen intervals for k parameters estimated from n rows: Student's t with n - k degrees of
+        freedom, and the final prediction error, (n + k) / (n - k) times the variance.
     outliers : {"pulse"} or None
-        "pulse" skips gross errors of single rows as ``missing="keep"`` skips missing ones: the
-        likelihood of a pulse in the row, with a flat prior, but for a constant.
-        They are those that `tsrnn.prior.find_outliers` finds in the target as it is, effects of
-        columns included; `outliers_` lists them, and level shifts, which stay. `update` and
-        `predict_rolling` take new rows as they are.
+        "pulse" skips gross errors of single rows as ``missing="keep"`` skips missing values. Up to
+        a constant this is the likelihood with a pulse in the row and a flat prior on its size.
+        `tsrnn.prior.find_outliers` finds them in the target, with effects of columns included.
+        `outliers_` lists them, and level shifts, which are not skipped. `update` and
+        `predict_rolling` keep gross errors in new rows.
     intervals : {"model", "conformal"}
-        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
+        Intervals of the model, or conformal ones from rolling forecasts of the last rows.
     horizon, id_col, time_col, freq, strict, support, random_state, verbose
         As in all linear models.
     target, known_ahead, static, calendar, holidays
-        As in all linear models. Exogenous columns are regressors; to forecast, name them all
-        in `known_ahead`.
+        As in all linear models. Exogenous columns are regressors; forecasts need all of them in
+        `known_ahead`.
 
     Notes
     -----
-    Estimates are the highest of several local maxima where roots of both sides are close to
-    each other or a root of the moving average is close to the unit circle, which is where
-    others exist. They are stationary, and invertible but for roots on the unit circle, which
-    is a boundary: parameters there have no standard error, nor have those of roots that cancel.
-    With the conditional likelihood, roots of the autoregression are not restricted, but those of
-    seasonal models are stationary as well.
+    The likelihood can have several local maxima if roots of both sides nearly cancel, or if a root
+    of the moving average is close to the unit circle; the search then takes the highest of several.
+    Estimates are stationary and invertible, except for moving-average roots on the unit circle.
+    Parameters on this boundary have no standard error, nor have parameters of roots that cancel.
+    With the conditional likelihood the autoregression is not restricted, unless the model is
+    seasonal.
 
-    Intervals hold if the model is right and its innovations are normal. Rows are
-    counted on the calendar, from the first one fitted to, also where `predict` is given data
-    that begin elsewhere. Regressors must be known for every row.
+    Intervals hold if the model is right and its innovations are normal. Rows are counted on the
+    calendar from the first row fitted to, even if data given to `predict` begin elsewhere.
+    Regressors must be known for every row.
 
-    `to_rnn` is the network of the series less drift and regressors, differenced d times; that of a
-    seasonal model is of the series itself, its differences among the roots of the recurrence.
+    `to_rnn` returns the network of the series without drift and regressors, differenced d times.
+    For a seasonal model it is the network of the series itself, whose recurrence includes the
+    roots of the differences.
 
     References
     ----------

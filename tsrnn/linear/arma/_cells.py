@@ -2,11 +2,11 @@ r"""ARMA recurrences as cells: the filter, the innovations of complete series, e
 
 The state in innovation form, of dimension r = max(p, q), is the forecast of the next r values of
 u given the past: ``u_t = a_t[0] + e_t``, ``a_{t+1} = T a_t + K e_t`` with the companion matrix T
-of phi and ``K = phi + theta``. Integration puts levels before it: ``u_{t-1}, D u_{t-1}, ...``.
+of phi and ``K = phi + theta``. With integration, levels ``u_{t-1}, D u_{t-1}, ...`` precede it.
 
-The exact likelihood of complete series needs no filter. Given the state a_1 before the first row,
-innovations are linear in it: :math:`e_t = e^0_t - h_t' a_1` with :math:`e^0` from zero and
-:math:`h_{t+1}' = h_t' (T - K Z)`. With a_1 normal of variance P the likelihood is that of
+The exact likelihood of complete series needs no filter. Innovations are linear in the state a_1
+before the first row: :math:`e_t = e^0_t - h_t' a_1` with :math:`e^0` from a state of zero and
+:math:`h_{t+1}' = h_t' (T - K Z)`. With a_1 normal of variance P, the likelihood is that of a
 regression with a random coefficient (de Jong, 1988):
 
 .. math::
@@ -28,7 +28,7 @@ from tsrnn.kernels import Cell
 from tsrnn.linear.arma._specification import Form, lower_triangle
 
 Fields = tuple[torch.Tensor, ...]
-# A tensor or an array, or the int 0 or 1 where that is known when a step is written.
+# A tensor or an array, or the int 0 or 1 if known in advance, which operations below leave out.
 Entry = Any
 Matrix = list[list[Entry]]
 
@@ -43,13 +43,13 @@ def filter_cell(form: Form, certain: bool = False) -> Cell:
         a_{t+1} &= T a_t + G_t F_t^{-1} e_t, \qquad
             P_{t+1} = T P_t T' + K K' - G_t F_t^{-1} G_t'
 
-    With P = 0, `certain` under the conditional likelihood, this is the linear RNN
-    h_t = Theta h_{t-1} + (Phi - Theta) y_{t-1} of Cai et al. (2026), section 2.1, whose h_t is
-    a[0]. Where there is no observation, G is zero.
+    With P = 0, `certain` under the conditional likelihood, it is the linear RNN
+    h_t = Theta h_{t-1} + (Phi - Theta) y_{t-1} of Cai et al. (2026), section 2.1, with h_t = a[0].
+    G is zero without an observation.
 
-    Its memory is a, then the lower triangle of P by rows, unless certain. Then follow e,
-    its weight 1 / v, v = F sigma2, its weight 1 / (2 v^2); l, the log-likelihood; e^2 / F
-    and log F. Its last parameter is sigma2.
+    The memory is a and, unless certain, the lower triangle of P by rows. Then follow e, its weight
+    1 / v, v = F sigma2, its weight 1 / (2 v^2), the log-likelihood l, e^2 / F and log F. The last
+    parameter is sigma2.
     """
     memory = [f"a{i}" for i in range(form.dimension)]
     memory += [] if certain else [f"P{i}_{j}" for i, j in lower_triangle(form.dimension)]
@@ -72,7 +72,7 @@ def _filter_step(
     F = add(dot(Z, PZ), 1)
     gain = [add(dot(row, PZ), k) for row, k in zip(T, K, strict=True)]
     e = sub(detrended(form, inputs, coefficients), dot(Z, a))
-    # A missing observation has weight 0: the state moves on by T, its variance by T P T' + K K'.
+    # A missing observation has weight 0: the state becomes T a, its variance T P T' + K K'.
     observed = inputs[-1] if form.masked else 1
     weight = mul(observed, inverse(F))
     moved = [add(dot(row, a), mul(mul(g, weight), e)) for row, g in zip(T, gain, strict=True)]
@@ -105,7 +105,7 @@ def system(form: Form, phi: Sequence[Entry], theta: Sequence[Entry]) -> tuple[Ma
 
 
 def detrended(form: Form, inputs: Fields, coefficients: Fields) -> Entry:
-    """U = y - x'beta."""
+    """Return u = y - x'beta."""
     regressors = [1] * form.constant + list(inputs[1 : 1 + form.n_regressors])
     return sub(inputs[0], dot(regressors, coefficients))
 
@@ -118,14 +118,14 @@ def sum_names(form: Form) -> tuple[str, ...]:
 
 @cache
 def residual_cell(form: Form, conditional: bool = False) -> Cell:
-    r"""Innovations from zero, with the summands of the likelihood: squares alone if conditional.
+    r"""Innovations from a state of zero, with the summands of the likelihood.
 
     .. math:: u_t = y_t - x_t'\beta, \qquad
               e_t = u_t - \sum_i \phi_i u_{t-i} - \sum_j \theta_j e_{t-j}
 
-    Of a form with d = 0, masked after the last observation only. The memory is u_{t-1}, ...,
-    u_{t-p}, e_{t-1}, ..., e_{t-q}, then h, unless conditional, which starts at (1, 0, ...). Then
-    follow e, its weight, and `sum_names`.
+    The form has d = 0 and masks only rows after the last observation. The memory is u_{t-1}, ...,
+    u_{t-p}, e_{t-1}, ..., e_{t-q} and, unless conditional, h, which starts at (1, 0, ...). Then
+    follow e, its weight, and `sum_names`, if conditional only the squares.
     """
     memory = [f"u{i + 1}" for i in range(form.p)] + [f"e{j + 1}" for j in range(form.q)]
     memory += [] if conditional else [f"h{i}" for i in range(form.r)]
@@ -156,9 +156,9 @@ def _residual_step(
 
 @cache
 def closing_cell(form: Form) -> Cell:
-    """One step from the sums to S and D, so that derivatives of the exact likelihood are chained.
+    """One step from the sums to S and D, as a cell, so that derivatives follow by the chain rule.
 
-    Its memory is `sum_names`; then follow S and D. Its input is not used.
+    The memory is `sum_names`; then follow S and D. The input is not used.
     """
     name = f"arma_closing_{form.p}_{form.q}_{form.n_mean}"
     state = (*sum_names(form), "S", "D")
@@ -169,7 +169,7 @@ def _closing_step(form: Form, state: Fields, inputs: Fields, params: Fields) -> 
     r = form.r
     _, phi, theta = form.split(params)
     squares, b, M = state[0], state[1 : 1 + r], symmetric(r, state[1 + r : -2])
-    # With M = L D L', |I + P M| = |D| |D^-1 + L'PL|: P, which may be singular, is never inverted.
+    # With M = L D L', |I + P M| = |D| |D^-1 + L'PL|: P may be singular and is never inverted.
     lower, D = _factorised(M)
     P = stationary_variance(phi, theta)
     upper = [list(column) for column in zip(*lower, strict=True)]
@@ -188,9 +188,9 @@ def _closing_step(form: Form, state: Fields, inputs: Fields, params: Fields) -> 
 
 @cache
 def presample_cell(form: Form) -> Cell:
-    """One step that gives the stationary variance P of the state, so that it has derivatives.
+    """One step to the stationary variance P of the state, as a cell, so that it has derivatives.
 
-    Its fields are the lower triangle of P. Its input is not used.
+    The fields are the lower triangle of P. The input is not used.
     """
     name = f"arma_presample_{form.p}_{form.q}_{form.n_mean}"
     state = tuple(f"P{i}_{j}" for i, j in lower_triangle(form.r))
@@ -206,13 +206,12 @@ def _presample_step(form: Form, state: Fields, inputs: Fields, params: Fields) -
 def stationary_variance(phi: Sequence[Entry], theta: Sequence[Entry]) -> Matrix:
     r"""Variance P (r, r) of the state of an ARMA in units of sigma2: P = T P T' + K K'.
 
-    With the companion matrix T, the first row v of P determines the others,
+    With the companion matrix T, the first row v of P determines the other rows by
 
     .. math:: P_{ij} = \phi_i \phi_j v_0 + \phi_i v_{j+1} + \phi_j v_{i+1} + K_i K_j
                        + P_{i+1,j+1},
 
-    and its entries for i = 0 are r linear equations in v. Coefficients are numbers, arrays or
-    tensors.
+    which for i = 0 are r linear equations in v. Coefficients are numbers, arrays or tensors.
     """
     r = max(len(phi), len(theta), 1)
     phi, theta = ([*lags, *[0] * (r - len(lags))] for lags in (phi, theta))
@@ -228,7 +227,7 @@ def stationary_variance(phi: Sequence[Entry], theta: Sequence[Entry]) -> Matrix:
 
 
 def _first_row(phi: Sequence[Entry], K: Sequence[Entry]) -> list[Entry]:
-    """First row of P: solution of its r equations A v = b by elimination."""
+    """First row of P, by elimination in its r equations A v = b."""
     r = len(phi)
     A: Matrix = [[int(i == j) for j in range(r)] for i in range(r)]
     for j in range(r):
@@ -297,7 +296,7 @@ def symmetric(n: int, entries: Sequence[Entry] | np.ndarray) -> Matrix:
 
 
 def add(a: Entry, b: Entry) -> Entry:
-    """A + b; as all operations here, without what is known to be 0 or 1."""
+    """Sum a + b; like all operations here, it skips what is known to be 0 or 1."""
     if _is(a, 0):
         return b
     return a if _is(b, 0) else a + b
@@ -313,14 +312,14 @@ def mul(a: Entry, b: Entry) -> Entry:
 
 
 def sub(a: Entry, b: Entry) -> Entry:
-    """A - b."""
+    """Difference a - b."""
     if _is(b, 0):
         return a
     return -b if _is(a, 0) else a - b
 
 
 def inverse(a: Entry) -> Entry:
-    """1 / a."""
+    """Reciprocal 1 / a."""
     return 1 if _is(a, 1) else 1 / a
 
 
@@ -344,7 +343,7 @@ def product(A: Matrix, B: Matrix) -> Matrix:
 
 
 def as_tensor(entry: Entry, like: Any) -> Any:
-    """Entry as a field of a state, which must be a tensor also where its value is known."""
+    """Convert an entry to a tensor, which fields of a state must be."""
     return entry if isinstance(entry, torch.Tensor) else 0 * like + entry
 
 

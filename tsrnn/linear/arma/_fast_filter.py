@@ -1,9 +1,9 @@
 r"""Exact likelihood of complete seasonal series without matrices, and its gradient by the adjoint.
 
-The state of an ARMA in innovation form has as many elements as the longest lag of its multiplied
-polynomials, which is too many for a variance matrix at each row. As that of a stationary model
-starts from its stationary variance, its change from row to row has rank one (Morf, Sidhu and
-Kailath, 1974; Pearlman, 1980),
+The state of an ARMA in innovation form is as long as the longest lag of its multiplied polynomials,
+too long for a variance matrix at each row. The variance of a stationary model starts at its
+stationary value, so that its change from row to row has rank one (Morf, Sidhu and Kailath, 1974;
+Pearlman, 1980),
 
 .. math::
     P_{t+1} - P_t = M_t L_t L_t', \qquad F_{t+1} = F_t + M_t \ell_t^2, \qquad
@@ -11,9 +11,9 @@ Kailath, 1974; Pearlman, 1980),
     L_{t+1} = T L_t - G_{t+1} \ell_t / F_{t+1}, \qquad M_{t+1} = M_t + M_t^2 \ell_t^2 / F_t, \\
     v_t = u_t - Z a_t, \qquad a_{t+1} = T a_t + G_t v_t / F_t, \qquad \ell_t = Z L_t,
 
-from :math:`L_1 = G_1`, :math:`M_1 = -1 / F_1`: a row costs as many operations as the state has
-elements. Coefficients are those of the multiplied polynomials, zero where a lane has none, so that
-models of all orders are lanes of one batch. Arrays have the lanes last.
+from :math:`L_1 = G_1`, :math:`M_1 = -1 / F_1`: the cost of a row is linear in the length of the
+state. Coefficients of the multiplied polynomials are padded with zeros, so that models of all
+orders are lanes of one batch. Lanes are the last axis of arrays.
 """
 
 from __future__ import annotations
@@ -26,30 +26,20 @@ Array = np.ndarray
 
 
 class Innovations(NamedTuple):
-    """Errors of one-step forecasts of N lanes, and what the adjoint needs of the recursion.
+    """One-step forecast errors of N lanes, with the terms of the recursion for the adjoint."""
 
-    Attributes
-    ----------
-    v, F : arrays of shape (T, N)
-        Errors, and their variances in units of sigma2.
-    G, L : arrays of shape (T + 1, r, N), or (1, r, N) of the last row if nothing is kept
-    M : array of shape (T + 1, N)
-    state : array of shape (r, N)
-        a after the last row.
-    """
-
-    v: Array
-    F: Array
-    G: Array
-    L: Array
-    M: Array
-    state: Array
+    v: Array  # (T, N), errors
+    F: Array  # (T, N), their variances in units of sigma2
+    G: Array  # (T + 1, r, N), or (1, r, N) of the last row if rows are not kept
+    L: Array  # as G
+    M: Array  # (T + 1, N)
+    state: Array  # (r, N), a after the last row
 
 
 def stationary_start(phi: Array, theta: Array) -> tuple[Array, Array | None]:
-    """First column (r, N) of the stationary variance of the state, and the matrices A solved with.
+    """First column (r, N) of the state's stationary variance, and the matrices A of its equations.
 
-    Of phi and theta (r, N); without an autoregression, phi of no rows, there are no matrices.
+    phi and theta have shape (r, N). Without an autoregression phi has no rows, and A is None.
     """
     r, n = theta.shape
     K = theta if not len(phi) else phi + theta
@@ -68,14 +58,14 @@ def stationary_start(phi: Array, theta: Array) -> tuple[Array, Array | None]:
 
 
 def solution(A: Array, b: Array) -> Array:
-    """Solutions (N, r, w) of A x = b; NaN where rounding leaves a matrix (r, r) singular.
+    """Solutions (N, r, w) of A x = b; NaN for a matrix that rounding makes singular.
 
-    So it does next to the unit circle: one lane there is not to end the search of all others.
+    Matrices are nearly singular next to the unit circle; such a lane must not stop the others.
     """
     try:
         return np.linalg.solve(A, b)
     except np.linalg.LinAlgError:
-        # The determinant is of the factors that the solution is of: zero where that fails.
+        # det and solve use the same factors: the determinant is zero if and only if solve fails.
         singular = np.linalg.det(A) == 0
         x = np.full(b.shape, np.nan, np.result_type(A, b))
         x[~singular] = np.linalg.solve(A[~singular], b[~singular])
@@ -97,10 +87,10 @@ def convolution(a: Array, b: Array) -> Array:
 
 
 def innovations(phi: Array, theta: Array, u: Array, kept: Array | None = None) -> Innovations:
-    """Innovations of series u (T, N) with coefficients (r, N), phi of no rows without one.
+    """Innovations of series u (T, N) with coefficients (r, N); phi may have no rows.
 
-    Where all rows of G and L are asked for, `kept` has the numbers that they are written to, at
-    least 2 (T + 1) r N: fresh memory for each call would take longer than the recursion.
+    With a buffer `kept` of at least 2 (T + 1) r N floats, all rows of G and L are written to it:
+    allocating memory at each call would take longer than the recursion.
     """
     (T, n), r = u.shape, len(theta)
     ar = len(phi) > 0
@@ -122,13 +112,13 @@ def innovations(phi: Array, theta: Array, u: Array, kept: Array | None = None) -
         g, x = G[now], L[now]
         ell = x[0].copy()
         np.subtract(u[t], a[0], out=v[t])
-        # a moves on by T and the gain.
+        # a' = T a + G v / F
         np.multiply(g, v[t] / F[t], out=moved)
         moved[:-1] += a[1:]
         if ar:
             moved += np.multiply(phi, a[0], out=spare)
         a, moved = moved, a
-        # T L, of which F, G and L of the next row follow.
+        # F', M', G' and L' follow from T L.
         TL = L[after]
         TL[:-1] = x[1:]
         TL[-1] = 0.0
@@ -148,7 +138,7 @@ def adjoint(
 ) -> tuple[Array, Array, Array]:
     """Derivatives by phi, theta (r, N) and u (T, N) of a function of the innovations.
 
-    Of a path that was kept; d_v and d_F (T, N) are its derivatives by v and F.
+    `path` must have kept its rows; d_v and d_F (T, N) are the function's derivatives by v and F.
     """
     v, F_rows, G, L, M, _ = path
     (T, n), r = v.shape, len(theta)
@@ -198,7 +188,7 @@ def adjoint(
 def _start_adjoint(
     phi: Array, theta: Array, F_bar: Array, G_bar: Array, d_phi: Array
 ) -> tuple[Array, Array]:
-    """Derivatives by phi and theta, with those by the first F and G, and by phi of the rest."""
+    """Add derivatives through the first F and G to those by phi and theta."""
     first, A = stationary_start(phi, theta)
     first_bar = np.zeros_like(theta)
     first_bar[1:] = G_bar[:-1]

@@ -1,4 +1,4 @@
-"""ARMA at given parameters, in the units of the data: filter, forecasts, responses, draws."""
+"""ARMA at given parameters, on the scale of the data: filter, forecasts, responses, draws."""
 
 from __future__ import annotations
 
@@ -27,21 +27,11 @@ from tsrnn.linear.arma._specification import Form, Specification, lower_triangle
 
 
 class FilterStart(NamedTuple):
-    """Series from the row on which their filter starts.
+    """Series from the row at which their filter starts."""
 
-    Attributes
-    ----------
-    inputs : array of shape (n, T, m)
-        Of the cell of `filter_form`.
-    state : array of shape (n, fields)
-        State before the first of these rows.
-    rows : integer array of shape (n,)
-        Rows before these.
-    """
-
-    inputs: np.ndarray
-    state: np.ndarray
-    rows: np.ndarray
+    inputs: np.ndarray  # (n, T, m), of the cell of `filter_form`
+    state: np.ndarray  # (n, fields), before the first of these rows
+    rows: np.ndarray  # (n,), number of rows before
 
 
 def filter_start(
@@ -51,10 +41,10 @@ def filter_start(
     exog: np.ndarray | None,
     steps: np.ndarray,
 ) -> FilterStart:
-    """Start of the filter: before the first row, or after the first d observations in a row.
+    """Start of the filter: before the first row, or after the first d consecutive observations.
 
-    Of series (n, T) with regressors (n, T, m) that begin `steps` (n,) rows after the first one
-    fitted to. Those without d observations in a row are refused.
+    Series y (n, T) with regressors (n, T, m) begin `steps` (n,) rows after the first row fitted
+    to. A ValueError refuses series without d consecutive observations.
     """
     form, n = filter_form(spec), len(y)
     inputs = inputs_of(spec, y, exog, steps)
@@ -67,7 +57,7 @@ def filter_start(
             levels.append(u[:, -1])
             u = np.diff(u, axis=1)
     state = [*levels, *np.zeros((form.r, n))]
-    if spec.exact:  # the stationary variance of the ARMA; levels are known
+    if spec.exact:  # stationary variance of the ARMA, zero for levels, which are known
         P = stationary_variance(*form.split(tuple(params.T))[1:])
         state += [
             np.zeros(n) + (P[i - form.d][j - form.d] if j >= form.d else 0)
@@ -79,9 +69,10 @@ def filter_start(
 def from_first_run(
     spec: Specification, inputs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """First d + m D rows in a row with an observation, those after them, and how many are before.
+    """Split inputs (n, T, m) at the first d + m D consecutive observations.
 
-    Of inputs (n, T, m): arrays of shape (n, d + m D, m), (n, T - d - m D, m) and (n,).
+    Returns these rows (n, d + m D, m), the later rows (n, T - d - m D, m), and the number (n,) of
+    rows before the later ones.
     """
     (n, n_rows), lost = inputs.shape[:2], spec.lost
     begin = first_run(inputs[:, :, -1] > 0, lost)
@@ -105,12 +96,12 @@ def last_state(
     state: np.ndarray,
     lengths: np.ndarray,
 ) -> np.ndarray:
-    """State (n, fields) after as many rows as each series has."""
+    """State (n, fields) after the last row of each series, which has `lengths` (n,) rows."""
     cell = filter_cell(filter_form(spec), certain=not spec.exact)
     state = state.copy()
     for length in np.unique(lengths[lengths > 0]):
         units = np.flatnonzero(lengths == length)
-        whole = len(units) == len(inputs)  # all of them need no copy
+        whole = len(units) == len(inputs)  # no copy
         lanes = Lanes((inputs if whole else inputs[units])[:, :length])
         end = sums(cell, lanes, params[units], state[units], terms=("l",), order=0)
         state[units] = end.memory.T
@@ -120,7 +111,7 @@ def last_state(
 def innovations(
     spec: Specification, params: np.ndarray, start: FilterStart, n_rows: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Errors of one-step forecasts and their variances, (n, n_rows); NaN where there are none."""
+    """One-step forecast errors and their variances, each (n, n_rows); NaN in rows without one."""
     cell = filter_cell(filter_form(spec), certain=not spec.exact)
     fields = cell.field_names[0]
     initial = np.zeros((1, cell.n, len(params)))
@@ -131,24 +122,28 @@ def innovations(
         torch.from_numpy(np.ascontiguousarray(params.T)),
         torch.from_numpy(initial),
     )
+    e, v = (states[0, :, fields.index(name)].numpy().T for name in ("e", "v"))
+    return at_observed(start, e, n_rows), at_observed(start, v, n_rows)
+
+
+def at_observed(start: FilterStart, values: np.ndarray, n_rows: int) -> np.ndarray:
+    """Values (n, T) of filtered rows at their places (n, n_rows), NaN where y is missing."""
     seen = start.inputs[:, :, -1] > 0
-    result = np.full((2, len(params), n_rows), np.nan)
+    result = np.full((len(values), n_rows), np.nan)
     rows = start.rows[:, None] + np.arange(seen.shape[1])
-    unit = np.broadcast_to(np.arange(len(params))[:, None], rows.shape)
-    for part, name in zip(result, ("e", "v"), strict=True):
-        values = states[0, :, fields.index(name)].numpy().T
-        part[unit[seen], rows[seen]] = values[seen]
-    return result[0], result[1]
+    unit = np.broadcast_to(np.arange(len(values))[:, None], rows.shape)
+    result[unit[seen], rows[seen]] = values[seen]
+    return result
 
 
 def state_size(spec: Specification) -> int:
-    """Size of the state: the state after a row and, unless it is known, its variance."""
+    """Number of the state's fields: the state and, with the exact likelihood, its variance."""
     n = filter_form(spec).dimension
     return n + (len(lower_triangle(n)) if spec.exact else 0)
 
 
 def filter_form(spec: Specification) -> Form:
-    """Form of series in the units of the data, their levels in the state."""
+    """Form of series on the scale of the data, with levels in the state."""
     constant = "c" in spec.trend
     n_regressors = spec.n_mean - constant
     return Form(spec.p, spec.q, n_regressors, constant, spec.d, True, spec.P, spec.Q, spec.m)
@@ -157,7 +152,7 @@ def filter_form(spec: Specification) -> Form:
 def inputs_of(
     spec: Specification, y: np.ndarray, exog: np.ndarray | None, steps: np.ndarray
 ) -> np.ndarray:
-    """Inputs of the filter for series (n, T) that begin `steps` (n,) rows after the first."""
+    """Inputs of the filter for series (n, T), which begin `steps` (n,) rows after the first."""
     T = y.shape[1]
     seen = np.isfinite(y)
     inputs = np.empty((*y.shape, len(filter_form(spec).inputs)))
@@ -171,7 +166,7 @@ def inputs_of(
 
 
 def trend_of(form: Form, params: np.ndarray, inputs: np.ndarray) -> np.ndarray:
-    """X'beta of every row."""
+    """X'beta (n, T) of every row."""
     slopes = params[:, form.constant : form.n_mean]
     trend = (inputs[:, :, 1 : 1 + form.n_regressors] @ slopes[:, :, None])[:, :, 0]
     return trend + params[:, :1] if form.constant else trend
@@ -212,10 +207,10 @@ def draw_errors(
     shape: tuple[int, int],
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Errors (n, h, paths) of forecasts of all steps, for shape = (h, paths).
+    """Draw forecast errors (n, h, paths), for shape = (h, paths).
 
-    Deviations of the state from its mean are drawn with their variance after the last row, which is
-    zero unless rows are missing or few.
+    The first state is drawn with its variance after the last row, which is zero unless rows are
+    missing or few.
     """
     form, (h, paths), n = filter_form(spec), shape, len(params)
     _, phi, theta = form.split(tuple(params.T[:, :, None]))
@@ -232,7 +227,7 @@ def draw_errors(
 def responses_with_errors(
     spec: Specification, params: np.ndarray, covariance: np.ndarray, h: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Responses (n, h + 1) of y to an innovation of one, standard errors by the delta method."""
+    """Responses (n, h + 1) of y to an innovation of one, with standard errors (delta method)."""
     arma = slice(spec.n_mean, spec.n_mean + spec.p + spec.q)
     phi, theta = params.T[arma][: spec.p], params.T[arma][spec.p :]
     psi = psi_weights(phi, theta, h)

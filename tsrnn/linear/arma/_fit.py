@@ -1,4 +1,4 @@
-"""Maximum likelihood for many ARMA units at once: the search for the highest of several maxima."""
+"""Maximum likelihood of many ARMA units in one batch: the highest of several maxima."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from tsrnn.linear.arma._prepare import (
     with_skipped,
 )
 from tsrnn.linear.arma._profile import grid_maxima, has_profile
+from tsrnn.linear.arma._quasi_newton import no_optimum
 from tsrnn.linear.arma._seasonal_fit import SeasonalLikelihood, mirrored, seasonal_optimum
 from tsrnn.linear.arma._specification import Form, Specification
 from tsrnn.linear.arma._start import (
@@ -32,51 +33,41 @@ from tsrnn.linear.arma._start import (
     sample_autocovariances,
 )
 
-# No second maximum was seen in simulations where roots of phi and theta are this far apart, in
-# units of 1 / sqrt(n), those of theta not close to the unit circle, and the search was short.
+# Simulations showed no second maximum if roots of phi and theta are this far apart, in units of
+# 1 / sqrt(n), roots of theta not close to the unit circle, and the search was short.
 _FAR, _EDGE, _SHORT = 8.0, 0.95, 20
-_INSIDE = 4.0  # distance from the circle in the same units, where a search on a grid is cheap
-_EDGE_OF_PAIRS = 0.7  # pairs of roots have maxima side by side further inside
+_INSIDE = 4.0  # distance from the circle, in the same units, if a grid search is cheap
+_EDGE_OF_PAIRS = 0.7  # modulus from which pairs of roots have several maxima
 _LONG, _BRIEF = 100, 30  # iterations from the best start, and from each of many
-_FEW = 9  # where roots nearly cancel a search is long, and a grid of starts the better one
-_SIMPLE = 3  # lags on both sides; more have second maxima wherever roots are
-_MOST_OF_SHORT, _SHORT_SERIES = 5, 128  # lags that cells are faster for, and rows of short series
-_STEPS = (-6, -4, -2, 2, 4, 6)  # half-steps of the periodogram to both sides
-_REAL = 1e-6  # imaginary part of a root that counts as real
+_FEW = 9  # iterations before a grid of starts, which is better if roots nearly cancel
+_SIMPLE = 3  # lags on both sides together; models of more have second maxima for all roots
+_MOST_OF_SHORT, _SHORT_SERIES = 5, 128  # lags for which cells are faster, on series this short
+_STEPS = (-6, -4, -2, 2, 4, 6)  # half-steps of the periodogram, to both sides
+_REAL = 1e-6  # a root with a smaller imaginary part is real
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Units that are fitted together: all with gaps, or all without.
+    """Batch of units, all with gaps or all without."""
 
-    Attributes
-    ----------
-    units : integer array of shape (n,)
-        Their numbers.
-    prepared : Prepared
-    likelihood : Likelihood or SeasonalLikelihood
-    exact : bool
-        True if the model repeats the series but for rounding: there is nothing to search for.
-    """
-
-    units: np.ndarray
+    units: np.ndarray  # (n,) numbers
     prepared: Prepared
     likelihood: Likelihood | SeasonalLikelihood
-    exact: bool
+    exact: bool  # the model reproduces the series up to rounding, and nothing is estimated
 
 
 def samples(
     spec: Specification, units: np.ndarray, y: np.ndarray, exog: np.ndarray | None
 ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
-    """Samples of units with values (n, T), NaN where missing, and reasons not to fit some."""
+    """Yield batches of units with values (n, T), NaN where missing, and reasons for refusals."""
     X = trend_and_regressors(spec, y.shape[1], exog)
     seen = np.isfinite(y)
     gaps = has_gaps(seen)
-    for with_gaps in (False, True):  # apart, as series with gaps need a filter
+    for with_gaps in (False, True):  # series with gaps need a filter
         chosen = np.flatnonzero(gaps == with_gaps)
         if not len(chosen):
             continue
-        whole = len(chosen) == len(y)  # all of them need no copy
+        whole = len(chosen) == len(y)  # no copy
         columns = X if len(X) == 1 or whole else X[chosen]
         part = (y, seen) if whole else (y[chosen], seen[chosen])
         prepared, kept, refused = prepare(spec, *part, columns, with_gaps)
@@ -101,16 +92,16 @@ def samples(
 
 
 def is_large(p: int, q: int, n_rows: int) -> bool:
-    """Return True if a search by arrays, whose gradient costs no more for many lags, is faster.
+    """Return True if a search by arrays is faster than one by compiled cells.
 
-    Of cells the cost grows with the square of the parameters, of arrays with the rows.
+    The cost of cells grows with the square of the number of parameters, that of arrays with rows.
     """
     most = _MOST_OF_SHORT if n_rows <= _SHORT_SERIES else 2 * LARGEST - 1
     return max(p, q) > LARGEST or (min(p, q) > 0 and p + q > most)
 
 
 def ends_at(sample: Sample, params: np.ndarray) -> Search:
-    """Parameters (n, k), in the units of the data, in the place of the ends of a search."""
+    """Convert given parameters (n, k), on the scale of the data, to the ends of a search."""
     prepared, n, m = sample.prepared, len(params), sample.prepared.form.n_mean
     inner = params.copy()
     shifted = (params[:, :m] - prepared.shift)[:, :, None]
@@ -125,7 +116,7 @@ def ends_at(sample: Sample, params: np.ndarray) -> Search:
 
 
 def estimates_of(spec: Specification, sample: Sample, ends: Search) -> Estimates:
-    """Estimates in the units of the data at the ends of a search, or at given parameters."""
+    """Estimates on the scale of the data at the ends of a search, or at given parameters."""
     prepared, likelihood, optimum = sample.prepared, sample.likelihood, ends.best
     n_obs, m = prepared.n_obs, prepared.form.n_mean
     n, k = len(n_obs), prepared.form.n_params + 1
@@ -161,10 +152,9 @@ def estimates_of(spec: Specification, sample: Sample, ends: Search) -> Estimates
 
 
 def exact_estimates(spec: Specification, sample: Sample) -> Estimates:
-    """Estimates of series that a model repeats, with a variance of zero.
+    """Estimates of series that the model reproduces, with variance zero.
 
-    Least squares do so without lags, or a unit root of the autoregression where they leave a
-    constant.
+    Least squares reproduces them without lags, or a unit root if it leaves a constant.
     """
     prepared, m = sample.prepared, sample.prepared.form.n_mean
     n, k, n_obs = len(prepared.n_obs), prepared.form.n_params + 1, prepared.n_obs
@@ -172,9 +162,9 @@ def exact_estimates(spec: Specification, sample: Sample) -> Estimates:
     params[:, :m] = prepared.shift + (prepared.jacobian @ prepared.mean[:, :, None])[:, :, 0]
     lag = m if prepared.form.p else k - 1 - prepared.form.P - prepared.form.Q
     if prepared.steady.any():
-        # Just inside the unit circle, where the state has a variance to start from.
+        # Just inside the unit circle, where the state has a stationary variance.
         params[prepared.steady, lag] = 1 - np.finfo(float).eps
-    variance = PERFECT * prepared.scale**2  # the likelihood has no bound: as if it were rounding
+    variance = PERFECT * prepared.scale**2  # the likelihood is unbounded: take that of rounding
     return Estimates(
         names=spec.names,
         params=params,
@@ -194,31 +184,21 @@ def exact_estimates(spec: Specification, sample: Sample) -> Estimates:
 
 
 class Search(NamedTuple):
-    """Ends of the search for N units.
+    """Ends of the search for N units."""
 
-    Attributes
-    ----------
-    best : Optimum
-        In inner units, with roots of the moving average outside the unit circle or on it.
-    lower : array of shape (N,)
-        Log-likelihood with one lag less on both sides; NaN where no roots of the two are close.
-    starts, agreement : integer arrays of shape (N,)
-        Starting values tried, and how many came close to the highest log-likelihood.
-    sigma2 : array of shape (N,) or None
-        Variance where it is given; by default the one that maximises the likelihood.
-    """
-
-    best: Optimum
-    lower: np.ndarray
-    starts: np.ndarray
-    agreement: np.ndarray
-    sigma2: np.ndarray | None = None
+    best: Optimum  # inner parameters, with moving-average roots outside or on the unit circle
+    lower: (
+        np.ndarray
+    )  # (N,) log-likelihood with a lag less on both sides; NaN unless roots are close
+    starts: np.ndarray  # (N,) number of starts
+    agreement: np.ndarray  # (N,) number of starts that came close to the highest log-likelihood
+    sigma2: np.ndarray | None = None  # (N,) given variance; None to maximise the likelihood
 
 
 def search(prepared: Prepared, likelihood: Likelihood, n_starts: int | None = None) -> Search:
-    """Maximise from one start, and from others where there may be other maxima.
+    """Maximise from one start, and from others if there may be other maxima.
 
-    `n_starts` are those of every series, besides the optima of nested models.
+    `n_starts` is the number of starts of every series, besides the optima of nested models.
     """
     form, n_obs = prepared.form, prepared.n_obs
     if is_large(form.p, form.q, prepared.inputs.shape[1]):
@@ -226,8 +206,8 @@ def search(prepared: Prepared, likelihood: Likelihood, n_starts: int | None = No
     gamma = sample_autocovariances(prepared, likelihood.lanes)
     start = np.column_stack([prepared.mean, hannan_rissanen(gamma, form.p, form.q)])
     by_grid = n_starts is None and has_profile(form, likelihood.exact, prepared.gaps)
-    best = _nowhere(start)
-    # Along the ridge where roots cancel a climb is long, and ends where the grid does, or lower.
+    best = no_optimum(start)
+    # Where roots cancel, the likelihood has a ridge: a climb is long, and not higher than the grid.
     climbed = np.arange(len(n_obs))
     climbed = np.flatnonzero(_apart(form, start, n_obs, circle=True)) if by_grid else climbed
     if len(climbed):
@@ -261,14 +241,14 @@ def seasonal_search(
 
 
 def _search_by_arrays(prepared: Prepared, likelihood: Likelihood, n_starts: int | None) -> Search:
-    """Maximise a conditional likelihood of many lags: by arrays, then with any autoregression.
+    """Maximise a conditional likelihood of many lags by arrays, then without restrictions.
 
-    That of arrays is restricted to stationary ones.
+    The search by arrays keeps the autoregression stationary.
     """
     form = prepared.form
     spec = Specification(form.p, 0, form.q, "n", exact=False)
     ends = seasonal_search(prepared, SeasonalLikelihood(spec, prepared), n_starts)
-    # By scoring alone: second derivatives are differences, of four gradients a parameter.
+    # Scoring only: second derivatives would take four gradients for each parameter.
     end = _climb(likelihood, form, ends.best.params, _BRIEF, scoring=_BRIEF)
     _keep_higher(ends.best, np.arange(len(end.value)), end)
     return ends._replace(best=ends.best._replace(params=_mirrored(form, ends.best.params)[0]))
@@ -277,12 +257,18 @@ def _search_by_arrays(prepared: Prepared, likelihood: Likelihood, n_starts: int 
 def _search_nested(
     likelihood: Likelihood, mean: np.ndarray, gamma: np.ndarray, n_starts: int | None
 ) -> Search:
-    """Highest end from starts of all kinds, the optima of all nested models among them."""
+    """Highest end from starts of all kinds, which include the optima of nested models."""
     form = likelihood.form
-    # The small ones first: their optima are starts of the larger ones.
+    # Small models first: their optima, with a zero for the further lag, are starts of larger ones.
     nested: dict[tuple[int, int], Search] = {}
     for p, q in sorted(product(range(form.p + 1), range(form.q + 1)), key=sum):
-        optima = _nested_starts(nested, p, q)
+        optima = []
+        if p:
+            params = nested[p - 1, q].best.params
+            optima.append(np.insert(params, params.shape[1] - q, 0.0, axis=1))
+        if q:
+            params = nested[p, q - 1].best.params
+            optima.append(np.column_stack([params, np.zeros(len(params))]))
         order = replace(form, p=p, q=q)
         nested[p, q] = _search_starts(likelihood, order, mean, gamma, optima, n_starts)
     ends = nested[form.p, form.q]
@@ -292,7 +278,7 @@ def _search_nested(
 
 
 def _search_grid(likelihood: Likelihood, best: Optimum) -> Search:
-    """Highest end of climbs from the maxima on a grid, or the `best` of before, kept in place."""
+    """Highest end of climbs from the maxima on a grid; `best` is updated in place."""
     form, n, values = likelihood.form, len(best.value), [best.value.copy()]
     maxima = grid_maxima(form, likelihood.lanes, likelihood.n_obs)
     for later in (False, True):
@@ -300,9 +286,9 @@ def _search_grid(likelihood: Likelihood, best: Optimum) -> Search:
         if not len(batch):
             continue
         units, rank = maxima.units[batch], maxima.rank[batch]
-        every = np.array_equal(units, np.arange(n))  # as a rule of the highest ones: no copy
+        every = np.array_equal(units, np.arange(n))  # usually, for the highest maxima: no copy
         part = likelihood if every else likelihood.select(units)
-        # Newton's method from the first step on: where roots nearly cancel no information is left.
+        # No scoring: the information is nearly singular where roots nearly cancel.
         ends = _climb(part, form, maxima.params[batch], _BRIEF, scoring=0)
         for k in np.unique(rank):
             of_rank = np.flatnonzero(rank == k)
@@ -312,21 +298,9 @@ def _search_grid(likelihood: Likelihood, best: Optimum) -> Search:
     loose = np.flatnonzero(~best.converged)
     if len(loose):
         _keep_higher(best, loose, _climb(likelihood.select(loose), form, best.params[loose]))
-    lower = -0.5 * likelihood.n_obs * (np.log(2 * np.pi) + 1)  # of noise, whose variance is one
+    lower = -0.5 * likelihood.n_obs * (np.log(2 * np.pi) + 1)  # white noise of variance one
     tried = np.stack(values)
     return Search(best, lower, np.isfinite(tried).sum(0), agreement_of(tried))
-
-
-def _nested_starts(nested: dict[tuple[int, int], Search], p: int, q: int) -> list[np.ndarray]:
-    """Optima of the models with one lag less, as parameters of that of orders (p, q)."""
-    starts = []
-    if p:
-        params = nested[p - 1, q].best.params
-        starts.append(np.insert(params, params.shape[1] - q, 0.0, axis=1))
-    if q:
-        params = nested[p, q - 1].best.params
-        starts.append(np.column_stack([params, np.zeros(len(params))]))
-    return starts
 
 
 def _search_starts(
@@ -337,16 +311,16 @@ def _search_starts(
     optima: list[np.ndarray],
     n_starts: int | None,
 ) -> Search:
-    """Highest end of climbs with the orders of `form`, from nested optima and other starts.
+    """Highest end of climbs at the orders of `form`, from nested optima and other starts.
 
-    The likelihood may be that of higher orders, whose last coefficients are then held at zero.
+    The likelihood may have higher orders; their coefficients are held at zero.
     """
     n, n_obs = len(mean), likelihood.n_obs
     first = np.column_stack([mean, hannan_rissanen(gamma, form.p, form.q)])
-    best = _nowhere(first)
+    best = no_optimum(first)
     values: list[np.ndarray] = []
     _try_starts(best, np.arange(n), likelihood, form, [first, *optima], values)
-    # Starts of all kinds for the doubtful units alone, or as many as asked for of all units.
+    # Starts of all kinds for doubtful units, or `n_starts` starts for all units.
     units = _doubtful(form, best, n_obs)
     others: list[np.ndarray] = []
     if n_starts is not None:
@@ -357,12 +331,12 @@ def _search_starts(
         others = further_starts(gamma[:, units], form.p, form.q)
     starts = [np.column_stack([mean[units], start]) for start in others]
     _try_starts(best, units, likelihood, form, starts, values)
-    # From the best end: roots moved to the unit circle, and pairs of roots turned along it.
+    # From the best end: move roots to the unit circle, and rotate pairs of roots along it.
     if form.q and len(units) and n_starts != 1:
         moved = [_on_circle(form, best.params[units])]
         if form.q > 1:
             angles = np.multiply.outer(_STEPS, np.pi / n_obs[units])
-            moved += [_turned(form, best.params[units], angle) for angle in angles]
+            moved += [_rotated(form, best.params[units], angle) for angle in angles]
         _try_starts(best, units, likelihood, form, moved, values)
     loose = np.flatnonzero(~best.converged)
     if len(loose):
@@ -379,7 +353,7 @@ def _try_starts(
     starts: list[np.ndarray],
     values: list[np.ndarray],
 ) -> None:
-    """Climb from other starts of some units, note their ends, and keep higher ones in place."""
+    """Climb from several starts; append values of the ends, and keep higher ends in place."""
     n = len(units)
     if not (n and starts):
         return
@@ -401,7 +375,7 @@ def _climb(
     scoring: int = 20,
     last_step: float = 0.0,
 ) -> Optimum:
-    """Maximise; where the search has left the invertible region, go on from the mirrored point."""
+    """Maximise; if a search left the invertible region, continue from the reflected point."""
     best = _maximise(likelihood, form, start, max_iter, scoring, last_step)
     stuck = np.flatnonzero(~best.converged)
     mirrored, outside = _mirrored(form, best.params[stuck])
@@ -420,7 +394,7 @@ def _maximise(
     scoring: int = 20,
     last_step: float = 0.0,
 ) -> Optimum:
-    """Maximise by the parameters of `form`, those of higher orders held at zero."""
+    """Maximise by the parameters of `form`, with those of higher orders held at zero."""
     whole = likelihood.form
     if form == whole:
         return maximise(
@@ -437,19 +411,10 @@ def _maximise(
     )
 
 
-def _nowhere(start: np.ndarray) -> Optimum:
-    """Optimum at a start that any end of a climb is better than."""
-    n, no = len(start), np.zeros(start.shape, dtype=bool)
-    return Optimum(
-        start.copy(), np.full(n, -np.inf), np.zeros_like(start), np.full(n, np.inf),
-        np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool), no,
-    )  # fmt: skip
-
-
 def _keep_higher(best: Optimum, units: np.ndarray, other: Optimum) -> None:
-    """Put what is better in place."""
+    """Replace optima by higher ones, in place."""
     before = best.value[units]
-    # Ends that differ by rounding are one maximum: the first to reach it stays.
+    # Ends that differ by rounding are the same maximum: keep the first, unless it did not converge.
     room = 1e-9 * np.abs(np.where(np.isfinite(before), before, 0.0))
     better = other.value > before + room
     better |= (other.value >= before - room) & other.converged & ~best.converged[units]
@@ -458,7 +423,7 @@ def _keep_higher(best: Optimum, units: np.ndarray, other: Optimum) -> None:
 
 
 def _doubtful(form: Form, best: Optimum, n_obs: np.ndarray, circle: bool = False) -> np.ndarray:
-    """Units whose likelihood may have another maximum, `circle` as for `_apart`."""
+    """Units whose likelihood may have another maximum; `circle` as in `_apart`."""
     ma = inverse_roots(-best.params[:, form.n_mean + form.p :].T)
     edge = _EDGE if form.q < 2 else _EDGE_OF_PAIRS
     doubt = ~best.converged | (best.iterations > _SHORT) | (np.abs(ma) > edge).any(0)
@@ -471,7 +436,7 @@ def _doubtful(form: Form, best: Optimum, n_obs: np.ndarray, circle: bool = False
 def _apart(form: Form, params: np.ndarray, n_obs: np.ndarray, circle: bool) -> np.ndarray:
     """Mask (N,) of units without nearly common roots.
 
-    With `circle`, and without roots of the moving average near the unit circle.
+    With `circle`, also without roots of the moving average near the unit circle.
     """
     apart = closest_roots(form, params)[0] * np.sqrt(n_obs) >= _FAR
     if circle:
@@ -481,7 +446,7 @@ def _apart(form: Form, params: np.ndarray, n_obs: np.ndarray, circle: bool) -> n
 
 
 def _mirrored(form: Form, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Parameters with an invertible moving average, and whether they had none."""
+    """Reflect roots to an invertible moving average; with a mask of units that had none."""
     first = form.n_mean + form.p
     theta = -params[:, first : first + form.q].T
     inside = reflected(theta)[0]
@@ -489,25 +454,24 @@ def _mirrored(form: Form, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _on_circle(form: Form, params: np.ndarray) -> np.ndarray:
-    """Parameters with the largest root of the moving average moved to the unit circle."""
+    """Move the largest root of the moving average to the unit circle."""
     first = form.n_mean + form.p
     roots = inverse_roots(-params[:, first:].T)
     modulus = np.abs(roots)
     largest = modulus.max(0)
-    # 0.9: the other root of a pair, whose modulus differs by rounding, moves along.
+    # 0.9 includes the other root of a pair, whose modulus differs by rounding.
     moved = np.where(modulus > 0.9 * largest, roots / np.maximum(modulus, 1e-9), roots)
     return np.column_stack([params[:, :first], -from_inverse_roots(moved).T])
 
 
-def _turned(form: Form, params: np.ndarray, angle: np.ndarray) -> np.ndarray:
-    """Parameters with the pairs of roots of the moving average turned by an angle (N,).
+def _rotated(form: Form, params: np.ndarray, angle: np.ndarray) -> np.ndarray:
+    """Rotate pairs of roots of the moving average by an angle (N,).
 
-    Close to the unit circle the likelihood has a maximum every 2 pi / n or so along it, as a
-    periodogram has.
+    Along the unit circle the likelihood has maxima about 2 pi / n apart, as a periodogram has.
     """
     first = form.n_mean + form.p
     roots = inverse_roots(-params[:, first:].T)
-    turned = np.where(
+    rotated = np.where(
         np.abs(roots.imag) > _REAL, roots * np.exp(1j * np.sign(roots.imag) * angle), roots
     )
-    return np.column_stack([params[:, :first], -from_inverse_roots(turned).T])
+    return np.column_stack([params[:, :first], -from_inverse_roots(rotated).T])

@@ -1,4 +1,4 @@
-"""Inference on ARMA optima: identification, boundaries and unit roots, convergence."""
+"""Inference at ARMA optima: identification, boundaries and unit roots, convergence."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tsrnn.linear._optimise import Optimum
 from tsrnn.linear.arma._polynomials import inverse_roots
 from tsrnn.linear.arma._specification import Form
 
-ON_CIRCLE = 1e-4  # distance of a root from the unit circle that counts as none
-NEARLY = 2.0  # distance of roots within the error of the first impulse response, times sqrt(n)
-SAME = 0.01  # log-likelihood that common roots must add to count as something
-FAINT = 3.0  # that they must add to be told from none: half the 95% quantile of chi-square(2)
-NEAR_UNIT_ROOT = 2.0  # distance of a root from the unit circle in units of 1 / n
+ON_CIRCLE = 1e-4  # a root this close to the unit circle is on it
+NEARLY = 2.0  # times 1 / sqrt(n), the error of the first impulse response: roots are close
+SAME = 0.01  # close roots that add less to the log-likelihood are not identified
+FAINT = 3.0  # and weakly identified below this, half the 95% quantile of chi-square(2)
+NEAR_UNIT_ROOT = 2.0  # times 1 / n: a root is near the unit circle
 
 
 def judge(
     form: Form, best: Optimum, lower: np.ndarray, n_obs: np.ndarray
 ) -> tuple[np.ndarray, tuple[tuple[str, ...], ...]]:
-    """Parameters (N, k) without a standard error, and warnings of each unit.
+    """Mask (N, k) of parameters without a standard error, and warnings by unit.
 
-    `lower` (N,) is the log-likelihood with one lag less on both sides, where roots are close.
+    `lower` (N,) is the log-likelihood with one lag less on both sides, if roots are close.
     """
     fixed = np.zeros(best.params.shape, dtype=bool)
     messages: dict[Any, list[str]] = defaultdict(list)
@@ -41,7 +41,7 @@ def judge(
                 f"estimate is not normal: {kind} parameters have no standard errors. The series "
                 "may have been differenced once too often."
             )
-    # A season counts once: its root carries over m rows.
+    # The inverse root of a seasonal factor acts over m rows: n / m seasons count.
     for ar, kind, rows in ((factors[0], "AR", 1), (factors[2], "seasonal AR", form.m)):
         if not len(ar):
             continue
@@ -60,7 +60,7 @@ def judge(
             "The likelihood was not maximised to tolerance: the squared gradient is "
             f"{best.decrement[i]:.1e} in standard errors."
         )
-    # Of most of many units there is nothing to say: lists for all would keep the collector busy.
+    # Most units have no messages: lists for all would slow down the garbage collector.
     texts: list[tuple[str, ...]] = [()] * len(n_obs)
     for unit, lines in messages.items():
         texts[unit] = tuple(lines)
@@ -75,9 +75,9 @@ def _judge_common_roots(
     fixed: np.ndarray,
     messages: dict[Any, list[str]],
 ) -> None:
-    """Judge roots that are close by what they add to the likelihood.
+    """Judge close roots by their gain in log-likelihood, and add flags and messages in place.
 
-    Distance alone does not tell: close to the unit circle roots at a small distance can add much.
+    Distance is not enough: near the unit circle, roots at a small distance can gain much.
     """
     added = best.value - lower
     gap, ar, ma = closest_roots(form, best.params)

@@ -1,7 +1,7 @@
-"""Log-likelihoods of many ARMA units at once, with exact derivatives.
+"""Log-likelihoods of many ARMA units in one batch, with exact derivatives.
 
-With sigma2 apart, -2 l = n log(2 pi sigma2) + D + S / sigma2: a sum of squares S and a
-log-determinant D, by the filter or, for series without gaps, by sums that need none.
+-2 l = n log(2 pi sigma2) + D + S / sigma2 with a sum of squares S and a log-determinant D. Both
+come from the filter or, for series without gaps, from sums that need no filter.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tsrnn.kernels import Lanes, Running, Sums, sums
+from tsrnn.linear._estimates import PERFECT
 from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.arma._cells import (
     closing_cell,
@@ -24,58 +25,42 @@ from tsrnn.linear.arma._cells import (
 from tsrnn.linear.arma._polynomials import is_stable
 from tsrnn.linear.arma._specification import Form, lower_triangle
 
-# The exact likelihood is level across the edge of the invertible region, so that an optimum on
-# it can be approached from both sides; beyond, sums grow with the length of the series.
+# The exact likelihood is flat across the edge of the invertible region: a search may approach an
+# optimum there from both sides. Far beyond the edge, sums grow exponentially with the rows.
 OVERSHOOT = 2.0
-PERFECT = 1e-25  # mean square error of scaled rows that is rounding: no bound to the likelihood
-LARGEST = 4  # dimension of a state whose second derivatives are compiled: code grows as its square
-_STEP = 1e-4  # of differences, in parameters of series of variance one
+LARGEST = 4  # largest state with compiled second derivatives: code grows with its square
+_STEP = 1e-4  # of numerical differences, in parameters of standardised series
 
 First = dict[tuple[int, int], np.ndarray]
 Second = dict[tuple[int, int, int], np.ndarray]
 
 
 class Moments(NamedTuple):
-    """Log-likelihood in all parameters, sigma2 the last.
+    """Log-likelihood and derivatives in all parameters, sigma2 last."""
 
-    Attributes
-    ----------
-    value : array of shape (N,)
-    gradient : array of shape (N, k)
-    hessian, opg, information : arrays of shape (N, k, k)
-    """
-
-    value: np.ndarray
-    gradient: np.ndarray
-    hessian: np.ndarray
+    value: np.ndarray  # (N,)
+    gradient: np.ndarray  # (N, k)
+    hessian: np.ndarray  # (N, k, k), as the following
     opg: np.ndarray
     information: np.ndarray
 
 
 class Likelihood:
-    """Likelihood of N prepared series.
+    """Likelihood of N prepared series, exact or conditional on a state of zero before the data.
 
-    Parameters
-    ----------
-    form : Form
-    lanes : Lanes
-        The inputs of the form's cells, with numbers in place of missing values.
-    n_obs : array of shape (N,)
-    exact : bool
-        Else from a state that is zero before the first row.
-    gaps : bool
-        Whether rows are masked that others follow.
+    `lanes` are inputs of the form's cells, finite also where values are missing. With `gaps`,
+    missing rows precede observed ones.
     """
 
     def __init__(
         self, form: Form, lanes: Lanes, n_obs: np.ndarray, *, exact: bool, gaps: bool
     ) -> None:
         self.form, self.lanes, self.n_obs, self.exact = form, lanes, n_obs, exact
-        # Scoring and Newton's method work on other units: each has its own packing of what is left.
+        # Scoring and Newton's method run on different units, each with its own packed lanes.
         self._gaps, self._running = gaps, (Running(lanes), Running(lanes))
 
     def select(self, units: np.ndarray) -> Likelihood:
-        """Likelihood of some of the units, each any number of times."""
+        """Likelihood of the given units, which may repeat."""
         lanes, n_obs = self.lanes.select(units), self.n_obs[units]
         return Likelihood(self.form, lanes, n_obs, exact=self.exact, gaps=self._gaps)
 
@@ -83,7 +68,7 @@ class Likelihood:
         """Log-likelihood with sigma2 concentrated out, for `maximise`."""
         usable = admissible(self.form, params, self.exact, self.lanes.blocks.shape[1])
         parts = self.parts(np.where(usable[:, None], params, 0.0), units, 2 if exact else 1)
-        assert parts.gradient is not None  # by its order
+        assert parts.gradient is not None  # of order 1 or 2
         n = self.n_obs[units]
         (S, D), (dS, dD) = parts.value, parts.gradient
         usable &= PERFECT * n < S
@@ -95,7 +80,7 @@ class Likelihood:
             bent = parts.hessian[0] / sigma2[:, None, None]
             bent = bent - _outer(dS / sigma2[:, None]) / n[:, None, None]
             return Evaluation(value, gradient, 0.5 * (bent + parts.hessian[1]))
-        # The information; without a filter that in F is left out, which is little.
+        # Expected information; without a filter the part by F is left out, which is small.
         assert parts.squares is not None
         curvature = parts.squares / sigma2[:, None, None]
         if parts.spreads is not None:
@@ -105,9 +90,9 @@ class Likelihood:
     def moments(
         self, params: np.ndarray, sigma2: np.ndarray | None = None
     ) -> tuple[np.ndarray, Moments]:
-        """Sigma2, by default that of the highest likelihood, and the moments there."""
+        """Sigma2, given or the maximum likelihood estimate, and the moments there."""
         parts = self.parts(params, np.arange(len(params)), 2)
-        if sigma2 is None:  # of a perfect fit rounding decides, also on its sign
+        if sigma2 is None:  # a perfect fit leaves rounding, possibly negative
             sigma2 = np.maximum(parts.value[0] / self.n_obs, PERFECT)
         initial, slopes, _ = presample(self.form, self.exact, params, 1)
         scores = sums(
@@ -120,7 +105,7 @@ class Likelihood:
             order=1,
             d_initial=slopes,
         )
-        assert parts.gradient is not None  # by its order
+        assert parts.gradient is not None
         assert parts.hessian is not None
         assert scores.gradient is not None
         assert scores.products is not None
@@ -135,7 +120,7 @@ class Likelihood:
         return sigma2, moments
 
     def parts(self, params: np.ndarray, units: np.ndarray, order: int) -> Parts:
-        """S and D of some units with derivatives up to an order."""
+        """S and D of the given units with derivatives up to an order."""
         lanes, places = self._running[order == 2].covering(units)
         full = np.zeros((lanes.n, params.shape[1]))
         full[places] = params
@@ -148,10 +133,10 @@ class Likelihood:
 
 
 def admissible(form: Form, params: np.ndarray, exact: bool, n_rows: int = 0) -> np.ndarray:
-    """Whether all roots are where they must be, shape (n,).
+    """Mask (n,) of parameters whose roots are admissible.
 
-    Those of theta not inside the unit circle, or for the exact likelihood of so many rows not
-    far inside; for the exact likelihood those of phi outside.
+    Roots of theta must not be inside the unit circle, with the exact likelihood of `n_rows` rows
+    not far inside. With the exact likelihood, roots of phi must be outside.
     """
     first, second = form.n_mean, form.n_mean + form.p
     radius = 1 + (OVERSHOOT / n_rows if exact and n_rows else 1e-6)  # 1e-6: rounding of a root
@@ -163,34 +148,27 @@ def admissible(form: Form, params: np.ndarray, exact: bool, n_rows: int = 0) -> 
 class Parts(NamedTuple):
     """S and D and their derivatives.
 
-    Attributes
-    ----------
-    value : array of shape (2, N)
-    gradient : array of shape (2, N, k) or None
-    hessian : array of shape (2, N, k, k) or None
-    squares : array of shape (N, k, k) or None
-        With gradients only: sum over time of g g' / F, g the gradient of an innovation.
-    spreads : array of shape (N, k, k) or None
-        With gradients only, from the filter: sum over time of g g' / (2 F^2), g that of F.
+    Of order 1 only, `squares` (N, k, k) are sums over time of g g' / F with the gradient g of an
+    innovation; `spreads` (N, k, k), from the filter, of g g' / (2 F^2) with the gradient g of F.
     """
 
-    value: np.ndarray
-    gradient: np.ndarray | None = None
-    hessian: np.ndarray | None = None
+    value: np.ndarray  # (2, N)
+    gradient: np.ndarray | None = None  # (2, N, k)
+    hessian: np.ndarray | None = None  # (2, N, k, k)
     squares: np.ndarray | None = None
     spreads: np.ndarray | None = None
 
     def select(self, places: np.ndarray) -> Parts:
-        """Parts of some of the units."""
+        """Parts of the given units."""
         derivatives = (None if part is None else part[:, places] for part in self[1:3])
         products = (None if part is None else part[places] for part in self[3:])
         return Parts(self.value[:, places], *derivatives, *products)
 
 
 def parts_by_sums(form: Form, exact: bool, lanes: Lanes, params: np.ndarray, order: int) -> Parts:
-    """Parts of series without gaps, with d = 0, and derivatives up to an order, by no filter."""
+    """Parts of series without gaps and d = 0, without a filter, up to an order of derivatives."""
     initial = np.zeros((lanes.n, form.p + form.q + form.r * exact))
-    initial[:, form.p + form.q :][:, :1] = 1.0  # h, where there is one
+    initial[:, form.p + form.q :][:, :1] = 1.0  # h begins at (1, 0, ...), if exact
     names = sum_names(form)
     totals = sums(
         residual_cell(form, conditional=not exact),
@@ -202,10 +180,10 @@ def parts_by_sums(form: Form, exact: bool, lanes: Lanes, params: np.ndarray, ord
         order=order,
     )
     squares = None if totals.products is None else totals.products[0]
-    if not exact:  # D is zero: the first state is known
+    if not exact:  # the first state is known, and D is zero
         value = np.concatenate([totals.value, np.zeros_like(totals.value)])
         return Parts(value, _and_zero(totals.gradient), _and_zero(totals.hessian), squares)
-    n_coupled = 1 + form.r  # squares and b; M depends on theta alone
+    n_coupled = 1 + form.r  # squares and b depend on all parameters, M on theta only
     starts = [0] * n_coupled + [form.n_mean + form.p] * (len(names) - n_coupled)
     first, second = _as_initial(totals, range(len(starts)), starts)
     closed = sums(
@@ -222,7 +200,7 @@ def parts_by_sums(form: Form, exact: bool, lanes: Lanes, params: np.ndarray, ord
 
 
 def parts_by_filter(form: Form, exact: bool, lanes: Lanes, params: np.ndarray, order: int) -> Parts:
-    """Parts of any series; parameters as for `parts_by_sums`."""
+    """Parts of any series by the filter; arguments as in `parts_by_sums`."""
     k = form.n_params
     initial, first, second = presample(form, exact, params, order)
     totals = sums(
@@ -250,7 +228,7 @@ def parts_by_filter(form: Form, exact: bool, lanes: Lanes, params: np.ndarray, o
 def with_differences(
     method: Callable[..., Parts], form: Form, exact: bool, lanes: Lanes, params: np.ndarray
 ) -> Parts:
-    """Parts whose second derivatives are differences of exact gradients, of some ten digits.
+    """Parts with second derivatives as differences of exact gradients, accurate to ten digits.
 
     `method` is `parts_by_sums` or `parts_by_filter`.
     """
@@ -261,7 +239,7 @@ def with_differences(
             moved = params.copy()
             moved[:, j] += steps * _STEP
             gradient = method(form, exact, lanes, moved, 1).gradient
-            assert gradient is not None  # by its order
+            assert gradient is not None
             slopes.append(gradient)
         columns.append((8 * (slopes[0] - slopes[1]) - (slopes[2] - slopes[3])) / (12 * _STEP))
     hessian = np.stack(columns, axis=-1)
@@ -272,7 +250,7 @@ def with_differences(
 def presample(
     form: Form, exact: bool, params: np.ndarray, order: int
 ) -> tuple[np.ndarray, First, Second]:
-    """Memory of the filter before the first row, (N, fields), and its derivatives."""
+    """State (N, fields) of the filter before the first row, and its derivatives."""
     n = len(params)
     if not exact:
         return np.zeros((n, form.dimension)), {}, {}
@@ -290,7 +268,7 @@ def presample(
 
 
 def _as_initial(totals: Sums, fields: Sequence[int], starts: Sequence[int]) -> tuple[First, Second]:
-    """Derivatives of sums as those of the memory in which they are put.
+    """Derivatives of sums, arranged as derivatives of the initial state that holds them.
 
     The sum in each of the `fields` depends on the parameters from its start on.
     """
@@ -308,12 +286,12 @@ def _as_initial(totals: Sums, fields: Sequence[int], starts: Sequence[int]) -> t
 
 
 def _one_step(n: int) -> Lanes:
-    """Lanes for cells that take one step and no input."""
+    """Lanes for cells with one step and no input."""
     return Lanes(np.zeros((n, 1, 1)))
 
 
 def _and_zero(part: np.ndarray | None) -> np.ndarray | None:
-    """Derivatives of S, and zero for those of D."""
+    """Derivatives of S, with zeros for D."""
     return None if part is None else np.concatenate([part, np.zeros_like(part)])
 
 

@@ -1,7 +1,7 @@
 """Lag polynomials over many units: admissibility, roots, reflection, impulse responses.
 
-Coefficients have shape (lags, N), those of phi(B) = 1 - phi_1 B - ... here called "of an AR".
-Those of theta(B) = 1 + theta_1 B + ... are the same with the other sign.
+Coefficients (lags, N) "of an AR" are those of phi(B) = 1 - phi_1 B - ... For a moving average
+theta(B) = 1 + theta_1 B + ..., pass -theta.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import numpy as np
 def partial_autocorrelations(phi: np.ndarray) -> np.ndarray:
     """Reflection coefficients of an AR by the Durbin-Levinson step-down, shape (p, N).
 
-    All roots of phi lie outside the unit circle exactly if all are below one in modulus. After
-    the first that is not, going down from the last, the others are NaN.
+    All roots of phi lie outside the unit circle if and only if all are below one in modulus. Going
+    down from the last, coefficients after the first violation are NaN.
     """
     result = np.empty_like(phi)
     rest = phi
     for k in range(len(phi) - 1, -1, -1):
         last = result[k] = rest[k]
-        # NaN from the first outside on: no division by zero on the circle, no square that overflows
+        # NaN avoids a division by zero on the circle, and overflow beyond it.
         inside = np.where(np.abs(last) < 1, last, np.nan)
         rest = (rest[:k] + inside * rest[:k][::-1]) / (1 - inside**2)
     return result
 
 
 def is_stable(phi: np.ndarray) -> np.ndarray:
-    """Whether all roots of an AR lie outside the unit circle, shape (N,)."""
+    """Mask (N,) of ARs whose roots all lie outside the unit circle."""
     with np.errstate(invalid="ignore"):
         return (np.abs(partial_autocorrelations(phi)) < 1).all(0)
 
@@ -62,18 +62,18 @@ def from_inverse_roots(roots: np.ndarray) -> np.ndarray:
 
 
 def with_inverse_root(phi: np.ndarray, root: complex) -> np.ndarray:
-    """Coefficients (p + 1, N) of the AR with one inverse root more, complex if that is."""
+    """Coefficients (p + 1, N) of the AR with a further inverse root, complex if the root is."""
     zero = np.zeros((1, phi.shape[1]))
     padded = np.concatenate([zero + 1, -phi])
     return -(np.concatenate([padded, zero]) - root * np.concatenate([zero, padded]))[1:]
 
 
 def reflected(phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Move roots that lie inside the unit circle out of it.
+    """Reflect roots inside the unit circle to the outside.
 
-    A moving average with the roots reflected has the same autocovariances if the variance of its
-    innovations is multiplied by the factor (N,) returned, the product of the squared moduli of the
-    inverse roots that were outside.
+    Returns coefficients (p, N) and a factor (N,), the product of the squared moduli of the
+    reflected inverse roots. A moving average keeps its autocovariances if the variance of its
+    innovations is multiplied by the factor.
     """
     phi, factor = phi.copy(), np.ones(phi.shape[1])
     unstable = np.flatnonzero(~is_stable(phi))
@@ -113,8 +113,8 @@ def psi_weights(phi: np.ndarray, theta: np.ndarray, h: int) -> np.ndarray:
 def psi_weight_derivatives(phi: np.ndarray, theta: np.ndarray, h: int) -> np.ndarray:
     r"""Derivatives of `psi_weights` by phi, then theta: shape (p + q, h + 1, N).
 
-    With :math:`\psi(B) = \theta(B) / \phi(B)`, those by phi_i are :math:`B^i \psi(B) / \phi(B)`
-    and those by theta_j are :math:`B^j / \phi(B)`.
+    With :math:`\psi(B) = \theta(B) / \phi(B)`, the derivative by phi_i is
+    :math:`B^i \psi(B) / \phi(B)`, by theta_j :math:`B^j / \phi(B)`.
     """
     inverse_phi = psi_weights(phi, phi[:0], h)
     psi = psi_weights(phi, theta, h)

@@ -1,4 +1,4 @@
-"""Sample of an ARMA: panels as units, then differenced, centred, scaled, regressors orthogonal."""
+"""Preparation of an ARMA's data: units, differences, standardisation, orthogonal regressors."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from tsrnn.data import Panel, quote
 from tsrnn.linear.arma._polynomials import integration
 from tsrnn.linear.arma._specification import Form, Specification
 
-_BATCH = 2**22  # numbers in the inputs of a batch: 32 MB
-_NOTHING = 1e-13  # of the size of the data: what rounding leaves of a constant series
-_STEADY = 1e-10  # of a constant: what rounding leaves of differences of data 1e5 times as large
-_COLLINEAR = 1e-10  # of the size of a regressor: what rounding leaves of its part by itself
+_BATCH = 2**22  # floats in the inputs of a batch: 32 MB
+# Relative sizes of what rounding leaves: of a constant series, of a constant in differences of data
+# 1e5 times as large, and of a collinear regressor after projection on the others.
+_NOTHING, _STEADY, _COLLINEAR = 1e-13, 1e-10, 1e-10
 
 
 def batches(panel: Panel) -> Iterator[np.ndarray]:
-    """Units of a panel by number, the short ones first, in batches that fit into memory."""
+    """Batches of a panel's units by number, shortest first, which fit into memory."""
     lengths = np.repeat(panel.lengths, panel.values.shape[1])
     order = np.argsort(lengths, kind="stable")
     width = 1 + panel.exog.shape[1]
     start = 0
     while start < len(order):
-        # The last of a batch is its longest: what fits by the first is shrunk to fit by it.
+        # All units of a batch are padded to its longest, the last: shrink the batch to fit.
         most = max(_BATCH // (width * lengths[order[start]]), 1)
         longest = lengths[order[start : start + most]][-1]
         end = start + max(_BATCH // (width * longest), 1)
@@ -34,14 +34,11 @@ def batches(panel: Panel) -> Iterator[np.ndarray]:
 
 
 def unit_data(panel: Panel, units: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """Values (n, T) of some units, NaN after their ends, and exogenous columns (n, T, m) if any.
-
-    Exogenous columns are 0 after the end.
-    """
+    """Values (n, T) of units, NaN after their ends, and exogenous columns (n, T, m), 0 after."""
     series, target = np.divmod(units, panel.values.shape[1])
     lengths = panel.lengths[series]
     longest = int(lengths.max())
-    if (panel.lengths == longest).all():  # blocks of rows: no index for each value
+    if (panel.lengths == longest).all():  # reshape, which is faster than indices
         values, exog = (
             part.reshape(panel.n_series, longest, part.shape[1])
             for part in (panel.values, panel.exog)
@@ -57,12 +54,12 @@ def unit_data(panel: Panel, units: np.ndarray) -> tuple[np.ndarray, np.ndarray |
 
 
 def first_rows(values: np.ndarray) -> np.ndarray:
-    """Row (N,) of the first value of each series (N, T); 0 without any."""
+    """Row (N,) of the first value of each series (N, T); 0 without values."""
     return np.isfinite(values).argmax(1)
 
 
 def from_row(values: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Series (N, T) from rows `first` (N,) on, NaN after their ends."""
+    """Shift series (N, T) to begin at rows `first` (N,), with NaN after their ends."""
     if not first.any():
         return values
     rows = np.arange(values.shape[1]) + first[:, None]
@@ -72,7 +69,7 @@ def from_row(values: np.ndarray, first: np.ndarray) -> np.ndarray:
 
 
 def rows_of(panel: Panel, values: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """Values (rows, C) of a panel from those of its batches, pairs of units and their (n, T)."""
+    """Panel rows (rows, C) from batches, which are pairs of unit numbers and values (n, T)."""
     n_targets = panel.values.shape[1]
     result = np.full(panel.values.shape, np.nan)
     for units, part in values:
@@ -85,54 +82,35 @@ def rows_of(panel: Panel, values: list[tuple[np.ndarray, np.ndarray]]) -> np.nda
 
 @dataclass(frozen=True, eq=False)
 class Prepared(SeriesArrays):
-    """Standardised series and the map back to the units of the data.
+    """Standardised series and the map back to the scale of the data.
 
-    With m coefficients of the mean, those of the user are ``shift + jacobian @ inner``, and
-    sigma2 is ``scale ** 2`` times the inner one.
-
-    Attributes
-    ----------
-    form : Form
-    inputs : array of shape (N, T, inputs of the form)
-    n_obs : array of shape (N,)
-    scale : array of shape (N,)
-    shift : array of shape (N, m)
-    jacobian : array of shape (N, m, m)
-    mean : array of shape (N, m)
-        Inner coefficients by ordinary least squares.
-    noise : array of shape (N, T') or None
-        What least squares leave of the differenced series, 0 where missing, if the series
-        themselves are not differenced.
-    gaps : bool
-    skipped : integer array of shape (N,)
-        Observations before the first d + m D in a row, which are not in the likelihood.
-    still : boolean array of shape (N,)
-        Series whose least squares residuals are rounding, scaled by their size.
-    steady : boolean array of shape (N,)
-        Series whose least squares residuals are one constant, which a unit root repeats without
-        error: the exact likelihood of an autoregression has no bound.
+    The m coefficients of the mean are ``shift + jacobian @ inner`` on the scale of the data, and
+    sigma2 is ``scale ** 2`` times the inner value. Least-squares residuals of `still` series are
+    only rounding. Those of `steady` series are constant: a unit root predicts them without error,
+    and the exact likelihood of an autoregression is unbounded.
     """
 
     form: Form
-    inputs: np.ndarray
-    n_obs: np.ndarray
-    scale: np.ndarray
-    shift: np.ndarray
-    jacobian: np.ndarray
-    mean: np.ndarray
+    inputs: np.ndarray  # (N, T, inputs of the form)
+    n_obs: np.ndarray  # (N,)
+    scale: np.ndarray  # (N,)
+    shift: np.ndarray  # (N, m)
+    jacobian: np.ndarray  # (N, m, m)
+    mean: np.ndarray  # (N, m), inner coefficients by least squares
+    # (N, T'), residuals of differences, 0 where missing; None if the inputs are differences
     noise: np.ndarray | None
     gaps: bool
-    skipped: np.ndarray
-    still: np.ndarray
-    steady: np.ndarray
+    skipped: np.ndarray  # (N,), observations before the likelihood begins
+    still: np.ndarray  # (N,), mask
+    steady: np.ndarray  # (N,), mask
 
     def select(self, units: np.ndarray) -> Prepared:
-        """Some of the series."""
+        """Prepared data of the given series."""
         return self if len(units) == len(self.n_obs) else super().select(units)  # no copy of all
 
 
 def trend_and_regressors(spec: Specification, n_rows: int, exog: np.ndarray | None) -> np.ndarray:
-    """Columns whose coefficients are parameters, besides the constant: (N or 1, T, m)."""
+    """Columns (N or 1, T, m) of drift and exogenous regressors, without the constant."""
     columns = []
     if "t" in spec.trend:
         columns.append(np.arange(1.0, n_rows + 1)[None, :, None])
@@ -144,16 +122,16 @@ def trend_and_regressors(spec: Specification, n_rows: int, exog: np.ndarray | No
 
 
 def has_gaps(seen: np.ndarray) -> np.ndarray:
-    """Whether a row is missing of which a later one is there, (N,), for rows seen (N, T)."""
+    """Mask (N,) of series with a missing row before an observed one; `seen` has shape (N, T)."""
     if seen.all():
         return np.zeros(len(seen), dtype=bool)
     return (seen[:, 1:] & ~seen[:, :-1]).any(1)
 
 
 def first_run(seen: np.ndarray, length: int) -> np.ndarray:
-    """Row (N,) at which the first `length` observations in a row begin; T where there are none.
+    """Row (N,) at which the first `length` consecutive observations begin, T if there are none.
 
-    Of rows seen, shape (N, T).
+    `seen` (N, T) is the mask of observations.
     """
     n, n_rows = seen.shape
     if n_rows < length:
@@ -164,7 +142,7 @@ def first_run(seen: np.ndarray, length: int) -> np.ndarray:
 
 
 def skipped(spec: Specification, seen: np.ndarray) -> np.ndarray:
-    """Observations (N,) before the first d + m D in a row, with which a likelihood begins."""
+    """Number (N,) of observations before the first d + m D consecutive ones."""
     before = np.arange(seen.shape[1]) < first_run(seen, spec.lost)[:, None]
     return np.count_nonzero(seen & before, axis=1)
 
@@ -172,7 +150,7 @@ def skipped(spec: Specification, seen: np.ndarray) -> np.ndarray:
 def with_skipped(
     spec: Specification, counts: np.ndarray, messages: Sequence[tuple[str, ...]]
 ) -> tuple[tuple[str, ...], ...]:
-    """Messages of units, preceded by one about observations that are not in the likelihood."""
+    """Prepend a message to units with observations that are not in the likelihood."""
     return tuple(
         (
             f"{differences_of(spec)} the likelihood of a series with gaps begins at the first "
@@ -188,14 +166,14 @@ def with_skipped(
 def prepare(
     spec: Specification, y: np.ndarray, seen: np.ndarray, X: np.ndarray, gaps: bool
 ) -> tuple[Prepared | None, np.ndarray, dict[int, str]]:
-    """Prepare series (N, T) that all have gaps, or all none.
+    """Prepare series (N, T), all with gaps or all without.
 
-    They are `seen` but where missing and after their end, X (N or 1, T, m) has numbers in every
-    row.
-    Returns None if no series is left, the numbers of those that could be prepared, and reasons
-    why the others could not.
+    `seen` (N, T) is the mask of observations; regressors X (N or 1, T, m) are finite in every row.
+
+    Returns prepared data (None if no series is usable), the numbers of the usable series, and
+    reasons why others are not usable.
     """
-    # A gap would cost d + 1 differences: series with gaps keep their levels in the state instead.
+    # Differencing loses d + 1 rows at each gap: series with gaps keep levels in the state instead.
     in_state = gaps and spec.lost > 0
     before = skipped(spec, seen) if in_state else np.zeros(len(y), np.int64)
     reasons = _refusals(spec, seen, before)
@@ -209,7 +187,7 @@ def prepare(
         y, X = _from_first(y, X, spec)
     elif spec.lost:
         y, X = differenced(spec, y), differenced(spec, X)
-        if spec.constant:  # the differences of the trend are one: the constant
+        if spec.constant:  # the differenced drift is the constant
             X = X[:, :, 1:]
     seen = np.isfinite(y) if spec.lost else seen
     prepared, degenerate = _standardised(spec, y, seen, X, gaps, in_state, before)
@@ -219,7 +197,7 @@ def prepare(
 
 
 def differenced(spec: Specification, values: np.ndarray) -> np.ndarray:
-    """Differences along the second axis, d times of neighbours and D times of seasons."""
+    """Difference the second axis d times by one row and D times by m rows."""
     values = np.diff(values, spec.d, axis=1)
     for _ in range(spec.D):
         values = values[:, spec.m :] - values[:, : -spec.m]
@@ -227,9 +205,9 @@ def differenced(spec: Specification, values: np.ndarray) -> np.ndarray:
 
 
 def _refusals(spec: Specification, seen: np.ndarray, before: np.ndarray) -> dict[int, str]:
-    """Reasons, by number, not to fit series that are too short or have too many gaps.
+    """Reasons, by number, why series are too short or have too many gaps.
 
-    The observations `before` (N,) are not in the likelihood.
+    `before` (N,) counts observations that are not in the likelihood.
     """
     counts, reasons = np.count_nonzero(seen, axis=1), {}
     for i in np.flatnonzero(counts - before < spec.fewest):
@@ -251,14 +229,14 @@ def _refusals(spec: Specification, seen: np.ndarray, before: np.ndarray) -> dict
 
 
 def differences_of(spec: Specification) -> str:
-    """Beginning of a message about what differencing needs."""
+    """Opening words of a message about differencing."""
     return f"with d = {spec.d}, D = {spec.D} and m = {spec.m}" if spec.D else f"with d = {spec.d}"
 
 
 def _from_first(y: np.ndarray, X: np.ndarray, spec: Specification) -> tuple[np.ndarray, np.ndarray]:
-    """Rows after the first d + m D in a row, less what has these and differences of zero.
+    """Rows after the first d + m D consecutive ones, minus their extension by zero differences.
 
-    The levels that a filter starts from are then zero, whatever the coefficients.
+    The filter's starting levels are then zero, for all coefficients.
     """
     (N, T), lost = y.shape, spec.lost
     first = first_run(np.isfinite(y), lost)
@@ -274,7 +252,7 @@ def _from_first(y: np.ndarray, X: np.ndarray, spec: Specification) -> tuple[np.n
 
 
 def _extended(values: np.ndarray, spec: Specification) -> np.ndarray:
-    """Rows after the first ones if all differences were zero."""
+    """Extend the first d + m D rows with differences of zero; the later rows."""
     path = np.array(values)
     weights = integration(spec.d, spec.D, spec.m)[::-1]
     for t in range(spec.lost, values.shape[1]):
@@ -291,14 +269,14 @@ def _standardised(
     in_state: bool,
     before: np.ndarray,
 ) -> tuple[Prepared, dict[int, str]]:
-    """Series centred and divided by the spread of their noise, and reasons not to fit some."""
+    """Centre series and divide them by the deviation of their noise; with reasons for refusals."""
     masked = not seen.all()
     n_obs = np.count_nonzero(seen, axis=1)
     constant = spec.constant and not in_state
     levels = spec.d if in_state else 0
     form = Form(spec.p, spec.q, X.shape[2], constant, levels, masked, spec.P, spec.Q, spec.m)
     y = np.where(seen, y, 0.0) if masked else y
-    # Orthogonal columns and series of variance one: the search sees no units of the data.
+    # Orthogonal columns and unit variance make the search independent of the data's scale.
     given = X
     centre, X, orthogonal, collinear = _orthogonal(given, seen, n_obs, constant)
     middle = y.sum(1) / n_obs if constant else np.zeros(len(y))
@@ -337,10 +315,10 @@ def _standardised(
 def _orthogonal(
     X: np.ndarray, seen: np.ndarray, n_obs: np.ndarray, constant: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Regressors with X'X = n I over the rows seen.
+    """Orthogonalise regressors, so that X'X = n I over the observed rows.
 
-    Returns their means (N, m), 0 without a constant; the new ones (N, T, m); the matrix A
-    (N, m, m) by which the old ones, centred, are multiplied; a mask of series with collinear ones.
+    Returns means (N, m), 0 without a constant; orthogonal regressors (N, T, m); the matrix A
+    (N, m, m) that maps centred regressors to them; a mask (N,) of series with collinear regressors.
     """
     N, T, m = len(seen), *X.shape[1:]
     if m == 0:
@@ -352,7 +330,7 @@ def _orthogonal(
     Q, R = np.linalg.qr(X)
     diagonal = np.abs(np.diagonal(R, axis1=1, axis2=2))
     collinear = (diagonal <= _COLLINEAR * size).any(1) if m <= T else np.ones(N, dtype=bool)
-    R[collinear] = np.eye(m)  # so that it can be inverted; these series are refused
+    R[collinear] = np.eye(m)  # invertible; these series are refused later
     root = np.sqrt(n_obs)[:, None, None]
     return centre, Q * root, np.linalg.inv(R) * root, collinear
 
@@ -360,9 +338,10 @@ def _orthogonal(
 def _least_squares(
     y: np.ndarray, X: np.ndarray, seen: np.ndarray, spec: Specification | None
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]:
-    """Coefficients, residuals if they are to be differenced as `spec` says, mean square, variance.
+    """Least squares; with `spec`, of the differenced series.
 
-    Those two are of the residuals, the variance around their mean.
+    Returns coefficients (N, m), residuals (N, T') or None without `spec`, and the residuals' mean
+    square and variance, each (N,).
     """
     if spec is None:
         n_obs = np.count_nonzero(seen, axis=1)
@@ -370,7 +349,7 @@ def _least_squares(
         noise = y - np.einsum("ntm,nm->nt", X, slopes) if X.shape[2] else y
         square = np.einsum("nt,nt->n", noise, noise) / n_obs
         return slopes, None, square, _variance(noise, seen)
-    if spec.D:  # rows before the first ones are zero, and seen
+    if spec.D:  # the rows before are zero by construction, and count as observed
         before = ((0, 0), (spec.lost, 0))
         y, X = np.pad(y, before), np.pad(X, (*before, (0, 0)))
         seen = np.pad(seen, before, constant_values=True)
@@ -385,7 +364,7 @@ def _least_squares(
 
 
 def _variance(noise: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """Mean square (N,) of residuals around their mean over the rows seen."""
+    """Variance (N,) of residuals over the observed rows."""
     n_obs = np.maximum(np.count_nonzero(seen, axis=1), 1)
     away = np.where(seen, noise - (noise.sum(1) / n_obs)[:, None], 0.0)
     return np.einsum("nt,nt->n", away, away) / n_obs
@@ -394,7 +373,7 @@ def _variance(noise: np.ndarray, seen: np.ndarray) -> np.ndarray:
 def _degenerate(
     collinear: np.ndarray, X: np.ndarray, seen: np.ndarray, constant: bool, spec: Specification
 ) -> dict[int, str]:
-    """Reasons not to fit series with collinear regressors."""
+    """Reasons why series with collinear regressors cannot be fitted."""
     names = (spec.trend_names + spec.regressors)[-X.shape[2] :]
     X = np.broadcast_to(X, (len(seen), *X.shape[1:]))
     reasons = {}
@@ -409,13 +388,13 @@ def _degenerate(
 
 
 def _dependent(X: np.ndarray, constant: bool) -> list[int]:
-    """Places of the first columns of X (T, m) that are linearly dependent, beside the constant."""
+    """Places of the first linearly dependent columns of X (T, m), given the constant."""
     size = np.sqrt((X**2).sum(0))
     X = (X - constant * X.mean(0)) / np.where(size > 0, size, 1.0)
     for j in range(X.shape[1]):
         slopes = np.linalg.lstsq(X[:, :j], X[:, j], rcond=None)[0]
         rest = X[:, j] - X[:, :j] @ slopes
         if np.sqrt((rest**2).sum()) <= _COLLINEAR:
-            # a part that rounding may leave of a column that takes no part
+            # Larger slopes than rounding leaves of an independent column.
             return [*np.flatnonzero(np.abs(slopes) > np.sqrt(_COLLINEAR)).tolist(), j]
     return list(range(X.shape[1]))

@@ -1,4 +1,4 @@
-r"""Likelihood of an ARMA(1, 1) all over its parameters, the mean and sigma2 concentrated out.
+r"""Likelihood of an ARMA(1, 1) on a grid, with the mean and sigma2 concentrated out.
 
 Given theta, one pass over a series is enough for every phi. With the filtered series
 :math:`z_t = y_t - \theta z_{t-1}`, constant :math:`x_t = 1 - \theta x_{t-1}` and first state
@@ -22,42 +22,35 @@ from tsrnn.kernels import Cell, Lanes, sums
 from tsrnn.linear.arma._cells import Fields, as_tensor, mul, named_cell
 from tsrnn.linear.arma._specification import Form
 
-# Where roots nearly cancel, the likelihood is that of bumps of the spectrum at either end, whose
-# width is the distance of the roots from the circle: maxima lie apart in its logarithm.
+# Nearly cancelling roots are bumps of the spectrum at frequency 0 or pi. The width of a bump is the
+# distance of the roots from the circle; nodes are evenly spaced in its logarithm, as maxima are.
 _WIDEST, _RATIO = 0.6, 1.5
-_CENTRE = (-0.2, 0.0, 0.2)  # roots further inside
-_N_PHI = 9  # between a root of theta and either end
-_INSIDE = 1 - 1e-9  # of phi on the grid: at one the first state has no variance
-_EDGE = 1e-10  # distance of phi from -1 where the likelihood is that of its limit
-_PROMISING = 0.8  # below the highest on the grid, of a maximum that may be the highest between
-_LIKELY = 0.1  # the same, once maxima have been interpolated
-_TOGETHER = 2048  # lanes of a call at least
+_CENTRE = (-0.2, 0.0, 0.2)  # nodes further inside
+_N_PHI = 9  # nodes of phi between a root of theta and either end
+_INSIDE = 1 - 1e-9  # largest |phi| on the grid: at one the first state has no variance
+_EDGE = 1e-10  # distance of phi from -1 at which the likelihood equals its limit
+_PROMISING = 0.8  # a maximum this far below the highest node may be the highest between nodes
+_LIKELY = 0.1  # the same after interpolation
+_TOGETHER = 2048  # fewest lanes of a call
 _MOST = 5  # maxima of a unit
-_APART = 0.05  # logits of phi between which slopes are taken
-_FURTHEST = 1.0  # logits of a step: about the distance of two nodes
-_STEPS = 2  # of Newton's method in phi
-_BESIDE = 0.2  # n times the distance of a start from the circle, on which all gradients vanish
+_APART = 0.05  # step of numerical derivatives, in logits of phi
+_FURTHEST = 1.0  # longest step in logits, about the distance of two nodes
+_STEPS = 2  # steps of Newton's method in phi
+_BESIDE = 0.2  # distance of a start from the circle, times n: all gradients vanish on the circle
 _TINY = float(np.finfo(float).tiny)
-_LOWEST = -1e300  # log-likelihood of no parameters
+_LOWEST = -1e300  # below every log-likelihood
 
 
 class GridMaxima(NamedTuple):
-    """Maxima on the grid, one of each unit and rank at most, unit by unit.
+    """Maxima on the grid, unit by unit, highest first."""
 
-    Attributes
-    ----------
-    units : integer array of shape (n,)
-    rank : integer array of shape (n,)
-    params : array of shape (n, k)
-    """
-
-    units: np.ndarray
-    rank: np.ndarray
-    params: np.ndarray
+    units: np.ndarray  # (n,)
+    rank: np.ndarray  # (n,), 0 for the highest maximum of a unit
+    params: np.ndarray  # (n, k)
 
 
 class Products(NamedTuple):
-    """Sums over time of products of z, x and h; w and v are z and x of the time before."""
+    """Sums over time of products of z, x and h; w and v are lagged z and x."""
 
     zz: Any
     wz: Any
@@ -77,13 +70,13 @@ class Products(NamedTuple):
 
 
 def has_profile(form: Form, exact: bool, gaps: bool) -> bool:
-    """Whether the likelihood is one that `grid_maxima` knows."""
+    """Return True if `grid_maxima` applies: an exact ARMA(1, 1) without regressors and gaps."""
     plain = form.p == form.q == 1 and form.d == form.n_regressors == 0
     return plain and exact and not gaps
 
 
 def grid_maxima(form: Form, lanes: Lanes, n_obs: np.ndarray) -> GridMaxima:
-    """Highest local maxima of each unit along theta, phi the best on a grid to either side."""
+    """Highest local maxima of each unit along theta, with the best phi on either side of it."""
     roots = _roots(n_obs)
     products = products_along(form, lanes, n_obs, roots)
     value, phi = _best_phi(form, products, roots, n_obs)
@@ -91,14 +84,14 @@ def grid_maxima(form: Form, lanes: Lanes, n_obs: np.ndarray) -> GridMaxima:
     local[:, 2:-1] &= value[:, 2:-1] >= value[:, 1:-2]
     local[:, 1:-2] &= value[:, 1:-2] >= value[:, 2:-1]
     local &= value > value.max((0, 1)) - _PROMISING
-    # What is between the circle and the nodes beside it is found from one of them.
+    # A maximum between the circle and the next node is found from one of the two.
     local[:, [0, -1]] &= ~local[:, [1, -2]]
     places = np.nonzero(local)
     units = places[2]
     estimate, params, reached = _between(form, products, roots, n_obs, phi, places)
     at_minus_one = Products(*(part[0] for part in products))
     limit, edge = _limit_at_minus_one(form.constant, at_minus_one, n_obs)
-    # Between the nodes fewer are as high.
+    # After interpolation between nodes, fewer maxima are competitive.
     highest = limit.copy()
     np.maximum.at(highest, units, reached)
     units = np.concatenate([units, np.arange(len(n_obs))])
@@ -121,10 +114,10 @@ def _roots(n_obs: np.ndarray) -> np.ndarray:
 
 
 def products_along(form: Form, lanes: Lanes, n_obs: np.ndarray, roots: np.ndarray) -> Products:
-    """Products at roots (rows, N) of the moving average, which depend on the length alone."""
+    """Products at roots (rows, N) of the moving average; the roots depend on the length only."""
     result = np.empty((len(Products._fields), *roots.shape))
-    ends = np.empty((2, *roots.shape))  # x, and h a step later
-    # Those without z are the same for all series of a length.
+    ends = np.empty((2, *roots.shape))  # last x, and h a step later
+    # Products without z are the same for all series of a length.
     lengths, first, place = np.unique(n_obs, return_index=True, return_inverse=True)
     for k, (length, unit) in enumerate(zip(lengths, first, strict=True)):
         h = roots[:, unit] ** np.arange(length)[:, None]
@@ -150,9 +143,9 @@ def products_along(form: Form, lanes: Lanes, n_obs: np.ndarray, roots: np.ndarra
 
 
 def _blocks_of_rows(rows: int, n: int) -> tuple[list[np.ndarray], np.ndarray]:
-    """Rows (count,) that are computed together, the last ones repeated, and their units.
+    """Blocks of rows (count,) computed in one call, the last row repeated, and their units.
 
-    Of few units many rows, as a call has a price of its own.
+    Few units take many rows in a call, which amortises its overhead.
     """
     count = min(max(1, _TOGETHER // n), rows)
     blocks = [np.minimum(np.arange(i, i + count), rows - 1) for i in range(0, rows, count)]
@@ -161,7 +154,7 @@ def _blocks_of_rows(rows: int, n: int) -> tuple[list[np.ndarray], np.ndarray]:
 
 @cache
 def _products_cell(form: Form) -> Cell:
-    """Sums of the products of z; the memory is z, x, h, of which z stays after the end."""
+    """Sums of the products of z; the memory is z, x and h, and z stays after the end."""
     state = ("z", "x", "h", "zz", "wz", "xz", "xw", "vz", "hz")
     step = partial(_products_step, form)
     return named_cell(f"arma_products_{form.label}", step, state, form.inputs, ("theta",))
@@ -178,12 +171,12 @@ def _products_step(form: Form, state: Fields, inputs: Fields, params: Fields) ->
 
 
 def profile(constant: bool, products: Products, phi: Any, shrinkage: Any) -> tuple[Any, Any]:
-    """Mean and sum of squares where they maximise the likelihood.
+    """Mean that maximises the likelihood, and sum of squares there, of arrays or tensors.
 
-    Of arrays or tensors; the shrinkage of the first state is P / (1 + P hh).
+    The shrinkage of the first state is P / (1 + P hh).
     """
     zz, wz, ww, xz, xw, vz, vw, hz, hw, xx, vx, vv, hx, hv, _ = products
-    # Of e without mean and first state, and of the two that it is regressed on.
+    # Products of e without mean and first state, and of its regressors: the two.
     eh = hz - phi * hw
     square = zz - phi * (2 * wz - phi * ww) - shrinkage * eh * eh
     if not constant:
@@ -197,11 +190,11 @@ def profile(constant: bool, products: Products, phi: Any, shrinkage: Any) -> tup
 def loglik_at(
     constant: bool, products: Products, phi: Any, root: Any, n_obs: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Log-likelihood but for a constant, and mean, at phi and roots of the moving average."""
+    """Log-likelihood up to a constant, and mean, at phi and roots of the moving average."""
     inside, first = 1 - phi * phi, (phi - root) ** 2
     determinant = inside + first * products.hh
     mean, square = profile(constant, products, phi, first / determinant)
-    # Rounding may leave nothing of a series that is predicted exactly.
+    # A perfectly predicted series may have a sum of squares of zero or less, by rounding.
     value = n_obs * np.log(np.maximum(square, _TINY)) + np.log(determinant / inside)
     return -0.5 * value, mean
 
@@ -209,11 +202,10 @@ def loglik_at(
 def _best_phi(
     form: Form, products: Products, roots: np.ndarray, n_obs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Highest log-likelihoods and their phi, (2, rows, N), below and above each root.
+    """Highest log-likelihoods and their phi, each (2, rows, N), below and above each root.
 
-    Nodes are dense towards the root, where the standard error is that of the first impulse
-    response, and towards the unit circle; one is that of least squares, mean and first state
-    taken off.
+    Nodes are dense near the root, on the scale of the first impulse response's standard error, and
+    near the unit circle. A further node is the least-squares estimate given mean and first state.
     """
     p = products
     width = np.stack([1 + roots, 1 - roots])
@@ -229,7 +221,7 @@ def _best_phi(
     least_squares = wz / ww
     blocks, units = _blocks_of_rows(*roots.shape)
     steps = np.zeros((len(units), 1 + _N_PHI, 1))
-    steps[:, 0] = 1.0  # the first step is that of least squares
+    steps[:, 0] = 1.0  # the first step evaluates least squares
     lanes, cell, n = Lanes(steps), _scan_cell(form.constant), n_obs[units]
     value, phi = np.empty((2, 2, *roots.shape))
     for rows in blocks:
@@ -245,7 +237,7 @@ def _best_phi(
 
 @cache
 def _scan_cell(constant: bool) -> Cell:
-    """Steps from node to node of phi on both sides of a root; all of its state is memory."""
+    """Scan of nodes of phi on both sides of a root; the whole state is memory."""
     state = ("value_below", "value_above", "phi_below", "phi_above", "odds_below", "odds_above")
     params = (*Products._fields, "root", "least_squares", "ratio_below", "ratio_above", "n")
     name = f"arma_scan{'_c' * constant}"
@@ -287,10 +279,10 @@ def _between(
     phi: np.ndarray,
     at: tuple[np.ndarray, ...],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Maxima between nodes, of the highest nodes: side, row and unit, each (m,).
+    """Interpolate maxima around the highest nodes, given by side, row and unit, each (m,).
 
-    Returns their log-likelihoods by a parabola, parameters (m, 3) and the highest log-likelihood
-    that was computed beside each.
+    Returns log-likelihoods of the parabolas' vertices, parameters (m, 3), and the highest
+    log-likelihood computed around each.
     """
     (side, row, units), last = at, len(roots) - 1
     middle = np.clip(row, 1, last - 1)
@@ -298,7 +290,7 @@ def _between(
     root, sign, n = roots[nodes, units], 2.0 * side - 1, n_obs[units]
     around = Products(*(part[nodes, units] for part in products))
     value, logit, mean = _climb_phi(form.constant, around, phi[side, nodes, units], root, sign, n)
-    # Beside the circle the likelihood is even in the distance, as in the logarithm of theta.
+    # Near the circle the likelihood is an even function of the distance, as of log theta.
     circle = np.where(middle == 1, -1.0, np.where(middle == last - 1, 1.0, 0.0))
     with np.errstate(divide="ignore"):
         place = np.where(circle == 0, np.arctanh(root), (circle - root) ** 2)
@@ -318,9 +310,9 @@ def _climb_phi(
     sign: np.ndarray,
     n_obs: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Log-likelihoods, phi and means after steps of Newton's method in phi, each (3, m).
+    """Log-likelihoods, logits of phi and means after Newton steps, each (3, m).
 
-    Phi is the logit of its share of the way from the root to -1 or 1, its `sign`.
+    The logit is that of phi's share of the way from the root to -1 or 1, which is `sign`.
     """
     way = sign - root
     share = np.clip((phi - root) / np.where(way == 0, sign, way), 1e-12, 1 - 1e-12)
@@ -340,7 +332,7 @@ def _climb_phi(
 
 
 def _parabola(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Highest point between three points (3, m), its value, and weights of the three there."""
+    """Vertex of the parabola through three points (3, m), its value, and the points' weights."""
     first, second = np.diff(y, axis=0) / np.diff(x, axis=0)
     bend = (second - first) / (x[2] - x[0])
     top = np.take_along_axis(x, y.argmax(0)[None], 0)[0]
@@ -358,10 +350,10 @@ def _parabola(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
 def _limit_at_minus_one(
     constant: bool, products: Products, n_obs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Log-likelihoods (N,) and parameters (N, 3) close to phi = -1, of products (N,) there.
+    """Log-likelihoods (N,) and parameters (N, 3), mean, phi, theta, in the limit phi = -1.
 
-    As both roots tend to -1, phi the faster, P may tend to any number: the model is that of a mean
-    which alternates, of random size. -inf where that is no gain; parameters are mean, phi, theta.
+    As both roots tend to -1, phi faster, P may tend to any number: the limit is an alternating mean
+    of random size. The log-likelihood is -inf if that is no gain.
     """
     phi = np.full(len(n_obs), -1 + _EDGE)
 
@@ -373,8 +365,8 @@ def _limit_at_minus_one(
 
     square = at(0.0)[1]
     explained = square - at(1e12 / n_obs)[1]
-    # The share of it that the highest likelihood gives to the mean, of n log S + log(1 + P M).
-    with np.errstate(divide="ignore", invalid="ignore"):  # of nothing explained: no gain
+    # Share P M / (1 + P M) that minimises n log S + log(1 + P M).
+    with np.errstate(divide="ignore", invalid="ignore"):  # nothing explained is no gain
         share = (n_obs * explained - square) / ((n_obs - 1) * explained)
     gain = (explained > 0) & (share > 0) & (share < 1)
     share = np.where(gain, share, 0.0)

@@ -1,4 +1,4 @@
-"""Quasi-Newton method for many lanes at once, from an information matrix on."""
+"""Quasi-Newton method for many lanes in one batch, which starts from an information matrix."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from tsrnn.linear._optimise import Evaluation, Optimum
 
 _ROUNDING = 1e-12  # relative accuracy of a log-likelihood summed over time
-_FURTHEST = 1.0  # of a step in one parameter: a coefficient seldom moves by more
+_FURTHEST = 1.0  # longest step in a parameter: a coefficient seldom moves further
 _SHORTEST = 1e-7  # share of a step below which its direction is given up
-_GOOD_ENOUGH = 1e-5  # decrement that counts as converged where the search ends without reaching tol
-_IDLE, _LITTLE = 5, 1e-7  # steps in a row, and what they rise together at least
-_RIDGE = 1e-8  # added to an information of unit diagonal, which roots that cancel leave singular
+_GOOD_ENOUGH = 1e-5  # decrement that counts as converged if no further step rises
+_IDLE, _LITTLE = 5, 1e-7  # a search ends if this many consecutive steps rise by less than this
+_RIDGE = 1e-8  # added to the scaled information, which common roots make singular
 
 Evaluate = Callable[[np.ndarray, np.ndarray], Evaluation]
 
@@ -21,28 +21,24 @@ Evaluate = Callable[[np.ndarray, np.ndarray], Evaluation]
 def climb(
     evaluate: Evaluate, start: np.ndarray, *, tol: float = 1e-12, max_iter: int = 200
 ) -> Optimum:
-    """Climb to a maximum of every lane's log-likelihood by the method of Broyden and others.
+    """Climb to a maximum of every lane's log-likelihood by the BFGS method.
 
-    The first direction is that of Fisher scoring; later ones take in the changes of the gradient,
-    which cost nothing. Each iteration is one evaluation: a step that does not rise is shortened.
+    The first direction is that of Fisher scoring; later ones use the changes of the gradient. Each
+    iteration is one evaluation: a step that does not rise is shortened.
 
     Parameters
     ----------
     evaluate : callable
-        ``evaluate(params (n, k), lanes (n,))``; the curvature, an information, is read at the
-        start of a lane and where its directions fail.
+        ``evaluate(params (n, k), lanes (n,))``; the curvature, an information matrix, is used at
+        the start of a lane and if its directions fail.
     start : array of shape (N, k)
     tol : float
-        Converged when the squared gradient, in standard errors, is below, or when several steps
-        together have risen by less: so ends a climb to a maximum that is at infinity, or on the
-        edge of the admissible region.
+        A lane has converged if its squared gradient, in standard errors, is below, or if several
+        steps together rise by less, as on the way to a maximum at infinity or on the edge of the
+        admissible region.
     max_iter : int
     """
-    n, k = start.shape
-    ends = Optimum(
-        start.copy(), np.full(n, -np.inf), np.zeros((n, k)), np.full(n, np.inf),
-        np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool), np.zeros((n, k), dtype=bool),
-    )  # fmt: skip
+    n, ends = len(start), no_optimum(start)
     lanes, x = np.arange(n), start.copy()
     value, g, information = (np.array(part) for part in evaluate(x, lanes))
     H, decrement = _inverse(information), np.full(n, np.inf)
@@ -51,11 +47,11 @@ def climb(
         step = np.einsum("nij,nj->ni", H, g)
         slope = np.einsum("ni,ni->n", g, step)
         lost = ~(slope > 0) & ~fresh
-        if lost.any():  # rounding has left no direction of ascent: that of scoring once more
+        if lost.any():  # rounding has left no direction of ascent: restart from scoring
             H[lost], fresh[lost] = _inverse(information[lost]), True
             step[lost] = np.einsum("nij,nj->ni", H[lost], g[lost])
             slope[lost] = np.einsum("ni,ni->n", g[lost], step[lost])
-        # Of several directions from a point the one that promises least is the one that knows most.
+        # Of several directions tried at a point, the smallest predicted rise is most accurate.
         decrement = np.fmin(decrement, slope)
         given_up = (share < _SHORTEST) | ~np.isfinite(value) | ~(slope >= 0) | (idle >= _IDLE)
         done = (slope < tol) | given_up
@@ -65,7 +61,7 @@ def climb(
             at = lanes[done]
             ends.params[at], ends.value[at], ends.gradient[at] = x[done], value[done], g[done]
             ends.decrement[at], ends.iterations[at] = decrement[done], iteration
-            # Where rounding leaves no further step, the last one tells how close it is.
+            # If rounding allows no further step, the last decrement shows how close it is.
             level = given_up & ((decrement < _GOOD_ENOUGH) | (idle > 0))
             ends.converged[at] = (np.isfinite(value) & ((decrement < tol) | level))[done]
             left = ~done
@@ -84,7 +80,7 @@ def climb(
         better = _rises(value, new, share * slope)
         bent = g - new.gradient
         sy = np.einsum("ni,ni->n", move, bent)
-        curved = better & (sy > 1e-10 * share * slope)  # else the change of gradient is no bend
+        curved = better & (sy > 1e-10 * share * slope)  # BFGS needs positive curvature
         H[curved] = _updated(H[curved], move[curved], bent[curved], sy[curved])
         with np.errstate(invalid="ignore"):
             slight = better & (new.value - value < max(tol, _LITTLE) / _IDLE)
@@ -95,15 +91,24 @@ def climb(
         fresh &= ~curved
         failed = ~better
         share = np.where(better, 1.0, share * _shortening(value, new.value, share * slope))
-        # Directions from few changes of gradient can be wrong by orders: begin anew.
+        # BFGS directions from few gradients can be wrong by orders of magnitude: restart.
         restarted = failed & (share < 1e-2) & ~fresh
         H[restarted] = _inverse(information[restarted])
         fresh[restarted], share[restarted] = True, 1.0
     return ends
 
 
+def no_optimum(start: np.ndarray) -> Optimum:
+    """Optimum of value -inf at the starts (N, k), which any end of a climb replaces."""
+    n = len(start)
+    return Optimum(
+        start.copy(), np.full(n, -np.inf), np.zeros_like(start), np.full(n, np.inf),
+        np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool), np.zeros(start.shape, dtype=bool),
+    )  # fmt: skip
+
+
 def _rises(value: np.ndarray, new: Evaluation, promised: np.ndarray) -> np.ndarray:
-    """Mask (n,) of steps that rise by a share of what was promised, or by no less than rounding."""
+    """Mask (n,) of steps that rise by a share of the predicted rise, or by rounding."""
     with np.errstate(invalid="ignore"):
         noise = _ROUNDING * (1 + np.abs(value))
         better = new.value >= value + 1e-4 * promised
@@ -112,7 +117,7 @@ def _rises(value: np.ndarray, new: Evaluation, promised: np.ndarray) -> np.ndarr
 
 
 def _shortening(value: np.ndarray, new: np.ndarray, promised: np.ndarray) -> np.ndarray:
-    """Share (n,) of a step at the top of the parabola through its start, slope and end."""
+    """Share (n,) of a step at the vertex of the parabola through its start, slope and end."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         top = 0.5 * promised / (value + promised - new)
     return np.clip(np.nan_to_num(top, nan=0.1), 0.1, 0.5)
@@ -130,7 +135,7 @@ def _inverse(information: np.ndarray) -> np.ndarray:
 
 
 def _updated(H: np.ndarray, s: np.ndarray, y: np.ndarray, sy: np.ndarray) -> np.ndarray:
-    """Inverse curvature H (n, k, k) after steps s that changed minus the gradient by y."""
+    """BFGS update of the inverse curvature H (n, k, k) by steps s and changes y of -gradient."""
     Hy = np.einsum("nij,nj->ni", H, y)
     yHy = np.einsum("ni,ni->n", y, Hy)
     outer = s[:, :, None] * s[:, None, :]

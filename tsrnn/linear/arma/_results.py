@@ -22,14 +22,14 @@ from tsrnn.linear.arma._polynomials import inverse_roots
 from tsrnn.linear.arma._seasonal import stationary
 from tsrnn.linear.arma._specification import Form, Specification, arma_specification
 
-_ROUNDING = 1e-12  # a root this close to the unit circle counts as on it
+_ROUNDING = 1e-12  # a root this close to the unit circle is on it
 
 
 class ARMAResults(MeanForecaster):
     """Responses, roots and simulations of a fitted ARMA; a part of `ARMA`."""
 
     def _spec(self) -> Specification:
-        """Specification of the fit; before one, that of the arguments without regressors."""
+        """Specification of the fit; before a fit, of the arguments without regressors."""
         fitted = vars(self).get("fitted_")
         return arma_specification(self.arguments_) if fitted is None else fitted.family.spec
 
@@ -47,13 +47,13 @@ class ARMAResults(MeanForecaster):
         level : float
             Coverage of the bands in percent: normal, by the delta method.
         cov_type : str, optional
-            Kind of the covariance of the parameters; that of the constructor by default.
+            Kind of the covariance of the parameters; by default the constructor's.
 
         Returns
         -------
         DataFrame
-            Columns ``response``, ``std_err``, ``lower`` and ``upper``; a row a unit and step.
-            No band where AR or MA parameters have no standard error.
+            Columns ``response``, ``std_err``, ``lower`` and ``upper``; a row for each unit and
+            step. Bands are NaN if AR or MA parameters have no standard error.
         """
         level = one_level(level)
         h = positive_integer("h", h)
@@ -74,17 +74,13 @@ class ARMAResults(MeanForecaster):
         Returns
         -------
         DataFrame
-            A row a unit and root, those of phi as ``AR.1``, ...: ``real`` and ``imaginary``;
-            ``modulus``, above one for a stationary AR and an invertible MA, infinite where the
-            last coefficient is zero; ``period`` in rows, infinite for a positive root and 2 for
-            a negative one; ``half_life``, the rows in which half of what the root carries on is
-            gone: infinite on the unit circle, NaN inside of it.
+            A row for each unit and root (``AR.1``, ..., ``MA.1``, ...): ``real`` and
+            ``imaginary``; ``modulus``, above one for a stationary AR and an invertible MA, infinite
+            if the last coefficient is zero; ``period`` in rows, infinite for a positive root and 2
+            for a negative one; ``half_life`` in rows of the root's effect, infinite on the unit
+            circle, NaN inside.
         """
-        spec, params, fitted = (
-            self._spec(),
-            self.estimates_.params,
-            self.estimates_.fitted,
-        )
+        spec, params, fitted = self._spec(), self.estimates_.params, self.estimates_.fitted
         _, ar, ma, seasonal_ar, seasonal_ma = filter_form(spec).parts(params[fitted, :-1].T)
         of_ar = np.concatenate([inverse_roots(ar), seasonal_roots(seasonal_ar, spec.m)])
         of_ma = np.concatenate([inverse_roots(-ma), seasonal_roots(-seasonal_ma, spec.m)])
@@ -120,8 +116,8 @@ class ARMAResults(MeanForecaster):
         Returns
         -------
         DataFrame of shape (h + 1, units)
-            Of the series less trend and regressors, with d > 0 of its differences. NaN for a
-            unit whose AR is not stationary.
+            Autocovariances of the series without trend and regressors, differenced if d > 0. NaN
+            for a unit with a nonstationary AR.
         """
         spec, params, h = self._spec(), self.estimates_.params, positive_integer("h", h)
         check_fits(f"h={h} lags of {len(params)} units", 8.0 * h * len(params), "Take a smaller h")
@@ -139,11 +135,11 @@ class ARMAResults(MeanForecaster):
         Returns
         -------
         list of one dict
-            "AR": companion matrices (U, p, p) of :math:`\phi`, which say how forecasts go on;
-            "MA": those (U, q, q) of :math:`-\theta`, the recurrent matrices of the model as a
-            network, which say how long it remembers its inputs. An order of zero has none.
-            Of a seasonal model those of the multiplied polynomials, differences included:
-            :math:`1 - B^m` has m roots on the unit circle, one for each frequency of a season.
+            "AR": companion matrices (U, p, p) of :math:`\phi`, the transition of forecasts;
+            "MA": companion matrices (U, q, q) of :math:`-\theta`, the recurrence by which the
+            network forgets its inputs. Absent for an order of zero. A seasonal model has the
+            multiplied polynomials with differences: :math:`1 - B^m` has m roots on the unit circle,
+            one for each seasonal frequency.
 
         Raises
         ------
@@ -179,20 +175,20 @@ class ARMAResults(MeanForecaster):
         Parameters
         ----------
         n : int
-            Rows.
+            Number of rows.
         params : Series, dict or array_like, optional
-            Parameters by name or in order, of one path ``y``; by default those fitted, of all
-            units. With them the model need not be fitted.
+            Parameters of one path ``y`` by name or in order, for a model that need not be fitted;
+            by default the estimates of all units.
         X : array_like of shape (n, m), optional
-            Regressors, the same for all units, if the model has some.
+            Regressors of the model, the same for all units.
         random_state : int, numpy random generator or None
-            By default that of the fit.
+            Seed; by default the seed of the fit.
 
         Returns
         -------
         DataFrame of shape (n, units)
-            From the stationary distribution, with the conditional likelihood from a state of
-            zero; with d > 0 from levels of zero.
+            Paths from the stationary distribution, or with the conditional likelihood from a state
+            of zero; with d > 0 from levels of zero.
 
         Raises
         ------
@@ -223,7 +219,7 @@ class ARMAResults(MeanForecaster):
 
 
 def check_admissible(spec: Specification, params: np.ndarray, units: pd.Index) -> None:
-    """Refuse parameters (N, k) at which the likelihood is not defined, of units of these labels."""
+    """Raise a ValueError for parameters (N, k) at which the likelihood is not defined."""
     form = Form(spec.p, spec.q)
     roots = params[:, spec.n_mean : spec.n_mean + form.n_params]
     fine = (params[:, -1] > 0) & admissible(form, roots, spec.exact)
@@ -236,22 +232,22 @@ def check_admissible(spec: Specification, params: np.ndarray, units: pd.Index) -
             "params must have sigma2 > 0, roots of the MA not inside the unit circle and, for "
             "the exact likelihood, those of the AR outside it; those of "
             f"{quote(units[bad])}, {dict(zip(spec.names, params[bad].tolist(), strict=True))}, do "
-            f"not"
+            "not"
         )
 
 
 def recursions(spec: Specification) -> ModuleType:
-    """Filter, forecasts and draws: by cells, or by arrays for the long states of seasons."""
+    """Module with filter, forecasts and draws: cells, or arrays for long seasonal states."""
     return _seasonal_filter if spec.m else _filter
 
 
 def seasonal_roots(seasonal: np.ndarray, m: int) -> np.ndarray:
-    """Inverse roots, complex (m lags, N), of an AR (lags, N) whose lags are m rows apart."""
+    """Inverse roots, complex (m lags, N), of an AR (lags, N) with lags m rows apart."""
     inverse = inverse_roots(seasonal)
     if not len(inverse):
         return inverse
-    turns = np.exp(2j * np.pi * np.arange(m) / m)
-    roots = inverse[:, None] ** (1 / m) * turns[:, None]
-    # A root on the axis is real: rounding would give it a partner and a period.
+    unity = np.exp(2j * np.pi * np.arange(m) / m)
+    roots = inverse[:, None] ** (1 / m) * unity[:, None]
+    # Rounding must not give a real root a period.
     roots.imag[np.abs(roots.imag) < _ROUNDING] = 0.0
     return roots.reshape(-1, inverse.shape[1])

@@ -1,8 +1,8 @@
-r"""Likelihoods of many seasonal ARMA at once, series and orders of which may differ.
+r"""Likelihoods of many seasonal ARMA models in one batch, with different series and orders.
 
 A lane is a series with an order: :math:`\phi(B) \Phi(B^m) u_t = \theta(B) \Theta(B^m) e_t` for
-complete series that were differenced and, but for their mean and regressors, are stationary. All
-lanes have room for the highest orders, and a mask says which of the parameters are theirs.
+complete differenced series, which are stationary around their mean and regressors. All lanes have
+room for the highest orders; a mask marks the parameters of each.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tsrnn.linear._estimates import PERFECT
 from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.arma._fast_filter import adjoint, innovations
 from tsrnn.linear.arma._polynomials import is_stable
@@ -20,14 +21,13 @@ from tsrnn.linear.arma._specification import Form
 
 Array = np.ndarray
 
-TOGETHER = 8192  # elements of a state over all lanes of a call: what the nearest memory holds
-SLOPES = 2**21  # numbers of the slopes of a call: 16 MB
-_MANY = 4  # lags from which a sum over all of them takes less time than one by one
-PERFECT = 1e-25  # mean square error of scaled rows that is rounding
+TOGETHER = 8192  # elements of the states of all lanes of a call, which stay in the first cache
+SLOPES = 2**21  # floats of the slopes of a call: 16 MB
+_MANY = 4  # lags from which one sum over all of them is faster than a loop
 
 
 def multiplied(form: Form, params: Array) -> tuple[Array, Array]:
-    """Coefficients (r, N) of the multiplied polynomials; phi of no rows without autoregression."""
+    """Coefficients (r, N) of the multiplied polynomials; phi has no rows without autoregression."""
     _, ar, ma, seasonal_ar, seasonal_ma = form.parts(params.T)
     phi = _product(ar, seasonal_ar, form.m, form.r, -1.0)
     theta = _product(ma, seasonal_ma, form.m, form.r, 1.0)
@@ -35,7 +35,7 @@ def multiplied(form: Form, params: Array) -> tuple[Array, Array]:
 
 
 def _product(lags: Array, seasonal: Array, m: int, r: int, sign: float) -> Array:
-    """Coefficients (r, N) of a lag polynomial and one of B^m, multiplied; -1 those of an AR."""
+    """Multiply lag polynomials in B and B^m, shape (r, N); `sign` is -1 for an AR."""
     result = np.zeros((r, lags.shape[1]), dtype=lags.dtype)
     result[: len(lags)] = lags
     for j, coefficient in enumerate(seasonal, 1):
@@ -45,7 +45,7 @@ def _product(lags: Array, seasonal: Array, m: int, r: int, sign: float) -> Array
 
 
 def factor_derivatives(form: Form, params: Array, d_phi: Array, d_theta: Array) -> Array:
-    """Derivatives (N, k) by the parameters, from those by the multiplied coefficients."""
+    """Derivatives (N, k) by the parameters, from derivatives by the multiplied coefficients."""
     _, ar, ma, seasonal_ar, seasonal_ma = form.parts(params.T)
     result = np.zeros_like(params)
     _, *targets = form.parts(result.T)
@@ -62,7 +62,7 @@ def factor_derivatives(form: Form, params: Array, d_phi: Array, d_theta: Array) 
 
 
 def padded(coefficients: Array, r: int) -> Array:
-    """Coefficients (r, N), zero behind those that there are."""
+    """Pad coefficients with zeros to (r, N)."""
     result = np.zeros((r, coefficients.shape[1]))
     result[: len(coefficients)] = coefficients[:r]
     return result
@@ -70,34 +70,18 @@ def padded(coefficients: Array, r: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Lanes:
-    """Series and orders of N lanes.
+    """Series and orders of N lanes."""
 
-    Attributes
-    ----------
-    form : Form
-        Highest orders.
-    u : array of shape (T, S)
-        Series, 0 after their ends.
-    X : array of shape (T, n_mean, S) or (T, n_mean, 1)
-        Columns of constant and regressors.
-    n_obs : array of shape (S,)
-        Rows of each series.
-    series : integer array of shape (N,)
-        Series of each lane.
-    free : boolean array of shape (N, k)
-        Parameters that a lane has.
-    """
-
-    form: Form
-    u: Array
-    X: Array
-    n_obs: Array
-    series: Array
-    free: Array
-    kept: list[Array] = field(default_factory=list)
+    form: Form  # the highest orders
+    u: Array  # (T, S), series, 0 after their ends
+    X: Array  # (T, n_mean, S) or (T, n_mean, 1), columns of constant and regressors
+    n_obs: Array  # (S,), rows of each series
+    series: Array  # (N,), series of each lane
+    free: Array  # (N, k), mask of the parameters of a lane
+    kept: list[Array] = field(default_factory=list)  # buffer of `innovations`
 
     def observed(self, lanes: Array) -> tuple[Array, Array, Array | None, Array]:
-        """Series (T, n), columns of the mean, mask of rows before the end if needed, lengths."""
+        """Series (T, n), columns of the mean, mask (T, n) of rows or None, lengths (n,)."""
         series = self.series[lanes]
         n_obs = self.n_obs[series]
         T = int(n_obs.max())
@@ -108,15 +92,15 @@ class Lanes:
     def exact(
         self, params: Array, lanes: Array, newton: bool = False, sigma2: Array | None = None
     ) -> Evaluation:
-        """Exact log-likelihood, sigma2 concentrated out or given, its gradient, an information.
+        """Exact log-likelihood with sigma2 concentrated out or given, gradient and information.
 
-        The information is that of the innovations as they are after many rows.
+        The information is asymptotic, with innovations as they are after many rows.
         """
         result = Evaluation(
             np.empty(len(lanes)), np.empty(params.shape), np.empty((*params.shape, params.shape[1]))
         )
-        # Lanes whose longest lags are the same share the length of their states; of few lanes the
-        # calls cost more than what is computed.
+        # Lanes with the same longest lags run together, with states of that length. For few lanes
+        # one call is faster than several.
         longest = self.longest[lanes]
         if len(lanes) * self.form.r <= TOGETHER:
             longest = np.broadcast_to(longest.max(0), longest.shape)
@@ -127,7 +111,7 @@ class Lanes:
             for i in range(0, len(members), step):
                 part = members[i : i + step]
                 given = None if sigma2 is None else sigma2[part]
-                with np.errstate(all="ignore"):  # of lanes that rounding leaves no likelihood
+                with np.errstate(all="ignore"):  # rounding may leave a lane without likelihood
                     block = self._exact(params[part], lanes[part], (p, q), given)
                 for target, values in zip(result, block, strict=True):
                     target[part] = values
@@ -166,7 +150,7 @@ class Lanes:
         d_phi, d_theta = padded(d_phi, form.r), padded(d_theta, form.r)
         gradient = factor_derivatives(form, params, d_phi, d_theta)
         gradient[:, : form.n_mean] = -np.einsum("tmn,tn->nm", X, d_u)
-        # Innovations after many rows: of variance one, and functions of all the past.
+        # After many rows innovations have variance sigma2 and depend on the whole past.
         J = slopes(form, params, path.v, X)
         information = products_of(J if within is None else J * within[:, None])
         information /= sigma2[:, None, None]
@@ -175,7 +159,7 @@ class Lanes:
     def conditional(
         self, params: Array, lanes: Array, newton: bool = False, sigma2: Array | None = None
     ) -> Evaluation:
-        """Log-likelihood from a presample of zero, as `exact`, and its information."""
+        """Log-likelihood from a presample of zero, gradient and information, as in `exact`."""
         step = max(SLOPES // (len(self.u) * max(params.shape[1], 1)), 1)
         blocks = [
             self._conditional(
@@ -208,7 +192,7 @@ class Lanes:
     def _masked(
         self, value: Array, gradient: Array, information: Array, usable: Array, lanes: Array
     ) -> Evaluation:
-        """Evaluation whose parameters that a lane does not have stay where they are."""
+        """Mask an evaluation, so that a search leaves parameters that a lane does not have."""
         free = self.free[lanes] & usable[:, None]
         value = np.where(usable, value, -np.inf)
         gradient = np.where(free, gradient, 0.0)
@@ -230,18 +214,9 @@ def lanes_of(
 ) -> Lanes:
     """Lanes of any series and orders.
 
-    Parameters
-    ----------
-    u : array of shape (T, S)
-        Differenced series of variance about one, 0 after their ends.
-    n_obs, series, m
-        As `Lanes` and `Form` have them.
-    orders : integer array of shape (N, 4)
-        (p, q, P, Q) of each lane.
-    X : array of shape (T, n_mean, S) or (T, n_mean, 1), optional
-        Columns of the mean: of ones for a constant, regressors; none by default.
-    means : boolean array of shape (N, n_mean), optional
-        Columns of the mean that a lane has; by default all.
+    Differenced series u (T, S) have variance about one. `orders` (N, 4) are (p, q, P, Q) of each
+    lane. Columns X of the mean are ones for a constant and regressors, by default none; `means`
+    (N, n_mean) masks those that a lane has. Other arguments are as in `Lanes` and `Form`.
     """
     X = np.zeros((len(u), 0, 1)) if X is None else X
     p, q, P, Q = (int(most) for most in orders.max(0))
@@ -254,19 +229,19 @@ def lanes_of(
 
 
 def stationary(form: Form, params: Array) -> Array:
-    """Mask (N,) of lanes whose factors of the autoregression are both stationary."""
+    """Mask (N,) of lanes with a stationary autoregression, in both factors."""
     _, ar, _, seasonal_ar, _ = form.parts(params.T)
     return is_stable(ar) & is_stable(seasonal_ar)
 
 
 def invertible(form: Form, params: Array) -> Array:
-    """Mask (N,) of lanes whose factors of the moving average are both invertible."""
+    """Mask (N,) of lanes with an invertible moving average, in both factors."""
     _, _, ma, _, seasonal_ma = form.parts(params.T)
     return is_stable(-ma) & is_stable(-seasonal_ma)
 
 
 def _filtered(x: Array, lags: Array, step: int) -> Array:
-    """X less its earlier values, (T, ..., N), by coefficients of an AR (lags, N), `step` apart."""
+    """Apply an AR with coefficients (lags, N), `step` rows apart, to x (T, ..., N)."""
     result = x.copy()
     for j, coefficient in enumerate(lags, 1):
         result[step * j :] -= coefficient * x[: len(x) - step * j]
@@ -274,7 +249,7 @@ def _filtered(x: Array, lags: Array, step: int) -> Array:
 
 
 def _divide(x: Array, theta: Array, step: int) -> None:
-    """Divide by 1 + theta_1 B^step + ... in place: rows of x (T, ..., N), theta (lags, N)."""
+    """Divide x (T, ..., N) by 1 + theta_1 B^step + ... in place; theta has shape (lags, N)."""
     T, lags = len(x), len(theta)
     if not lags:
         return
@@ -282,7 +257,7 @@ def _divide(x: Array, theta: Array, step: int) -> None:
         _divide_by_many(x, theta, step)
         return
     spare = np.empty_like(x[:step])
-    for t in range(step, T, step):  # rows less than `step` apart do not depend on each other
+    for t in range(step, T, step):  # rows less than `step` apart are independent
         now = x[t : t + step]
         room = spare[: len(now)]
         for j in range(1, min(lags, t // step) + 1):
@@ -291,10 +266,10 @@ def _divide(x: Array, theta: Array, step: int) -> None:
 
 
 def _divide_by_many(x: Array, theta: Array, step: int) -> None:
-    """Divide as `_divide`, all lags of a row at once: three calls a row, whatever their number."""
+    """Divide as `_divide`, with all lags of a row in three array operations."""
     T, lags = len(x), len(theta)
     spare = np.empty((lags, step, *x.shape[1:]), dtype=x.dtype)
-    # Blocks of rows in the order of time; the last block meets the first lag.
+    # Blocks of rows are in time order, so that lags are reversed.
     backwards = theta[::-1].reshape(lags, *(1,) * (x.ndim - 1), x.shape[-1])
     for t in range(step, T, step):
         count, end = min(lags, t // step), min(t + step, T)
@@ -315,8 +290,8 @@ def residuals(form: Form, params: Array, u: Array, X: Array) -> tuple[Array, Arr
 def slopes(form: Form, params: Array, e: Array, X: Array) -> Array:
     """Derivatives (T, k, N) of innovations e from a presample of zero.
 
-    Each is minus an earlier value of e divided by the polynomial of the parameter, or of the
-    columns X of the mean filtered as u is.
+    The derivative by a lag's coefficient is minus lagged e divided by the polynomial of the
+    coefficient; by the mean, minus the columns X filtered like u.
     """
     _, ar, ma, seasonal_ar, seasonal_ma = form.parts(params.T)
     T, n = e.shape
@@ -344,7 +319,7 @@ def slopes(form: Form, params: Array, e: Array, X: Array) -> Array:
 
 
 def products_of(J: Array) -> Array:
-    """Sums over time of the products of slopes, (N, k, k)."""
+    """Sums over time (N, k, k) of products of slopes J (T, k, N)."""
     k, n = J.shape[1:]
     result = np.empty((n, k, k))
     for i in range(k):

@@ -1,7 +1,7 @@
 r"""Seasonal ARMA at given parameters: filter, forecasts, responses, draws.
 
-What `_filter` does by cells is done here by arrays, as states are long. The state is that of the
-multiplied polynomials, differences included, :math:`\phi(B) \Phi(B^m) (1 - B)^d (1 - B^m)^D`, in
+The counterpart of `_filter` with arrays in place of cells, as states are long. The state belongs to
+the multiplied polynomials with differences, :math:`\phi(B) \Phi(B^m) (1 - B)^d (1 - B^m)^D`, in
 innovation form: ``u_t = a_t[0] + e_t``, ``a_{t+1} = T a_t + K e_t`` with the companion matrix T.
 """
 
@@ -14,6 +14,7 @@ from tsrnn.linear._multivariate import draw_normal
 from tsrnn.linear.arma._fast_filter import stationary_start
 from tsrnn.linear.arma._filter import (
     FilterStart,
+    at_observed,
     filter_form,
     from_first_run,
     inputs_of,
@@ -23,31 +24,31 @@ from tsrnn.linear.arma._polynomials import integration, psi_weights
 from tsrnn.linear.arma._seasonal import multiplied, slopes
 from tsrnn.linear.arma._specification import Specification
 
-_TOGETHER = 2**19  # elements of the variances that are updated together: what caches hold
-_SETTLED = 1e-17  # of the variance of a state, in units of sigma2: none
+_TOGETHER = 2**19  # elements of the variance matrices of a chunk, which stay in the cache
+_SETTLED = 1e-17  # variance of a state, over sigma2, that counts as zero
 
 
 def state_size(spec: Specification) -> int:
-    """Size of the state: the state after a row and, unless it is known, its variance."""
+    """Number of the state's fields: the state and, with the exact likelihood, its variance."""
     r = dimension(spec)
     return r + (r * (r + 1) // 2 if spec.exact else 0)
 
 
 def dimension(spec: Specification) -> int:
-    """Dimension of the state of the multiplied polynomials, differences included."""
+    """Dimension of the state of the multiplied polynomials with differences."""
     ar, ma = spec.p + spec.m * spec.P + spec.lost, spec.q + spec.m * spec.Q
     return max(ar, ma, 1)
 
 
 def stationary_part(spec: Specification, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Phi and theta (r, N) of the differenced series, without further zeros."""
+    """Phi and theta (r, N) of the differenced series."""
     form = filter_form(spec)
     phi, theta = multiplied(form, params[:, :-1])
     return (phi if len(phi) else np.zeros_like(theta)), theta
 
 
 def whole(spec: Specification, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Phi and theta (dimension, N), differences included."""
+    """Phi and theta (dimension, N) of the series itself, with differences."""
     phi, theta = stationary_part(spec, params)
     r = dimension(spec)
     result = np.zeros((2, r, len(params)), dtype=params.dtype)
@@ -80,10 +81,10 @@ def kalman(
     a: np.ndarray,
     P: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
-    """Errors and their variances (T, N), and the state (r, N) with its variance at the end.
+    """One-step errors and variances, each (T, N), and the last state (r, N) with its variance.
 
-    Of coefficients (r, N) and series (T, N), from a state with variance P (N, r, r), by default
-    none; where nothing is seen, the state moves on.
+    Coefficients have shape (r, N), series (T, N). The first state a has variance P (N, r, r),
+    None for zero. Rows that are not `seen` are predicted only.
     """
     K = phi + theta
     v, F = np.empty((2, *u.shape), dtype=np.result_type(K, a))
@@ -107,12 +108,13 @@ def kalman(
         step[:-1] += a[1:]
         a = step + phi * a[0]
         if P is not None and factors is not None and others is not None:
-            # T P T' + K K' - G G' / F: P moved up and to the left, and four products.
+            # T P T' + K K' - G G' / F is P shifted up and left, plus four outer products.
             factors[..., 0], others[..., 1] = moved.T, shifted.T
             factors[..., 3], others[..., 3] = gain.T, (gain * np.where(there, -1 / F[t], 0.0)).T
             np.matmul(factors, others.swapaxes(1, 2), out=spare)
             spare[:, :-1, :-1] += P[:, 1:, 1:]
             P, spare = spare, P
+            # Only every 8th row, as the check reads all of P.
             if t % 8 == 7 and np.abs(P).max() < _SETTLED and seen[t:].all():
                 P = None
     if P is None and factors is not None:
@@ -127,9 +129,9 @@ def filter_start(
     exog: np.ndarray | None,
     steps: np.ndarray,
 ) -> FilterStart:
-    """Start of the filter: before the first row, or after the first d + m D in a row.
+    """Start of the filter, before the first row or after the first d + m D consecutive ones.
 
-    As that of `_filter`.
+    Arguments as in `_filter`.
     """
     n = len(y)
     inputs = inputs_of(spec, y, exog, steps)
@@ -140,7 +142,7 @@ def filter_start(
     if lost:
         first, inputs, before = from_first_run(spec, inputs)
         u = (first[:, :, 0] - trend_of(filter_form(spec), params, first)).T
-        # What the first rows add to those after them if nothing happened, times phi.
+        # Contribution of the first rows to later ones without innovations, times phi.
         weights, levels = integration(spec.d, spec.D, spec.m), np.zeros((lost, n))
         for i in range(lost):
             levels[i] = weights[i:] @ u[::-1][: lost - i]
@@ -163,7 +165,7 @@ def last_state(
     state: np.ndarray,
     lengths: np.ndarray,
 ) -> np.ndarray:
-    """State (n, fields) after as many rows as each series has."""
+    """State (n, fields) after the last row of each series, which has `lengths` (n,) rows."""
     state = state.copy()
     for length in np.unique(lengths[lengths > 0]):
         units = np.flatnonzero(lengths == length)
@@ -174,21 +176,16 @@ def last_state(
 def innovations(
     spec: Specification, params: np.ndarray, start: FilterStart, n_rows: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Errors of one-step forecasts and their variances, (n, n_rows); NaN where there are none."""
+    """One-step forecast errors and their variances, each (n, n_rows); NaN in rows without one."""
     v, F, _ = _run(spec, params, start.inputs, start.state)
-    seen = start.inputs[:, :, -1] > 0
-    result = np.full((2, len(params), n_rows), np.nan)
-    rows = start.rows[:, None] + np.arange(seen.shape[1])
-    unit = np.broadcast_to(np.arange(len(params))[:, None], rows.shape)
-    for part, values in zip(result, (v.T, F.T * params[:, -1:]), strict=True):
-        part[unit[seen], rows[seen]] = values[seen]
-    return result[0], result[1]
+    variance = F.T * params[:, -1:]
+    return at_observed(start, v.T, n_rows), at_observed(start, variance, n_rows)
 
 
 def _run(
     spec: Specification, params: np.ndarray, inputs: np.ndarray, state: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Errors and variances in units of sigma2 (T, n), and the state (n, fields) at the end."""
+    """One-step errors and variances over sigma2, each (T, n), and the last state (n, fields)."""
     n, r = len(params), dimension(spec)
     phi, theta = whole(spec, params)
     u = (inputs[:, :, 0] - trend_of(filter_form(spec), params, inputs)).T
@@ -208,7 +205,7 @@ def _run(
 
 
 def unpacked(spec: Specification, state: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """State (n, r) and its variance (n, r, r), None where it is known."""
+    """Split fields into the state (n, r) and its variance (n, r, r), None if it is zero."""
     r = dimension(spec)
     if not spec.exact:
         return state[:, :r], None
@@ -236,7 +233,7 @@ def forecast_moments(
 
 
 def _carried(phi: np.ndarray, a: np.ndarray, h: int) -> np.ndarray:
-    """Values (h, N) that a state (r, N) carries on without innovations."""
+    """Values (h, N) after a state (r, N) without innovations."""
     result = np.empty((h, a.shape[1]))
     for k in range(h):
         result[k] = a[0]
@@ -262,7 +259,7 @@ def draw_errors(
     shape: tuple[int, int],
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Errors (n, h, paths) of forecasts of all steps, for shape = (h, paths)."""
+    """Draw forecast errors (n, h, paths), for shape = (h, paths)."""
     (h, paths), n, r = shape, len(params), dimension(spec)
     phi, theta = whole(spec, params)
     P = unpacked(spec, state)[1]
@@ -270,12 +267,14 @@ def draw_errors(
     if P is not None:
         a = draw_normal(P, rng.standard_normal((n, r, paths))).swapaxes(0, 1)
     e = rng.standard_normal((n, h, paths))
-    errors = _moved_by(phi[:, :, None], theta[:, :, None], a, e.swapaxes(0, 1))
+    errors = _with_innovations(phi[:, :, None], theta[:, :, None], a, e.swapaxes(0, 1))
     return errors.swapaxes(0, 1) * np.sqrt(params[:, -1])[:, None, None]
 
 
-def _moved_by(phi: np.ndarray, theta: np.ndarray, a: np.ndarray, e: np.ndarray) -> np.ndarray:
-    """Values (h, ...) of a state a (r, ...) with innovations e (h, ...)."""
+def _with_innovations(
+    phi: np.ndarray, theta: np.ndarray, a: np.ndarray, e: np.ndarray
+) -> np.ndarray:
+    """Values (h, ...) after a state a (r, ...) with innovations e (h, ...)."""
     K, values = phi + theta, np.empty_like(e)
     for k, shock in enumerate(e):
         values[k] = a[0] + shock
@@ -288,10 +287,10 @@ def _moved_by(phi: np.ndarray, theta: np.ndarray, a: np.ndarray, e: np.ndarray) 
 def responses_with_errors(
     spec: Specification, params: np.ndarray, covariance: np.ndarray, h: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Responses (n, h + 1) of y to an innovation of one, standard errors by the delta method."""
+    """Responses (n, h + 1) of y to an innovation of one, with standard errors (delta method)."""
     form = filter_form(spec)
     psi = psi_weights(*whole(spec, params), h)
-    # As those of innovations by the parameters, with the other sign.
+    # Responses obey the recursion of innovations, and their derivatives have the opposite sign.
     d_psi = -slopes(form, params[:, :-1], psi, np.zeros((h + 1, form.n_mean, 1)))
     arma = slice(spec.n_mean, form.n_params)
     d_psi, inner = d_psi[:, arma], covariance[:, arma, arma]
@@ -324,6 +323,6 @@ def simulate_paths(
         P, s = stationary_variance(phi, theta), len(theta)
         a[:s] = draw_normal(P, rng.standard_normal((n, s, 1)))[:, :, 0].T
     e = rng.standard_normal((n_rows, n))
-    u = _moved_by(*whole(spec, params), a, e)
+    u = _with_innovations(*whole(spec, params), a, e)
     inputs = inputs_of(spec, np.zeros((n, n_rows)), exog, np.zeros(n))
     return u.T * np.sqrt(params[:, -1:]) + trend_of(filter_form(spec), params, inputs)

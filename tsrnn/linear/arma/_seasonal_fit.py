@@ -1,4 +1,4 @@
-"""Maximum likelihood for many seasonal ARMA at once."""
+"""Maximum likelihood of many seasonal ARMA models in one batch."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tsrnn.linear._estimates import PERFECT
 from tsrnn.linear._optimise import AGREE, Evaluation, Optimum, maximise
 from tsrnn.linear.arma._fast_filter import innovations
 from tsrnn.linear.arma._likelihood import Moments
@@ -21,7 +22,6 @@ from tsrnn.linear.arma._polynomials import (
 from tsrnn.linear.arma._prepare import Prepared
 from tsrnn.linear.arma._quasi_newton import climb
 from tsrnn.linear.arma._seasonal import (
-    PERFECT,
     SLOPES,
     Lanes,
     multiplied,
@@ -31,17 +31,17 @@ from tsrnn.linear.arma._seasonal import (
 from tsrnn.linear.arma._seasonal_filter import kalman, stationary_variance, whole
 from tsrnn.linear.arma._specification import Form, Specification
 
-_COMPLEX = 1e-30  # imaginary step: derivatives without differences, exact to rounding
-_STEP = 1e-5  # of differences of exact gradients, in parameters of series of variance one
-_START = 0.1  # of every coefficient: where all are zero those of both sides have one gradient
+_COMPLEX = 1e-30  # imaginary step of complex-step derivatives, exact to rounding
+_STEP = 1e-5  # of differences of exact gradients, in parameters of standardised series
+_START = 0.1  # of every coefficient: at zero the gradients by both sides are the same
 _SIGNS = (1, -1, 1, -1)  # of phi, theta, Phi and Theta as coefficients of an AR
-_FURTHEST = 9.0  # coordinate: 3e-8 from the circle, beyond which rounding is all that changes
-_MOST = 0.95  # partial autocorrelation of a start
-_STARTS, _CLIMBED = 8, 3  # climbs of the exact likelihood, and those that go on after a few steps
-_FEW = 12  # steps before that: values at the conditional ends say little of where climbs lead
-_SAME = 1e-3  # difference of log-likelihoods at ends of one optimum
-# First coefficients of phi, theta, Phi, Theta: of one start, and of 54 others those that together
-# lead to the highest ends of most quarterly and monthly series of M3.
+_FURTHEST = 9.0  # coordinate 3e-8 from the circle, beyond which only rounding changes
+_MOST = 0.95  # largest partial autocorrelation of a start
+_STARTS, _CLIMBED = 8, 3  # starts of the exact likelihood, and how many continue after _FEW steps
+_FEW = 12  # conditional values do not predict which climb ends highest: take a few exact steps
+_SAME = 1e-3  # log-likelihoods this close belong to one optimum
+# First coefficients of phi, theta, Phi, Theta. Of 54 candidates, _STRENGTHS together lead to the
+# highest ends of most quarterly and monthly series of M3.
 _SMALL = (0.1, 0.1, 0.1, 0.1)
 _STRENGTHS = (
     (0.9, -0.2, 0.8, -0.5),
@@ -55,17 +55,17 @@ _STRENGTHS = (
 )
 _OF_NESTED = 2  # strong starts of each nested model
 _BRIEF, _LONG = 40, 120  # iterations of one climb of many, and of the highest one
-_MOST_NESTED = 49  # nested models that are all fitted: those of orders (6, 6)
-_SIMPLE = 3  # lags in all; more have second maxima wherever roots are
-_EDGE = 0.8  # modulus of a root of the moving average beyond which another may be higher
-_CORNER = 0.8  # partial autocorrelation, of either sign, in a corner
+_MOST_NESTED = 49  # up to this many, as of orders (6, 6), all nested models are fitted
+_SIMPLE = 3  # lags in all; models of more have second maxima for all roots
+_EDGE = 0.8  # beyond this modulus of a moving-average root, another maximum may be higher
+_CORNER = 0.8  # absolute partial autocorrelation in a corner
 _MOST_CORNERS = 4  # lags of a moving average that take both signs
-_ROUNDING = 1e-9  # log-likelihoods that are one
-_TOGETHER = 2**19  # elements of the variances that are updated together
+_ROUNDING = 1e-9  # log-likelihoods this close are the same
+_TOGETHER = 2**19  # elements of the variance matrices of a chunk
 
 
 class SeasonalLikelihood:
-    """Likelihood of N prepared series; it has what `Likelihood` has.
+    """Likelihood of N prepared series, with the methods of `Likelihood`.
 
     Parameters
     ----------
@@ -88,14 +88,14 @@ class SeasonalLikelihood:
         self.lanes = Lanes(form, np.array(inputs[:, 0]), X, self.n_obs, every, free)
 
     def evaluate(self, params: np.ndarray, units: np.ndarray, newton: bool = False) -> Evaluation:
-        """Log-likelihood of some units with sigma2 concentrated out, and its derivatives."""
+        """Log-likelihood of the given units with sigma2 concentrated out, and its derivatives."""
         if self.gaps:
             return self._by_paths(params, units)
         method = self.lanes.exact if self.spec.exact else self.lanes.conditional
         return method(params, units)
 
     def path(self, params: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Innovations and their variances (T, n), in units of sigma2, at real or complex params."""
+        """Innovations and their variances over sigma2, each (T, n), at real or complex params."""
         lanes, form, n = self.lanes, self.form, len(units)
         X = lanes.X if lanes.X.shape[2] == 1 else lanes.X[:, :, units]
         u = lanes.u[:, units] - np.einsum("tmn,nm->tn", X, params[:, : form.n_mean])
@@ -126,7 +126,7 @@ class SeasonalLikelihood:
             values = self.path(params[i : i + n_together], together)
             slopes = np.zeros((2, len(values[0]), k, len(together)))
             if k:
-                # All parameters, each moved by itself, are one call: a path is a loop over time.
+                # One call for all parameters, each moved separately: a path is a loop over time.
                 moved = np.tile(params[i : i + n_together].astype(complex), (k, 1, 1))
                 moved[np.arange(k), :, np.arange(k)] += 1j * _COMPLEX
                 changed = self.path(moved.reshape(-1, k), np.tile(together, k))
@@ -139,7 +139,7 @@ class SeasonalLikelihood:
     def moments(
         self, params: np.ndarray, sigma2: np.ndarray | None = None
     ) -> tuple[np.ndarray, Moments]:
-        """Sigma2, by default that of the highest likelihood, and the moments there."""
+        """Sigma2, given or the maximum likelihood estimate, and the moments there."""
         step, parts = max(SLOPES // (len(self.seen) * (params.shape[1] + 1)), 1), []
         for i in range(0, len(params), step):
             units = np.arange(len(params))[i : i + step]
@@ -160,7 +160,7 @@ class SeasonalLikelihood:
             sigma2 = np.maximum(S / n_obs, PERFECT)
         variance = F * sigma2
         density = np.log(2 * math.pi * variance) + v**2 / variance
-        # Derivatives of log(variance) and of v by all parameters, sigma2 the last.
+        # Derivatives of log(variance) and of v by all parameters, sigma2 last.
         d_log = np.append(dF / F[:, None], np.broadcast_to(1 / sigma2, F[:, None].shape), axis=1)
         dv = np.append(dv, np.zeros_like(F)[:, None], axis=1)
         scores = 0.5 * (v**2 / variance - 1)[:, None] * d_log - (v / variance)[:, None] * dv
@@ -200,11 +200,11 @@ class SeasonalLikelihood:
         return np.einsum("tn,tkn->nk", by_F, dF) + np.einsum("tn,tkn->nk", by_v, dv)
 
     def _by_paths(self, params: np.ndarray, units: np.ndarray) -> Evaluation:
-        """Evaluation by derivatives of the path of the filter."""
+        """Evaluate by derivatives of the filter's path, for series with gaps."""
         usable = stationary(self.form, params)
         v, F, dv, dF = self.slopes(np.where(usable[:, None], params, 0.0), units)
         weight, n_obs = self.seen[:, units], self.n_obs[units]
-        with np.errstate(all="ignore"):  # of series that rounding leaves no likelihood
+        with np.errstate(all="ignore"):  # rounding may leave a series without likelihood
             ratio = weight * v / F
             S, D = (ratio * v).sum(0), (weight * np.log(F)).sum(0)
         usable &= np.isfinite(S) & np.isfinite(D) & (PERFECT * n_obs < S)
@@ -226,32 +226,31 @@ def fit_lanes(
     tol: float = 1e-12,
     max_iter: int = 200,
 ) -> Optimum:
-    """Maximum likelihood estimates of all lanes, series and orders, in one batch.
+    """Maximum likelihood estimates of all lanes in one batch.
 
     Parameters
     ----------
     lanes : Lanes
     start : array of shape (N, k), optional
-        Parameters to begin with: the optimum of a neighbouring order, say.
+        Starting values, for example the optimum of a neighbouring order.
     exact : bool, default True
-        Whether to go on to the exact likelihood; else estimates and values are those from a
-        presample of zero, the conditional sum of squares: some 5 times as fast.
+        Exact likelihood, else conditional on a presample of zero, which is about 5 times as fast.
     tol : float
-        Squared gradient in standard errors at which a lane has converged: 1e-4 leaves the
-        log-likelihood lower by as much at most.
+        Squared gradient in standard errors at which a lane has converged, an upper bound of the
+        gap in log-likelihood.
     max_iter : int
-        Few lanes take more than 20 iterations: those whose roots cancel, or tend to the circle.
+        Lanes need more than 20 iterations only if roots cancel or tend to the unit circle.
 
     Returns
     -------
     Optimum
-        Parameters that a lane does not have are 0, or what they were at the start.
+        Parameters that a lane does not have keep their starting value, by default 0.
     """
     if start is None or not exact:
         if start is None:
             start = np.where(lanes.free, _START, 0.0)
             start[:, : lanes.form.n_mean] = 0.0
-        # What the exact likelihood begins with need not be an optimum.
+        # A start of the exact likelihood need not be a conditional optimum.
         slack, most = (1e-2, 12) if exact else (tol, min(max_iter, 60))
         conditional = maximise(
             lanes.conditional, start, scoring=most, newton=0.0, tol=slack, max_iter=most
@@ -271,12 +270,12 @@ def climb_inside(
     tol: float = 1e-12,
     max_iter: int = 200,
 ) -> Optimum:
-    """Climb in the coordinates of the partial autocorrelations of all factors.
+    """Climb in coordinates whose hyperbolic tangents are partial autocorrelations of all factors.
 
-    These are hyperbolic tangents of the coordinates, so that all of them are stationary and
-    invertible, and a likelihood that is highest next to the unit circle, as of a season that does
-    not change, is a slope that becomes level, not an edge. Arguments are those of `climb`, and
-    the parameters (N, k) that a lane has; of the ends the gradient is by coordinates.
+    All coordinates are stationary and invertible. If the likelihood is highest next to the unit
+    circle, as with a constant season, it levels off there instead of ending at an edge. Arguments
+    are those of `climb`, and the mask `free` (N, k) of a lane's parameters. The gradient of the
+    optimum is by coordinates.
     """
 
     def params_of(x: np.ndarray) -> np.ndarray:
@@ -300,7 +299,7 @@ def climb_inside(
 
     x = start.copy()
     for lags, sign in zip(form.parts(x.T)[1:], _SIGNS, strict=True):
-        # Rounding may leave a start on the circle or a little beyond it.
+        # Rounding may put a start on the circle or slightly beyond.
         edge = np.tanh(_FURTHEST)
         lags[:] = np.arctanh(np.clip(partial_autocorrelations(sign * lags), -edge, edge))
     best = climb(at, x, tol=tol, max_iter=max_iter)
@@ -308,9 +307,9 @@ def climb_inside(
 
 
 def inside(form: Form, params: np.ndarray) -> np.ndarray:
-    """Parameters (N, k) with the roots of all factors off the unit circle.
+    """Move roots of all factors in parameters (N, k) away from the unit circle.
 
-    There a sum of squares may be least, but an exact likelihood is zero, or its slope is.
+    A sum of squares may be smallest on it, where the exact likelihood or its gradient is zero.
     """
     result = params.copy()
     for lags, sign in zip(form.parts(result.T)[1:], _SIGNS, strict=True):
@@ -322,32 +321,22 @@ def inside(form: Form, params: np.ndarray) -> np.ndarray:
 
 
 class Ends(NamedTuple):
-    """Ends of the searches for N series.
-
-    Attributes
-    ----------
-    best : Optimum
-    starts, agreement : integer arrays of shape (N,)
-        Starting values of the model itself, and how many came close to the highest end.
-    lower : array of shape (N,)
-        Log-likelihood with one lag less on both sides; NaN where that was not searched.
-    """
+    """Ends of the searches for N series."""
 
     best: Optimum
-    starts: np.ndarray
-    agreement: np.ndarray
-    lower: np.ndarray
+    starts: np.ndarray  # (N,) number of starts of the model itself
+    agreement: np.ndarray  # (N,) number of starts that came close to the highest end
+    lower: np.ndarray  # (N,) log-likelihood with a lag less on both sides; NaN if not searched
 
 
 def seasonal_optimum(
     prepared: Prepared, likelihood: SeasonalLikelihood, n_starts: int | None = None
 ) -> Ends:
-    """Highest likelihood of prepared series, from starts of all kinds where that leaves doubt.
+    """Highest likelihood of prepared series, from starts of all kinds if the optimum is doubtful.
 
-    First from the conditional optima that several starts lead to; without `n_starts` from one alone
-    where no polynomial has a partner that it could nearly cancel, else from the most likely ones.
-    Then, where there may be higher maxima, from the optima of all nested models and from every
-    corner of the invertible region.
+    The first starts are conditional optima. Without `n_starts` there is one, unless the model has
+    polynomials that may nearly cancel: then the most likely of several. If there may be higher
+    maxima, further starts are the optima of nested models and the corners of the invertible region.
     """
     form, n = prepared.form, len(prepared.n_obs)
     every = np.arange(n)
@@ -395,12 +384,12 @@ def seasonal_optimum(
 
 
 def _doubtful(form: Form, best: Optimum, values: np.ndarray) -> np.ndarray:
-    """Series that may have a higher maximum than the best of those of these values (count, N)."""
+    """Series that may have a higher maximum than the best of the ends' values (count, N)."""
     doubt = ~best.converged | (values.max(0) - values.min(0) > AGREE)
     doubt |= np.full(len(doubt), sum((form.p, form.q, form.P, form.Q)) > _SIMPLE)
     _, _, ma, _, seasonal_ma = form.parts(best.params.T)
     for theta in (ma, seasonal_ma):
-        # Two lags or more have maxima in several corners, wherever the first one is.
+        # With two lags or more, several corners have maxima.
         doubt |= len(theta) > 1
         doubt |= (np.abs(inverse_roots(-theta)) > _EDGE).any(0)
     return np.flatnonzero(doubt)
@@ -409,7 +398,7 @@ def _doubtful(form: Form, best: Optimum, values: np.ndarray) -> np.ndarray:
 def _nested_optima(
     prepared: Prepared, likelihood: SeasonalLikelihood, units: np.ndarray
 ) -> dict[tuple[int, ...], Optimum]:
-    """Optima of all models with fewer lags, by their orders (p, q, P, Q), as larger parameters."""
+    """Optima of all nested models by orders (p, q, P, Q), in the larger model's parameters."""
     form, n = prepared.form, len(units)
     orders = _nested_orders((form.p, form.q, form.P, form.Q))
     free = np.stack([_free(form, order) for order in orders])
@@ -423,7 +412,7 @@ def _nested_optima(
     for i, order in enumerate(orders):
         part = Optimum(*(values[i * size : (i + 1) * size] for values in ends))
         optima[order] = _highest(part, n)
-    # Where a model within one of them is higher, that is climbed from as well.
+    # If a model nested in one of these is higher, climb from its optimum, too.
     below = {order: _highest_below(optima, order) for order in orders[1:]}
     rows = {order: np.flatnonzero(below[order].value > optima[order].value + _SAME)
             for order in below}  # fmt: skip
@@ -443,9 +432,9 @@ def _nested_optima(
 
 
 def _nested_orders(lags: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Orders of the models nested in one of these lags, the smallest first.
+    """Orders of nested models, smallest first.
 
-    Of very many those that lack one lag of some kinds, or all lags of some kinds.
+    Of very many models, those without one lag, or without any lag, of one or more kinds.
     """
     each: list[tuple[int, ...]] = list(product(*(range(most + 1) for most in lags)))
     if len(each) > _MOST_NESTED:
@@ -455,7 +444,7 @@ def _nested_orders(lags: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 def _highest_below(optima: dict[tuple[int, ...], Optimum], order: tuple[int, ...]) -> Optimum:
-    """Highest optimum of the models nested in one of an order, for each series."""
+    """Highest optimum of the models nested in an order, for each series."""
     inner = [
         end for lags, end in optima.items() if lags != order and np.less_equal(lags, order).all()
     ]
@@ -477,15 +466,15 @@ def _free(form: Form, order: tuple[int, ...]) -> np.ndarray:
 
 
 def _corners(form: Form, params: np.ndarray) -> list[np.ndarray]:
-    """Parameters (n, k) with moving averages moved to every corner of the invertible region.
+    """Parameters (n, k) with the moving averages in each corner of the invertible region.
 
-    There all partial autocorrelations are large, of either sign: corners are where roots are real
-    or complex, positive or negative. Other parameters stay, but off the edge.
+    All partial autocorrelations are large in a corner; their signs make roots real or complex,
+    positive or negative. Other parameters stay, moved off the edge.
     """
     starts = []
     for place in (2, 4):
         theta = form.parts(params.T)[place]
-        if len(theta) > _MOST_CORNERS:  # of long moving averages the lags that matter most
+        if len(theta) > _MOST_CORNERS:  # only the first lags of a long moving average
             signs = [np.append(first, np.full(len(theta) - _MOST_CORNERS, 0.1))
                      for first in product((_CORNER, -_CORNER), repeat=_MOST_CORNERS)]  # fmt: skip
         else:
@@ -498,14 +487,14 @@ def _corners(form: Form, params: np.ndarray) -> list[np.ndarray]:
 
 
 def _highest(ends: Optimum, n: int) -> Optimum:
-    """Highest of several ends of each of n series, that of the first start before its equals."""
+    """Highest of several ends of each of n series; the first of equal ends."""
     values = ends.value.reshape(-1, n)
     best = values.argmax(0) * n + np.arange(n)
     return Optimum(*(part[best] for part in ends))
 
 
 def _keep_higher(best: Optimum, units: np.ndarray, other: Optimum) -> None:
-    """Put what is higher by more than rounding in place."""
+    """Replace optima by ends that are higher beyond rounding, in place."""
     better = other.value > best.value[units] + _ROUNDING
     for whole_part, part in zip(best, other, strict=True):
         whole_part[units[better]] = part[better]
@@ -518,7 +507,7 @@ def _conditional_ends(
     starts: list[np.ndarray],
     free: np.ndarray,
 ) -> np.ndarray:
-    """Parameters (N, k) close to conditional optima, from starts of lanes of series `units`."""
+    """Parameters (N, k) close to conditional optima, from starts of the series `units` (N,)."""
     form = prepared.form
     lanes = _of_differences(prepared) if likelihood.gaps else likelihood.lanes
     first = form.n_mean - lanes.form.n_mean
@@ -542,7 +531,7 @@ def _climbed(
     free: np.ndarray,
     max_iter: int = 200,
 ) -> Optimum:
-    """Ends of climbs of the likelihoods of units (N,) from parameters (N, k), some of them free."""
+    """Climb the likelihoods of units (N,) from parameters (N, k), in the `free` ones."""
 
     def evaluate(params: np.ndarray, rows: np.ndarray) -> Evaluation:
         value, gradient, information = likelihood.evaluate(params, units[rows])
@@ -557,7 +546,7 @@ def _climbed(
 
 
 def _of_differences(prepared: Prepared) -> Lanes:
-    """Lanes of series with gaps: their differences, zero where one is missing."""
+    """Lanes of differences of series with gaps, zero where missing."""
     form = prepared.form
     noise = prepared.inputs[:, :, 0] if prepared.noise is None else prepared.noise
     plain, n = Form(form.p, form.q, P=form.P, Q=form.Q, m=form.m), len(noise)
@@ -567,7 +556,7 @@ def _of_differences(prepared: Prepared) -> Lanes:
 
 
 def _starts(form: Form, n: int, count: int) -> list[np.ndarray]:
-    """Starts (n, k): one of small coefficients, or several strong ones, then random."""
+    """Starts (n, k): a single weak one, or several strong ones, then random ones."""
     starts = []
     for ar, ma, seasonal_ar, seasonal_ma in (_SMALL,) if count == 1 else _STRENGTHS[:count]:
         start = np.zeros((n, form.n_params))
@@ -584,7 +573,7 @@ def _starts(form: Form, n: int, count: int) -> list[np.ndarray]:
 
 
 def mirrored(form: Form, params: np.ndarray) -> np.ndarray:
-    """Parameters (N, k) with both factors of the moving average invertible."""
+    """Reflect roots in parameters (N, k), so that both moving-average factors are invertible."""
     result = params.copy()
     for theta in form.parts(result.T)[2::2]:
         theta[:] = -reflected(-theta)[0]

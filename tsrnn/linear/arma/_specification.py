@@ -1,4 +1,4 @@
-"""ARMA specification: orders, trend and likelihood, the names and the layout of parameters."""
+"""ARMA specification: orders, trend and likelihood, names and layout of parameters."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tsrnn.contract import Arguments, choice
 
 TRENDS = ("n", "c", "t", "ct")
 LIKELIHOODS = ("exact", "conditional")
-MOST_LAGS, MOST_MIXED = 12, 6  # beyond, compiling the exact likelihood takes minutes
-MOST_MULTIPLIED = 250  # lags of multiplied polynomials: the variance of a state has their square
+MOST_LAGS, MOST_MIXED = 12, 6  # beyond these, compiling the exact likelihood takes minutes
+MOST_MULTIPLIED = 250  # lags of multiplied polynomials; a state's variance has their square in size
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ class Specification:
     p, d, q : int
     trend : {"n", "c", "t", "ct"}
     exact : bool
-        Whether the likelihood is the exact one.
+        Exact likelihood, else conditional.
     regressors : tuple of str
         Names of the exogenous columns.
     P, D, Q, m : int
@@ -48,8 +48,8 @@ class Specification:
 
     @property
     def constant(self) -> bool:
-        """True if the differenced series have a free mean that is a parameter itself."""
-        # A trend of slope b has differences b, but seasonal ones m b: those are of a regressor.
+        """True if the mean of the differenced series is a parameter."""
+        # A trend of slope b has differences b; seasonal ones are m b, which need a regressor.
         return ("c" if self.d == 0 else "t") in self.trend and self.d < 2 and not self.D
 
     @property
@@ -77,19 +77,19 @@ class Specification:
 
     @property
     def n_mean(self) -> int:
-        """Parameters of trend and regressors."""
+        """Number of parameters of trend and regressors."""
         return len(self.trend_names) + len(self.regressors)
 
     @property
     def fewest(self) -> int:
-        """Observations that a series must have, including those lost by differencing.
+        """Fewest observations of a series, including those lost by differencing.
 
-        Twice as many as coefficients of lags, and one for each other parameter: of k in 2 k
-        observations the variance of a forecast, (n + k) / (n - k) times that of the innovations,
-        is tripled by estimating them.
+        Two for each coefficient of a lag and one for each other parameter: estimating k parameters
+        from n = 2 k observations triples the variance of a forecast, which is (n + k) / (n - k)
+        times that of the innovations.
         """
         k, n_lags = len(self.names), self.p + self.q + self.P + self.Q
-        # A lag of a season is of no use if no observation has it behind itself.
+        # A seasonal lag cannot be estimated unless an observation has that lag.
         longest = max(self.p + self.m * self.P, self.q + self.m * self.Q)
         beyond_lags = k + (0 if self.m else max(self.p, self.q)) + 1
         return self.lost + max(k + n_lags, beyond_lags, longest + 1)
@@ -98,7 +98,7 @@ class Specification:
 def arma_specification(
     arguments: Arguments, regressors: tuple[str | int, ...] = ()
 ) -> Specification:
-    """Specification that the constructor's arguments describe, with exogenous columns."""
+    """Check the constructor's arguments and make the specification, with exogenous columns."""
     order, trend = _orders("order", arguments.order, ("(p, q)", "(p, d, q)")), arguments.trend
     p, d, q = order if len(order) == 3 else (order[0], 0, order[1])
     seasonal = arguments.seasonal_order
@@ -128,7 +128,7 @@ def arma_specification(
             "place for missing values, which gross errors become. Take that, or outliers=None"
         )
     trend = ("n" if d + D else "c") if trend is None else choice("trend", trend, TRENDS)
-    # Differencing d times removes polynomials of a degree below d; a seasonal one counts as one.
+    # Each difference, ordinary or seasonal, removes one degree of a polynomial trend.
     eliminated = [part for power, part in enumerate("ct") if part in trend and power < d + D]
     if eliminated:
         times = f"d + D = {d + D}" if m else f"d = {d}"
@@ -147,7 +147,7 @@ def arma_specification(
 
 
 def _orders(name: str, order: object, forms: tuple[str, ...]) -> tuple[int, ...]:
-    """Integers of an order, as many as one of the `forms` names."""
+    """Check an order against its legal forms, and return its integers."""
     lengths = [form.count(",") + 1 for form in forms]
     if not isinstance(order, Sequence) or isinstance(order, str) or len(order) not in lengths:
         raise TypeError(f"{name} must be {' or '.join(forms)}; got {order!r}")
@@ -158,7 +158,7 @@ def _orders(name: str, order: object, forms: tuple[str, ...]) -> tuple[int, ...]
 
 
 def _seasonal_orders(order: object) -> tuple[int, ...]:
-    """P, D, Q and the length of the season, all 0 where nothing is seasonal."""
+    """Check a seasonal order; P, D, Q and m, all 0 if the first three are 0."""
     P, D, Q, m = _orders("seasonal_order", order, ("(P, D, Q, m)",))
     if P + D + Q and m < 2:
         raise ValueError(
@@ -177,15 +177,15 @@ class Form:
     p, q : int
         Lags of u and of e.
     n_regressors : int
-        Inputs after y, each with a coefficient; the constant is not one of them.
+        Number of inputs after y, each with a coefficient; the constant has no input.
     constant : bool
-        Whether the first parameter is subtracted from every y.
+        The first parameter is subtracted from every y.
     d : int
-        Order of integration: levels carried in the state. 0 for series differenced beforehand.
+        Order of integration, with levels in the state; 0 for series differenced beforehand.
     masked : bool
-        Whether the last input is 1 where y was observed, else 0.
+        The last input is 1 where y is observed, else 0.
     P, Q, m : int
-        Seasonal lags of u and of e, m rows apart. No cell has them.
+        Seasonal lags of u and of e, m rows apart, which no cell has.
     """
 
     p: int
@@ -200,22 +200,22 @@ class Form:
 
     @property
     def r(self) -> int:
-        """Dimension of the state of the ARMA, at least 1."""
+        """Dimension of the ARMA's state, at least 1."""
         return max(self.p + self.m * self.P, self.q + self.m * self.Q, 1)
 
     @property
     def dimension(self) -> int:
-        """Dimension of the state with its levels."""
+        """Dimension of the state with levels."""
         return self.d + self.r
 
     @property
     def n_mean(self) -> int:
-        """Parameters of the mean, which come first."""
+        """Number of parameters of the mean, which come first."""
         return self.constant + self.n_regressors
 
     @property
     def n_params(self) -> int:
-        """Parameters besides sigma2: of the mean, phi, theta, and the seasonal ones."""
+        """Number of parameters without sigma2: mean, phi, theta, seasonal phi and theta."""
         return self.n_mean + self.p + self.q + self.P + self.Q
 
     @property
@@ -246,7 +246,7 @@ class Form:
         return params[:first], params[first:second], params[second : second + self.q]
 
     def parts(self, params: np.ndarray) -> list[np.ndarray]:
-        """Coefficients of the mean, phi, theta and the seasonal Phi and Theta: rows (k, ...)."""
+        """Split rows (k, ...) into coefficients of the mean, phi, theta, seasonal Phi and Theta."""
         return np.split(params, np.cumsum([self.n_mean, self.p, self.q, self.P]))
 
 

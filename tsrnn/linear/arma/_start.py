@@ -24,9 +24,9 @@ Roots = tuple[complex, ...]
 
 
 def sample_autocovariances(prepared: Prepared, lanes: Lanes) -> np.ndarray:
-    """Sums of u_t u_{t-k} of prepared series for lags k = 0, 1, ..., shape (lags, N).
+    """Sums of u_t u_{t-k}, shape (lags, N), of least-squares residuals u.
 
-    As many as a long autoregression and the moving average need; u is what least squares leave.
+    Lags are as many as a long autoregression and the moving average need.
     """
     form, mean, n_rows = prepared.form, prepared.mean, prepared.inputs.shape[1]
     p, q = form.p, form.q
@@ -36,7 +36,7 @@ def sample_autocovariances(prepared: Prepared, lanes: Lanes) -> np.ndarray:
     if prepared.noise is not None:
         form, lanes, mean = Form(0, 0), Lanes(prepared.noise), mean[:, :0]
     cell = _lagged_products_cell(form, n_lags)
-    params = np.zeros((lanes.n, form.n_params))  # those besides the mean do not matter
+    params = np.zeros((lanes.n, form.n_params))  # the cell reads the mean's only
     params[:, : form.n_mean] = mean
     zero = np.zeros((lanes.n, n_lags))
     return sums(cell, lanes, params, zero, terms=cell.field_names[0][n_lags:], order=0).value
@@ -62,10 +62,10 @@ def _lagged_products_step(
 def hannan_rissanen(gamma: np.ndarray, p: int, q: int) -> np.ndarray:
     r"""Estimate phi and theta, (N, p + q), from autocovariances (L + q + 1, N).
 
-    A long autoregression, of order L, gives innovations :math:`\varepsilon`; the coefficients are
-    those of :math:`u_t` on :math:`u_{t-1}, \dots, u_{t-p}, \varepsilon_{t-1}, \dots,
-    \varepsilon_{t-q}` (Hannan and Rissanen, 1982), all of whose moments follow from
-    autocovariances. They are moved into the stationary and invertible region.
+    A long autoregression of order L gives innovations :math:`\varepsilon`. The coefficients are
+    those of the regression of :math:`u_t` on :math:`u_{t-1}, \dots, u_{t-p}, \varepsilon_{t-1},
+    \dots, \varepsilon_{t-q}` (Hannan and Rissanen, 1982), whose moments follow from the
+    autocovariances, moved into the stationary and invertible region.
     """
     gamma = gamma / gamma[0]
     if q == 0:
@@ -111,22 +111,22 @@ def _moments(
     for j in range(q):
         matrix[:, p + j, p + j] = variance
         right[:, p + j, 0] = cross(j + 1)
-    matrix[:, range(p + q), range(p + q)] *= 1 + 1e-6  # common roots leave it singular
+    matrix[:, range(p + q), range(p + q)] *= 1 + 1e-6  # common roots make it singular
     return matrix, right
 
 
 def _inside(phi: np.ndarray) -> np.ndarray:
-    """Coefficients of an AR, moved to where it is stationary."""
+    """Move coefficients of an AR into the stationary region."""
     pacf = partial_autocorrelations(reflected(phi)[0])
     return from_partial(np.clip(np.nan_to_num(pacf), -_MOST, _MOST))
 
 
 def further_starts(gamma: np.ndarray, p: int, q: int) -> list[np.ndarray]:
-    """Starts near other maxima, of the kinds that likelihoods of ARMA models are known to have.
+    """Starts near other maxima that likelihoods of ARMA models are known to have.
 
-    A moving average with a root close to the unit circle, and models of lower order with a
-    factor on both sides that almost cancels: a real root at the positive and the negative end,
-    or a pair of roots at several angles.
+    They are a moving average with a root close to the unit circle, and models of lower order with
+    a nearly common factor on both sides: a real root near 1 or -1, or a pair of roots at several
+    angles.
     """
     factors: list[tuple[Roots, Roots]] = []  # inverse roots of the AR and of the MA
     for sign in (-1.0, 1.0):
@@ -153,14 +153,14 @@ def _pair(root: complex) -> Roots:
 
 
 def _times(phi: np.ndarray, roots: Roots) -> np.ndarray:
-    """Coefficients of a polynomial with further inverse roots, whose product is real."""
+    """Multiply a polynomial by factors with inverse roots whose product is real."""
     for root in roots:
         phi = with_inverse_root(phi, root)
     return phi.real
 
 
 def drawn_starts(n: int, p: int, q: int, count: int) -> list[np.ndarray]:
-    """Starts (n, p + q) drawn at random, the same for all units and in every fit."""
+    """Random starts (n, p + q); every unit and every fit has the same ones."""
     rng, starts = np.random.default_rng(0), []
     for _ in range(count):
         phi, theta = (from_partial(rng.uniform(-_MOST, _MOST, (m, 1))) for m in (p, q))

@@ -1,4 +1,4 @@
-"""Automatic ARIMA: the family of models among which one is chosen, and its estimator."""
+"""Automatic ARIMA: family and estimator."""
 
 from __future__ import annotations
 
@@ -40,28 +40,21 @@ from tsrnn.linear.auto_arima._fit import (
     search,
 )
 
-LONGEST_SEASON = 52  # rows: with two lags and a difference the state has 160 elements
+LONGEST_SEASON = 52  # with two seasonal lags and a difference the state has 160 elements
 CRITERIA = ("aicc", "aic", "bic")
 
 
 @dataclass(frozen=True)
 class AutoARIMAFamily(Family):
-    """Seasonal ARIMA models, of which every unit has the one that suits it best.
-
-    Attributes
-    ----------
-    models : Choice
-    n_targets : int
-        Targets of a series, each a unit.
-    """
+    """Seasonal ARIMA models, chosen unit by unit."""
 
     models: Choice
-    n_targets: int = 1
+    n_targets: int = 1  # of a series, each a unit
 
     @property
     def names(self) -> tuple[str, ...]:
         models, low, high = self.models, self.models.lowest, self.models.highest
-        # A constant is one of the trend before any difference, a drift after one.
+        # The constant is a mean without differences, a drift after one difference.
         trend = ["const"] * (sum(low) == 0) + ["drift"] * (sum(low) <= 1 <= sum(high))
         lags = models.specification(models.widest).names[len(models.regressors) :]
         return (*trend, *models.regressors, *lags)
@@ -113,7 +106,7 @@ class AutoARIMAFamily(Family):
         )  # fmt: skip
         return estimates, constants
 
-    # The recursion, by the families of the models that were chosen.
+    # The recursions of the chosen models' families.
 
     def filter(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
         memory = np.full((len(units.params), self.state_shapes["memory"][1]), np.nan)
@@ -199,11 +192,11 @@ class AutoARIMAFamily(Family):
         return ARMAFamily(self.models.specification(tuple(int(part) for part in order)))
 
     def _params_of(self, family: ARMAFamily, params: np.ndarray) -> np.ndarray:
-        """Parameters (..., k) that a model has, of those of all names."""
+        """Parameters (..., k) of a model, from parameters of all models."""
         return params[..., [self.names.index(name) for name in family.names]]
 
     def _groups(self, units: Units) -> Iterator[tuple[ARMAFamily, np.ndarray, np.ndarray]]:
-        """Families of equal orders, the numbers of their units, and the parameters of these."""
+        """Yield families of equal orders with their units' numbers and parameters."""
         fitted, orders = units.fitted, units.constants["order"]
         for order in np.unique(orders[fitted], axis=0):
             numbers = fitted[(orders[fitted] == order).all(1)]
@@ -213,7 +206,7 @@ class AutoARIMAFamily(Family):
     def _ahead(
         self, state: Arrays, units: Units, ahead: Ahead
     ) -> Iterator[tuple[ARMAFamily, np.ndarray, np.ndarray, Arrays, Ahead]]:
-        """Groups with their states and the rows to be forecast."""
+        """Yield groups with their states and the rows to forecast."""
         memory = state["memory"].reshape(len(units.params), -1)
         for family, numbers, params in self._groups(units):
             series = numbers // self.n_targets
@@ -224,7 +217,7 @@ class AutoARIMAFamily(Family):
     def _part(
         self, panel: Panel, numbers: np.ndarray
     ) -> tuple[Panel, tuple[np.ndarray, np.ndarray]]:
-        """Panel whose series are some units, and the places of its rows among the values."""
+        """Panel with a series for each of the given units, and the places of its rows."""
         series, target = np.divmod(numbers, self.n_targets)
         lengths = panel.lengths[series]
         rows = np.concatenate([np.arange(*panel.indptr[i : i + 2]) for i in series])
@@ -241,7 +234,7 @@ class AutoARIMAFamily(Family):
 
 
 def _wide(state: np.ndarray, width: int) -> np.ndarray:
-    """States (n, size) with zeros behind them."""
+    """Pad states (n, size) with zeros to (n, width)."""
     return np.pad(state, ((0, 0), (0, width - state.shape[1])))
 
 
@@ -258,7 +251,7 @@ def order_title(order: np.ndarray, period: int) -> str:
 
 @with_shared_arguments
 class AutoARIMA(MeanForecaster):
-    r"""Seasonal ARIMA whose orders are chosen for each series, one series or many.
+    r"""Seasonal ARIMA with automatic choice of orders for each series.
 
     .. math::
 
@@ -266,67 +259,65 @@ class AutoARIMA(MeanForecaster):
         \phi(B) \Phi(B^m) (1 - B)^d (1 - B^m)^D u_t = \theta(B) \Theta(B^m) e_t,
         \qquad e_t \sim N(0, \sigma^2)
 
-    as Hyndman and Khandakar (2008) choose them: D by the strength of the season, d by KPSS tests,
-    then p, q, P, Q and a constant by an information criterion of the exact likelihood, in steps
-    that all series take together.
+    by the method of Hyndman and Khandakar (2008): D by the strength of the season, d by KPSS tests,
+    then p, q, P, Q and a constant by an information criterion of the exact likelihood. All series
+    take the steps of the search together.
 
     Parameters
     ----------
     d, D : int, optional
-        Differences and seasonal differences; by tests where they are None.
+        Numbers of differences and seasonal differences; None chooses them by tests.
     max_p, max_q : int, default 5
     max_P, max_Q : int, default 2
-        Highest orders. Those of a series are also at most a third of its rows, or its seasons.
+        Highest orders, which are also at most a third of a series' rows, or of its seasons.
     max_order : int, default 5
-        Of p + q + P + Q where all models are fitted.
+        Largest p + q + P + Q of a full search.
     max_d, max_D : int, default 1
-        Most differences that tests may ask for. R's ``forecast`` takes ``max_d=2``: a quarter of
-        short yearly series are then differenced twice, which forecasts worse.
+        Largest numbers of differences chosen by tests. R's ``forecast`` has ``max_d=2``, which
+        differences a quarter of short yearly series twice and forecasts them worse.
     season_length : int, optional
-        Rows m of a season; by frequency where it is None, 1 for none. Longer ones than 52 are left
-        to regressors.
+        Rows m of a season, 1 for none; by default from the frequency, up to 52. Model longer
+        seasons by regressors.
     criterion : {"aicc", "aic", "bic"}
     stepwise : bool, default True
-        Whether to search in steps from a few models on; else all models are fitted.
+        Search in steps from a few models, else fit all models.
     missing : {"auto", "error", "interpolate", "keep"}
         "keep" leaves missing values out of the likelihood of the chosen model, which with
-        differences begins at the first d + m D observations in a row; the choice itself
-        interpolates them.
+        differences begins at the first d + m D consecutive observations. The choice interpolates.
     cov_type : str, default "hessian"
-        Kind of standard errors, as of `ARMA`; they do not know of the choice.
+        Kind of standard errors, as in `ARMA`; they ignore the choice of the orders.
     parameter_uncertainty : bool, default True
-        Whether intervals know that k parameters are estimated from n rows: Student's t with n - k
-        degrees of freedom, and the final prediction error, (n + k) / (n - k) times the variance.
+        Widen intervals for k parameters estimated from n rows: Student's t with n - k degrees of
+        freedom, and the final prediction error, (n + k) / (n - k) times the variance.
     outliers : {"pulse"} or None
-        "pulse" skips gross errors of single rows as ``missing="keep"`` skips missing ones: the
-        likelihood of a pulse in the row, with a flat prior, but for a constant.
-        They are those that `tsrnn.prior.find_outliers` finds in the target as it is, effects of
-        columns included; `outliers_` lists them, and level shifts, which stay. `update` and
-        `predict_rolling` take new rows as they are.
+        "pulse" skips gross errors of single rows as ``missing="keep"`` skips missing values. Up to
+        a constant this is the likelihood with a pulse in the row and a flat prior on its size.
+        `tsrnn.prior.find_outliers` finds them in the target, with effects of columns included.
+        `outliers_` lists them, and level shifts, which are not skipped. `update` and
+        `predict_rolling` keep gross errors in new rows.
     intervals : {"model", "conformal"}
-        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
+        Intervals of the model, or conformal ones from rolling forecasts of the last rows.
     horizon, id_col, time_col, freq, strict, support, random_state, verbose
         As in all linear models.
     target, known_ahead, static, calendar, holidays
-        As in all linear models. Exogenous columns are regressors; to forecast, name them all
-        in `known_ahead`.
+        As in all linear models. Exogenous columns are regressors; forecasts need all of them in
+        `known_ahead`.
 
     Notes
     -----
-    A regressor that is constant or collinear with others in the rows fitted to has no coefficient:
-    it is left out, with a warning that names it. Regressors and series are differenced alike, and a
-    line is constant after a difference.
+    A regressor that is constant or collinear with others in the rows fitted to is left out, with a
+    warning that names it. Regressors are differenced like the series; a linear trend is constant
+    after one difference.
 
-    `orders_` has the model of each unit, `candidates_` the criteria of all that were fitted to it.
-    Candidates are fitted to a thousandth of the log-likelihood, the model that is chosen to the
-    end; the criteria of those that stay behind the best are upper bounds. Models whose
-    autoregression has a root of modulus below 1.01 are not taken. One whose moving average has a
-    root on the unit circle is, where its criterion is best: `messages_` say so, as of `ARMA`, and
-    its coefficients have no standard errors. A constant is a parameter where d + D is at most one.
+    `orders_` has the model of each unit, `candidates_` the criteria of all models fitted to it.
+    Candidates are fitted to 0.001 in log-likelihood, the chosen model to convergence; criteria of
+    candidates that were given up are upper bounds. A model is not chosen if its autoregression has
+    a root of modulus below 1.01. A moving average with a root on the unit circle may be chosen;
+    `messages_` report it, as in `ARMA`, and its coefficients have no standard errors. Models have a
+    constant only if d + D is at most one.
 
-    Steps go to the best of all models one order away, or two orders of a kind, until none is
-    better; R's ``forecast`` goes to the first that is better. Intervals do not know that the orders
-    were chosen.
+    A step goes to the best of all models one order away, or two orders of a kind, until none is
+    better; R's ``forecast`` goes to the first better model. Intervals ignore the choice of orders.
 
     References
     ----------
@@ -389,15 +380,13 @@ class AutoARIMA(MeanForecaster):
 
     @property
     def candidates_(self) -> pd.DataFrame:
-        """Criteria of the models that were fitted to each unit, the best first.
+        """Criteria of the models fitted to each unit, best first.
 
-        Infinite where the autoregression is close to a unit root, or the series too short.
+        Infinite if the autoregression is close to a unit root, or the series too short.
         """
         family: Any = self.fitted_.family
-        constants, labels = (
-            self.fitted_.constants,
-            unit_index(self.fitted_.data.layout, self.fitted_.data.ids, multivariate=False),
-        )
+        constants, data = self.fitted_.constants, self.fitted_.data
+        labels = unit_index(data.layout, data.ids, multivariate=False)
         parts = []
         for order, rows in zip(constants["order"], constants["candidates"], strict=True):
             rows = rows[np.isfinite(rows[:, 0])]
@@ -410,7 +399,7 @@ class AutoARIMA(MeanForecaster):
         return pd.concat(parts, keys=labels, names=[*labels.names, "place"])
 
     def filter(self, df: Any, params: Any) -> AutoARIMA:
-        """Refuse parameters: they are those of one model, take `ARMA`.
+        """Refuse parameters, as AutoARIMA has many models; use `ARMA`.
 
         Raises
         ------
@@ -439,7 +428,7 @@ class AutoARIMA(MeanForecaster):
             period = period if period <= LONGEST_SEASON else 1
         else:
             period = positive_integer("season_length", length)
-        if period == 1:  # of one row there is no season
+        if period == 1:  # no season
             D = max_D = P = Q = 0
         regressors = tuple(str(name) for name in data.exog_names)
         models = Choice(
@@ -465,7 +454,7 @@ class AutoARIMA(MeanForecaster):
 
 
 def _order(name: str, value: Any, most: int) -> int:
-    """Integer from 0 to the highest that is legal."""
+    """Check an integer from 0 to `most`."""
     if value is not False and value == 0 and not isinstance(value, bool | str):
         return 0
     number = positive_integer(name, value)

@@ -1,14 +1,13 @@
-"""Criteria of candidate models of many series: exact likelihoods of lanes of any orders."""
+"""Criteria of candidate models of many series, by exact likelihoods."""
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 
-from tsrnn.linear._optimise import Evaluation, Objective, maximise_together
+from tsrnn.linear._optimise import Objective, maximise_together
 from tsrnn.linear.arma._polynomials import inverse_roots
 from tsrnn.linear.arma._quasi_newton import climb
 from tsrnn.linear.arma._seasonal import Lanes
@@ -17,50 +16,35 @@ from tsrnn.linear.auto_arima._differences import lagged_difference
 from tsrnn.linear.auto_arima._likelihood import Likelihood
 from tsrnn.linear.auto_arima._orders import Pair, criterion_values
 
-ROUGH = 1e-3  # decrement: log-likelihoods to 1e-3 for a choice
-CONDITIONAL = 6  # iterations of conditional least squares, from which exact climbs start
-MOST = 40  # iterations: climbs to roots that cancel, or to the unit circle, take more than 20
-PATIENCE = 10  # iterations before a candidate that stays behind the best model is given up
-SAFETY = 2.0  # times what the next step promises is what a climb may yet rise
-# Modulus of the smallest root of the autoregression of a model that is taken, as in R's forecast. A
-# root of the moving average may be on the unit circle, where the likelihood often is highest.
+ROUGH = 1e-3  # decrement: log-likelihoods accurate to 1e-3 are enough for a choice
+CONDITIONAL = 6  # iterations of conditional least squares, which start exact climbs
+MOST = 40  # iterations: only climbs to common roots or to the unit circle take more than 20
+PATIENCE = 10  # iterations before a candidate behind the best model is given up
+SAFETY = 2.0  # a climb may still rise by this multiple of its predicted rise
+# Smallest modulus of the autoregression's roots in a chosen model, as in R's forecast. Roots of the
+# moving average may be on the unit circle, where the likelihood is often highest.
 OUTSIDE = 1.01
-_NEW = 0.02  # coefficient that a start gives to a lag: of zeros on both sides nothing can be told
-_COLLINEAR = 1e-10  # of the size of regressors: what rounding leaves of a part by itself
-_NOTHING = 1e-12  # spread, relative to the size, that rounding leaves of a constant series
+_NEW = 0.02  # starting coefficient of a new lag: with zeros on both sides, gradients are equal
+_COLLINEAR = 1e-10  # relative size that rounding leaves of a collinear regressor
+_NOTHING = 1e-12  # relative deviation that rounding leaves of a constant series
 
 
 class Series(NamedTuple):
-    """Series differenced, scaled and freed from regressors, for `Lanes`.
+    """Series for `Lanes`: differenced, scaled residuals of the regressors."""
 
-    Attributes
-    ----------
-    u : ndarray of shape (T, S)
-        0 after the end of a series.
-    X : ndarray of shape (T, 1 + m, S) or (T, 1, 1)
-        A constant and the regressors, orthogonal to each other.
-    n_obs : integer ndarray of shape (S,)
-    scale : ndarray of shape (S,)
-    slopes : ndarray of shape (S, m)
-        Coefficients of the columns of X by least squares, which were taken off.
-    transform : ndarray of shape (S, m, m)
-        From these coefficients to those of the regressors; NaN where these are collinear.
-    period : int
-    """
-
-    u: np.ndarray
-    X: np.ndarray
-    n_obs: np.ndarray
-    scale: np.ndarray
-    slopes: np.ndarray
-    transform: np.ndarray
+    u: np.ndarray  # (T, S), 0 after the end of a series
+    X: np.ndarray  # (T, 1 + m, S) or (T, 1, 1), a constant and orthogonalised regressors
+    n_obs: np.ndarray  # (S,)
+    scale: np.ndarray  # (S,)
+    slopes: np.ndarray  # (S, m), least-squares coefficients of X, which u excludes
+    transform: np.ndarray  # (S, m, m), from these to the regressors'; NaN if collinear
     period: int
 
 
 def differences(
     values: np.ndarray, exog: np.ndarray | None, d: np.ndarray, D: np.ndarray, period: int
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Series (N, T) and columns (N, T, m) differenced d and D times, NaN in the first rows."""
+    """Difference series (N, T) and columns (N, T, m) d and D times; NaN in the first rows."""
     u, X = values, exog
     for times, lag in ((D, period), (d, 1)):
         for time in range(1, int(times.max(initial=0)) + 1):
@@ -74,12 +58,12 @@ def differences(
 def differenced(
     values: np.ndarray, exog: np.ndarray | None, d: np.ndarray, D: np.ndarray, period: int
 ) -> Series:
-    """Series (N, T) differenced d and D times; complete up to their ends, then NaN.
+    """Difference and scale series (N, T), which are complete up to their ends, then NaN.
 
-    The scale of a series whose differences do not vary is 0.
+    A series with constant differences has scale 0.
     """
     u, X = differences(values, exog, d, D, period)
-    # What differences leave begins `lost` rows after the first.
+    # Drop the first `lost` rows, which have no differences.
     lost = d + period * D
     rows = lost[:, None] + np.arange(max(u.shape[1] - int(lost.min(initial=0)), 1))
     inside = rows < u.shape[1]
@@ -94,7 +78,7 @@ def differenced(
         X = np.take_along_axis(X, rows[:, :, None], 1)
         X = np.where(within[:, :, None], X, 0.0)
         Q, R = np.linalg.qr(X)
-        # Regressors that do not vary are those of a constant.
+        # Constant regressors are collinear with the constant.
         centre = np.where(within[:, :, None], X - (X.sum(1) / n[:, None])[:, None], 0.0)
         left = np.abs(np.einsum("nii->ni", np.linalg.qr(centre)[1]))
         size = np.sqrt((X**2).sum(1))
@@ -115,32 +99,24 @@ def differenced(
 
 
 class Candidates:
-    """Models of some series, fitted when their criteria are asked for.
+    """Models of series, fitted when their criteria are asked for.
 
-    Parameters
-    ----------
-    series : Series
-    kind : {"aicc", "aic", "bic"}
-    longest : int
-        Highest of the orders p and q.
+    `kind` is the criterion, "aicc", "aic" or "bic"; `longest` bounds the orders p and q.
     """
 
     def __init__(self, series: Series, kind: str, longest: int) -> None:
         self.series, self.kind, self.longest = series, kind, longest
         self.params: list[dict[tuple[int, int], float]] = [{} for _ in series.n_obs]
-        self.fresh = np.ones(len(series.n_obs), bool)  # without a model before this call
+        self.fresh = np.ones(len(series.n_obs), bool)  # had no model before this call
         self.best = np.full(len(series.n_obs), np.inf)
         self.mean = series.u.sum(0) / np.maximum(series.n_obs, 1)
 
     def __call__(self, pairs: list[Pair]) -> np.ndarray:
-        """Criteria of pairs of a series and an order.
-
-        Infinite where a series is too short, or the autoregression close to a unit root.
-        """
+        """Criteria of pairs; infinite for a series too short, or an AR close to a unit root."""
         values = np.empty(len(pairs))
         self.fresh = np.array([not params for params in self.params])
         seasons = np.array([max(order.P, order.Q) for _, order in pairs])
-        # The state is as long as the longest lag: models without a season are not to pay for it.
+        # The state is as long as the longest lag: group models by seasonal lags.
         for lags in np.unique(seasons):
             places = np.flatnonzero(seasons == lags)
             values[places] = self._fitted([pairs[place] for place in places])
@@ -153,9 +129,8 @@ class Candidates:
         start, every = self.starts(pairs, lanes), np.arange(len(pairs))
         params, result = self._optima(likelihood, start, every)
         np.minimum.at(self.best, series, result)
-        # A climb may lead to the unit circle though there is a higher optimum elsewhere: from small
-        # coefficients these climb once more, those that are on the circle of the moving average
-        # because the best model so far, from which they began, was there.
+        # A climb may end on the unit circle although another optimum is higher: climb again from
+        # small coefficients. The start may have been there already, as the best model so far.
         on_circle = smallest_root(form, params, autoregression=False) < OUTSIDE
         second = np.flatnonzero(~np.isfinite(result) & self.fresh[series] | on_circle)
         if len(second):
@@ -172,7 +147,7 @@ class Candidates:
     def _optima(
         self, likelihood: Likelihood, start: np.ndarray, numbers: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Parameters and criteria at the optima that starts of some lanes lead to."""
+        """Climb from starts of the given lanes; parameters and criteria at the optima."""
         lanes = likelihood.lanes
         series, free = lanes.series[numbers], lanes.free[numbers]
         n_params, n_obs = free.sum(1) + 1, self.series.n_obs[series]
@@ -187,9 +162,10 @@ class Candidates:
                 return np.zeros(len(units), bool)
             return criteria(units, value + SAFETY * decrement) > self.best[series[units]]
 
-        # Far from an optimum steps of Gauss and Newton's method rise more than those whose
-        # curvature a quasi-Newton method learns on the way.
-        objective = Objective(partial(_evaluated, likelihood, numbers), start)
+        # Far from an optimum, Gauss-Newton steps rise more than quasi-Newton steps.
+        objective = Objective(
+            lambda params, units, exact: likelihood.evaluate(params, numbers[units]), start
+        )
         (ends,) = maximise_together(
             [objective], scoring=MOST, newton=0.0, tol=ROUGH, max_iter=MOST, give_up=give_up
         )
@@ -198,7 +174,7 @@ class Candidates:
         return ends.params, values
 
     def lanes(self, pairs: list[Pair]) -> Lanes:
-        """Lanes of pairs, with room for the highest of their orders."""
+        """Lanes of pairs, with room for their highest orders."""
         orders = np.array([order for _, order in pairs], dtype=np.int64)
         p, q, P, Q, _ = orders.max(0).tolist()
         m = self.series.X.shape[1] - 1
@@ -210,14 +186,16 @@ class Candidates:
         return Lanes(form, u, X, n_obs, series, np.concatenate(free, 1))
 
     def starts(self, pairs: list[Pair], lanes: Lanes) -> np.ndarray:
-        """Parameters of the best model of a series so far, or by conditional least squares."""
+        """Starts: the best model of a series so far, or conditional least squares."""
         form, free, series = lanes.form, lanes.free, lanes.series
         start = self._first(lanes)
         known = ~self.fresh[series]
         fresh = np.flatnonzero(~known)
         if len(fresh):
-            evaluate = partial(_conditional, lanes, fresh)
-            start[fresh] = climb(evaluate, start[fresh], tol=ROUGH, max_iter=CONDITIONAL).params
+            start[fresh] = climb(
+                lambda params, units: lanes.conditional(params, fresh[units]),
+                start[fresh], tol=ROUGH, max_iter=CONDITIONAL,
+            ).params  # fmt: skip
         names = _places(form)
         for place in np.flatnonzero(known):
             for name, value in self.params[series[place]].items():
@@ -227,34 +205,17 @@ class Candidates:
         return start
 
     def _first(self, lanes: Lanes) -> np.ndarray:
-        """Small coefficients and the mean of each series."""
+        """Starts of small coefficients and the mean of each series."""
         form, free = lanes.form, lanes.free
         mean, *lags = form.parts(np.full(form.n_params, _NEW))
-        mean[:], lags[1], lags[3] = 0.0, -lags[1], -lags[3]  # no roots in common on both sides
+        mean[:], lags[1], lags[3] = 0.0, -lags[1], -lags[3]  # without common roots
         start = np.where(free, np.concatenate([mean, *lags]), 0.0)
         start[:, 0] = np.where(free[:, 0], self.mean[lanes.series], 0.0)
         return start
 
 
-def _conditional(
-    lanes: Lanes, numbers: np.ndarray, params: np.ndarray, units: np.ndarray
-) -> Evaluation:
-    return lanes.conditional(params, numbers[units])
-
-
-def _evaluated(
-    likelihood: Likelihood,
-    numbers: np.ndarray,
-    params: np.ndarray,
-    units: np.ndarray,
-    exact: bool,
-) -> Evaluation:
-    """Evaluation of the lanes with some numbers; the curvature is an information throughout."""
-    return likelihood.evaluate(params, numbers[units])
-
-
 def _places(form: Form) -> dict[tuple[int, int], int]:
-    """Places of the parameters by kind, 0 of the mean, and lag."""
+    """Places of the parameters by kind (0 is the mean) and lag."""
     counts = (form.n_mean, form.p, form.q, form.P, form.Q)
     pairs = [(kind, lag) for kind, count in enumerate(counts) for lag in range(count)]
     return {pair: place for place, pair in enumerate(pairs)}
@@ -263,7 +224,7 @@ def _places(form: Form) -> dict[tuple[int, int], int]:
 def smallest_root(
     form: Form, params: np.ndarray, autoregression: bool = True, moving_average: bool = True
 ) -> np.ndarray:
-    """Modulus (N,) of the root next to the unit circle, of a moving average made invertible."""
+    """Smallest modulus (N,) of the roots, after reflection to the outside of the unit circle."""
     _, ar, ma, seasonal_ar, seasonal_ma = form.parts(params.T)
     factors = [(ar, 1), (seasonal_ar, form.m)] * autoregression
     factors += [(-ma, 1), (-seasonal_ma, form.m)] * moving_average

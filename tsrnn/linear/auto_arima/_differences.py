@@ -1,4 +1,4 @@
-"""Differences of the series of an automatic ARIMA: those given, or those that tests ask for."""
+"""Numbers of differences of an automatic ARIMA: given, or chosen by tests."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def choose_differences(
     given: tuple[int | None, int | None],
     highest: tuple[int, int],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Differences d and seasonal differences D of series, each (N,).
+    """Numbers d of differences and D of seasonal differences, each (N,).
 
-    As Hyndman and Khandakar (2008): D by the strength of the season, then d by KPSS tests of the
-    series differenced D times. With regressors both look at what least squares leave.
+    As in Hyndman and Khandakar (2008): D by the strength of the season, then d by KPSS tests of the
+    series differenced D times. With regressors both use the residuals of least squares.
 
     Parameters
     ----------
@@ -25,11 +25,11 @@ def choose_differences(
         NaN where missing and after the end.
     exog : ndarray of shape (N, T, m) or None
     period : int
-        Rows of a season; 1 without one.
+        Rows of a season; 1 without a season.
     given : tuple of int or None
-        d and D where they are not to be chosen.
+        Given d and D, None to choose.
     highest : tuple of int
-        d and D at most.
+        Largest d and D.
     """
     (d, D), (max_d, max_D), n = given, highest, len(values)
     rest = values if exog is None or None not in given else without_regressors(values, exog)
@@ -45,14 +45,14 @@ def choose_differences(
 
 
 def lagged_difference(values: np.ndarray, lag: int) -> np.ndarray:
-    """Differences over so many rows, (N, T, ...), NaN in the first of them."""
+    """Differences over `lag` rows, (N, T, ...), NaN in the first rows."""
     result = np.full(values.shape, np.nan)
     result[:, lag:] = values[:, lag:] - values[:, :-lag]
     return result
 
 
 def without_regressors(values: np.ndarray, exog: np.ndarray) -> np.ndarray:
-    """Residuals of least squares on a constant and the regressors, series by series."""
+    """Least-squares residuals given a constant and the regressors, series by series."""
     rest = np.full(values.shape, np.nan)
     for y, X, e in zip(values, exog, rest, strict=True):
         seen = np.isfinite(y)

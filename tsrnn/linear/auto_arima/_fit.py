@@ -1,4 +1,4 @@
-"""Automatic ARIMA of many series: orders chosen, then the parameters of the chosen models."""
+"""Automatic ARIMA of many series: choice of orders, then estimates of the chosen models."""
 
 from __future__ import annotations
 
@@ -44,39 +44,22 @@ from tsrnn.linear.auto_arima._orders import (
     stepwise,
 )
 
-TOLERANCE = 1e-8  # squared gradient in standard errors: 1e-8 of the log-likelihood
-LEAST = 5  # observations
-FAR = 1e6  # mean over the spread: of their squares four digits are left
-ORDER = ("p", "d", "q", "P", "D", "Q", "constant")  # of a unit, as its constants have them
+TOLERANCE = 1e-8  # squared gradient in standard errors: the log-likelihood is within 1e-8
+LEAST = 5  # fewest observations
+FAR = 1e6  # mean over deviation at which sums of squares keep only four digits
+ORDER = ("p", "d", "q", "P", "D", "Q", "constant")  # in the constants of a unit
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Models among which to choose, and how.
+    """Candidate models and the rule of the choice."""
 
-    Attributes
-    ----------
-    period : int
-        Rows of a season; 1 without one.
-    given : tuple of int or None
-        d and D where they are not to be chosen.
-    differences : tuple of int
-        Most differences d and D that tests may ask for.
-    lags : tuple of int
-        Highest p, q, P and Q.
-    max_order : int
-        Of p + q + P + Q, in a full search.
-    criterion : {"aicc", "aic", "bic"}
-    stepwise : bool
-    regressors : tuple of str
-    """
-
-    period: int
-    given: tuple[int | None, int | None]
-    differences: tuple[int, int]
-    lags: tuple[int, int, int, int]
-    max_order: int
-    criterion: str
+    period: int  # rows of a season, 1 without a season
+    given: tuple[int | None, int | None]  # d and D, None to choose
+    differences: tuple[int, int]  # largest d and D that tests may choose
+    lags: tuple[int, int, int, int]  # highest p, q, P and Q
+    max_order: int  # largest p + q + P + Q of a full search
+    criterion: str  # "aicc", "aic" or "bic"
     stepwise: bool
     regressors: tuple[str, ...] = ()
 
@@ -103,13 +86,13 @@ class Choice:
 
     @property
     def most_models(self) -> int:
-        """Models of a series at most."""
+        """Largest number of models of a series."""
         if self.stepwise:
             return MOST_MODELS
         return 2 * sum(1 for _ in lags_within(self.lags, self.max_order))
 
     def with_regressors(self, kept: tuple[int, ...]) -> Choice:
-        """Choice among the same models with some of the regressors, by their place."""
+        """Choice among the same models with the regressors at the given places."""
         return replace(self, regressors=tuple(self.regressors[place] for place in kept))
 
     def specification(self, row: tuple[int, ...]) -> Specification:
@@ -121,54 +104,35 @@ class Choice:
 def _specification(row: tuple[int, ...], regressors: tuple[str, ...], period: int) -> Specification:
     p, d, q, P, D, Q, constant = row
     trend = "nct"[constant and 1 + (d + D)]
-    # With a season of one row the recursions are those of seasonal models, of arrays: no cell is
-    # compiled for each of the orders.
+    # A season of one row selects the recursions by arrays: cells would compile for each order.
     return Specification(p, d, q, trend, True, regressors, P, D, Q, period)
 
 
 @dataclass(frozen=True, eq=False)
 class Sample(SeriesArrays):
-    """Units whose models are chosen together.
+    """Batch of units whose models are chosen together."""
 
-    Attributes
-    ----------
-    units : integer ndarray of shape (N,)
-    values : ndarray of shape (N, T)
-        NaN where missing and after the end.
-    exog : ndarray of shape (N, T, m) or None
-    d, D : integer ndarrays of shape (N,)
-    n_seen : integer ndarray of shape (N,)
-        Observations; with gaps those from the first d + m D in a row on.
-    seasonless : boolean ndarray of shape (N,)
-        Series of a strong season without the complete one that a seasonal difference begins at.
-    series : Series
-        Without gaps: values between are interpolated for the choice.
-    gaps : boolean ndarray of shape (N,)
-    kept : tuple of int
-        Regressors that have a coefficient, by their place.
-    """
-
-    units: np.ndarray
-    values: np.ndarray
-    exog: np.ndarray | None
-    d: np.ndarray
-    D: np.ndarray
-    n_seen: np.ndarray
-    seasonless: np.ndarray
-    series: Series
-    gaps: np.ndarray
-    kept: tuple[int, ...] = ()
+    units: np.ndarray  # (N,)
+    values: np.ndarray  # (N, T), NaN where missing and after the end
+    exog: np.ndarray | None  # (N, T, m)
+    d: np.ndarray  # (N,)
+    D: np.ndarray  # (N,)
+    n_seen: np.ndarray  # (N,) observations; with gaps, from the first d + m D consecutive ones on
+    seasonless: np.ndarray  # (N,) strong season, but no complete one for a seasonal difference
+    series: Series  # with gaps interpolated for the choice
+    gaps: np.ndarray  # (N,)
+    kept: tuple[int, ...] = ()  # places of regressors with a coefficient
 
 
 def samples(choice: Choice, panel: Panel) -> Iterator[tuple[Sample | None, dict[int, str]]]:
-    """Samples of the units of a panel, and reasons not to fit some."""
+    """Yield batches of a panel's units, and reasons for refusals."""
     for units in batches(panel):
         values, exog = unit_data(panel, units)
         seen = np.isfinite(values)
         n_seen, reasons = seen.sum(1), {}
         low = choice.lowest
         fewest = choice.specification((0, low[0], 0, 0, low[1], 0, 0)).fewest
-        # Of fewer rows the model of a mean has no corrected criterion, or one that says nothing.
+        # With fewer rows even a mean has no useful corrected criterion.
         fewest = max(fewest, LEAST)
         for i in np.flatnonzero(n_seen < fewest):
             reasons[int(i)] = (
@@ -199,26 +163,26 @@ def _differences(
     columns: np.ndarray | None,
     gaps: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Differences d and D, observations in a likelihood with them, series left without D.
+    """Choose d and D; with the observations in the likelihood, and series that lose D, each (N,).
 
-    Each of shape (N,), for series (N, T) with `gaps`, which are interpolated in `whole`.
+    `values` (N, T) have gaps, `whole` (N, T) are interpolated.
     """
     n_seen, low, m = np.isfinite(values).sum(1), choice.lowest, choice.period
     d, D = choose_differences(whole, columns, m, choice.given, choice.differences)
-    # A likelihood with gaps begins at a complete season. Late, it costs more observations than a
-    # seasonal difference is worth: the season is left to lags.
+    # With gaps and a seasonal difference, the likelihood begins at the first complete season. If
+    # that leaves out most observations, model the season by lags instead.
     seasonless = (low[1] < D) & (2 * _counted(values, gaps, d + m * D) < n_seen)
     for i in np.flatnonzero(seasonless):
         rest = whole[[i]], None if columns is None else columns[[i]]
         d[[i]], D[[i]] = choose_differences(*rest, m, (choice.given[0], low[1]), choice.differences)
-    # No more differences than leave observations to model.
+    # Fewest differences if more would leave too few observations.
     for i in np.flatnonzero(_counted(values, gaps, d + m * D) < d + m * D + 4):
         d[i], D[i] = low
     return d, D, _counted(values, gaps, d + m * D), seasonless
 
 
 def _counted(values: np.ndarray, gaps: np.ndarray, lost: np.ndarray) -> np.ndarray:
-    """Observations (N,); of series with gaps those from the first `lost` (N,) in a row on."""
+    """Number (N,) of observations; with gaps, from the first `lost` (N,) consecutive ones on."""
     seen = np.isfinite(values)
     begin = np.zeros(len(values), np.int64)
     for length in np.unique(lost[gaps & (lost > 0)]):
@@ -230,13 +194,13 @@ def _counted(values: np.ndarray, gaps: np.ndarray, lost: np.ndarray) -> np.ndarr
 def _groups(
     values: np.ndarray, exog: np.ndarray | None, d: np.ndarray, D: np.ndarray, period: int
 ) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
-    """Regressors that have a coefficient, and the series (n,) of which they are."""
+    """Yield places of regressors with a coefficient, and the series (n,) that have them."""
     if exog is None:
         return iter([((), np.arange(len(values)))])
     y, X = differences(values, exog, d, D, period)
     assert X is not None
     seen = np.isfinite(y) & np.isfinite(X).all(2)
-    # Once differenced a line is constant, as is the drift.
+    # A differenced linear trend is constant, like the drift.
     constant = known_part(y.shape[1], trend=False, period=1)
     return by_kept(independent_columns(np.nan_to_num(X), seen, constant))
 
@@ -255,7 +219,7 @@ def _samples_of(
     n_seen: np.ndarray,
     seasonless: np.ndarray,
 ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
-    """Samples of series that have the same regressors, and reasons not to fit some."""
+    """Yield batches of series with the same regressors, and reasons for refusals."""
     if exog is not None and columns is not None:
         exog, columns = (part[:, :, kept] if kept else None for part in (exog, columns))
     series = differenced(whole, columns, d, D, choice.period)
@@ -267,7 +231,7 @@ def _samples_of(
     reasons = {int(units[i]): reason for i in np.flatnonzero(~regular)}
     if not regular.any():
         yield None, reasons
-    for exact in (False, True):  # apart, as there is nothing to choose for the second
+    for exact in (False, True):  # constant differences need no choice
         fine = np.flatnonzero(regular & ((series.scale == 0) == exact))
         if not len(fine):
             continue
@@ -287,7 +251,7 @@ def _samples_of(
 def _without_gaps(
     values: np.ndarray, exog: np.ndarray | None, gaps: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Series from their first observation on, values between observations interpolated."""
+    """Shift series to their first observation, and interpolate their gaps."""
     if not gaps.any():
         return values, exog
     values, exog = values.copy(), None if exog is None else exog.copy()
@@ -304,29 +268,16 @@ def _without_gaps(
 
 
 class Search(NamedTuple):
-    """Chosen models of N units and their parameters.
+    """Chosen models of N units and their parameters."""
 
-    Attributes
-    ----------
-    orders : integer ndarray of shape (N, 7)
-        p, d, q, P, D, Q, constant.
-    trace : list of dict of float by Order
-        Criteria of all models that were fitted.
-    params : list of ndarray
-        In the units of the data, NaN where the model could not be fitted.
-    loglik, n_obs, iterations, converged : ndarrays of shape (N,)
-    reasons : dict of str
-        Why units could not be fitted, by number.
-    """
-
-    orders: np.ndarray
-    trace: list[dict[Order, float]]
-    params: list[np.ndarray]
-    loglik: np.ndarray
+    orders: np.ndarray  # (N, 7), as in ORDER
+    trace: list[dict[Order, float]]  # criteria of all fitted models
+    params: list[np.ndarray]  # on the scale of the data; NaN if the model could not be fitted
+    loglik: np.ndarray  # (N,), as the following
     n_obs: np.ndarray
     iterations: np.ndarray
     converged: np.ndarray
-    reasons: dict[int, str]
+    reasons: dict[int, str]  # refusals by number
 
 
 def search(choice: Choice, sample: Sample) -> Search:
@@ -341,7 +292,7 @@ def search(choice: Choice, sample: Sample) -> Search:
     else:
         trace = full(evaluate, limits, choice.max_order)
     chosen = [min(values, key=values.__getitem__) for values in trace]
-    # Where no model has a criterion, the simplest one.
+    # If no model has a finite criterion, take the simplest.
     simplest = Order(0, 0, 0, 0, False)
     chosen = [
         order if np.isfinite(values[order]) else simplest
@@ -355,10 +306,10 @@ def search(choice: Choice, sample: Sample) -> Search:
 
 
 def _exact_fits(choice: Choice, sample: Sample) -> Search:
-    """Models without lags of series whose differences are constant, but for their regressors.
+    """Models without lags, for series with constant differences after regression.
 
-    With a mean or, where the differences are not zero, a drift; differenced more often there is no
-    constant, and the differences themselves are the errors.
+    They have a mean or, if differences are not zero, a drift. After more differences models have
+    no constant, and the differences are errors.
     """
     series, (n, period) = sample.series, (len(sample.units), choice.period)
     level = series.u.sum(0) / series.n_obs
@@ -370,7 +321,7 @@ def _exact_fits(choice: Choice, sample: Sample) -> Search:
     sigma2 = np.where(with_constant, 0.0, level**2)
     n_obs = np.where(sample.gaps, sample.n_seen - sample.d - period * sample.D, series.n_obs)
     size = np.nan_to_num(np.abs(sample.values)).max(1)
-    # The likelihood has no bound: as if the variance were rounding.
+    # The likelihood is unbounded: take the variance of rounding.
     floor = PERFECT * np.where(size > 0, size, 1.0) ** 2
     loglik = -0.5 * n_obs * (np.log(2 * np.pi * np.maximum(sigma2, floor)) + 1)
     trace, params = [], []
@@ -384,7 +335,7 @@ def _exact_fits(choice: Choice, sample: Sample) -> Search:
 
 
 def _limits(choice: Choice, sample: Sample, i: int) -> Limits:
-    """Highest orders of a series: as in R's forecast, a third of its rows."""
+    """Highest orders of a series, at most a third of its rows, as in R's forecast."""
     n, period = int(sample.n_seen[i]), choice.period
     p, q, P, Q = choice.lags
     p, q = min(p, n // 3), min(q, n // 3)
@@ -398,7 +349,7 @@ def _limits(choice: Choice, sample: Sample, i: int) -> Limits:
 def _evaluated(
     choice: Choice, sample: Sample, candidates: Candidates, pairs: list[tuple[int, Order]]
 ) -> np.ndarray:
-    """Criteria of pairs; infinite where a series is too short for an order."""
+    """Criteria of pairs; infinite if a series is too short for an order."""
     values = np.full(len(pairs), np.inf)
     usable = [
         place
@@ -420,12 +371,12 @@ def _optima(
     orders: np.ndarray,
     trace: list[dict[Order, float]],
 ) -> Search:
-    """Parameters of the chosen models where their likelihoods are highest."""
+    """Maximise the likelihoods of the chosen models."""
     n, period, series = len(chosen), choice.period, sample.series
     params: list[np.ndarray] = [np.empty(0)] * n
     loglik, iterations = np.full(n, np.nan), np.zeros(n, np.int64)
     converged = np.zeros(n, bool)
-    # A mean that is large beside the spread costs the sums of a climb their digits: `ARMA` centres.
+    # A large mean relative to the deviation loses digits in sums of squares; `ARMA` centres it.
     level = np.abs(series.u.sum(0)) / series.n_obs
     by_model = sample.gaps | ((level > FAR) & (orders[:, 6] == 1))
     reasons: dict[int, str] = {}
@@ -446,8 +397,8 @@ def _optima(
         by_model[units[on_circle]] = True
         for i, row, free, variance in zip(units, inner, lanes.free, sigma2, strict=True):
             params[i] = _natural(series, int(i), orders[i], row[free], variance)
-    # With gaps each group of equal orders has a filter of its own; next to the unit circle of the
-    # moving average there are other maxima, for which one start is not enough.
+    # Series with gaps need a filter for each order. Near the unit circle of the moving average
+    # there are several maxima, which need several starts.
     for row in np.unique(orders[by_model], axis=0):
         units = np.flatnonzero((orders == row).all(1) & by_model)
         spec = choice.specification(tuple(row.tolist()))
@@ -483,10 +434,10 @@ def _variances(lanes: Lanes, params: np.ndarray) -> np.ndarray:
 def _natural(
     series: Series, i: int, order: np.ndarray, inner: np.ndarray, sigma2: float
 ) -> np.ndarray:
-    """Parameters of a series in the units of the data, of those of a lane."""
+    """Convert a lane's parameters to the scale of the data."""
     _, d, _, _, D, _, constant = order
     m, scale = series.slopes.shape[1], series.scale[i]
-    # A line of slope b has differences b, and seasonal ones of a season times b.
+    # A trend of slope b has differences b, and seasonal differences m b.
     step = series.period if D and not d else 1
     mean, slopes, lags = np.split(inner, [constant, constant + m])
     beta = series.transform[i] @ (scale * slopes + series.slopes[i])
@@ -494,7 +445,7 @@ def _natural(
 
 
 def inferred(choice: Choice, names: tuple[str, ...], sample: Sample, ends: Search) -> Estimates:
-    """Estimates of all units; derivatives are computed when they are asked for."""
+    """Estimates of all units, with derivatives on demand."""
     n, k = len(sample.units), len(names)
     params, fixed = np.full((n, k), np.nan), np.ones((n, k), bool)
     before = np.isfinite(sample.values).sum(1) - sample.n_seen
@@ -505,7 +456,7 @@ def inferred(choice: Choice, names: tuple[str, ...], sample: Sample, ends: Searc
         if np.isfinite(values).all():
             places = [names.index(name) for name in spec.names]
             params[i] = 0.0
-            if values[-1] == 0:  # sigma2: the model repeats the series
+            if values[-1] == 0:  # sigma2 of a model that reproduces the series
                 params[i, places], fixed[i] = values, True
                 lines = [EXACT]
             else:
@@ -522,7 +473,11 @@ def inferred(choice: Choice, names: tuple[str, ...], sample: Sample, ends: Searc
         if not ends.converged[i] and not lines:
             lines.append("The likelihood was not maximised to tolerance.")
         if sample.seasonless[i]:
-            lines.append(_seasonless(choice.period))
+            lines.append(
+                "The season is strong, but no seasonal difference was taken: its likelihood begins "
+                f"at the first {choice.period} observations in a row, if any, and would leave out "
+                "most observations."
+            )
         if np.isfinite(values).all():
             lines = list(*with_skipped(spec, before[[i]], [tuple(lines)]))
         messages.append(tuple(lines))
@@ -546,17 +501,10 @@ def inferred(choice: Choice, names: tuple[str, ...], sample: Sample, ends: Searc
     )
 
 
-def _seasonless(period: int) -> str:
-    return (
-        "The season is strong, but no seasonal difference was taken: its likelihood begins at the "
-        f"first {period} observations in a row, if any, and would leave out most observations."
-    )
-
-
 def _derivatives(
     choice: Choice, names: tuple[str, ...], sample: Sample, ends: Search
 ) -> dict[str, np.ndarray]:
-    """Gradients and matrices in the units of the data, group by group of equal orders."""
+    """Gradients and matrices on the scale of the data, by groups of equal orders."""
     n, k = len(sample.units), len(names)
     result = {name: np.zeros((n, k, k)) for name in ("hessian", "opg", "information")}
     result["gradient"] = np.zeros((n, k))

@@ -1,9 +1,8 @@
-"""Exact likelihoods of lanes of any orders by one kernel, with their slopes by differences.
+"""Exact likelihoods of lanes of any orders by one kernel, with numerical derivatives.
 
-The recursion is that of `tsrnn/linear/arma/_fast_filter.py`. A series runs with its parameters and,
-in further units of the kernel, with each of them moved a little: the change of its innovations over
-the step is their Jacobian, of which the gradient and the information of a nonlinear regression
-follow.
+The recursion is that of `tsrnn/linear/arma/_fast_filter.py`. Further units of the kernel run the
+series with one parameter moved a little: differences of innovations over the step are their
+Jacobian, which gives the gradient and the Gauss-Newton information.
 """
 
 from __future__ import annotations
@@ -17,16 +16,17 @@ import numpy as np
 import torch
 
 from tsrnn.kernels import Cell, variants
+from tsrnn.linear._estimates import PERFECT
 from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.arma._cells import Fields, as_tensor
 from tsrnn.linear.arma._fast_filter import solution
-from tsrnn.linear.arma._seasonal import PERFECT, Lanes, multiplied, padded, stationary
+from tsrnn.linear.arma._seasonal import Lanes, multiplied, padded, stationary
 from tsrnn.linear.arma._specification import Form
 
-_STEP = 1e-6  # of differences, in coefficients of series of variance one
-_ROWS = 2**15  # over all lanes of a call: what one needs of memory stays in the second cache
-_VECTOR = 4  # units of a lane are a multiple: a vector of the kernel has 4 numbers, or 8
-_FEW = 6000  # elements of states over lanes, of which calls cost more than what is computed
+_STEP = 1e-6  # of numerical differences, in coefficients of standardised series
+_ROWS = 2**15  # rows over all lanes of a call, whose memory stays in the second cache
+_VECTOR = 4  # units of a lane are padded to a multiple, the width of the kernel's vectors
+_FEW = 6000  # with fewer elements of states over all lanes, one call is faster than several
 
 
 Direction = tuple[int, int, list[tuple[int, Any]]]
@@ -39,14 +39,13 @@ class Likelihood:
     ----------
     lanes : Lanes
     longest : int
-        Of the orders p and q: at least those of any lane. One for many calls, so that few kernels
-        are compiled.
+        Upper bound of the orders p and q of all lanes. The same in many calls compiles few kernels.
     """
 
     def __init__(self, lanes: Lanes, longest: int) -> None:
         form = lanes.form
         self.lanes, seasons = lanes, max(form.P, form.Q)
-        # A season of k lags has a state of k seasons and the highest order beside them.
+        # With k seasonal lags the state is k seasons and the highest order long.
         self.length = max(longest + form.m * seasons, 1)
         first = [form.m * j for j in range(seasons + 1)]
         lags = {j + i for j in first for i in range(longest)} | {j - 1 for j in first[1:]}
@@ -58,16 +57,16 @@ class Likelihood:
         self.cell = likelihood_cell(self.length, m, self.lags)
 
     def evaluate(self, params: np.ndarray, units: np.ndarray) -> Evaluation:
-        """Log-likelihood with sigma2 concentrated out, its gradient, and an information.
+        """Log-likelihood with sigma2 concentrated out, gradient and Gauss-Newton information.
 
-        The information is that of Gauss and Newton for the innovations over the roots of their
-        variances, times the geometric mean of these, whose sum of squares is concentrated.
+        The sum of squares is of innovations over the roots of their variances, times the geometric
+        mean of these roots.
         """
         (n, k), form, free = params.shape, self.lanes.form, self.lanes.free[units]
         result = Evaluation(np.empty(n), np.empty((n, k)), np.empty((n, k, k)))
         usable = stationary(form, params)
         params = np.where(usable[:, None], params, 0.0)
-        # Units of a lane beside the lane itself: one of each parameter that it has.
+        # Units of a lane: the lane itself, and one for each of its parameters.
         width = -(-(1 + free.sum(1)) // _VECTOR) * _VECTOR
         seasons = free[:, form.n_params - form.Q - form.P : form.n_params - form.Q].sum(1)
         if n * self.length <= _FEW:
@@ -77,7 +76,7 @@ class Likelihood:
             members = np.flatnonzero((width == w) & (seasons == P))
             for i in range(0, len(members), together):
                 part = members[i : i + together]
-                with np.errstate(all="ignore"):  # of lanes without a likelihood
+                with np.errstate(all="ignore"):  # a lane may have no likelihood
                     block = self._evaluated(params[part], units[part], w, form.p + form.m * P)
                 for target, values in zip(result, block, strict=True):
                     target[part] = values
@@ -90,14 +89,13 @@ class Likelihood:
     def _evaluated(
         self, params: np.ndarray, units: np.ndarray, width: int, order: int
     ) -> Evaluation:
-        """Evaluation of lanes of so many units and an autoregression of an order at most."""
+        """Evaluation of lanes of `width` units, with an autoregression of at most `order` lags."""
         n_obs, free = self.lanes.n_obs[self.lanes.series[units]], self.lanes.free[units]
-        # Unit 0 is the lane itself; the others have places from 1 on.
+        # Unit 0 is the lane itself; units of parameters begin at 1.
         place = np.where(free, np.cumsum(free, 1), 0)
         step = np.where(params > 0, -_STEP, _STEP)  # away from the unit circle
         e, log_det = self._innovations(params, units, place, step, width, order)
-        # Of the innovations themselves, then of their changes: not of their products, which differ
-        # by the square of the step.
+        # Difference innovations before taking products: products differ by the square of the step.
         changes = np.eye(width)
         changes[0, 1:] = -1.0
         e = (e.reshape(-1, width) @ changes).reshape(e.shape)
@@ -105,9 +103,9 @@ class Likelihood:
         S, D, change = products[:, 0, 0].copy(), log_det[:, 0], log_det - log_det[:, :1]
         S[PERFECT * n_obs > S] = np.nan
         value = -0.5 * (n_obs * (np.log(2 * math.pi * S / n_obs) + 1) + D)
-        rise = 2 * products[:, 0] + np.einsum("nii->ni", products)  # of the sum of squares
+        rise = 2 * products[:, 0] + np.einsum("nii->ni", products)  # change of the sum of squares
         slope = -0.5 * (n_obs[:, None] * np.log1p(rise / S[:, None]) + change)
-        # Changes of innovations times exp(D / 2n).
+        # Derivatives of innovations times exp(D / 2n).
         share = change / (2 * n_obs[:, None])
         crossed = products[:, 0, :, None] * share[:, None, :]
         products += crossed + crossed.swapaxes(1, 2)
@@ -130,9 +128,9 @@ class Likelihood:
         width: int,
         order: int,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Innovations (n, T, width) over the roots of their variances, sums of the logs of these.
+        """Innovations (n, T, width) over the roots of their variances, and sums of log variances.
 
-        Of lanes and of their units, moved by the steps in the parameters that have places.
+        Units with a place have that parameter moved by its step.
         """
         lanes, form, n, r = self.lanes, self.lanes.form, len(units), self.length
         rows = np.repeat(params.T[:, :, None], width, 2)
@@ -159,19 +157,19 @@ class Likelihood:
 
 
 class _Stationary:
-    r"""Systems of the first column x of the stationary variance, of n lanes of one form.
+    r"""Linear equations of the first column x of the stationary variance, of n lanes of one form.
 
     .. math:: x_j - \rho_j x_0 - \sum_k (\phi_k x_{j+1+k} + \phi_{j+k} x_{k+1}) = b_j
 
-    Past the order of the autoregression the system is triangular: what is solved with matrices is
-    as long as that order, however long the state is.
+    Beyond the order of the autoregression the equations are triangular, so that matrices have the
+    size of the order, not of the state.
     """
 
     def __init__(self, phi: np.ndarray, order: int) -> None:
         self.phi, self.order = phi, order
         if order:
             n = phi.shape[1]
-            # Elements of a Toeplitz and a Hankel matrix of phi, zero outside of it.
+            # Toeplitz and Hankel matrices of phi are views of a zero-padded row.
             row = np.zeros((n, 3 * order))
             row[:, order : 2 * order] = phi[:order].T
             size = row.itemsize
@@ -185,12 +183,12 @@ class _Stationary:
             self.matrices[:, range(order), range(order)] += 1.0
 
     def solve(self, right: np.ndarray) -> np.ndarray:
-        """Solutions (r, n, w) of right sides, in their place."""
+        """Solve for right sides (r, n, w), in place."""
         phi, order, r = self.phi[: self.order], self.order, len(right)
         if not order:
             return right
         for j in range(r - 2, -1, -1):
-            # What is known of rows of the matrices goes to the right as well.
+            # Known elements move to the right side, also in rows of the matrices.
             known = slice(max(j + 1, order), min(j + 1 + order, r))
             if known.start < known.stop:
                 weights = phi[known.start - j - 1 : known.stop - j - 1]
@@ -211,9 +209,9 @@ def autocorrelation(a: np.ndarray) -> np.ndarray:
 
 
 def _directions(form: Form, params: np.ndarray) -> Iterator[Direction]:
-    """Parameters of lags by number, and which coefficients of phi (0) or theta (1) move with them.
+    """Yield the number of each lag parameter and its derivative.
 
-    Those are pairs of a place and a rate, one number or one of each lane.
+    The derivative is of phi (0) or theta (1), by pairs of a place and a rate (scalar or by lane).
     """
     counts = np.cumsum([form.n_mean, form.p, form.q, form.P, form.Q]).tolist()
     _, ar, ma, seasonal_ar, seasonal_ma = form.parts(params.T)
@@ -233,10 +231,10 @@ def _starts(
     form: Form, params: np.ndarray, phi: np.ndarray, theta: np.ndarray, step: np.ndarray,
     place: np.ndarray, width: int, order: int,
 ) -> np.ndarray:  # fmt: skip
-    """First columns (r, n, width) of the stationary variances of lanes and of their moved units.
+    """First columns (r, n, width) of the stationary variances of all units.
 
-    Those of moved units are linear in the step, exact to its square: what a unit moves of A x = b
-    is solved for with the same matrices, and rounding is that of the change alone.
+    Columns of moved units are linear in the step: the change of A x = b is solved with the same
+    matrices, so that its error is of second order, and rounding is relative to the change.
     """
     r, n = phi.shape
     system, K = _Stationary(phi, order), phi + theta
@@ -261,7 +259,7 @@ def _starts(
 def likelihood_cell(r: int, m: int, lags: tuple[int, ...]) -> Cell:
     """Cell of the innovations of an ARMA with a state of length r and m columns of the mean.
 
-    The coefficients of its autoregression have these places of r; those elsewhere are zero.
+    Coefficients of the autoregression are at places `lags` of r; others are zero.
     """
     state = [f"{name}{i}" for name in ("a", "G", "L") for i in range(r)]
     state = ["e", "log_f", *state, "F", "inverse", "M"]
@@ -285,7 +283,7 @@ def _step(
         v = v - b * x
     w, ell = v * inverse, L[0]
     c = ell * M
-    # a moves on by T and the gain; T L, of which F, G and L of the next row follow.
+    # a' = T a + G v / F; F', G' and L' follow from T L.
     moved = [t + g * w for t, g in zip(_transition(a, phi), G, strict=True)]
     TL = _transition(L, phi)
     next_F = F + ell * c

@@ -1,4 +1,4 @@
-"""Orders among which a seasonal ARIMA is chosen, and the search for those of many series."""
+"""Orders of seasonal ARIMA models, and the search for the orders of many series."""
 
 from __future__ import annotations
 
@@ -8,53 +8,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-MOST_MODELS = 94  # of a series in a stepwise search, as in R's forecast
+MOST_MODELS = 94  # models of a series in a stepwise search, as in R's forecast
 
 
 class Order(NamedTuple):
-    """Orders of a seasonal ARIMA beside its differences.
-
-    Attributes
-    ----------
-    p, q, P, Q : int
-    constant : bool
-        Whether the differenced series have a mean, which is a drift after one difference.
-    """
+    """Orders of a seasonal ARIMA without its differences."""
 
     p: int
     q: int
     P: int
     Q: int
-    constant: bool
-
-    @property
-    def n_params(self) -> int:
-        """Parameters, that of the variance among them."""
-        return sum(self) + 1
-
-    def moved(self, p: int, q: int, P: int, Q: int) -> Order:
-        """Orders so many lags away."""
-        return Order(self.p + p, self.q + q, self.P + P, self.Q + Q, self.constant)
+    constant: bool  # mean of the differenced series, a drift after one difference
 
 
 class Limits(NamedTuple):
-    """Highest orders of one series.
-
-    Attributes
-    ----------
-    p, q, P, Q : int
-    constant : bool
-        Whether a constant is to be tried.
-    n_obs : int
-        Observations left after differencing.
-    """
+    """Highest orders of one series."""
 
     p: int
     q: int
     P: int
     Q: int
-    constant: bool
-    n_obs: int
+    constant: bool  # try a constant
+    n_obs: int  # observations after differencing
 
     def allow(self, order: Order) -> bool:
         """True if the orders are within these limits."""
@@ -62,10 +37,10 @@ class Limits(NamedTuple):
         return lags and (self.constant or not order.constant)
 
 
-Pair = tuple[int, Order]  # a series by number, and orders to fit to it
+Pair = tuple[int, Order]  # number of a series, and orders to fit to it
 Evaluate = Callable[[list[Pair]], np.ndarray]
 
-# Hyndman and Khandakar (2008), step 2: one order up or down, or two of a kind; the constant.
+# Hyndman and Khandakar (2008), step 2: one order up or down, or p and q, or P and Q, together.
 _MOVES = (
     (1, 0, 0, 0), (0, 1, 0, 0), (1, 1, 0, 0), (1, -1, 0, 0),
     (0, 0, 1, 0), (0, 0, 0, 1), (0, 0, 1, 1), (0, 0, 1, -1),
@@ -73,7 +48,7 @@ _MOVES = (
 
 
 def starts(limits: Limits, start: Order) -> list[Order]:
-    """Models from which a stepwise search sets out, first of them the `start`."""
+    """Models from which a stepwise search begins; the first is `start`."""
     season, constant = int(limits.P > 0 or limits.Q > 0), limits.constant
     models = [
         start,
@@ -81,8 +56,7 @@ def starts(limits: Limits, start: Order) -> list[Order]:
         Order(1, 0, season, 0, constant),
         Order(0, 1, 0, season, constant),
         Order(0, 0, 0, 0, False),
-        # Beside those of Hyndman and Khandakar: a search by steps seldom comes from one kind of
-        # season to the other.
+        # Added to Hyndman and Khandakar's: steps seldom lead from a seasonal AR to a seasonal MA.
         Order(1, 0, 0, season, constant),
         Order(1, 1, 0, season, constant),
     ]
@@ -98,7 +72,8 @@ def neighbours(order: Order, limits: Limits) -> Iterator[Order]:
     """Models one step away."""
     for move in _MOVES:
         for sign in (1, -1):
-            moved = order.moved(*(sign * lag for lag in move))
+            p, q, P, Q = (o + sign * step for o, step in zip(order[:4], move, strict=True))
+            moved = Order(p, q, P, Q, order.constant)
             if limits.allow(moved):
                 yield moved
     if limits.constant:
@@ -110,15 +85,15 @@ def stepwise(
 ) -> list[dict[Order, float]]:
     """Criteria of the models that a stepwise search fits to each series.
 
-    All series take their stages together: the models of a stage are evaluated in one call. A
-    series moves to the best of the models one step away from its best, until none is better.
+    All series advance together: the models of a stage are evaluated in one call. A series moves to
+    the best of all models one step away from its best model, until none is better.
 
     Parameters
     ----------
     evaluate : callable
-        Criteria (n,) of n pairs of a series and orders, infinite where there are none.
+        Criteria (n,) of n pairs of a series and orders, infinite for a model that is not usable.
     limits : sequence of Limits
-        Of each series.
+        Limits of each series.
     start : Order
     """
     trace: list[dict[Order, float]] = [{} for _ in limits]
@@ -138,30 +113,24 @@ def stepwise(
 
 
 def full(evaluate: Evaluate, limits: Sequence[Limits], max_order: int) -> list[dict[Order, float]]:
-    """Criteria of all models within the limits of each series whose orders sum up to `max_order`.
+    """Criteria of all models within the limits of each series with p + q + P + Q <= `max_order`.
 
-    Parameters
-    ----------
-    evaluate, limits
-        As for `stepwise`.
-    max_order : int
-        Of p + q + P + Q.
+    Other arguments are as in `stepwise`.
     """
-    pairs = [(i, order) for i, each in enumerate(limits) for order in _all(each, max_order)]
+    pairs = [
+        (i, Order(p, q, P, Q, constant))
+        for i, each in enumerate(limits)
+        for p, q, P, Q in lags_within(each[:4], max_order)
+        for constant in (False, True)[: 1 + each.constant]
+    ]
     trace: list[dict[Order, float]] = [{} for _ in limits]
     for (i, order), value in zip(pairs, evaluate(pairs).tolist(), strict=True):
         trace[i][order] = value
     return trace
 
 
-def _all(limits: Limits, max_order: int) -> Iterator[Order]:
-    for p, q, P, Q in lags_within(limits[:4], max_order):
-        for constant in (False, True)[: 1 + limits.constant]:
-            yield Order(p, q, P, Q, constant)
-
-
 def lags_within(highest: Sequence[int], max_order: int) -> Iterator[tuple[int, ...]]:
-    """Orders up to the highest of each whose sum is at most `max_order`."""
+    """Orders up to the highest of each kind, with a sum of at most `max_order`."""
     for lags in product(*(range(most + 1) for most in highest)):
         if sum(lags) <= max_order:
             yield lags
@@ -170,7 +139,7 @@ def lags_within(highest: Sequence[int], max_order: int) -> Iterator[tuple[int, .
 def criterion_values(
     kind: str, loglik: np.ndarray, n_params: np.ndarray, n_obs: np.ndarray
 ) -> np.ndarray:
-    r"""Information criteria, (n,); infinite where there are too few observations.
+    r"""Information criteria (n,), infinite with too few observations.
 
     .. math:: \mathrm{AICc} = -2 \ell + 2 k + \frac{2 k (k + 1)}{n - k - 1}
     """

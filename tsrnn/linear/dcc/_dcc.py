@@ -34,11 +34,11 @@ class ConditionalCorrelation(MatrixForecaster):
     Parameters
     ----------
     order : tuple of int
-        Of the variances in a CCC, of the correlations in a DCC.
+        Orders of the variances in a CCC, of the correlations in a DCC.
     vol, mean, mean_order, coint_rank, initial_variance, stationary, cov_type
         As in `CCC`.
     **shared
-        All other arguments are those of `CommonArguments`.
+        Arguments of `CommonArguments`.
     """
 
     legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate", "keep")
@@ -66,14 +66,14 @@ class ConditionalCorrelation(MatrixForecaster):
         self.stationary = stationary
 
     def summary(self, unit: Any = None, cov_type: str | None = None) -> LinearSummary:
-        """Everything about one unit, or a table of many; print the result.
+        """Summary of one unit, or a table of all units, to be printed.
 
         Parameters
         ----------
         unit : label, optional
-            One of `units_`; by default the only one, or all in a table.
+            One of `units_`; by default the only unit, or a table of all.
         cov_type : {"robust", "hessian"}, optional
-            Kind of standard errors; that of the constructor by default.
+            Kind of standard errors; by default the constructor's.
         """
         if cov_type is not None:
             choice("cov_type", cov_type, COVARIANCES)
@@ -85,10 +85,10 @@ class ConditionalCorrelation(MatrixForecaster):
         Returns
         -------
         list of one dict
-            "variance", shape (S n, r, r): the companion matrices by which forecasts of variances
-            move, as those of `GARCH`, series by series and target by target. With dynamic
-            correlations "correlation", (S, r, r): that of :math:`a_i + b_i`, by which forecasts of
-            :math:`Q` return to its mean.
+            "variance", shape (S n, r, r): companion matrices of variance forecasts, as in `GARCH`,
+            series by series and target by target. With dynamic correlations also "correlation",
+            shape (S, r, r): companion matrices of :math:`a_i + b_i`, by which forecasts of Q
+            return to its mean.
         """
         estimates = self.estimates_
         spec = cast(CorrelationFamily, self.fitted_.family).spec
@@ -105,9 +105,9 @@ class ConditionalCorrelation(MatrixForecaster):
     def constant_correlation_test(self, lags: int = 5) -> pd.DataFrame:
         r"""Test of constant against dynamic correlation (Engle and Sheppard, 2001).
 
-        Products :math:`\epsilon_i \epsilon_j` of residuals without variance dynamics and
-        correlation are regressed on a constant and their own lags, all pairs together; under
-        constant correlations all coefficients are zero.
+        Standardised and decorrelated residuals :math:`\epsilon` have products
+        :math:`\epsilon_i \epsilon_j`, which are regressed on a constant and their own lags, all
+        pairs together. Under constant correlations all coefficients are zero.
 
         Parameters
         ----------
@@ -116,15 +116,15 @@ class ConditionalCorrelation(MatrixForecaster):
         Returns
         -------
         DataFrame
-            Columns ``statistic``, ``df`` = lags, ``p_value``, a row a series.
+            Columns ``statistic``, ``df`` = lags, ``p_value``; a row for each series.
 
         Notes
         -----
-        The statistic is that of Engle and Sheppard, who compare it with a chi-square of
-        lags + 1 degrees of freedom. The residuals are freed of their own correlations, so that
-        the products sum to zero and the constant of the regression is fitted beforehand: lags
-        degrees are left. With one more the test rejects too rarely: at a level of 5 percent in
-        2.5 percent of samples with five lags, in 1.3 percent with one.
+        Engle and Sheppard compare the statistic with a chi-square of lags + 1 degrees of freedom.
+        Residuals are decorrelated by their own sample correlations, so that the products sum to
+        zero and the constant takes no degree of freedom: `lags` degrees are left. With lags + 1
+        the test rejects too rarely: at a level of 5 percent in 2.5 percent of samples with five
+        lags, in 1.3 percent with one lag.
         """
         lags = positive_integer("lags", lags)
         panel = self._data(None)
@@ -133,7 +133,7 @@ class ConditionalCorrelation(MatrixForecaster):
         for i, path in paths.items():
             scale = np.sqrt(np.diagonal(path.covariances, axis1=1, axis2=2))
             z = path.errors / scale
-            z = z[~np.isnan(z).any(1)]  # whole rows, taken to follow each other
+            z = z[~np.isnan(z).any(1)]  # complete rows, treated as consecutive
             if len(z) > 2 * lags:
                 statistics[i] = constancy_statistic(z, lags)
         columns = {"statistic": statistics, "df": lags, "p_value": chi2.sf(statistics, lags)}
@@ -143,14 +143,14 @@ class ConditionalCorrelation(MatrixForecaster):
         return arguments.mean in SKIPPING_MEANS
 
     def _check(self, arguments: Arguments, panel: Panel) -> None:
-        # Before the base class, which knows kinds of standard errors that are none of these models.
+        # Check first: the base class accepts kinds that these models do not have.
         choice("cov_type", arguments.cov_type, COVARIANCES)
         super()._check(arguments, panel)
 
 
 @with_shared_arguments
 class DCC(ConditionalCorrelation):
-    r"""GARCH variances with dynamic conditional correlations, one panel of series or many.
+    r"""GARCH variances with dynamic conditional correlations, of one multivariate series or many.
 
     .. math::
 
@@ -162,13 +162,13 @@ class DCC(ConditionalCorrelation):
 
     with univariate GARCH or GJR variances in :math:`D_t^2` and u = z (Engle, 2002), or, if
     corrected, :math:`u_t = \operatorname{diag}(Q_t)^{1/2} z_t` (Aielli, 2013). Q is a linear
-    recurrent network with the input vech(u u'), one decay for all its units. Before the first
-    observation u u' and Q are S.
+    recurrent network with input vech(u u') and the same decay for every element. Before the
+    first observation, u u' and Q are S.
 
-    Estimated in steps: the variances equation by equation by quasi maximum likelihood, all
-    equations of all series in one batch; S as the mean of u u' rescaled to a unit diagonal, its
-    elements :math:`\rho_{ij}`; a and b by maximum likelihood, Newton's method with exact
-    derivatives, S moving with them if corrected.
+    Estimation has three steps. Variances: equation by equation by quasi maximum likelihood, all
+    equations of all series in one batch. S: the mean of u u' rescaled to a unit diagonal, with
+    elements :math:`\rho_{ij}`. a and b: maximum likelihood by Newton's method with exact
+    derivatives; in the corrected model S changes with them.
 
     Parameters
     ----------
@@ -177,17 +177,17 @@ class DCC(ConditionalCorrelation):
     garch_order : tuple of int, default (1, 1)
         p lags of squared residuals (alpha, and gamma) and q lags of the variance (beta).
     corrected : bool, default False
-        Aielli's model, in which S is what its estimator estimates; in Engle's it is not quite.
+        Aielli's model, in which the estimator of S is consistent; in Engle's it is not quite.
     vol, mean, mean_order, coint_rank, initial_variance, stationary, cov_type
         As in `CCC`.
     random_state, verbose
         As in all forecasters.
     intervals : {"model", "conformal"}
-        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
+        Intervals of the model, or conformal ones from rolling forecasts of the last rows.
     missing : {"auto", "error", "interpolate", "keep"}
-        "keep", and "auto" with a mean that is a constant or zero: variances skip missing values as
-        those of `GARCH`, a row has the likelihood of the values that are there, and one with a
-        missing value leaves :math:`u u'` at Q.
+        "keep", and "auto" with a constant or zero mean: variances skip missing values as in
+        `GARCH`, the likelihood of a row is that of its observed values, and a row with a missing
+        value replaces :math:`u u'` by Q.
     horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
         As in all linear models. DCC takes no exogenous columns.
     strict, support
@@ -195,13 +195,13 @@ class DCC(ConditionalCorrelation):
 
     Notes
     -----
-    The bounds are a, b >= 0 and their sum at most one. On a bound there is no standard error,
-    and where a is zero b is not identified; `lr_test` against a CCC has no chi-square limit for
-    that reason, `constant_correlation_test` has one.
+    Bounds are a, b >= 0 and a sum of at most one. A parameter on a bound has no standard error.
+    With a = 0, b is not identified; `lr_test` against a CCC has therefore no chi-square limit,
+    `constant_correlation_test` has one.
 
-    The log-likelihood is that of all variables together. Intervals of forecasts are normal
-    with the variance of the forecast error: right for the first step if the model is, too thin
-    in the tails after it. They take the parameters as known.
+    The log-likelihood is the joint one of all variables. Intervals of forecasts are normal with the
+    variance of the forecast error: exact for the first step if the model is right, later with
+    tails that are too thin. They take the parameters as known.
 
     References
     ----------
@@ -241,7 +241,7 @@ class DCC(ConditionalCorrelation):
 
 
 class CCC(ConditionalCorrelation):
-    r"""GARCH variances with constant conditional correlations, one panel of series or many.
+    r"""GARCH variances with constant conditional correlations, of one multivariate series or many.
 
     .. math::
 
@@ -259,9 +259,9 @@ class CCC(ConditionalCorrelation):
         p lags of squared residuals (alpha, and gamma) and q lags of the variance (beta).
     vol : {"garch", "gjr"}
     mean : {"constant", "zero", "var", "vecm"}
-        Mean of all targets. A constant is estimated with the variance of its equation; the
-        other two by least squares before the variances. "vecm" is an error-correction mean,
-        whose cointegrating vectors, Johansen's, are the parameters ``beta.ec1.b`` without standard
+        Mean of all targets. A constant is estimated with the variance of its equation, "var" and
+        "vecm" by least squares before the variances. "vecm" is an error-correction mean; its
+        cointegrating vectors by Johansen are the parameters ``beta.ec1.b``, without standard
         errors.
     mean_order : int, default 1
         Lags of "var", lagged differences of "vecm".
@@ -270,16 +270,17 @@ class CCC(ConditionalCorrelation):
     initial_variance : {"backcast", "sample"} or float
         Variance before the first observation, as in `GARCH`.
     stationary : bool, default True
-        Hold the persistence of a variance at one where the likelihood rises beyond it.
+        Hold the persistence of a variance at one if the likelihood rises beyond it.
     cov_type : {"robust", "hessian"}
-        Standard errors that allow for all steps of the estimation and for other distributions
-        than the normal (Engle and Sheppard, 2001), or those of each step by itself.
+        Standard errors that account for all steps of the estimation and for distributions other
+        than the normal (Engle and Sheppard, 2001), or of each step by itself.
     random_state, verbose
         As in all forecasters.
     intervals : {"model", "conformal"}
-        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
+        Intervals of the model, or conformal ones from rolling forecasts of the last rows.
     missing : {"auto", "error", "interpolate", "keep"}
-        As of `DCC`: variances skip missing values, a row has the likelihood of the others.
+        As in `DCC`: variances skip missing values, and the likelihood of a row is that of its
+        observed values.
     horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
         As in all linear models. CCC takes no exogenous columns.
     strict, support
@@ -287,9 +288,9 @@ class CCC(ConditionalCorrelation):
 
     Notes
     -----
-    The log-likelihood is that of all variables together. Intervals of forecasts are normal
-    with the variance of the forecast error: right for the first step if the model is, too thin
-    in the tails after it. They take the parameters as known.
+    The log-likelihood is the joint one of all variables. Intervals of forecasts are normal with the
+    variance of the forecast error: exact for the first step if the model is right, later with
+    tails that are too thin. They take the parameters as known.
 
     References
     ----------
@@ -316,13 +317,13 @@ class CCC(ConditionalCorrelation):
 
 
 def constancy_statistic(z: np.ndarray, lags: int) -> float:
-    r"""Statistic of standardised residuals (T, n), chi-square with as many degrees as lags.
+    r"""Statistic of standardised residuals (T, n), chi-square with `lags` degrees of freedom.
 
     With :math:`\epsilon_t = R^{-1/2} z_t` and Y the products :math:`\epsilon_i \epsilon_j` of
     all pairs, stacked, the regression :math:`Y_t = \delta_0 + \sum_l \delta_l Y_{t-l}` has
     :math:`\delta = 0` under constant correlations; the statistic is
-    :math:`\hat\delta' X' X \hat\delta / \hat\sigma^2`. R is that of z itself, so that Y sums
-    to zero: the constant adds nothing to the statistic, and no degree of freedom.
+    :math:`\hat\delta' X' X \hat\delta / \hat\sigma^2`. R is the sample correlation of z, so that Y
+    sums to zero: the constant adds nothing to the statistic, and no degree of freedom.
     """
     root = np.sqrt((z**2).mean(0))
     standard = z / root

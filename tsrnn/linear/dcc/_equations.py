@@ -1,4 +1,4 @@
-"""First step of the estimation: means and variances, equation by equation, of many series."""
+"""First step of the estimation: means and variances, equation by equation."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tsrnn.linear._multivariate import collinear, scaled_to_unit_diagonal, serie
 from tsrnn.linear.dcc._specification import FirstStep, Specification, check_admissible
 from tsrnn.linear.garch._filter import Past, filter_garch
 from tsrnn.linear.garch._fit import Fit, fit_garch, garch_at
-from tsrnn.linear.garch._prepare import behind_leading, from_first_value
+from tsrnn.linear.garch._prepare import from_first_value, shifted_back
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Series whose first step is estimated, or given."""
+    """Series with their first step, estimated or given."""
 
     units: np.ndarray  # (S,) their numbers
     design: Design
@@ -30,7 +30,7 @@ class Sample:
 def sample_of(
     spec: Specification, panel: Panel, given: np.ndarray | None
 ) -> tuple[Sample | None, dict[int, str]]:
-    """Series of a panel with their first step, and reasons why the others cannot be fitted."""
+    """Run the first step on a panel; return usable series, and why others cannot be fitted."""
     series = series_of(panel)
     if given is not None:
         parts = spec.parts(given)
@@ -66,7 +66,7 @@ class Design(SeriesArrays):
 
     response: np.ndarray  # (S, T, n)
     regressors: np.ndarray  # (S, T, r)
-    coefficients: np.ndarray  # (S, n, r), by least squares
+    coefficients: np.ndarray  # (S, n, r) of least squares
     beta: np.ndarray  # (S, n, rank), cointegrating vectors
     lengths: np.ndarray  # (S,)
 
@@ -77,7 +77,7 @@ class Design(SeriesArrays):
 
     @property
     def gaps(self) -> bool:
-        """Flag of values that are missing."""
+        """True if values are missing."""
         return bool(np.isnan(self.response).any())
 
     @property
@@ -87,17 +87,17 @@ class Design(SeriesArrays):
 
     @property
     def ragged(self) -> bool:
-        """Whether series differ in length."""
+        """True if series differ in length."""
         return len(np.unique(self.lengths)) > 1
 
     def residuals(self, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Residuals at coefficients (S, n, r), a row (S n, T) each variable, and their lengths."""
+        """Residuals (S n, T) at coefficients (S, n, r), and lengths (S n,), by variable."""
         e = self.response - self.regressors @ coefficients.swapaxes(1, 2)
         rows = np.ascontiguousarray(e.swapaxes(1, 2)).reshape(-1, e.shape[1])
         return rows, np.repeat(self.lengths, e.shape[2])
 
     def by_series(self, rows: np.ndarray, fill: float) -> np.ndarray:
-        """Rows (S n, T) of the variables as (S, T, n), with a value after the end of a series."""
+        """Reshape variables (S n, T) to (S, T, n), with `fill` after the end of a series."""
         s, steps, n = self.response.shape
         values = rows.reshape(s, n, steps).swapaxes(1, 2)
         return np.where(self.observed[:, :, None], values, fill)
@@ -106,9 +106,9 @@ class Design(SeriesArrays):
 def design_of(
     mean: Mean, series: Sequence[np.ndarray], beta: np.ndarray | None = None
 ) -> tuple[np.ndarray, Design, dict[int, str]]:
-    """Numbers and design of the series (T_i, n) that can be used, and why the others cannot.
+    """Numbers and design of the usable series (T_i, n), and why others cannot be used.
 
-    Cointegrating vectors (S, n, rank) are estimated where they are not given.
+    Cointegrating vectors `beta` (S, n, rank) are estimated if None.
     """
     regressions: dict[int, Regression] = {}
     reasons = {}
@@ -133,13 +133,13 @@ def design_of(
 
 @dataclass(frozen=True, eq=False)
 class Equations(SeriesArrays):
-    """Parameters of the first step of S series, its residuals and variances."""
+    """First step of S series: parameters, residuals and variances."""
 
-    coefficients: np.ndarray  # (S, n, r), of the mean
-    variance: np.ndarray  # (S, n, k), parameters of the variance
-    presample: np.ndarray  # (S, n), variance before the first observation
-    e: np.ndarray  # (S, T, n) residuals, NaN where missing, zero after the end of a series
-    h: np.ndarray  # (S, T, n) variances, one there
+    coefficients: np.ndarray  # (S, n, r) of the mean
+    variance: np.ndarray  # (S, n, k) parameters of the variance
+    presample: np.ndarray  # (S, n) variance before the first observation
+    e: np.ndarray  # (S, T, n) residuals, NaN if missing, zero after the end of a series
+    h: np.ndarray  # (S, T, n) variances, one after the end of a series
     estimates: Estimates  # of S n univariate models
 
     @property
@@ -148,7 +148,7 @@ class Equations(SeriesArrays):
         return self.e / np.sqrt(self.h)
 
     def select(self, series: np.ndarray) -> Equations:
-        """Equations of some series, by number."""
+        """Equations of the given series."""
         n = self.variance.shape[1]
         units = (series[:, None] * n + np.arange(n)).ravel()
         return replace(super().select(series), estimates=self.estimates.select(units))
@@ -157,7 +157,7 @@ class Equations(SeriesArrays):
 def fit_equations(
     step: FirstStep, design: Design, initial_variance: str | float, stationary: bool
 ) -> Equations:
-    """Estimate all variances, and constant means, in one batch."""
+    """Estimate all variances, with constant means, in one batch."""
     coefficients = np.zeros_like(design.coefficients) if step.joint else design.coefficients
     model = step.model(design.ragged, gaps=design.gaps, with_mean=True)
     y, lengths = from_first_value(*design.residuals(coefficients))
@@ -168,7 +168,7 @@ def fit_equations(
 def equations_at(
     step: FirstStep, design: Design, params: np.ndarray, initial_variance: str | float
 ) -> Equations:
-    """Equations at parameters (S, n, r + k) in the place of a fit."""
+    """Equations at given parameters (S, n, r + k), in place of a fit."""
     r = design.coefficients.shape[2]
     coefficients = np.zeros_like(design.coefficients) if step.joint else params[:, :, :r]
     y, lengths = from_first_value(*design.residuals(coefficients))
@@ -189,15 +189,15 @@ def _equations_of(step: FirstStep, design: Design, fitted: Fit) -> Equations:
     rows = variance.reshape(len(y), -1), Past(presample.reshape(-1))
     model = step.model(design.ragged, gaps=design.gaps)
     parts = filter_garch(model, *rows, *from_first_value(y, lengths))
-    e, h = (behind_leading(part, y, lengths) for part in parts)
+    e, h = (shifted_back(part, y, lengths) for part in parts)
     e, h = design.by_series(e, fill=0.0), design.by_series(h, fill=1.0)
-    # Before its first value a variable has the variance of the presample.
+    # The variance of a variable before its first value is the presample variance.
     h = np.where(np.isnan(h), presample[:, None], h)
     return Equations(coefficients, variance, presample, e, h, fitted.estimates)
 
 
 def _refusals(spec: Specification, design: Design, equations: Equations) -> dict[int, str]:
-    """Reasons why the first step of some series is not enough to go on."""
+    """Reasons, by series, why correlations cannot be estimated after the first step."""
     lost, n = {}, spec.n
     for i, rows in enumerate(design.lengths):
         units = equations.estimates.select(np.arange(i * n, (i + 1) * n))
@@ -210,10 +210,9 @@ def _refusals(spec: Specification, design: Design, equations: Equations) -> dict
         z = z[~np.isnan(z).any(1)]
         if len(z) <= n:
             lost[i] = f"{n} variables need more than {n} whole rows after lags; got {len(z)}."
-        else:
-            if names := collinear(scaled_to_unit_diagonal(z.T @ z), spec.targets):
-                lost[i] = (
-                    f"the columns {names} are collinear: after scaling by their volatility, one is "
-                    "a linear combination of the others. Drop one of them."
-                )
+        elif names := collinear(scaled_to_unit_diagonal(z.T @ z), spec.targets):
+            lost[i] = (
+                f"the columns {names} are collinear: after scaling by their volatility, one is "
+                "a linear combination of the others. Drop one of them."
+            )
     return lost

@@ -1,4 +1,4 @@
-"""Families of models of conditional correlation: CCC and DCC at given orders."""
+"""CCC and DCC families, at given orders."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tsrnn.linear.dcc._inference import estimates_at, estimates_of
 from tsrnn.linear.dcc._specification import COVARIANCES, Specification
 from tsrnn.linear.garch._volatility import VOLATILITIES
 
-_ROUNDING = 1e-8  # of coefficients read from a layer that should be zero
+_ROUNDING = 1e-8  # coefficients of a layer up to this count as zero
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class CorrelationFamily(MatrixFamily):
         self, sample: Sample, optimum: CorrelationOptima | Estimates
     ) -> tuple[Estimates, Arrays]:
         estimates = optimum
-        if not isinstance(estimates, Estimates):  # parameters were searched for, not given
+        if not isinstance(estimates, Estimates):  # an optimum of the search
             estimates = estimates_of(self.spec, sample, estimates)
         return estimates, {"presample": sample.equations.presample}
 
@@ -97,12 +97,8 @@ class CorrelationFamily(MatrixFamily):
         return self._run(panel, units)[0]
 
     def _run(self, panel: Panel, units: Units) -> tuple[dict[int, Path], Arrays]:
-        """Paths of the series that have parameters, by number, and the state of all."""
-        state = {
-            name: np.full((panel.n_series, *shape), np.nan)
-            for name, shape in self.state_shapes.items()
-        }
-        fitted = units.fitted
+        """Paths of the series with parameters, by number, and the state of all series."""
+        state, fitted = self.empty_state(panel.n_series), units.fitted
         check_long_enough(panel, fitted, self.spec.step.mean.n_lags)
         if not len(fitted):
             return {}, state
@@ -118,7 +114,7 @@ class CorrelationFamily(MatrixFamily):
     def advance(self, state: Arrays, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
         parts, before = self.spec.parts(units.params), CorrelationState(**state)
         after = {name: array.copy() for name, array in state.items()}
-        for length in np.unique(panel.lengths):
+        for length in np.unique(panel.lengths):  # series of one length advance in one batch
             chosen = np.flatnonzero(panel.lengths == length)
             values = np.array([panel.series(int(i)) for i in chosen])
             last = advance_dcc(self.spec, parts.select(chosen), before.select(chosen), values)
@@ -195,7 +191,7 @@ class CCCFamily(CorrelationFamily):
         return "CCC"
 
     def recursion(self, params: np.ndarray, constants: Arrays) -> Recursion:
-        """Variances side by side, driven by squared residuals (and those below zero, if gjr)."""
+        """Recursion of the variances, driven by squared residuals (for gjr, also by sign)."""
         spec = self.spec
         model = spec.step.model()
         rows = spec.parts(params[None]).variance[0]
@@ -255,7 +251,7 @@ class DCCFamily(CorrelationFamily):
         return facts | ({"Sum of a and b": f"{total:.4f}"} if np.isfinite(total) else {})
 
     def recursion(self, params: np.ndarray, constants: Arrays) -> Recursion:
-        """vech(Q), the lower triangle by columns, in vech(z z')."""
+        """Recursion of vech(Q), the lower triangle by columns, with input vech(z z')."""
         spec = self.spec
         if spec.order.corrected:
             raise ValueError(

@@ -24,19 +24,19 @@ from tsrnn.linear.garch._filter import (
 )
 from tsrnn.linear.garch._forecast import expected_variance, simulate_garch
 from tsrnn.linear.garch._inference import resting_variance
-from tsrnn.linear.garch._prepare import behind_leading, from_first_value
+from tsrnn.linear.garch._prepare import from_first_value, shifted_back
 
 
 class CorrelationState(NamedTuple):
     """State of S series after their last row."""
 
     history: np.ndarray  # (S, m, n), the last m rows
-    variance: np.ndarray  # (S, n, fields); the first field is the variance to come
-    outer: np.ndarray  # (S, p, n, n), outer products that drive Q, the latest first
-    q: np.ndarray  # (S, max(q, 1), n, n), Q to come and those before, the latest first
+    variance: np.ndarray  # (S, n, fields), the first field is the next variance
+    outer: np.ndarray  # (S, p, n, n), outer products that drive Q, latest first
+    q: np.ndarray  # (S, max(q, 1), n, n), the next Q and its predecessors, latest first
 
     def select(self, series: np.ndarray) -> CorrelationState:
-        """State of some series, by number."""
+        """State of the given series."""
         return CorrelationState(*(part[series] for part in self))
 
     @property
@@ -52,13 +52,13 @@ def filter_dcc(
     presample: np.ndarray,
     series: Sequence[np.ndarray],
 ) -> tuple[list[Path], CorrelationState]:
-    """Run over series (T_i, n) of at least the longest lag, from the start."""
+    """Filter series (T_i, n), which are at least as long as the longest lag, from the start."""
     n, m = spec.n, spec.step.mean.n_lags
     intercepts, lags = spec.level_forms(parts)
     errors = [residuals(y, c, a) for y, c, a in zip(series, intercepts, lags, strict=True)]
     lengths = np.array([len(e) for e in errors])
     longest = int(lengths.max())
-    e = np.zeros((len(series), longest + 1, n))  # one row more, for the Q that comes next
+    e = np.zeros((len(series), longest + 1, n))  # with a row for the next Q
     for row, values in zip(e, errors, strict=True):
         row[: len(values)] = values
     units = e[:, :-1].swapaxes(1, 2).reshape(len(e) * n, longest)
@@ -68,7 +68,7 @@ def filter_dcc(
     h = np.ones_like(e)
     if longest:
         variance = filter_garch(model, *rows, *from_first_value(units, unit_lengths))[1]
-        variance = behind_leading(variance, units, unit_lengths)
+        variance = shifted_back(variance, units, unit_lengths)
         variance = np.where(np.isnan(variance), 1.0, variance)
         h[:, :-1] = variance.reshape(len(e), n, -1).swapaxes(1, 2)
     begun = begin_garch(model, *rows, *from_first_value(units, unit_lengths))
@@ -80,7 +80,7 @@ def filter_dcc(
         Path(e[i, :end], covariances_of(h[i, :end], scaled_to_unit_diagonal(q[i, :end])))
         for i, end in enumerate(lengths)
     ]
-    # Before the first row S stands for outer products and Q.
+    # Outer products and Q before the first row are S.
     outer = np.repeat(parts.target[:, None], spec.order.p, 1)
     last = np.repeat(parts.target[:, None], max(spec.order.q, 1), 1)
     for i, end in enumerate(lengths):
@@ -95,7 +95,7 @@ def filter_dcc(
 
 
 def covariances_of(variance: np.ndarray, correlation: np.ndarray) -> np.ndarray:
-    """Covariance matrices (..., n, n) of variances (..., n) and correlations (..., n, n)."""
+    """Covariance matrices (..., n, n) from variances (..., n) and correlations (..., n, n)."""
     root = np.sqrt(variance)
     return root[..., :, None] * correlation * root[..., None, :]
 
@@ -122,16 +122,16 @@ def advance_dcc(
 
 
 def walk_of(spec: Specification, parts: Parts, state: CorrelationState) -> Walk:
-    """The recursion of correlations from a state on."""
+    """Recursion of correlations from a state on."""
     return Walk(parts.target, parts.a, parts.b, spec.order.corrected, state.outer, state.q)
 
 
 def forecast_dcc(spec: Specification, parts: Parts, state: CorrelationState, h: int) -> Forecast:
     r"""Forecast h steps.
 
-    Variances have exact expectations. :math:`E Q_{T+k}` follows its recursion with
-    :math:`E[u u'] \approx E[Q]`, exactly so for the corrected model; taking its correlations for
-    :math:`E R_{T+k}` is an approximation from the second step on (Engle and Sheppard 2001).
+    Expected variances are exact. :math:`E Q_{T+k}` follows the recursion of Q with
+    :math:`E[u u'] \approx E[Q]`, which is exact for the corrected model. Its correlations
+    approximate :math:`E R_{T+k}` from the second step on (Engle and Sheppard 2001).
     """
     s, n = len(state.history), spec.n
     intercept, lags = spec.level_forms(parts)
@@ -152,7 +152,7 @@ def draw_dcc(
     rows: tuple[int, int],
     generator: np.random.Generator,
 ) -> np.ndarray:
-    """Draw S series (n, S, variables) after a burn-in, rows = (n, burn)."""
+    """Draw S series, shape (n, S, variables), after a burn-in; `rows` are n and burn."""
     check_admissible(parts)
     steps, (s, n) = sum(rows), parts.variance.shape[:2]
     walk = Walk(parts.target, parts.a, parts.b, spec.order.corrected)
@@ -181,7 +181,7 @@ def draw_dcc(
 def draw_ahead(
     spec: Specification, parts: Parts, state: CorrelationState, shocks: np.ndarray
 ) -> np.ndarray:
-    """Draw what follows a state of S series, by shocks (S, paths, h, variables) of variance one."""
+    """Draw paths (S, paths, h, variables) after a state, from shocks of variance one."""
     s, paths, h, n = shocks.shape
     lanes = np.repeat(np.arange(s), paths)
     walk = walk_of(spec, parts.select(lanes), state.select(lanes))
@@ -195,9 +195,9 @@ def draw_ahead(
 
 
 class Walk:
-    """Recursion of U units one step after the other, from S (U, n, n) or from a state.
+    """Recursion of Q step by step, of U units, from S (U, n, n) or from a state.
 
-    Coefficients are a (U, p) and b (U, q); `outer` and `q` are those of a `CorrelationState`.
+    Coefficients are a (U, p) and b (U, q); `outer` and `q` are fields of a `CorrelationState`.
     """
 
     def __init__(
@@ -218,11 +218,11 @@ class Walk:
 
     @property
     def correlation(self) -> np.ndarray:
-        """Correlations (U, n, n) of the step that comes."""
+        """Correlations (U, n, n) of the next step."""
         return scaled_to_unit_diagonal(self.q[:, 0])
 
     def step(self, z: np.ndarray) -> None:
-        """Take in the standardised residuals (U, n) of that step; NaN in them is no news."""
+        """Advance by standardised residuals (U, n); with a NaN, Q replaces their outer product."""
         u = z
         if self._corrected:
             u = np.sqrt(np.diagonal(self.q[:, 0], axis1=1, axis2=2)) * z
@@ -231,7 +231,7 @@ class Walk:
         self._advance(np.where(missing, self.q[:, 0], outer))
 
     def draw(self, shocks: np.ndarray) -> np.ndarray:
-        r"""Go on by standardised residuals :math:`z_t = R_t^{1/2} \epsilon_t`, (U, T, n).
+        r"""Draw standardised residuals :math:`z_t = R_t^{1/2} \epsilon_t`, (U, T, n), and advance.
 
         `shocks` are independent innovations (U, T, n) of variance one.
         """
@@ -243,7 +243,7 @@ class Walk:
         return z
 
     def expect(self) -> None:
-        """Go on as if the outer product were what Q says: the step of a forecast."""
+        """Advance with Q in place of the outer product: the step of a forecast."""
         self._advance(self.q[:, 0])
 
     def _advance(self, outer: np.ndarray) -> None:

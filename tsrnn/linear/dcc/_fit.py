@@ -1,29 +1,31 @@
-"""Second step of the estimation: correlations, by the likelihood that they add."""
+"""Second step of the estimation: correlations, by their part of the likelihood."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from tsrnn.contract import SeriesArrays
 from tsrnn.linear._optimise import Evaluation, maximise
 from tsrnn.linear.dcc._likelihood import correlation_logliks, evaluate_correlations
 from tsrnn.linear.dcc._specification import Order
 
-# Sums of a and of b to start from, those of daily returns first.
+# Starting sums of a and of b; the first are typical of daily returns.
 _STARTS = ((0.02, 0.96), (0.04, 0.9), (0.08, 0.85), (0.02, 0.7), (0.1, 0.5), (0.05, 0.1))
 _DECAYS = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98)
-_NEAR_FACE = 1e-3  # sum below one from which the face of a sum of one is searched too
-_ROUNDING = 1e-12  # relative gain that is no more than rounding
+_NEAR_FACE = 1e-3  # distance of the sum from one at which the face of sum one is searched, too
+_ROUNDING = 1e-12  # relative gain that is only rounding
 
 
-class CorrelationOptima(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class CorrelationOptima(SeriesArrays):
     """Correlation parameters of S series at the maximum of their likelihood."""
 
     params: np.ndarray  # (S, p + q)
-    value: np.ndarray  # (S,), log-likelihood that correlations add
+    value: np.ndarray  # (S,), the correlations' part of the log-likelihood
     gradient: np.ndarray  # (S, p + q)
     iterations: np.ndarray  # (S,)
     converged: np.ndarray  # (S,)
@@ -31,41 +33,40 @@ class CorrelationOptima(NamedTuple):
     integrated: np.ndarray  # (S,), held at a sum of one: the last parameter follows
 
     def or_higher(self, other: CorrelationOptima) -> CorrelationOptima:
-        """Optima, replaced by those of `other` where these are higher by more than rounding."""
+        """Take the optimum of `other` for each series in which it is higher beyond rounding."""
         least = np.where(np.isnan(self.value), -np.inf, self.value)
-        higher = other.value > least + _ROUNDING * (1 + np.abs(other.value))
-        return CorrelationOptima(*(
-            np.where(higher.reshape(-1, *(1,) * (a.ndim - 1)), b, a)
-            for a, b in zip(self, other, strict=True)
-        ))  # fmt: skip
+        higher = np.flatnonzero(other.value > least + _ROUNDING * (1 + np.abs(other.value)))
+        return self.replaced(higher, other.select(higher))
 
 
 def fit_correlations(
     order: Order, z: np.ndarray, observed: np.ndarray, verbose: int = 0
 ) -> CorrelationOptima:
-    """Fit to standardised residuals (S, T, n), zero where not observed (S, T)."""
+    """Fit to standardised residuals (S, T, n), zero outside the mask `observed` (S, T)."""
     data, seen = torch.from_numpy(z), torch.from_numpy(observed)
     constant = _constant_correlations(order, data, seen)
     if order.p == 0:
         return constant
     progress = f"correlations of {z.shape[2]} targets" if verbose else ""
-    optima = _highest_of(order, data, seen, _starts(order, z, observed), progress)
-    # At a = 0 the slope by b is zero: a search that ends there is begun elsewhere once more.
+    starts = _starts(order, z, observed)
+    optima, *others = (_search(order, data, seen, start, progress) for start in starts)
+    for other in others:
+        optima = optima.or_higher(other)
+    # At a = 0 the slope by b is zero: repeat a search that ends there from another start.
     flat = np.flatnonzero(~optima.params[:, : order.p].any(1))
     if len(flat):
         start = _start_off_zero(order, data[flat], seen[flat])
         second = _search(order, data[flat], seen[flat], start, progress)
-        for array, values in zip(optima, second, strict=True):
-            array[flat] = values
+        optima = optima.replaced(flat, second)
     return constant.or_higher(optima)
 
 
 def _starts(order: Order, z: np.ndarray, observed: np.ndarray) -> list[np.ndarray]:
-    """Starts, each (S, k): the best two of some sums, and with more lags what lies beside them."""
+    """Starts, each (S, k): the best two sums for each shape over lags, and nested optima."""
     p, q = order.p, order.q
     data, seen = torch.from_numpy(z), torch.from_numpy(observed)
     lags = [(np.full(p, 1 / p), np.full(q, 1 / max(q, 1)))]
-    if max(p, q) > 1:  # the last lag may have it all, on either side
+    if max(p, q) > 1:  # all at the last lag, of a or of b
         last = np.arange(p) == p - 1, np.arange(q) == q - 1
         lags += [(last[0], lags[0][1]), (lags[0][0], last[1])]
     starts = []
@@ -76,7 +77,7 @@ def _starts(order: Order, z: np.ndarray, observed: np.ndarray) -> list[np.ndarra
         )
         best = np.argsort(np.where(np.isnan(tried), np.inf, -tried), axis=0)
         starts += [sums[best[0]], sums[best[1]]]
-    # A model is not lower than those with a lag less, which are nested in it.
+    # Start from models with a lag less, so that no nested model is higher.
     smaller = [order._replace(p=p - 1)] * (p > 1) + [order._replace(q=q - 1)] * (q > 1)
     for small in smaller:
         params, embedded = fit_correlations(small, z, observed).params, np.zeros((len(z), p + q))
@@ -85,18 +86,8 @@ def _starts(order: Order, z: np.ndarray, observed: np.ndarray) -> list[np.ndarra
     return starts
 
 
-def _highest_of(
-    order: Order, z: Tensor, observed: Tensor, starts: list[np.ndarray], progress: str
-) -> CorrelationOptima:
-    """Highest of the maxima above several starts."""
-    first, *others = (_search(order, z, observed, start, progress) for start in starts)
-    for other in others:
-        first = first.or_higher(other)
-    return first
-
-
 def _constant_correlations(order: Order, z: Tensor, observed: Tensor) -> CorrelationOptima:
-    """Constant correlations, at a = 0 with b that is not identified."""
+    """Constant correlations: a = 0, and b is not identified."""
     s, k = len(z), order.p + order.q
     zero = np.zeros((s, k))
     if k:
@@ -110,9 +101,9 @@ def _constant_correlations(order: Order, z: Tensor, observed: Tensor) -> Correla
 
 
 def _start_off_zero(order: Order, z: Tensor, observed: Tensor) -> np.ndarray:
-    """Starts (S, k) of series whose a went to zero: where the likelihood rises with a, if it does.
+    """Starts (S, k) of series whose a went to zero: the Newton step in a of largest predicted rise.
 
-    At a = 0 all b have the same likelihood but not the same slope.
+    At a = 0 all b have the same likelihood, but not the same slope by a.
     """
     best, start = np.full(len(z), -np.inf), np.zeros((len(z), order.p + order.q))
     for b in _DECAYS if order.q else (0.0,):
@@ -121,7 +112,7 @@ def _start_off_zero(order: Order, z: Tensor, observed: Tensor) -> np.ndarray:
         at = evaluate_correlations(order, z, observed, params)
         slope = at.gradient[:, : order.p].sum(1)
         bend = at.curvature[:, : order.p, : order.p].sum((1, 2))
-        most = 0.5 * (1 - b) / order.p  # half way to a sum of one
+        most = 0.5 * (1 - b) / order.p  # halfway to a sum of one
         step = np.clip(np.where(bend > 0, slope / np.where(bend > 0, bend, 1.0), most), 0.0, most)
         better = slope * step > best
         params[:, : order.p] = step[:, None]
@@ -133,20 +124,20 @@ def _start_off_zero(order: Order, z: Tensor, observed: Tensor) -> np.ndarray:
 def _search(
     order: Order, z: Tensor, observed: Tensor, start: np.ndarray, progress: str
 ) -> CorrelationOptima:
-    """Climb from starts (S, k), and on the face where a and b sum to one, if the end is near."""
+    """Climb from starts (S, k); if the end is near the face of sum one, climb there, too."""
 
     def evaluate(params: np.ndarray, series: np.ndarray, exact: bool) -> Evaluation:
         at = evaluate_correlations(order, z[series], observed[series], params)
         return at._replace(value=np.where(params.sum(1) <= 1, at.value, -np.inf))
 
-    # Newton's method at once: the curvature is exact at every call.
+    # No scoring: the curvature is exact at every call, so that Newton's method starts at once.
     best = maximise(evaluate, start, lower=0.0, upper=1.0, scoring=0, progress=progress)
     optima = CorrelationOptima(*best[:3], *best[4:], np.zeros(len(start), dtype=bool))
     near = np.flatnonzero(optima.params.sum(1) > 1 - _NEAR_FACE)
     if not len(near):
         return optima
     k = order.p + order.q
-    # The last parameter is one minus the others.
+    # On the face the last parameter is one minus the others.
     inside, offset = np.vstack([np.eye(k - 1), -np.ones(k - 1)]), np.eye(k)[-1]
 
     def on_face(free: np.ndarray, series: np.ndarray, exact: bool) -> Evaluation:
@@ -156,12 +147,14 @@ def _search(
         return Evaluation(value, at.gradient @ inside, inside.T @ at.curvature @ inside)
 
     best = maximise(on_face, optima.params[near, :-1], lower=0.0, upper=1.0, scoring=0)
-    face = CorrelationOptima(*(array.copy() for array in optima))
-    face.params[near] = best.params @ inside.T + offset
-    face.value[near], face.converged[near] = best.value, best.converged
-    face.gradient[near] = 0.0
-    face.gradient[near, :-1] = best.gradient
-    face.iterations[near] += best.iterations
-    face.at_bound[near] = np.hstack([best.at_bound, np.zeros((len(near), 1), dtype=bool)])
-    face.integrated[near] = True
-    return optima.or_higher(face)
+    free = np.zeros((len(near), 1), dtype=bool)
+    face = CorrelationOptima(
+        params=best.params @ inside.T + offset,
+        value=best.value,
+        gradient=np.hstack([best.gradient, np.zeros((len(near), 1))]),
+        iterations=optima.iterations[near] + best.iterations,
+        converged=best.converged,
+        at_bound=np.hstack([best.at_bound, free]),
+        integrated=~free[:, 0],
+    )
+    return optima.replaced(near, optima.select(near).or_higher(face))

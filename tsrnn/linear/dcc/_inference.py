@@ -1,13 +1,13 @@
-r"""Estimates of both steps, and standard errors that allow for all of them.
+r"""Estimates of both steps, and standard errors that account for all of them.
 
-Every estimate is, up to smaller terms, its true value plus a sum over time of influences; those
-of a later step contain those of the earlier ones (Engle and Sheppard 2001, Newey and McFadden
-1994). For a step with scores s(theta, nu) that takes nu from before, with A the derivative of
-their sum by theta and C that by nu,
+An estimate is, up to smaller terms, the true value plus a sum over time of influences psi; the
+influences of a later step contain those of earlier steps (Engle and Sheppard 2001, Newey and
+McFadden 1994). A step with scores s(theta, nu) takes nu from an earlier step. With the derivatives
+A by theta and C by nu of the sum of its scores,
 
 .. math:: \psi_{\theta, t} = - A^{-1} (s_t + C \psi_{\nu, t}),
 
-and the covariance of everything is :math:`\sum_t \psi_t \psi_t'`: the sandwich of the block
+and the covariance of all estimates is :math:`\sum_t \psi_t \psi_t'`: the sandwich of the block
 triangular matrix of all steps.
 """
 
@@ -36,12 +36,12 @@ from tsrnn.linear.dcc._likelihood import (
 )
 from tsrnn.linear.dcc._specification import FirstStep, Order, Specification
 
-_INTEGRATED = 1e-6  # distance of a and b from a sum of one at which S is not identified
-_NEARLY_INTEGRATED = 2e-3  # distance at which its standard errors are not to be relied on
+_INTEGRATED = 1e-6  # distance of the sum of a and b from one at which S is not identified
+_NEARLY_INTEGRATED = 2e-3  # distance at which standard errors of S are unreliable
 
 
 def estimates_of(spec: Specification, sample: Sample, optima: CorrelationOptima) -> Estimates:
-    """Estimates of both steps, with the matrices of which the sandwich is their covariance."""
+    """Estimates of both steps, with matrices whose sandwich is the covariance of all steps."""
     design, equations = sample.design, sample.equations
     s, n, k = len(design.lengths), spec.n, len(spec.own_names)
     univariate = equations.estimates
@@ -56,7 +56,7 @@ def estimates_of(spec: Specification, sample: Sample, optima: CorrelationOptima)
     params = np.hstack([first, target[:, *spec.pairs], optima.params])
     fixed_all = np.hstack([
         _with_means(spec, univariate.fixed, s),
-        np.repeat(optima.integrated[:, None], len(spec.pairs[0]), 1),  # no rho to estimate then
+        np.repeat(optima.integrated[:, None], len(spec.pairs[0]), 1),  # rho is not identified then
         fixed,
     ])  # fmt: skip
     hessian, covariance = np.zeros((s, k, k)), np.zeros((s, k, k))
@@ -72,7 +72,7 @@ def estimates_of(spec: Specification, sample: Sample, optima: CorrelationOptima)
         n_obs=design.n_obs,
         gradient=gradient,
         hessian=hessian,
-        opg=hessian @ covariance @ hessian,  # of which the sandwich is that covariance
+        opg=hessian @ covariance @ hessian,  # so that the sandwich is `covariance`
         information=None,
         iterations=univariate.iterations.reshape(s, n).sum(1) + optima.iterations,
         converged=univariate.converged.reshape(s, n).all(1) & optima.converged,
@@ -83,7 +83,7 @@ def estimates_of(spec: Specification, sample: Sample, optima: CorrelationOptima)
 
 
 def estimates_at(spec: Specification, sample: Sample, params: np.ndarray) -> Estimates:
-    """Likelihood at parameters (S, K) that are given, and have no standard errors."""
+    """Evaluate the likelihood at given parameters (S, K), without standard errors."""
     parts, equations, (s, k) = spec.parts(params), sample.equations, params.shape
     with np.errstate(invalid="ignore", divide="ignore"):
         z, observed = equations.z, sample.design.observed
@@ -103,7 +103,7 @@ def estimates_at(spec: Specification, sample: Sample, params: np.ndarray) -> Est
 
 
 def _with_means(spec: Specification, values: np.ndarray, s: int) -> np.ndarray:
-    """Values (S n, k) of the univariate models as (S, n (r + k)), zero for least squares."""
+    """Reshape values (S n, k) by univariate model to (S, n (r + k)); zero for least squares."""
     by_equation = values.reshape(s, spec.n, -1)
     if not spec.step.joint:
         by_mean = np.zeros((s, spec.n, spec.n_mean), dtype=values.dtype)
@@ -114,7 +114,7 @@ def _with_means(spec: Specification, values: np.ndarray, s: int) -> np.ndarray:
 def fixed_and_messages(
     order: Order, targets: Sequence[object], univariate: Estimates, optima: CorrelationOptima
 ) -> tuple[np.ndarray, tuple[tuple[str, ...], ...]]:
-    """Parameters a and b without a standard error, (S, p + q), and warnings of all steps."""
+    """Mask (S, p + q) of a and b without a standard error, and warnings of all steps."""
     fixed = optima.at_bound.copy()
     constant = np.asarray(~optima.params[:, : order.p].any(axis=1) & (order.p > 0))
     fixed[constant] = True
@@ -159,22 +159,18 @@ def fixed_and_messages(
 
 
 class _SecondStep(NamedTuple):
-    """Scores of the correlation step and their derivatives.
-
-    `by_z` (k, T, n) and `by_moment` (k, n, n) are those of the sum of the k scores, by the
-    standardised residuals and by the moment that S estimates.
-    """
+    """Scores of the correlation step and their derivatives."""
 
     scores: np.ndarray  # (T, k)
     hessian: np.ndarray  # (k, k)
-    by_z: np.ndarray
-    by_moment: np.ndarray
-    driver: np.ndarray  # (T, n)
+    by_z: np.ndarray  # (k, T, n), derivatives of summed scores by the standardised residuals
+    by_moment: np.ndarray  # (k, n, n), derivatives of summed scores by the moment
+    driver: np.ndarray  # (T, n), zero in incomplete rows
     scale: np.ndarray  # (T, n), the driver is scale times z
     q: np.ndarray  # (T, n, n)
-    moment: np.ndarray  # (n, n), mean of outer products of the driver
-    moment_slope: np.ndarray  # (k, n, n), of that by the k parameters
-    complete: np.ndarray  # (T,), rows without a missing value; the driver of others is zero
+    moment: np.ndarray  # (n, n), mean of outer products of the driver, which gives S
+    moment_slope: np.ndarray  # (k, n, n), derivatives of the moment by the k parameters
+    complete: np.ndarray  # (T,), mask of rows without a missing value
 
 
 def _two_step(
@@ -182,8 +178,8 @@ def _two_step(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Hessian and covariance (K, K) of the first step, the correlations, a and b of series i.
 
-    The Hessian is that block by block, as if earlier steps were known; the covariance is that of
-    all steps together, by the influences psi of the observations, and zero for fixed parameters.
+    The Hessian is block diagonal, as if earlier steps were known. The covariance accounts for all
+    steps, by the influences psi of the observations; it is zero for fixed parameters.
     """
     order, equations, rows = spec.order, sample.equations, slice(0, sample.design.lengths[i])
     x, e, h = sample.design.regressors[i, rows], equations.e[i, rows].T, equations.h[i, rows].T
@@ -203,7 +199,7 @@ def _two_step(
     second = _on_face(second) if optima.integrated[i] else second
     a, b = params[: order.p], params[order.p :]
     moment = _moment_influences(second, a, b)
-    # Scores of a and b move with the equations, through z, and with the moment that S estimates.
+    # Scores of a and b depend on the equations through z, and on the moment that gives S.
     by_z = np.einsum("ktn,nmt->nkm", second.by_z, sens.z)
     inherited = sum(psi @ c.T for psi, c in zip(first, by_z, strict=True))
     inherited = inherited + np.einsum("tij,kij->tk", moment, second.by_moment)
@@ -226,22 +222,23 @@ def _equation(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Hessian (m, m) and influences (T, m) of the m parameters of an equation.
 
-    `slopes` (m, T) are the derivatives of log h, `hessian` is that of the univariate model.
+    `slopes` (m, T) are derivatives of log h, `hessian` belongs to the univariate model.
     """
     if joint:
         return hessian, _influences(hessian, scores, free)
     r, inner = x.shape[1], x.T @ x
     mean = np.linalg.solve(inner, (x * e[:, None]).T).T
-    # The cross derivative by its expectation given the past, as in the information matrix.
+    # The expectation given the past replaces the cross derivative, as in the information matrix.
     cross = -0.5 * slopes[r:] @ slopes[:r].T
     variance = _influences(hessian, scores[:, r:] + mean @ cross.T, free)
     return scipy.linalg.block_diag(-inner / (e**2).mean(), hessian), np.hstack([mean, variance])
 
 
 def _influences(hessian: np.ndarray, scores: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """Influences (T, k) from scores and what they inherit, zero for fixed parameters."""
+    """Influences (T, k) from scores with inherited terms; zero for fixed parameters."""
     influences = np.zeros_like(scores)
-    size = 1 / np.sqrt(np.abs(np.diagonal(hessian)[free]))  # parameters have units of their own
+    # Parameters differ in scale by orders of magnitude: solve with a unit diagonal.
+    size = 1 / np.sqrt(np.abs(np.diagonal(hessian)[free]))
     inside = size[:, None] * hessian[np.ix_(free, free)] * size
     influences[:, free] = -np.linalg.solve(inside, size[:, None] * scores[:, free].T).T * size
     return influences
@@ -282,7 +279,7 @@ def _second_step(order: Order, z: np.ndarray, params: np.ndarray) -> _SecondStep
 
 
 def _on_face(second: _SecondStep) -> _SecondStep:
-    """Derivatives along the face where the last parameter is one minus the others."""
+    """Project derivatives on the face where the last parameter is one minus the others."""
     along = np.eye(len(second.hessian))
     along[-1] = -1.0
     along[:, -1] = 0.0
@@ -305,13 +302,13 @@ def _rho_influences(
     coefficients: tuple[np.ndarray, np.ndarray],
     z: np.ndarray,
 ) -> np.ndarray:
-    """Influences (T, pairs) on the off-diagonals of S."""
+    """Influences (T, pairs) on the off-diagonal elements of S."""
     du = sens.z
     if order.corrected:
         du = driver_sensitivities(sens.z, z, second.scale.T, *coefficients)
     inherited = np.zeros_like(by_moment)
     for i, psi in enumerate(first):
-        # Row i of the moment: the mean of u_i u_j moves with u_i; its diagonal twice.
+        # The moment of u_i u_j depends on u_i by row i and by column i.
         row = psi @ (du[i] @ second.driver / second.complete.sum())
         inherited[:, i, :] += row
         inherited[:, :, i] += row
@@ -320,12 +317,12 @@ def _rho_influences(
 
 
 def _moment_influences(second: _SecondStep, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    r"""Influences (T, n, n) of observations on the mean of :math:`u u'`, which S estimates.
+    r"""Influences (T, n, n) of observations on the mean of :math:`u u'`, which gives S.
 
-    Summed over time the recursion says, up to its ends, that
-    :math:`\sum (u u' - S) = \kappa \sum (u u' - Q)` with the `_recolouring` kappa. The terms
-    on the right are uncorrelated over time. What a row adds to later Q counts only where these
-    rows are complete, so that the kappa of a row is less before missing values.
+    The sum of the recursion over time is, up to its ends,
+    :math:`\sum (u u' - S) = \kappa \sum (u u' - Q)` with kappa of `_recolouring`. The terms on the
+    right are uncorrelated over time. The response of later Q to a row counts only in complete
+    rows, so that a row before missing values has a smaller kappa.
     """
     driver, complete = second.driver, second.complete
     outer = driver[:, :, None] * driver[:, None, :]
@@ -333,8 +330,8 @@ def _moment_influences(second: _SecondStep, a: np.ndarray, b: np.ndarray) -> np.
     centre = second.moment if kappa == 1.0 else second.q
     weight = np.full(len(outer), kappa)
     if kappa != 1.0 and not complete.all():
-        # Backward in time the response of Q to news meets the rows that do not count.
-        # Those after the last complete row are as those after the data.
+        # Run backward in time, so that each row collects the response of incomplete later rows.
+        # Rows after the last complete row count as rows after the end of the data.
         backward = complete[::-1]
         gaps = np.where(np.maximum.accumulate(backward), ~backward, False)
         lacking = torch.from_numpy(gaps.astype(float))[None, :, None, None]
@@ -348,20 +345,20 @@ def _moment_influences(second: _SecondStep, a: np.ndarray, b: np.ndarray) -> np.
 
 
 def _recolouring(a: np.ndarray, b: np.ndarray) -> float:
-    r""":math:`\kappa = (1 - \sum b_j) / (1 - \sum a_i - \sum b_j)`; 1 without dynamics.
+    r""":math:`\kappa = (1 - \sum b_j) / (1 - \sum a_i - \sum b_j)`.
 
-    Also where a and b sum to one: there is no S to estimate then.
+    It is 1 without dynamics, and if a and b sum to one, where S is not identified.
     """
     rest = 1 - a.sum() - b.sum()
     return 1.0 if not a.any() or rest <= _INTEGRATED else float((1 - b.sum()) / rest)
 
 
 def _rho_hessian(moment: np.ndarray, steps: int, kappa: float) -> np.ndarray:
-    """Minus the inverse covariance (pairs, pairs) of correlations of normal variables."""
+    """Minus the inverse covariance (pairs, pairs) of sample correlations of normal variables."""
     n = len(moment)
     root = np.sqrt(np.diagonal(moment))
     r = moment / np.outer(root, root)
-    # By elements (i, j), (k, l) of a covariance matrix of unit diagonal.
+    # Covariance of elements (i, j) and (k, l) of a sample covariance matrix of unit diagonal.
     spread = np.einsum("ik,jl->ijkl", r, r) + np.einsum("il,jk->ijkl", r, r)
     rows = _on_correlations(spread.reshape(n * n, n, n), r)
     whole = _on_correlations(rows.T.reshape(-1, n, n), r)
@@ -369,7 +366,7 @@ def _rho_hessian(moment: np.ndarray, steps: int, kappa: float) -> np.ndarray:
 
 
 def _on_correlations(influence: np.ndarray, moment: np.ndarray) -> np.ndarray:
-    """Influences (T, pairs) on correlations, of those (T, n, n) on the moment: a linear map."""
+    """Map influences (T, n, n) on the moment to influences (T, pairs) on correlations."""
     variances = np.diagonal(moment)
     root = np.sqrt(np.outer(variances, variances))
     relative = np.diagonal(influence, axis1=1, axis2=2) / variances
@@ -379,12 +376,12 @@ def _on_correlations(influence: np.ndarray, moment: np.ndarray) -> np.ndarray:
 
 
 class Sensitivities(NamedTuple):
-    """Derivatives (n, r + k, T) by the parameters of the mean and of the variance of equations."""
+    """Derivatives (n, r + k, T) by the parameters of mean and variance, equation by equation."""
 
     e: np.ndarray  # of residuals
     h: np.ndarray  # of variances
     z: np.ndarray  # of standardised residuals
-    scores: np.ndarray  # of the normal log-likelihood of the equation, by observation
+    scores: np.ndarray  # of the normal log-likelihood, by observation
 
 
 def sensitivities(
@@ -395,19 +392,20 @@ def sensitivities(
     variance: np.ndarray,
     presample: np.ndarray,
 ) -> Sensitivities:
-    """Run the variances' recursion for their derivatives, which obey it with other inputs.
+    """Derivatives of the equations: they follow the recursion of the variances with other inputs.
 
-    Of regressors (T, r), residuals and variances (n, T), parameters (n, k), and presample
-    variances (n,), which do not move with the parameters.
+    `regressors` have shape (T, r), residuals `e` and variances `h` (n, T), parameters `variance`
+    (n, k). Variances `presample` (n,) do not depend on the parameters.
     """
     (n, steps), r, seen = e.shape, regressors.shape[1], ~np.isnan(e)
     e = np.where(seen, e, 0.0)
     x = torch.from_numpy(regressors.T)[:, None].expand(r, n, steps)
-    dh_by = _pushes(step, x, *map(torch.from_numpy, (e, h, variance, presample, seen)))
+    dh_by = _direct_effects(step, x, *map(torch.from_numpy, (e, h, variance, presample, seen)))
     betas = torch.from_numpy(variance[:, variance.shape[1] - step.q :])
     decays = [b[:, None, None, None] for b in betas.unbind(1)]
     if not seen.all():
-        # Nothing moves before the first value; later the expected shocks of a missing one move.
+        # Derivatives are zero before the first value. The expected shock of a missing value
+        # depends on h, which adds to the coefficients of its lags.
         dh_by = dh_by * torch.from_numpy(np.maximum.accumulate(seen, 1))
         decays = _with_missing(step, decays, torch.from_numpy(variance), torch.from_numpy(~seen))
     dh = linear_filter(dh_by[..., None, None], decays)[..., 0, 0].transpose(0, 1).numpy()
@@ -423,7 +421,7 @@ def sensitivities(
 def _with_missing(
     step: FirstStep, decays: list[Tensor], variance: Tensor, missing: Tensor
 ) -> list[Tensor]:
-    """Coefficients (n, T, 1, 1) of the lags of h, with those of the shocks that are expected."""
+    """Coefficients (n, T, 1, 1) of the lags of h, including expected shocks of missing values."""
     result = []
     for lag in range(1, max(step.p, step.q) + 1):
         decay = decays[lag - 1] if lag <= step.q else torch.zeros_like(decays[0])
@@ -436,7 +434,7 @@ def _with_missing(
     return result
 
 
-def _pushes(
+def _direct_effects(
     step: FirstStep,
     x: Tensor,
     e: Tensor,
@@ -445,24 +443,24 @@ def _pushes(
     presample: Tensor,
     seen: Tensor,
 ) -> Tensor:
-    """Immediate effect of each parameter on the variance, (r + k, n, T)."""
+    """Derivatives (r + k, n, T) of the variance by each parameter, with past variances fixed."""
     vol = step.model().vol
     shocks = vol.shocks(e, h)
     by_mean = torch.zeros_like(x)
-    pushes = [torch.ones_like(e)]
+    effects = [torch.ones_like(e)]
     for s, (shock, expected) in enumerate(zip(shocks, vol.expected, strict=True)):
-        slope = torch.where(e == 0, 0.0, 2 * shock / e)  # shocks are squares, or parts of them
+        slope = torch.where(e == 0, 0.0, 2 * shock / e)  # a shock is e², or e² if e < 0
         shock = torch.where(seen, shock, expected * h)
         for i in range(1, step.p + 1):
             weight = variance[:, s * step.p + i, None]
             by_mean = by_mean - weight * _delayed(slope * x, i, torch.zeros(()))
-            pushes.append(_delayed(shock, i, expected * presample[:, None]))
-    pushes += [_delayed(h, j, presample[:, None]) for j in range(1, step.q + 1)]
-    return torch.cat([by_mean, torch.stack(pushes)])
+            effects.append(_delayed(shock, i, expected * presample[:, None]))
+    effects += [_delayed(h, j, presample[:, None]) for j in range(1, step.q + 1)]
+    return torch.cat([by_mean, torch.stack(effects)])
 
 
 def _delayed(x: Tensor, lag: int, before: Tensor) -> Tensor:
-    """Shift the last axis, a value in front."""
+    """Lag the last axis, with `before` in front."""
     shifted = lagged(x[..., None, None], lag)[..., 0, 0]
     return torch.where(torch.arange(x.shape[-1]) < lag, before, shifted)
 
@@ -472,15 +470,15 @@ def driver_sensitivities(
 ) -> np.ndarray:
     r"""Derivatives (n, k, T) of :math:`z^*_t = \sqrt{q_t} z_t` of the corrected model.
 
-    From those of z (n, T); `scale` (n, T) are roots of the diagonal of Q.
+    `dz` (n, k, T) are derivatives of z (n, T), `scale` (n, T) are roots of the diagonal of Q.
     """
-    # A row with a missing value has squares of one, which do not move.
+    # A row with a missing value has squares of one, which are constants.
     missing = np.isnan(z).any(0)
     square, q = torch.from_numpy(np.where(missing, 1.0, z**2)), torch.from_numpy(scale**2)
     z = np.nan_to_num(z)
     moved = torch.from_numpy(2 * z[:, None] * dz * ~missing) * q[:, None]
     zero = torch.zeros(())
-    push = sum(w * _delayed(moved, i, zero) for i, w in enumerate(a, 1))
+    source = sum(w * _delayed(moved, i, zero) for i, w in enumerate(a, 1))
     coefficients = []
     for lag in range(1, max(len(a), len(b)) + 1):
         c = torch.zeros_like(square)
@@ -489,8 +487,8 @@ def driver_sensitivities(
         if lag <= len(b):
             c = c + b[lag - 1]
         coefficients.append(c[..., None, None])
-    assert isinstance(push, Tensor)
-    dq = linear_filter(push.transpose(0, 1)[..., None, None], coefficients)
+    assert isinstance(source, Tensor)
+    dq = linear_filter(source.transpose(0, 1)[..., None, None], coefficients)
     by_z = dq[..., 0, 0].transpose(0, 1).numpy()
     scale = scale[:, None]
     return scale * dz + z[:, None] * by_z / (2 * scale)

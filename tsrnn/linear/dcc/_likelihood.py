@@ -1,7 +1,7 @@
 """Log-likelihood of dynamic conditional correlations, with derivatives by their parameters.
 
-A correlation recursion has two to four parameters and thousands of outputs, so that forward
-derivatives cost less than the adjoint ones and give the scores of every observation besides.
+A correlation recursion has two to four parameters and thousands of outputs: forward derivatives
+cost less than adjoint ones, and also give the scores of every observation.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from torch import Tensor
 from tsrnn.kernels import Cell, recurrence
 from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.dcc._specification import Order, Parts
+from tsrnn.linear.garch._prepare import chunks
 
-_NUMBERS = 2**18  # matrix elements over time that are worked on together: 2 MB, in the cache
+_NUMBERS = 2**18  # floats of a chunk's matrices over time: 2 MB, which stay in the cache
 
 
 def evaluate_correlations(
@@ -28,7 +29,7 @@ def evaluate_correlations(
     """Log-likelihood, gradient and minus the exact Hessian at parameters (U, k)."""
     parts = [
         _terms(order, z[part], observed[part], variables(torch.from_numpy(params[part])))
-        for part in _chunks(z)
+        for part in chunks(len(z), z.shape[1] * z.shape[2] ** 2, _NUMBERS)
     ]
     sums = [[p.sum(-1).numpy() for p in jet.parts] for jet in parts]  # type: ignore[union-attr]
     value, first, second = (np.concatenate(part, -1) for part in zip(*sums, strict=True))
@@ -38,32 +39,25 @@ def evaluate_correlations(
 def correlation_logliks(
     order: Order, z: Tensor, observed: Tensor, params: np.ndarray
 ) -> np.ndarray:
-    """Log-likelihoods (U,) alone."""
+    """Log-likelihoods (U,) without derivatives."""
     sums = []
-    for part in _chunks(z):
+    for part in chunks(len(z), z.shape[1] * z.shape[2] ** 2, _NUMBERS):
         jets = constants(params[part])
         sums.append(_terms(order, z[part], observed[part], jets).value.sum(-1).numpy())
     return np.concatenate(sums)
 
 
 def _terms(order: Order, z: Tensor, observed: Tensor, params: list[TensorJet]) -> TensorJet:
-    """Log-likelihood that correlations add, by observation (U, T)."""
+    """Correlations' part of the log-likelihood, by observation (U, T)."""
     a, b = params[: order.p], params[order.p :]
     path = run_correlations(z, observed, a, b, corrected=order.corrected)
     return correlation_density(path, z, observed)
 
 
-def _chunks(z: Tensor) -> list[slice]:
-    """Parts of the units that are worked on together."""
-    units, steps, n = z.shape
-    size = max(1, _NUMBERS // (steps * n * n))
-    return [slice(i, i + size) for i in range(0, units, size)]
-
-
 class CorrelationPath(NamedTuple):
     """Q and its driver, with derivatives by the parameters."""
 
-    target: TensorJet  # S, the matrix that Q returns to, (U, 1, n, n)
+    target: TensorJet  # S, the mean to which Q reverts, (U, 1, n, n)
     q: TensorJet  # (U, T, n, n)
     driver: TensorJet  # u, whose outer products drive Q: z, or z* if corrected, (U, T, 1, n)
 
@@ -78,20 +72,20 @@ def run_correlations(
     target: Tensor | None = None,
     shift: Tensor | None = None,
 ) -> CorrelationPath:
-    r"""Run the recursion of DCC (Engle 2002) or cDCC (Aielli 2013); of CCC without a.
+    r"""Run the recursion of DCC (Engle 2002) or cDCC (Aielli 2013); without a, of CCC.
 
     .. math::
         Q_t = (1 - \sum a_i - \sum b_j) S + \sum_i a_i u_{t-i} u_{t-i}' + \sum_j b_j Q_{t-j}
 
     with u = z, or :math:`u_t = \operatorname{diag}(Q_t)^{1/2} z_t` if corrected; before the
-    first observation both :math:`u u'` and Q are S. S is the mean of :math:`u u'` rescaled to a
-    unit diagonal, or the `target` (U, 1, n, n). Residuals z (U, T, n) are zero after the end of a
-    series, NaN where missing; a and b are of shape (U, 1, 1, 1). A `shift` (U, 1, n, n) of the mean
-    of :math:`u u'` is there to differentiate by the moment that it estimates.
+    first observation :math:`u u'` and Q are S. S is the mean of :math:`u u'` rescaled to a unit
+    diagonal, or the `target` (U, 1, n, n). Residuals z (U, T, n) are zero after the end of a
+    series, NaN if missing; a and b have shape (U, 1, 1, 1). A `shift` (U, 1, n, n) is added to the
+    mean of :math:`u u'`, to differentiate by it.
 
-    A row in which any is missing brings no news: :math:`u u'` is Q, in the corrected model its
-    expectation given the past, and S is the mean over the other rows. Unlike the expectation given
-    the rest of the row this is linear in Q, and Q stays positive definite.
+    In a row with a missing value, Q replaces :math:`u u'`; in the corrected model it is the
+    expectation given the past. S is the mean over the other rows. Unlike the expectation given the
+    rest of the row, this is linear in Q, and Q stays positive definite.
     """
     row, missing = z[:, :, None, :], torch.isnan(z).any(-1)
     gaps = bool(missing.any())
@@ -105,7 +99,7 @@ def run_correlations(
         return CorrelationPath(s, s.map(lambda x: x.expand(-1, z.shape[1], -1, -1)), driver)
     if not gaps:
         return CorrelationPath(s, s + filtered(_weighted(a, outer - s), b), driver)
-    # Without news Q takes the place of the outer product: its lags have the coefficients of both.
+    # Where Q replaces the outer product, its lags have the sum of both coefficients.
     known = (~missing).to(z.dtype)[:, :, None, None]
     source = _weighted(a, (outer - s) * TensorJet(known))
     return CorrelationPath(s, s + filtered(source, with_shares(1 - known, a, b)), driver)
@@ -114,7 +108,7 @@ def run_correlations(
 def correlations_at(
     parts: Parts, order: Order, z: np.ndarray, observed: np.ndarray
 ) -> CorrelationPath:
-    """Recursion at given parameters, the correlations S among them."""
+    """Run the recursion at given parameters, which include the correlations S."""
     target = torch.from_numpy(parts.target)[:, None]
     return run_correlations(
         torch.from_numpy(z), torch.from_numpy(observed), constants(parts.a), constants(parts.b),
@@ -130,11 +124,11 @@ def _target(outer: TensorJet, observed: Tensor, shift: Tensor | None) -> TensorJ
 
 
 def _scale(square: Tensor, a: list[TensorJet], b: list[TensorJet]) -> TensorJet:
-    r"""Roots of the diagonal of Q in the corrected model, (U, T, 1, n).
+    r"""Roots of the diagonal of Q in the corrected model, shape (U, T, 1, n).
 
-    Of squares of residuals (U, T, 1, n). It follows
-    :math:`q_t = 1 - \sum a_i - \sum b_j + \sum_i a_i z_{t-i}^2 q_{t-i} + \sum_j b_j q_{t-j}` by
-    itself, here as the deviation from 1.
+    `square` (U, T, 1, n) are squared residuals. The diagonal has a recursion without the other
+    elements, :math:`q_t = 1 - \sum a_i - \sum b_j + \sum_i a_i z_{t-i}^2 q_{t-i} +
+    \sum_j b_j q_{t-j}`, which runs here in deviations from 1.
     """
     deviation = filtered(_weighted(a, TensorJet(square - 1)), with_shares(square, a, b))
     return TensorJet(1 + deviation.value, deviation.first, deviation.second).power(0.5)
@@ -165,18 +159,18 @@ def normalised(matrix: TensorJet) -> TensorJet:
 
 
 def correlation_density(result: CorrelationPath, z: Tensor, observed: Tensor) -> TensorJet:
-    r"""Log-likelihood that correlations add, by observation, (U, T); zero where not observed.
+    r"""Correlations' part of the log-likelihood, by observation, (U, T); zero if not observed.
 
     .. math::
         -\tfrac12 (\log |R_t| + z_t' R_t^{-1} z_t - z_t' z_t) =
         -\tfrac12 (\log |Q_t| - \sum_i \log q_{ii,t} + u_t' Q_t^{-1} u_t - z_t' z_t)
 
-    with :math:`u_t = \operatorname{diag}(Q_t)^{1/2} z_t`. NaN where Q is not positive definite.
-    Of a row with missing values it is that of the others.
+    with :math:`u_t = \operatorname{diag}(Q_t)^{1/2} z_t`. NaN if Q is not positive definite. The
+    likelihood of a row with missing values is that of its observed values.
     """
     q, seen = result.q, ~torch.isnan(z)
     if not seen.all():
-        # A missing value is independent of the others, with variance one and at zero: no term.
+        # A missing value counts as an independent zero of variance one, which adds no term.
         here = seen.to(z.dtype)
         q = q * TensorJet(here[..., :, None] * here[..., None, :])
         q, z = q + TensorJet(torch.diag_embed(1 - here)), torch.nan_to_num(z)
@@ -195,7 +189,7 @@ def diagonal_of(matrix: TensorJet) -> TensorJet:
 
 def _gaussian(q: TensorJet, u: TensorJet) -> TensorJet:
     """Minus half of log|Q| + u' Q^-1 u, (U, T)."""
-    # Without exceptions: one matrix that is not definite makes its own observation NaN.
+    # No exceptions: a matrix that is not definite makes only its observation NaN.
     factor, failed = torch.linalg.cholesky_ex(q.value)
     inverse = torch.linalg.inv_ex(q.value)[0]
     w = _apply(inverse, u.value)
@@ -204,12 +198,12 @@ def _gaussian(q: TensorJet, u: TensorJet) -> TensorJet:
     if q.first is None or u.first is None:
         return TensorJet(value)
     slope = -0.5 * (inverse - w[..., :, None] * w[..., None, :])
-    turned = inverse @ q.first
-    # The solution w = Q^-1 u moves by Q^-1 (u_i - Q_i w).
+    rotated = inverse @ q.first
+    # The derivative of w = Q^-1 u is Q^-1 (u_i - Q_i w).
     force = u.first - _apply(q.first, w)
     moved = _apply(inverse, force)
     first = (slope * q.first).sum((-1, -2)) - (w * u.first).sum(-1)
-    flat = turned.flatten(-2), turned.transpose(-1, -2).flatten(-2)
+    flat = rotated.flatten(-2), rotated.transpose(-1, -2).flatten(-2)
     second = 0.5 * (flat[0][:, None] * flat[1]).sum(-1) - (force[:, None] * moved).sum(-1)
     if q.second is not None:
         second = second + (slope * q.second).sum((-1, -2))
@@ -223,7 +217,7 @@ def _apply(matrix: Tensor, vector: Tensor) -> Tensor:
 
 
 def filtered(source: TensorJet, coefficients: Sequence[TensorJet]) -> TensorJet:
-    """Filter with derivatives, which obey the same recurrence with other sources."""
+    """Filter with derivatives, which follow the same recurrence with other sources."""
     if not coefficients:
         return source
     fixed = [c.value for c in coefficients]
@@ -231,31 +225,31 @@ def filtered(source: TensorJet, coefficients: Sequence[TensorJet]) -> TensorJet:
     first = second = None
     changes = [c.first for c in coefficients]
     if source.first is not None or any(change is not None for change in changes):
-        pushes = [
+        terms = [
             change * lagged(value, j) for j, change in enumerate(changes, 1) if change is not None
         ]
-        first = linear_filter(_total(source.first, pushes), fixed)
-        pushes = []
+        first = linear_filter(_total(source.first, terms), fixed)
+        terms = []
         for j, c in enumerate(coefficients, 1):
             if c.first is not None:
                 cross = c.first[:, None] * lagged(first, j)[None]
-                pushes.append(cross + cross.transpose(0, 1))
+                terms.append(cross + cross.transpose(0, 1))
             if c.second is not None:
-                pushes.append(c.second * lagged(value, j))
-        if pushes or source.second is not None:
-            second = linear_filter(_total(source.second, pushes), fixed)
+                terms.append(c.second * lagged(value, j))
+        if terms or source.second is not None:
+            second = linear_filter(_total(source.second, terms), fixed)
     return TensorJet(value, first, second)
 
 
-def _total(source: Tensor | None, pushes: list[Tensor]) -> Tensor:
-    terms = pushes if source is None else [source, *pushes]
+def _total(source: Tensor | None, terms: list[Tensor]) -> Tensor:
+    terms = terms if source is None else [source, *terms]
     return sum(terms[1:], start=terms[0])
 
 
 def linear_filter(source: Tensor, coefficients: Sequence[Tensor]) -> Tensor:
-    r"""Run :math:`x_t = u_t + c_{1t} x_{t-1} + \dots` over sources u (..., U, T, r, s) from zero.
+    r"""Run :math:`x_t = u_t + c_{1t} x_{t-1} + \dots` from zero, with sources u (..., U, T, r, s).
 
-    Coefficients of the first, second, ... lag broadcast to (U, T, r, s).
+    The coefficients of each lag broadcast to (U, T, r, s).
     """
     if not coefficients:
         return source
@@ -289,7 +283,7 @@ def _filter_cell(lags: int) -> Cell:
 
 
 def lagged(x: Tensor, lag: int) -> Tensor:
-    """Shift time, the third axis from the end, zeros in front."""
+    """Lag time, the third axis from the end, with zeros in front."""
     shifted = torch.zeros_like(x)
     if lag < x.shape[-3]:
         shifted[..., lag:, :, :] = x[..., :-lag, :, :]
@@ -298,7 +292,7 @@ def lagged(x: Tensor, lag: int) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class TensorJet:
-    """A tensor with derivatives by k parameters, None where all are zero."""
+    """Tensor with derivatives by k parameters; None if all are zero."""
 
     value: Tensor  # (...)
     first: Tensor | None = None  # (k, ...)
@@ -326,7 +320,7 @@ class TensorJet:
         )
 
     def map(self, linear: Callable[[Tensor], Tensor]) -> TensorJet:
-        """Apply a linear function that works on the last dimensions."""
+        """Apply a linear function of the last dimensions."""
         value, *derivatives = self.parts
         return TensorJet(linear(value), *(None if d is None else linear(d) for d in derivatives))
 
@@ -350,7 +344,7 @@ class TensorJet:
 
 
 def variables(params: Tensor) -> list[TensorJet]:
-    """The k parameters (U, k) of U units as jets of values (U, 1, 1, 1)."""
+    """Parameters (U, k) as k jets of shape (U, 1, 1, 1), each with its unit derivative."""
     units, k = params.shape
     unit_vectors = torch.eye(k, dtype=params.dtype)[:, :, None, None, None, None]
     return [
@@ -360,7 +354,7 @@ def variables(params: Tensor) -> list[TensorJet]:
 
 
 def constants(params: np.ndarray) -> list[TensorJet]:
-    """Parameters (U, k) as jets of values (U, 1, 1, 1) without derivatives."""
+    """Parameters (U, k) as k jets of shape (U, 1, 1, 1) without derivatives."""
     return [
         TensorJet(column) for column in torch.from_numpy(params)[:, :, None, None, None].unbind(1)
     ]

@@ -1,4 +1,4 @@
-"""Specification of a model of conditional correlation: steps, orders, parameters by name."""
+"""Specification of a conditional correlation model: steps, orders, parameters by name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tsrnn.contract import Arguments, FittedData, choice, flag, number
+from tsrnn.contract import Arguments, FittedData, SeriesArrays, choice, flag, number
 from tsrnn.data import quote
 from tsrnn.linear._arguments import order_of
 from tsrnn.linear._mean import Mean, level_form
@@ -22,7 +22,7 @@ LINEAR_VOLATILITIES = ("garch", "gjr")
 
 @dataclass(frozen=True)
 class Specification:
-    """A model of n named variables: its first step, its order, its conventions."""
+    """Model of n named variables: first step, order, conventions."""
 
     step: FirstStep
     order: Order
@@ -37,12 +37,12 @@ class Specification:
 
     @cached_property
     def n_mean(self) -> int:
-        """Parameters of the mean of an equation."""
+        """Number of parameters of an equation's mean."""
         return len(self.step.mean.names(self.targets)) // self.n
 
     @cached_property
     def n_first(self) -> int:
-        """Parameters of the first step."""
+        """Number of parameters of the first step."""
         return len(self.step.names(self.targets))
 
     @cached_property
@@ -62,7 +62,7 @@ class Specification:
 
     @cached_property
     def own_names(self) -> tuple[str, ...]:
-        """Names of all parameters but the cointegrating vectors."""
+        """Names of all parameters except the cointegrating vectors."""
         rho = (f"rho.{self.targets[i]}.{self.targets[j]}" for i, j in zip(*self.pairs, strict=True))
         return (*self.step.names(self.targets), *rho, *self.order.names)
 
@@ -74,7 +74,7 @@ class Specification:
         return np.array(intercepts), np.array(lags)
 
     def parts(self, params: np.ndarray) -> Parts:
-        """Parameters (S, K) step by step."""
+        """Split parameters (S, K) by step."""
         (rows, columns), p = self.pairs, self.order.p
         borders = np.cumsum([self.n_first, len(rows), p, self.order.q])
         first, rho, a, b, elements = np.split(params, borders, axis=1)
@@ -89,9 +89,9 @@ class Specification:
 def correlation_specification(
     arguments: Arguments, data: FittedData, garch_order: str, order: Order
 ) -> Specification:
-    """Specification that the constructor's arguments describe, for the targets of the data.
+    """Check the constructor's arguments and make the specification for the targets of the data.
 
-    `garch_order` is the argument that has the order of the variances.
+    `garch_order` names the argument with the order of the variances.
     """
     choice("cov_type", arguments.cov_type, COVARIANCES)
     targets = data.layout.target_names
@@ -130,8 +130,8 @@ def correlation_specification(
 class FirstStep:
     """First step of the estimation: a mean of all variables, and a variance for each.
 
-    A constant mean is estimated together with the variance of its variable, as by GARCH; "var"
-    and "vecm" are estimated by least squares, and variances from what these leave.
+    A constant mean is estimated together with the variance of its variable, as in GARCH. "var"
+    and "vecm" are estimated by least squares, and variances from their residuals.
     """
 
     mean: Mean
@@ -141,11 +141,11 @@ class FirstStep:
 
     @property
     def joint(self) -> bool:
-        """Flag of a mean that is estimated together with the variance of its variable."""
+        """True if the mean is estimated together with the variance of its variable."""
         return self.mean.kind == "constant"
 
     def model(self, padded: bool = False, *, gaps: bool = False, with_mean: bool = False) -> Model:
-        """The univariate model of the residuals, or of the data."""
+        """Univariate model of the residuals; with `with_mean`, of the data."""
         constant = with_mean and self.joint
         return univariate_model(self.vol, self.p, self.q, constant, padded or gaps, gaps)
 
@@ -164,11 +164,11 @@ class FirstStep:
 
 
 class Order(NamedTuple):
-    """Lags of outer products and of Q, and whether the model is the corrected one."""
+    """Order of the correlations."""
 
-    p: int
-    q: int
-    corrected: bool
+    p: int  # lags of outer products
+    q: int  # lags of Q
+    corrected: bool  # Aielli's model
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -179,8 +179,9 @@ class Order(NamedTuple):
         )
 
 
-class Parts(NamedTuple):
-    """Parameters of S series."""
+@dataclass(frozen=True, eq=False)
+class Parts(SeriesArrays):
+    """Parameters of S series by step."""
 
     coefficients: np.ndarray  # (S, n, r), of the mean
     variance: np.ndarray  # (S, n, k)
@@ -191,16 +192,12 @@ class Parts(NamedTuple):
 
     @property
     def variance_rows(self) -> np.ndarray:
-        """Parameters of the variances, a row an equation, (S n, k)."""
+        """Parameters of the variances, a row for each equation, (S n, k)."""
         return self.variance.reshape(-1, self.variance.shape[2])
-
-    def select(self, series: np.ndarray) -> Parts:
-        """Parameters of some series, by number."""
-        return Parts(*(part[series] for part in self))
 
 
 def check_admissible(parts: Parts) -> None:
-    """Refuse correlation parameters outside their bounds."""
+    """Raise a ValueError for correlation parameters outside their bounds."""
     dynamic = np.hstack([parts.a, parts.b])
     if (dynamic < 0).any() or (dynamic.sum(1) > 1).any():
         raise ValueError(

@@ -15,11 +15,11 @@ from torch import Tensor
 Fields = tuple[Tensor, ...]
 
 _EULER = (1, 5, 61, 1385, 50521, 2702765)
-_SHIFT = 8  # steps of x after which six terms are exact to rounding
+_SHIFT = 8  # added to x, so that six terms of the series are exact to rounding
 
 
 class ByShape(NamedTuple):
-    """Quantity that the shape alone decides, with its derivatives; each of shape (N,)."""
+    """Function of the shape parameter with its derivatives, each of shape (N,)."""
 
     value: np.ndarray
     slope: np.ndarray
@@ -27,26 +27,23 @@ class ByShape(NamedTuple):
 
 
 class UnitInformation(NamedTuple):
-    """Expected information of an observation, by residual, log-variance and shape.
+    """Expected information of an observation about residual, log-variance and shape, each (N,)."""
 
-    That of the residual is to be divided by h. Each of shape (N,).
-    """
-
-    residual: np.ndarray
+    residual: np.ndarray  # for h = 1, to be divided by h
     log_variance: np.ndarray
     cross: np.ndarray  # of log-variance and shape
     shape: np.ndarray
 
 
 class Density(ABC):
-    """Density of variance one; `shape` are its parameters of shape (N, n_shape)."""
+    """Density of variance one; its parameters `shape` have shape (N, n_shape)."""
 
     name: ClassVar[str]
     names: ClassVar[tuple[str, ...]]
 
     @abstractmethod
     def log_kernel(self, z2: Tensor, log_h: Tensor, shape: Fields) -> Tensor:
-        """Log-density of a residual but for its constant; z2 is its square over h."""
+        """Log-density of a residual without its constant; z2 is the squared residual over h."""
 
     @abstractmethod
     def constant(self, shape: np.ndarray) -> ByShape:
@@ -58,7 +55,7 @@ class Density(ABC):
 
     @abstractmethod
     def kurtosis(self, shape: np.ndarray) -> np.ndarray:
-        """Fourth moment of shape (N,), inf where there is none."""
+        """Fourth moment (N,), inf if there is none."""
 
     @abstractmethod
     def mean_size(self, shape: np.ndarray) -> ByShape:
@@ -66,17 +63,17 @@ class Density(ABC):
 
     @abstractmethod
     def mean_size_at(self, shape: Fields) -> Tensor | float:
-        """Expectation of the absolute value, by operations of a kernel."""
+        """Expectation of the absolute value, in operations that kernels compile."""
 
     @abstractmethod
     def quantile(self, probability: float, shape: np.ndarray) -> np.ndarray:
-        """Quantile of shape (N,)."""
+        """Quantile (N,)."""
 
     @abstractmethod
     def draw(
         self, generator: np.random.Generator, size: tuple[int, ...], shape: np.ndarray
     ) -> np.ndarray:
-        """Draws of shape (N, *size)."""
+        """Draws (N, *size)."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +162,7 @@ class Student(Density):
         nu = shape[:, 0]
         a, b, c = (nu - 1) / 2, nu / 2, nu - 2
         value = np.sqrt(c / np.pi) * np.exp(special.gammaln(a) - special.gammaln(b))
-        # of its logarithm
+        # Derivatives of the logarithm of the value.
         slope = 0.5 * (1 / c + special.psi(a) - special.psi(b))
         bend = 0.25 * (special.polygamma(1, a) - special.polygamma(1, b)) - 0.5 / c**2
         return ByShape(value, value * slope, value * (bend + slope**2))
@@ -178,7 +175,7 @@ class Student(Density):
         """
         (nu,) = shape
         ratio, below = 1.0 + 0 * nu, 1.0 + 0 * nu
-        for k in range(_SHIFT):  # the series is exact to rounding for a large x alone
+        for k in range(_SHIFT):  # the series is exact to rounding for large x only
             ratio, below = ratio * (nu + 2 * k), below * (nu + 2 * k - 1)
         u = 2 * nu - 3 + 4 * _SHIFT
         total = 0 * nu

@@ -26,7 +26,7 @@ from tsrnn.linear.garch._fit import (
     Optima,
     Problem,
     highest_maxima,
-    inferred,
+    infer,
     optima_at,
     problem_at,
     problems,
@@ -50,15 +50,15 @@ from tsrnn.linear.garch._specification import (
     persistence,
 )
 
-SKIPPING_MEANS = ("constant", "zero")  # that have a place for missing values
+SKIPPING_MEANS = ("constant", "zero")  # means whose likelihood can skip missing values
 INTERVALS = ("simulated", "analytic", "conformal")
-LARGEST_NU = NU[1] * (1 - 1e-9)  # at the bound, which stands for the normal distribution
+LARGEST_NU = NU[1] * (1 - 1e-9)  # from here on nu is at its bound: a normal distribution
 _DISTRIBUTIONS = {"normal": "normal", "t": "Student's t"}
 
 
 @dataclass(frozen=True)
 class GARCHFamily(Family):
-    """GARCH at given orders: units are series of one target, as many together as memory allows."""
+    """GARCH at given orders. A unit is one target of a series; a batch fits into memory."""
 
     model: Model
     n_targets: int = 1  # of a series
@@ -122,7 +122,7 @@ class GARCHFamily(Family):
         return optima
 
     def infer(self, sample: Problem, optimum: Optima) -> tuple[Estimates, Arrays]:
-        fit = inferred(sample, optimum)
+        fit = infer(sample, optimum)
         return fit.estimates, {"presample": fit.presample, "presample_z": fit.presample_z}
 
     def filter(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
@@ -193,7 +193,7 @@ class GARCHFamily(Family):
     ) -> tuple[np.ndarray, np.ndarray]:
         e, h = self.residuals_and_variances(panel, units)
         fitted = panel.values - e
-        if self.model.mean.n_dropped == 0:  # the mean of a missing value is the constant
+        if self.model.mean.n_dropped == 0:  # the fitted value of a missing row is the constant
             means = units.params[:, self.model.mean_part].sum(1).reshape(panel.n_series, -1)
             constant = np.repeat(means, panel.lengths, axis=0)
             fitted = np.where(np.isnan(panel.values) & ~np.isnan(h), constant, fitted)
@@ -276,9 +276,9 @@ class GARCHFamily(Family):
         }
 
     def _model_of(self, panel: Panel) -> Model:
-        """Model with a mark of the ends of series where these differ, and one of missing values."""
+        """Model that marks rows if series differ in length, and values if any is missing."""
         lengths, gaps = panel.lengths, bool(np.isnan(panel.values).any())
-        # A series that begins later than others ends earlier, from its first value on.
+        # Leading missing values are cut off, so that lengths differ then, too.
         padded = gaps or bool((lengths != lengths[0]).any())
         if (padded, gaps) == (self.model.padded, self.model.gaps):
             return self.model
@@ -292,13 +292,7 @@ class GARCHFamily(Family):
 
 
 def garch_family(arguments: Arguments, n_targets: int = 1) -> GARCHFamily:
-    """Family of the constructor arguments, which are checked.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If one of them is not legal.
-    """
+    """Check the constructor arguments and make the family; a TypeError or ValueError refuses."""
     model = model_of(
         arguments.order, arguments.mean, arguments.mean_order, arguments.distribution,
         arguments.vol,
@@ -309,7 +303,7 @@ def garch_family(arguments: Arguments, n_targets: int = 1) -> GARCHFamily:
             f"known; got mean={model.mean.kind!r}. Take one of these, or missing='interpolate'"
         )
     intervals = choice("intervals", arguments.intervals, INTERVALS)
-    if intervals == "conformal":  # of errors over the widths of simulated ones
+    if intervals == "conformal":  # errors are scaled by the widths of simulated intervals
         intervals = INTERVALS[0]
     n_simulations = positive_integer("n_simulations", arguments.n_simulations)
     initial = initial_variance_of(arguments.initial_variance, model.vol.name)
@@ -323,12 +317,12 @@ def garch_family(arguments: Arguments, n_targets: int = 1) -> GARCHFamily:
 
 
 def past_of(units: Units) -> Past:
-    """Values before the first observation of each unit."""
+    """Presample values of each unit."""
     return Past(units.constants["presample"], units.constants.get("presample_z"))
 
 
 def check_variances(model: Model, params: np.ndarray, usable: np.ndarray) -> None:
-    """Refuse parameters (N, k) of which some are not `usable` (N,)."""
+    """Raise a ValueError for the first parameters (N, k) that are not `usable` (N,)."""
     bad = np.flatnonzero(~usable)
     if len(bad):
         raise ValueError(
@@ -340,7 +334,7 @@ def check_variances(model: Model, params: np.ndarray, usable: np.ndarray) -> Non
 def draw_innovations(
     model: Model, params: np.ndarray, shape: tuple[int, int], rng: np.random.Generator
 ) -> np.ndarray:
-    """Innovations (N, *shape), unit after unit; NaN for one without parameters."""
+    """Draw innovations (N, *shape), unit after unit; NaN for a unit without parameters."""
     z = np.full((len(params), *shape), np.nan)
     for i in np.flatnonzero(np.isfinite(params).all(1)):
         z[i] = model.density.draw(rng, shape, params[i : i + 1, model.shape_part])[0]
@@ -348,13 +342,13 @@ def draw_innovations(
 
 
 def _by_unit(state: Arrays) -> VarianceState:
-    """State of all units of a state by series."""
+    """Reshape a state by series into one by unit."""
     arrays = (state[name] for name in VarianceState._fields)
     return VarianceState(*(a.reshape(a.shape[0] * a.shape[1], a.shape[2]) for a in arrays))
 
 
 def _by_series(n_series: int, state: VarianceState) -> Arrays:
-    """Arrays with the series as their first axis."""
+    """Reshape a state by unit into arrays with the series as their first axis."""
     return {
         name: np.array(array).reshape(n_series, len(array) // n_series, array.shape[-1])
         for name, array in state._asdict().items()

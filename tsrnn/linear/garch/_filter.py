@@ -1,4 +1,4 @@
-"""Filter: residuals and variances of data at given parameters, and the state at the end."""
+"""Residuals and variances of data at given parameters, and the state after the last row."""
 
 from __future__ import annotations
 
@@ -8,38 +8,41 @@ import numpy as np
 import torch
 
 from tsrnn.kernels import Lanes, recurrence, sums
-from tsrnn.linear.garch._prepare import Presample, design
+from tsrnn.linear.garch._prepare import Presample, chunks, design
 from tsrnn.linear.garch._specification import AUXILIARY, Model, expected_params
 
-_CELLS = 2**24  # numbers of a chunk's states: 128 MB
+_NUMBERS = 2**24  # floats of a chunk's states: 128 MB
 
 
 class VarianceState(NamedTuple):
     """State of N units after their last observation."""
 
     memory: np.ndarray  # (N, n_state)
-    recent: np.ndarray  # (N, longest lag), the last values of y, the newest last
+    recent: np.ndarray  # (N, longest lag), the last values of y, newest last
+
+    def select(self, part: slice) -> VarianceState:
+        """State of a range of units."""
+        return VarianceState(self.memory[part], self.recent[part])
 
 
 class Past(NamedTuple):
-    """Values before the first observation of N units."""
+    """Presample values of N units."""
 
     variance: np.ndarray  # (N,)
-    z: np.ndarray | None = None  # (N,) standardised residual; None where shocks are expectations
+    z: np.ndarray | None = None  # (N,) standardised residual; None: shocks at their expectation
 
 
 def filter_garch(
     model: Model, params: np.ndarray, past: Past, y: np.ndarray, lengths: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Residuals and variances, each (N, T), of series (N, T); NaN where there are none.
+    """Residuals and variances of series (N, T), each (N, T).
 
-    A value that is missing has a variance.
+    NaN in the first rows, which have not all lags, and beyond `lengths`. A missing value has a
+    variance and no residual.
     """
     first, (n, steps) = model.mean.n_dropped, y.shape
     e, h = np.full((n, steps), np.nan), np.full((n, steps), np.nan)
-    chunk = max(1, _CELLS // (steps * model.cell.n))
-    for start in range(0, n if steps > first else 0, chunk):
-        part = slice(start, start + chunk)
+    for part in chunks(n if steps > first else 0, steps * model.cell.n, _NUMBERS):
         inputs = design(model, _finite(model, y[part]), lengths[part])
         initial = np.zeros((1, model.cell.n, len(inputs)))
         before = Past(past.variance[part], None if past.z is None else past.z[part])
@@ -60,17 +63,17 @@ def filter_garch(
 
 
 def _finite(model: Model, y: np.ndarray) -> np.ndarray:
-    """Values of units, of which one without parameters may be anything; NaN in gaps stays."""
+    """Replace values that are not finite, of units without parameters; NaN in gaps stays."""
     return y if model.gaps else np.where(np.isfinite(y), y, 0.0)
 
 
 def initial_state(model: Model, params: np.ndarray, past: Past) -> np.ndarray:
-    """State (N, n_state) that follows from what stands before the first observation."""
+    """State (N, n_state) that the presample values imply."""
     return Presample(model, "fixed", past.variance, z=past.z).state(params, 0).value
 
 
 def resting_state(model: Model, params: np.ndarray, variance: np.ndarray) -> VarianceState:
-    """State of N units after variances (N,), shocks at their expectation and values of zero."""
+    """State of N units after a past of constant variance (N,), expected shocks and zero values."""
     memory = initial_state(model, expected_params(model, params), Past(variance))
     return VarianceState(memory, np.zeros((len(params), model.mean.n_dropped)))
 
@@ -78,9 +81,9 @@ def resting_state(model: Model, params: np.ndarray, variance: np.ndarray) -> Var
 def begin_garch(
     model: Model, params: np.ndarray, past: Past, y: np.ndarray, lengths: np.ndarray
 ) -> VarianceState:
-    """State of N units after series (N, T) of at least the longest lag."""
+    """State of N units after series (N, T), which are at least as long as the longest lag."""
     first, (n, steps) = model.mean.n_dropped, y.shape
-    recent = np.full((n, first), np.nan)  # series without parameters may be shorter than the lags
+    recent = np.full((n, first), np.nan)  # units without parameters may be shorter
     recent[:, :steps] = y[:, :first]
     state = VarianceState(initial_state(model, params, past), recent)
     return advance_garch(model, params, state, y[:, first:], np.maximum(lengths - first, 0))
@@ -89,7 +92,7 @@ def begin_garch(
 def advance_garch(
     model: Model, params: np.ndarray, state: VarianceState, y: np.ndarray, lengths: np.ndarray
 ) -> VarianceState:
-    """State of N units after further rows (N, T), of which the first `lengths` count."""
+    """State of N units after further rows (N, T); rows beyond `lengths` are not read."""
     if not lengths.any():
         return state
     n_recent = state.recent.shape[1]

@@ -1,4 +1,4 @@
-"""Forecasts of values and variances from a state, and paths that are simulated from it."""
+"""Forecasts of values and variances from a state, and paths simulated from it."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from torch import Tensor
 from tsrnn.linear.garch._density import Density
 from tsrnn.linear.garch._filter import VarianceState
 from tsrnn.linear.garch._inference import shock_covariances, transition
+from tsrnn.linear.garch._prepare import chunks
 from tsrnn.linear.garch._specification import Fields, Model, Step, UnivariateMean
 
-_NUMBERS = 2**23  # of the paths of a chunk of units: 64 MB
-_MOST_KEPT = 2**17  # innovations of a unit that are kept for its next forecast: 1 MB
+_NUMBERS = 2**23  # floats of the paths of a chunk of units: 64 MB
+_MOST_CACHED = 2**17  # innovations that are cached for the next forecast: 1 MB
 
 
 def expected_mean(model: Model, params: np.ndarray, state: VarianceState, h: int) -> np.ndarray:
-    """Expected values (N, h), with residuals of zero from now on."""
+    """Expected values (N, h): the recursion with residuals of zero."""
     columns = torch.from_numpy(np.array(params.T)).unbind(0)[model.mean_part]
     memory = tuple(torch.tensor(state.memory.T))[: model.mean.n_ma]
     past, zero = list(torch.tensor(state.recent.T)), torch.zeros(len(params), dtype=torch.float64)
-    return torch.stack(_without_shocks(model.mean, columns, memory, past, zero, h)[-h:], 1).numpy()
+    return torch.stack(_append_means(model.mean, columns, memory, past, zero, h)[-h:], 1).numpy()
 
 
-def _without_shocks(
+def _append_means(
     mean: UnivariateMean, columns: Fields, memory: Fields, past: list[Tensor], zero: Tensor, h: int
 ) -> list[Tensor]:
-    """Values of h steps with residuals of zero, behind those that are past."""
+    """Append h values with residuals of zero to past values."""
     for _ in range(h):
         lagged = tuple(past[-lag] for lag in mean.lags)
         past = [*past, zero + mean.predicted(memory, lagged, columns)]
@@ -38,7 +39,7 @@ def _without_shocks(
 
 
 def expected_variance(model: Model, params: np.ndarray, state: VarianceState, h: int) -> np.ndarray:
-    """Expected variances (N, h), of a recursion of logarithms for a single step."""
+    """Expected variances (N, h); an EGARCH has them for h = 1 only."""
     vol, n_ma = model.vol, model.mean.n_ma
     if vol.root:
         return _expected_squares(model, params, state.memory[:, n_ma:], h)
@@ -55,10 +56,10 @@ def expected_variance(model: Model, params: np.ndarray, state: VarianceState, h:
 def _expected_squares(model: Model, params: np.ndarray, first: np.ndarray, h: int) -> np.ndarray:
     r"""Expected squares (N, h) of a recursion of roots, after a state (N, r).
 
-    Of the companion form :math:`s_{t+1} = A_t s_t + \omega` the first and second moments follow
+    The first and second moments of the companion form :math:`s_{t+1} = A_t s_t + \omega` follow
     :math:`E s_{t+1} = E[A_t] E s_t + \omega` and
     :math:`E s_{t+1} s_{t+1}' = E[A_t M A_t'] + E[A_t s_t] \omega' + \omega E[A_t s_t]' +
-    \omega \omega'` with :math:`M = E s_t s_t'`, of which the first element is :math:`E h_t`.
+    \omega \omega'` with :math:`M = E s_t s_t'`, whose first element is :math:`E h_t`.
     """
     mean, news = transition(model, params)
     joint, omega = shock_covariances(model, params), params[:, model.omega]
@@ -68,7 +69,7 @@ def _expected_squares(model: Model, params: np.ndarray, first: np.ndarray, h: in
         expected[:, k] = second[:, 0, 0]
         carried = np.einsum("nij,nj->ni", mean, first)
         second = mean @ second @ mean.swapaxes(1, 2)
-        for s, t in np.ndindex(joint.shape[1:]):  # shocks enter by the first column alone
+        for s, t in np.ndindex(joint.shape[1:]):  # only the first column of A_t is random
             size = joint[:, s, t] * expected[:, k]
             second += size[:, None, None] * news[s][:, :, :1] * news[t][:, None, :, 0]
         second[:, 0, :] += omega[:, None] * carried
@@ -82,10 +83,10 @@ def _expected_squares(model: Model, params: np.ndarray, first: np.ndarray, h: in
 def analytic_quantiles(
     model: Model, params: np.ndarray, state: VarianceState, h: int, probabilities: list[float]
 ) -> np.ndarray:
-    """Quantiles (probabilities, N, h) with the density's shape at every step.
+    """Quantiles (probabilities, N, h), as if forecast errors had the density of the innovations.
 
-    The variance of the error is right; that the sum of errors has the density of one is right for
-    the first step only.
+    Exact for the first step. Later steps have the right variance, but a sum of errors has another
+    density.
     """
     mean = expected_mean(model, params, state, h)
     spread = error_variance(model, params, expected_variance(model, params, state, h))
@@ -115,7 +116,7 @@ def impulse_responses(model: Model, params: np.ndarray, h: int) -> np.ndarray:
     columns = (*(zero for _ in range(mean.constant)), *columns[mean.constant :])
     memory = mean.advance((zero,) * mean.n_ma, shock, columns)
     past = [zero] * mean.n_dropped + [shock]
-    values = _without_shocks(mean, columns, memory, past, zero, h - 1)
+    values = _append_means(mean, columns, memory, past, zero, h - 1)
     return torch.stack(values[mean.n_dropped :], 1).numpy()
 
 
@@ -127,14 +128,14 @@ def simulated_quantiles(
     seed: int,
     probabilities: list[float],
 ) -> np.ndarray:
-    """Quantiles (probabilities, N, h): the model's own for the first step, then of paths."""
+    """Quantiles (probabilities, N, h): exact for the first step, then of simulated paths."""
     n, h = len(params), shape[0]
     result = np.empty((len(probabilities), n, h))
-    for part in _chunks(n, shape):
+    for part in chunks(n, shape[0] * shape[1], _NUMBERS):
         z = _innovations(model, params[part], shape, seed)
-        y = simulate_garch(model, params[part], _state_of_units(state, part), z).y
+        y = simulate_garch(model, params[part], state.select(part), z).y
         result[:, part] = np.quantile(y, probabilities, axis=2, overwrite_input=True)
-    # The first step has the density of the innovations: its quantiles need no paths.
+    # The error of the first step is an innovation: its quantiles need no paths.
     result[:, :, 0] = analytic_quantiles(model, params, state, 1, probabilities)[:, :, 0]
     return result
 
@@ -147,13 +148,13 @@ def simulated_variance(
     seed: int,
     residuals: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Mean variance (N, h) of simulated paths.
+    """Mean variance (N, h) over simulated paths.
 
-    Their innovations have the density of the model, or are drawn from standardised residuals
-    (N, T), of which NaN is left out.
+    Innovations have the density of the model, or are drawn from standardised `residuals` (N, T)
+    without their NaN.
     """
     result = np.empty((len(params), shape[0]))
-    for part in _chunks(len(params), shape):
+    for part in chunks(len(params), shape[0] * shape[1], _NUMBERS):
         if residuals is None:
             z = _innovations(model, params[part], shape, seed)
         else:
@@ -161,29 +162,29 @@ def simulated_variance(
             for i, row in enumerate(residuals[part]):
                 if len(observed := row[np.isfinite(row)]):
                     z[i] = np.random.default_rng(seed).choice(observed, shape)
-        paths = simulate_garch(model, params[part], _state_of_units(state, part), z)
+        paths = simulate_garch(model, params[part], state.select(part), z)
         result[part] = paths.variance.mean(2)
     return result
 
 
 def _innovations(model: Model, params: np.ndarray, shape: tuple[int, int], seed: int) -> np.ndarray:
-    """Innovations (N or 1, h, paths) and their mirror images, the same for equal shapes.
+    """Antithetic innovations (N or 1, h, paths).
 
-    Every unit starts from the same seed, so that its paths do not depend on the other units.
+    Every unit starts from the same seed, so that its paths do not depend on the batch.
     """
     shapes = params[:, model.shape_part]
     rows = (shapes if model.density.names else shapes[:1]).tolist()
-    kept = len(rows) == 1 and shape[0] * shape[1] <= _MOST_KEPT
-    draw = _kept_innovations if kept else mirrored_innovations
+    cached = len(rows) == 1 and shape[0] * shape[1] <= _MOST_CACHED
+    draw = _cached_innovations if cached else mirrored_innovations
     return np.stack([draw(model.density, tuple(row), shape, seed) for row in rows])
 
 
 def mirrored_innovations(
     density: Density, parameters: tuple[float, ...], shape: tuple[int, int], seed: int
 ) -> np.ndarray:
-    """Innovations (h, paths) of which half are the others with their sign changed.
+    """Antithetic innovations (h, paths): the second half has the opposite sign of the first.
 
-    That leaves less error at the same cost. NaN for parameters that are.
+    They have less simulation error than independent paths. NaN if a parameter is NaN.
     """
     h, paths = shape
     row = np.array([parameters])
@@ -193,30 +194,19 @@ def mirrored_innovations(
     return np.concatenate([z, -z], 1)[:, :paths]
 
 
-# A stream asks for the same innovations after every row.
-_kept_innovations = lru_cache(maxsize=8)(mirrored_innovations)
-
-
-def _chunks(n: int, shape: tuple[int, int]) -> list[slice]:
-    """Parts of n units whose paths of a shape fit into memory together."""
-    size = max(1, _NUMBERS // (shape[0] * shape[1]))
-    return [slice(i, min(i + size, n)) for i in range(0, n, size)]
-
-
-def _state_of_units(state: VarianceState, part: slice) -> VarianceState:
-    """State of some units."""
-    return VarianceState(state.memory[part], state.recent[part])
+# A stream of new rows asks for the same innovations after every row.
+_cached_innovations = lru_cache(maxsize=8)(mirrored_innovations)
 
 
 class Paths(NamedTuple):
-    """Values and variances of every unit, step and path, each (N, h, paths)."""
+    """Simulated values and variances, each of shape (N, h, paths)."""
 
     y: np.ndarray
     variance: np.ndarray
 
 
 def simulate_garch(model: Model, params: np.ndarray, state: VarianceState, z: np.ndarray) -> Paths:
-    """Go on from a state with standardised innovations z (N or 1, h, paths)."""
+    """Simulate from a state with standardised innovations z (N or 1, h, paths)."""
     shape, shocks = (len(params), z.shape[2]), torch.from_numpy(z)
     values, variance = (np.empty((shape[0], z.shape[1], shape[1])) for _ in range(2))
     columns = torch.from_numpy(np.array(params.T))[..., None].unbind(0)
@@ -229,6 +219,6 @@ def simulate_garch(model: Model, params: np.ndarray, state: VarianceState, z: np
         lagged = tuple(past[-lag] for lag in mean.lags)
         y = e + mean.predicted(fields[: mean.n_ma], lagged, columns[model.mean_part])
         fields = step.advance(fields, e, h, columns)
-        past = [*past[1:], y] if past else past  # as many values as the longest lag, no more
+        past = [*past[1:], y] if past else past  # keeps as many values as the longest lag
         values[:, t], variance[:, t] = y.numpy(), h.numpy()
     return Paths(values, variance)

@@ -54,9 +54,9 @@ class GARCH(LinearForecaster):
         y_t = \mu_t + e_t, \qquad e_t = \sqrt{h_t}\, z_t, \qquad
         h_t = \omega + \sum_{i=1}^p \alpha_i e_{t-i}^2 + \sum_{j=1}^q \beta_j h_{t-j}
 
-    with independent :math:`z_t` of variance one. In :math:`e_t^2` it is a linear recurrent network
-    with the state h (Cai et al., 2026, section 2.1; for GARCH(1,1) also Zhao et al., 2024).
-    Others have other shocks, or follow another function of the variance:
+    with independent :math:`z_t` of variance one. It is a linear recurrent network with input
+    :math:`e_t^2` and state h (Cai et al., 2026, section 2.1; for GARCH(1,1) also Zhao et al.,
+    2024). Other models have other shocks, or a recursion of another function of the variance:
 
     ============= =======================================================================
     ``"gjr"``     :math:`h_t = \omega + \sum_i (\alpha_i + \gamma_i 1[e_{t-i} < 0]) e_{t-i}^2
@@ -68,9 +68,9 @@ class GARCH(LinearForecaster):
                   + \gamma_i z_{t-i}) + \sum_j \beta_j \log h_{t-j}`
     ============= =======================================================================
 
-    Every series and target is fitted by itself, all of them in one batch: Fisher scoring, then
-    Newton's method, with exact derivatives of the whole likelihood. Names, parameters and
-    log-likelihood are those of the package arch.
+    Every series and target is fitted by itself, all in one batch: Fisher scoring, then Newton's
+    method, with exact derivatives of the whole likelihood. Names, parameters and log-likelihood
+    agree with the package arch.
 
     Parameters
     ----------
@@ -78,86 +78,89 @@ class GARCH(LinearForecaster):
         p lags of the shocks (alpha, and gamma) and q lags of the variance, or of its function
         (beta), as in arch.
     mean : {"constant", "zero", "ar", "arma"}
-        Conditional mean :math:`\mu_t`. Lags of y drop as many first rows from the likelihood;
-        moving averages begin with residuals of zero.
+        Conditional mean :math:`\mu_t`. With p lags of y, the likelihood leaves out the first p
+        rows; moving averages begin with residuals of zero.
     mean_order : int, list of int or tuple of int, optional
         Lags of "ar", 1 by default; (p, q) of "arma", (1, 1) by default.
     distribution : {"normal", "t"}
-        Of z; Student's t is scaled to a variance of one and has nu degrees of freedom.
+        Distribution of z. Student's t is scaled to variance one and has nu degrees of freedom.
     vol : {"garch", "gjr", "egarch", "avgarch", "tgarch"}
         Name in the table `VOLATILITIES`.
     initial_variance : {"backcast", "sample", "fcp", "unconditional", "tsp"} or float
-        Variance before the first observation, and in place of the squared residuals there:
-        the mean of the first 75 squared residuals at the starting values with weights
-        0.94^t ("tgarch", "avgarch": the square of that mean of absolute residuals), as in
-        arch; the mean of all of them; that mean at the current parameters of the mean
-        (Fiorentini, Calzolari and Panattoni, 1996); what the current parameters imply, of sigma
-        or log h its mean; for "egarch", that of "fcp" after a residual that is the mean of all at
-        the current parameters, as TSP has it, where all others put :math:`|z| - \sqrt{2/\pi}` and
-        z at their expectation; or a number.
-        TSP's GARCH has "fcp" by default, "sample" as HINIT=OLS and "unconditional" as
-        HINIT=STEADY.
+        Variance before the first observation, which also replaces the squared residuals there.
+
+        - "backcast": mean of the first 75 squared residuals at the starting values, with weights
+          0.94^t, as in arch ("tgarch", "avgarch": the squared weighted mean of absolute residuals).
+        - "sample": mean of all squared residuals at the starting values; TSP's HINIT=OLS.
+        - "fcp": mean of all squared residuals at the current parameters of the mean (Fiorentini,
+          Calzolari and Panattoni, 1996); TSP's default.
+        - "unconditional": the unconditional mean of h, sigma or log h at the current parameters;
+          TSP's HINIT=STEADY.
+        - "tsp", for "egarch" only: as "fcp", after a residual that is the mean of all residuals,
+          as in TSP. The other choices put :math:`|z| - \sqrt{2/\pi}` and z at their expectation.
     stationary : bool, default True
-        Hold the persistence at one where the likelihood rises beyond it (not of "egarch").
+        Hold the persistence at one if the likelihood rises beyond it (not for "egarch").
     intervals : {"simulated", "analytic", "conformal"}
-        Prediction intervals beyond the first step: quantiles of simulated paths, or the
-        shape of the innovations with the variance of the forecast error, which later steps
-        do not have exactly; or conformal quantiles of errors over the widths of the first.
+        Prediction intervals beyond the first step: quantiles of simulated paths; quantiles of the
+        innovations scaled to the variance of the forecast error, which is approximate beyond the
+        first step; or conformal quantiles of errors over the widths of simulated intervals.
     n_simulations : int, default 2000
         Paths of each series.
     n_starts : int, optional
-        Starting values of every series. With more than one lag, the optima of the models nested
-        in this one are tried besides. By default one for models of one lag, and more where that
-        leaves doubt; the best of each part of a grid for others. `agreement_` says how many of
-        `starts_` reached the highest log-likelihood.
+        Starting values of every series, besides the optima of nested models with more than one
+        lag. By default, models of one lag have one start, and more if its optimum is doubtful;
+        other models have the best candidate of each part of a grid. `agreement_` counts how many
+        of `starts_` reached the highest log-likelihood.
     cov_type : str, default "robust"
-        Kind of standard errors: that of quasi maximum likelihood, "hessian", "opg",
-        "information", "bollerslev-wooldridge" or "arch-robust".
+        Kind of standard errors: quasi maximum likelihood, "hessian", "opg", "information",
+        "bollerslev-wooldridge" or "arch-robust".
     missing : {"auto", "error", "interpolate", "keep"}
-        "keep", and "auto" with a mean that is a constant or zero: a missing value has no part in
-        the likelihood, and its shocks are at their expectation given the past: :math:`h_t` for
-        :math:`e_t^2`, half of it where e is negative, :math:`\sigma_t E|z|` for :math:`|e_t|`.
+        "keep", and "auto" with a constant or zero mean, leaves a missing value out of the
+        likelihood. Its shocks are at their expectation given the past: :math:`h_t` for
+        :math:`e_t^2`, half of :math:`h_t` for :math:`e_t^2 1[e_t < 0]`, :math:`\sigma_t E|z|`
+        for :math:`|e_t|`.
     horizon, id_col, time_col, freq, strict, support, verbose
         As in all linear models.
     target, known_ahead, static, calendar, holidays
         As in all linear models. GARCH takes no exogenous columns.
     random_state : int, numpy random generator or None
-        For intervals that are simulated.
+        Seed of simulated intervals.
 
     Notes
     -----
-    The likelihood of more than one lag has several maxima as a rule, and so has that of an "arma"
-    mean, of moving averages that are invertible, where its two parts nearly cancel. The search
-    begins from the optima of the models with a lag less, for "gjr" and "tgarch" of the one without
-    leverage, for "arma" of the one with a moving average less, each found in the same way, so that
-    none of them is ever higher; and from others. No search knows that there is no higher maximum.
+    The likelihood usually has several maxima with more than one lag, and with an "arma" mean whose
+    two parts nearly cancel; moving averages are invertible. The search starts from the optima of
+    nested models, which have a lag less, no leverage ("gjr", "tgarch") or a moving average less,
+    so that no nested model is ever higher; and from other values. No search can prove that there
+    is no higher maximum.
 
-    Absolute residuals, of "egarch", "tgarch" and "avgarch", give the likelihood kinks in the
-    parameters of the mean. What they add to its curvature has expectation zero, and standard errors
-    leave it out: of 4000 simulated "egarch" and 1000 "tgarch" of 1000 rows, the median one of mu is
-    1.00 and 0.99 times the standard deviation of mu, and intervals of 95 percent cover it in 95.0
-    percent of those that converged (benchmarks/known_processes.py).
+    Absolute residuals give the likelihoods of "egarch", "tgarch" and "avgarch" kinks in the
+    parameters of the mean. The kinks' contribution to the curvature has expectation zero, and
+    standard errors leave it out. In simulations with 1000 rows (4000 "egarch", 1000 "tgarch"), the
+    median standard error of mu is 1.00 and 0.99 times the standard deviation of mu, and intervals
+    of 95 percent cover mu in 95.0 percent of the converged fits (benchmarks/known_processes.py).
 
-    With missing values the variance of "garch" and "gjr" is the conditional one up to the first
-    row after a gap, and forecasts after missing rows at the end are those of more steps. An
-    observation after a gap also tells of the variance within it, which the recursion does not look
-    back at, and those of "egarch" and "tgarch" are not linear in it: estimates are of quasi maximum
-    likelihood, and nearly unbiased (see :doc:`/howto/missing`). arch takes no missing values.
+    With missing values, "garch" and "gjr" have the exact conditional variance up to the first
+    row after a gap, and forecasts after missing last rows equal forecasts of more steps. An
+    observation after a gap also carries information about the variance within the gap, which the
+    recursion does not use; and the recursions of "egarch" and "tgarch" are not linear in the
+    variance. Estimates are therefore quasi maximum likelihood, and nearly unbiased (see
+    :doc:`/howto/missing`). arch takes no missing values.
 
-    Intervals take the parameters as known; their coverage is the nominal one if the model is
-    right, up to that and to the error of simulation. Forecasts of variances of "egarch" beyond
-    the first step are means of simulated paths, whose expectation is infinite for Student's t
-    unless the effect of shocks is negative.
+    Intervals take the parameters as known; if the model is right, their coverage is nominal up to
+    that and to simulation error. Variance forecasts of "egarch" beyond the first step are means of
+    simulated paths; their expectation is infinite for Student's t unless the effect of shocks is
+    negative.
 
-    The persistence of "tgarch" is that of sigma, the expected effect of a shock on the next one.
-    Below one, the variance may still be infinite: :math:`E (\alpha |z| + \gamma |z| 1[z < 0] +
-    \beta)^2 < 1` makes it finite, for orders (1, 1). `unconditional_variance_` and the messages say
-    so.
+    The persistence of "tgarch" is that of sigma, the expected effect of a shock on the next sigma.
+    Even below one the variance may be infinite: for orders (1, 1) it is finite if
+    :math:`E (\alpha |z| + \gamma |z| 1[z < 0] + \beta)^2 < 1`. `unconditional_variance_` and the
+    messages report it.
 
-    Bounds: omega at least 1e-8 of the variance of the series, of its root for "tgarch"; alpha,
-    alpha + gamma and beta not negative, beta at most one ("egarch": below one in absolute value),
-    a single moving average of the mean between -1 and 1, nu from 2.05 to 500. A parameter on its
-    bound has no standard error.
+    Bounds: omega at least 1e-8 of the variance of the series ("tgarch": of its standard
+    deviation); alpha, alpha + gamma and beta not negative, beta at most one ("egarch": below one
+    in absolute value), a single moving average of the mean between -1 and 1, nu from 2.05 to 500.
+    A parameter on its bound has no standard error.
 
     References
     ----------
@@ -220,21 +223,21 @@ class GARCH(LinearForecaster):
 
     @property
     def persistence_(self) -> pd.Series:
-        r"""Share of a deviation that is expected to last: of h, of sigma or of log h.
+        r"""Expected share of a deviation of h, sigma or log h that lasts to the next step.
 
-        Sum of :math:`\alpha_i + \gamma_i / 2`, with "tgarch" times :math:`E |z|`, and of
-        :math:`\beta_j`; "egarch": of the betas.
+        Sum of :math:`\alpha_i + \gamma_i / 2` ("tgarch": times :math:`E |z|`) and
+        :math:`\beta_j`; for "egarch", sum of :math:`\beta_j`.
         """
         return self._derived(persistence, "persistence")
 
     @property
     def half_life_(self) -> pd.Series:
-        """Steps in which half a deviation of h, sigma or log h from its mean is gone."""
+        """Steps in which a deviation of h, sigma or log h from its mean halves."""
         return self._derived(half_life, "half_life")
 
     @property
     def unconditional_variance_(self) -> pd.Series:
-        """Variance of the residuals; inf where there is none."""
+        """Unconditional variance of the residuals, inf if there is none."""
         return self._derived(unconditional_variance, "unconditional_variance")
 
     def conditional_volatility(self, df: Any = None) -> Any:
@@ -243,13 +246,13 @@ class GARCH(LinearForecaster):
         Parameters
         ----------
         df : frame, optional
-            Data in place of those fitted to.
+            Other data; by default the data fitted to.
 
         Returns
         -------
         frame
             In the shape of the data; a column ``volatility`` in a long frame. NaN in the first
-            rows, which lags of y take out of the likelihood.
+            rows, which have not all lags of y.
         """
         panel = self._data(df)
         units = self.fitted_.units_of(panel.ids)
@@ -272,16 +275,17 @@ class GARCH(LinearForecaster):
         h : int, optional
             Number of steps; `horizon_` by default.
         X : frame, optional
-            Data to forecast after; by default those seen so far.
+            Data to forecast after; by default the data seen so far.
         method : {"auto", "analytic", "simulation", "bootstrap"}
-            Expectations in closed form, which "egarch" has for the first step only; means of
-            simulated paths; or of paths with innovations drawn from the standardised
-            residuals of the data fitted to. "auto" is "analytic" where that exists.
+            "analytic": expectations in closed form, which "egarch" has for the first step only.
+            "simulation": means of simulated paths. "bootstrap": means of paths whose innovations
+            are drawn from the standardised residuals of the data fitted to. "auto" is "analytic"
+            if it exists, else "simulation".
         of : {"residual", "forecast"}
-            Whose variance: that of the residual :math:`e_{T+k}` given what is known; or that of
-            the error of the forecast of :math:`y_{T+k}`, :math:`\sum_{j<k} \psi_j^2 E h_{T+k-j}`
-            with the impulse responses :math:`\psi_j` of the mean. They are the same at the first
-            step, and where the mean is a constant or zero.
+            Conditional variance of the residual :math:`e_{T+k}`; or variance of the error of the
+            forecast of :math:`y_{T+k}`, :math:`\sum_{j<k} \psi_j^2 E h_{T+k-j}` with the impulse
+            responses :math:`\psi_j` of the mean. They agree at the first step, and with a constant
+            or zero mean.
         ids : id or list of ids, optional
             Series of a long frame to forecast, as in `predict`.
 
@@ -307,7 +311,7 @@ class GARCH(LinearForecaster):
         return self._variance_frame(h, X, ids, of, **options)
 
     def news_impact(self, z: Any = None) -> pd.DataFrame:
-        r"""Variance after a shock, all before it being at rest (Engle and Ng, 1993).
+        r"""Variance after a shock to a recursion at rest (Engle and Ng, 1993).
 
         Parameters
         ----------
@@ -317,10 +321,9 @@ class GARCH(LinearForecaster):
         Returns
         -------
         DataFrame
-            :math:`h_{t+1}` with a row a residual and a column a unit, from an :math:`h_t` at
-            which the recursion rests: :math:`\omega / (1 - P)` with the persistence P, its
-            square for "tgarch", its exponential for "egarch". NaN for a unit whose recursion does
-            not rest anywhere.
+            :math:`h_{t+1}`, a row for each residual and a column for each unit. :math:`h_t` is the
+            fixed point of the recursion: :math:`\omega / (1 - P)` with the persistence P, its
+            square for "tgarch", its exponential for "egarch". NaN for a unit without a fixed point.
         """
         sizes = np.linspace(-4, 4, 81) if z is None else real_array("z", z).reshape(-1)
         params, model = self.estimates_.params, self._current_family.model
@@ -345,27 +348,27 @@ class GARCH(LinearForecaster):
         Parameters
         ----------
         n : int
-            Rows.
+            Number of rows.
         params : Series, dict or array_like, optional
-            Parameters by name or in order; by default those fitted, of all units. With them
-            the model need not be fitted.
+            Parameters by name or in order, for a model that need not be fitted; by default the
+            estimates of all units.
         burn : int, default 500
-            Rows drawn before and thrown away. Variances begin where their recursion rests; where
-            it rests nowhere, at the presample variance of the fit, with `params` at a number
-            given as `initial_variance`.
+            Rows drawn first and discarded. Variances begin at the fixed point of their recursion.
+            Without a fixed point they begin at the presample variance of the fit, with `params`
+            at a number given as `initial_variance`.
         random_state : int, numpy random generator or None
-            By default that of the fit.
+            Seed; by default the seed of the fit.
 
         Returns
         -------
         DataFrame
-            A column a unit, ``y`` where parameters are given.
+            A column for each unit, or ``y`` with given parameters.
 
         Raises
         ------
         ValueError
-            If an argument cannot be used, the recursion rests nowhere and there is no variance
-            to begin at, or variances do not stay positive and finite.
+            If an argument is not legal, the recursion has no fixed point and no variance to begin
+            at, or variances do not stay positive and finite.
         """
         n, burn, family = positive_integer("n", n), burn_of(burn), self._current_family
         model, before = family.model, family.initial_variance
@@ -377,7 +380,7 @@ class GARCH(LinearForecaster):
             rows = given_params(params, units, model.names)
             presample = np.full(1, np.nan if isinstance(before, str) else before)
         missing = np.isnan(rows).any(1)
-        with np.errstate(divide="ignore", invalid="ignore"):  # of a nu that is not above two
+        with np.errstate(divide="ignore", invalid="ignore"):  # nu may be two or less
             constant = model.density.constant(rows[:, model.shape_part]).value
         check_variances(model, rows, np.isfinite(constant) | missing)
         start = resting_variance(model, rows)
@@ -402,11 +405,12 @@ class GARCH(LinearForecaster):
         -------
         list of one dict
             "variance", shape (U, r, r) with r = max(p, q): the companion matrix of
-            :math:`\alpha_i + \gamma_i / 2 + \beta_i`, by which forecasts of the variance move
-            ("tgarch": with shocks times :math:`E |z|`, those of its root; "egarch": of
-            :math:`\beta_i`, those of its logarithm); for orders (1, 1) it is the persistence.
-            "beta": that of :math:`\beta_i`, the network's own recurrence, by which
-            shocks are forgotten. No such entry where q is 0, and for "egarch".
+            :math:`\alpha_i + \gamma_i / 2 + \beta_i`, the transition of variance forecasts
+            ("tgarch": of forecasts of sigma, with shocks times :math:`E |z|`; "egarch": of
+            forecasts of log h, with :math:`\beta_i` alone). For orders (1, 1) it is the
+            persistence.
+            "beta": the companion matrix of :math:`\beta_i`, the recurrence by which the network
+            forgets shocks. Absent if q is 0, and for "egarch".
         """
         estimates, model = self.estimates_, self._current_family.model
         params = estimates.params[estimates.fitted]
@@ -419,10 +423,8 @@ class GARCH(LinearForecaster):
 
     def _derived(self, function: Callable[[Model, np.ndarray], np.ndarray], name: str) -> pd.Series:
         estimates = self.estimates_
-        values = np.full(len(estimates.params), np.nan)
-        values[estimates.fitted] = function(
-            self._current_family.model, estimates.params[estimates.fitted]
-        )
+        values, fitted = np.full(len(estimates.params), np.nan), estimates.fitted
+        values[fitted] = function(self._current_family.model, estimates.params[fitted])
         return self._series(values, name)
 
     @property

@@ -1,4 +1,4 @@
-"""Inference on optima: estimates, bounds and identification, moments of the fitted models."""
+"""Inference at optima: estimates, bounds and identification, moments of the fitted models."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from tsrnn.linear.garch._volatility import MEAN_SIZE
 if TYPE_CHECKING:
     from tsrnn.linear.garch._fit import Optima
 
-LIKE_LEVELS = 0.9  # first autocorrelation; that of returns is close to zero
+LIKE_LEVELS = 0.9  # first autocorrelation of prices or other levels; returns are close to zero
 _NO_LIMIT = "its estimator has no normal limit there"
-_ROUNDING = 1e-12  # a persistence held at one may be so far below it
-_FAR = 10_000  # lags after which a stationary logarithm of the variance has forgotten
-_FORGOTTEN = 1e-17  # weight of a past shock beyond the digits of a logarithm of the variance
+_ROUNDING = 1e-12  # a persistence held at one may fall short of it by this
+_MOST_LAGS = 10_000  # of past shocks in the unconditional variance of an EGARCH
+_FORGOTTEN = 1e-17  # weight of a past shock that no longer changes the logarithm of the variance
 
 
 def estimates_of(model: Model, sample: Sample, optima: Optima, at: Curvatures) -> Estimates:
-    """Estimates in the user's units, of optima of standardised series."""
+    """Estimates on the scale of the data, from optima of standardised series."""
     matrix, offset = to_user(model, sample.centre, sample.scale)
     params = np.einsum("nij,nj->ni", matrix, optima.params) + offset
-    inverse = np.linalg.inv(matrix)
-    reduced = inverse @ reductions(model, optima)
+    # Derivatives by free parameters of the data's scale, of parameters of standardised series.
+    reduced = np.linalg.inv(matrix) @ reductions(model, optima)
     fixed, messages = fixed_and_messages(model, params, optima, sample.first_autocorrelation())
     transposed = reduced.swapaxes(1, 2)
     hessian = at.hessian - _curvature_of_the_face(model, optima, at.gradient)
@@ -58,10 +58,10 @@ def estimates_of(model: Model, sample: Sample, optima: Optima, at: Curvatures) -
 
 
 def reductions(model: Model, optima: Optima) -> np.ndarray:
-    """Derivatives (N, k, k) of the parameters by those that are free, the others following.
+    """Derivatives (N, k, k) of all parameters by the free ones.
 
-    What follows is gamma where alpha + gamma is held at zero, and a parameter of the variance
-    where the persistence is held at one.
+    Gamma depends on alpha if alpha + gamma is held at zero, and a parameter of the variance on the
+    others if the persistence is held at one.
     """
     n, k = optima.params.shape
     result = np.tile(np.eye(k), (n, 1, 1))
@@ -79,7 +79,7 @@ def reductions(model: Model, optima: Optima) -> np.ndarray:
 
 
 def _curvature_of_the_face(model: Model, optima: Optima, gradient: np.ndarray) -> np.ndarray:
-    """Second derivative (N, k, k) of a persistence held at one, times its multiplier."""
+    """Second derivative (N, k, k) of a persistence held at one, times its Lagrange multiplier."""
     n, k = optima.params.shape
     result, units = np.zeros((n, k, k)), np.flatnonzero(optima.dropped >= 0)
     _, slopes, bends = persistence_with_derivatives(model, optima.params[units])
@@ -92,9 +92,9 @@ def _curvature_of_the_face(model: Model, optima: Optima, gradient: np.ndarray) -
 def fixed_and_messages(
     model: Model, params: np.ndarray, optima: Optima, autocorrelation: np.ndarray
 ) -> tuple[np.ndarray, tuple[tuple[str, ...], ...]]:
-    """Parameters without a standard error, (N, k), and warnings, at parameters (N, k).
+    """Mask (N, k) of parameters without a standard error, and warnings by unit.
 
-    `autocorrelation` (N,) is that of the series at lag one.
+    `autocorrelation` (N,) is the first autocorrelation of each series.
     """
     fixed = optima.at_bound.copy()
     integrated = np.asarray(optima.dropped >= 0)
@@ -104,7 +104,7 @@ def fixed_and_messages(
     fixed[flat, model.beta] = True
     moments = second_moment_root(model, params), persistence(model, params)
     like_levels = (autocorrelation > LIKE_LEVELS) & (not (model.mean.lags or model.mean.n_ma))
-    # Of most of many units there is nothing to say.
+    # Most units have no messages: skip them without a loop.
     silent = optima.converged & ~(flat | integrated | optima.kinked | like_levels)
     silent &= ~optima.at_bound.any(1) & (moments[1] < 1) & (moments[0] < 1)
     if model.density.names:
@@ -197,11 +197,11 @@ def _moment_messages(
 
 
 def half_life(model: Model, params: np.ndarray) -> np.ndarray:
-    r"""Steps :math:`\log(1/2) / \log \rho` in which half a deviation of the variance is gone.
+    r"""Steps :math:`\log(1/2) / \log \rho` (N,) in which a deviation of the variance halves.
 
-    Or of its transform that follows the recursion. :math:`\rho` is the largest root of the
-    recursion of its forecasts, the persistence for orders (1, 1); inf from one on, NaN at zero
-    or below.
+    For other models, a deviation of the root or logarithm of the variance. :math:`\rho` is the
+    largest root of the recursion of forecasts, the persistence for orders (1, 1). inf if it is one
+    or more, NaN if zero.
     """
     rho = _largest_root(transition(model, params)[0])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -210,12 +210,12 @@ def half_life(model: Model, params: np.ndarray) -> np.ndarray:
 
 
 def unconditional_variance(model: Model, params: np.ndarray) -> np.ndarray:
-    r"""Variance of the residual, inf where there is none.
+    r"""Unconditional variance (N,) of the residual, inf if there is none.
 
-    :math:`\omega / (1 - P)` with the persistence P. For roots, the limit of the second moments
-    of the recursion. For logarithms and normal innovations, with :math:`\psi_i` the weights of
-    past shocks in :math:`\log h_t`, :math:`\prod_i E \exp(\psi_i' s_{t-i})` times what omega
-    gives; for Student's t, inf.
+    :math:`\omega / (1 - P)` with the persistence P. For roots, the limit of the second moments of
+    the recursion. For logarithms and normal innovations,
+    :math:`\exp(\omega / (1 - \sum_j \beta_j)) \prod_i E \exp(\psi_i' s_{t-i})` with the weights
+    :math:`\psi_i` of past shocks in :math:`\log h_t`; for Student's t, inf.
     """
     if not model.vol.log:
         limit_of = _limit_of_squares if model.vol.root else resting_variance
@@ -227,17 +227,17 @@ def unconditional_variance(model: Model, params: np.ndarray) -> np.ndarray:
 
 
 def resting_variance(model: Model, params: np.ndarray) -> np.ndarray:
-    """Variance (N,) at which the recursion stays without news; NaN where there is none."""
+    """Fixed point (N,) of the variance under expected shocks; NaN if there is none."""
     slack = 1 - persistence(model, params)
     level = params[:, model.omega] / np.where(slack > _ROUNDING, slack, np.nan)
     return model.vol.restored(level)
 
 
 def _limit_of_squares(model: Model, params: np.ndarray) -> np.ndarray:
-    r"""Limit (N,) of the second moment of the recursion, NaN where there is none.
+    r"""Limit (N,) of the second moment of the recursion, NaN if there is none.
 
-    With the companion form :math:`s_{t+1} = A_t s_t + \omega e_1`, :math:`E s` and
-    :math:`E[s \otimes s]` are those that stay as they are.
+    :math:`E s` and :math:`E[s \otimes s]` are the fixed points of the first and second moments of
+    the companion form :math:`s_{t+1} = A_t s_t + \omega e_1`.
     """
     moves, limit = _second_moments(model, params), np.full(len(params), np.nan)
     fine = np.flatnonzero(_largest_root(moves) < 1)
@@ -262,7 +262,7 @@ def _exponential_variance(model: Model, row: np.ndarray) -> float:
     state = np.zeros((model.n_vol, 2))
     state[: model.p] = np.stack(part, 1)
     log_variance = row[model.omega] / (1 - row[model.beta].sum())
-    for _ in range(_FAR):
+    for _ in range(_MOST_LAGS):
         a, b = state[0]
         log_variance += _log_moment(a, b)
         state = moves @ state
@@ -280,10 +280,10 @@ def _log_moment(a: float, b: float) -> float:
 def second_moment_root(model: Model, params: np.ndarray) -> np.ndarray:
     r"""Largest root (N,) of the recursion of :math:`E g_t^2`; NaN for logarithms.
 
-    Below one, and only then, :math:`E e_t^4` is finite, of a recursion of roots
-    :math:`E e_t^2`. With :math:`s_{t+1} = A_t s_t + \omega e_1` the companion form, it is that of
-    :math:`E[A_t \otimes A_t]`; for GARCH(1,1), :math:`(\alpha + \beta)^2 + (\kappa - 1)
-    \alpha^2` with the kurtosis :math:`\kappa` of the innovations.
+    :math:`E e_t^4` is finite if and only if it is below one, with a recursion of roots
+    :math:`E e_t^2`. It is the largest eigenvalue of :math:`E[A_t \otimes A_t]` with the companion
+    form :math:`s_{t+1} = A_t s_t + \omega e_1`; for GARCH(1,1), :math:`(\alpha + \beta)^2 +
+    (\kappa - 1) \alpha^2` with the kurtosis :math:`\kappa` of the innovations.
     """
     if model.vol.log:
         return np.full(len(params), np.nan)
@@ -293,7 +293,7 @@ def second_moment_root(model: Model, params: np.ndarray) -> np.ndarray:
 
 
 def _second_moments(model: Model, params: np.ndarray) -> np.ndarray:
-    """Expectation (N, r², r²) of a Kronecker product of the transition with itself."""
+    """Expectation (N, r², r²) of the Kronecker product of the transition with itself."""
     (mean, news), joint = transition(model, params), shock_covariances(model, params)
     second = _kron(mean, mean)
     for s, t in np.ndindex(joint.shape[1:]):
@@ -302,12 +302,15 @@ def _second_moments(model: Model, params: np.ndarray) -> np.ndarray:
 
 
 def shock_covariances(model: Model, params: np.ndarray) -> np.ndarray:
-    """Covariances (N, shocks, shocks) of shocks in units of g; as if of size 0 if not finite."""
+    """Covariances (N, shocks, shocks) of shocks in units of g.
+
+    An infinite second moment counts as 0; `second_moment_root` reports it.
+    """
     square, size = _mean_square_size(model, params), np.ones(len(params))
     if model.vol.root:
         size = model.density.mean_size(params[:, model.shape_part]).value
     weight = np.array(model.vol.expected)
-    # Shocks are powers of |z|, or those where z < 0: products of two have half the moments then.
+    # A shock is a power of |z|, or that power if z < 0, which halves its moments.
     joint = np.where(np.isfinite(square), square, 0.0)[:, None, None]
     expected = size[:, None] * weight
     joint = joint * np.minimum(weight[:, None], weight)
@@ -315,7 +318,7 @@ def shock_covariances(model: Model, params: np.ndarray) -> np.ndarray:
 
 
 def _mean_square_size(model: Model, params: np.ndarray) -> np.ndarray:
-    """Expectation (N,) of the squared size of a shock: of z⁴, or z² for a root."""
+    """Expectation (N,) of a squared shock: of z⁴, or of z² with a recursion of roots."""
     if model.vol.root:
         return np.ones(len(params))
     return model.density.kurtosis(params[:, model.shape_part])
@@ -326,7 +329,7 @@ def _largest_root(matrices: np.ndarray) -> np.ndarray:
 
 
 def transition(model: Model, params: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Expected transition (N, r, r) of the state of the variance, and the matrix of each shock."""
+    """Expected transition (N, r, r) of the variance's state, and the matrix of each shock."""
     n, r = len(params), model.n_vol
     mean = np.tile(np.eye(r, k=1), (n, 1, 1))
     mean[:, : model.q, 0] += params[:, model.beta]

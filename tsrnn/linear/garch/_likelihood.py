@@ -17,26 +17,26 @@ _INFORMATION = (("e", "w"), ("log_h", None))
 
 
 class Curvatures(NamedTuple):
-    """Log-likelihood and all matrices of inference, in natural parameters."""
+    """Log-likelihood and the matrices of inference, in natural parameters."""
 
-    value: np.ndarray
-    gradient: np.ndarray
-    hessian: np.ndarray
-    opg: np.ndarray
+    value: np.ndarray  # (N,)
+    gradient: np.ndarray  # (N, k)
+    hessian: np.ndarray  # (N, k, k)
+    opg: np.ndarray  # outer products of the scores
     information: np.ndarray
 
 
 class Likelihood:
-    """Log-likelihood of N units, their inputs in lanes, in parameters of standardised series."""
+    """Log-likelihood of N standardised units, whose inputs are in lanes."""
 
     def __init__(self, model: Model, lanes: Lanes, n_obs: np.ndarray, presample: Presample) -> None:
         self.model, self._n_obs, self._presample = model, n_obs, presample
         self._lanes, self._running = lanes, Running(lanes)
-        # The information of a shape needs the slopes of the logarithm of the variance too.
+        # The information of a shape parameter needs the derivatives of log h, too.
         self._terms = ("l", "log_h") if model.density.names else ("l",)
 
     def select(self, units: np.ndarray) -> Likelihood:
-        """Likelihood of some units, by number."""
+        """Likelihood of the given units."""
         presample = self._presample.select(units)
         return Likelihood(self.model, self._lanes.select(units), self._n_obs[units], presample)
 
@@ -45,9 +45,9 @@ class Likelihood:
         return RestrictedLikelihood(self, model)
 
     def evaluate(self, params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
-        """Value, gradient and curvature of some units, as `maximise` asks for them."""
+        """Value, gradient and curvature of the given units, for `maximise`."""
         lanes, places = self._running.covering(units)
-        # Lanes that are not asked for run along, at the parameters of the first that is.
+        # Lanes that are not asked for run along, at the parameters of the first unit.
         copies = np.zeros(lanes.n, dtype=np.int64)
         copies[places] = np.arange(len(units))
         all_params, all_units = params[copies], units[copies]
@@ -61,7 +61,7 @@ class Likelihood:
         return Evaluation(*(part[places] for part in parts))
 
     def values(self, params: np.ndarray, units: np.ndarray) -> np.ndarray:
-        """Values (n,) of some units, which may be repeated, at parameters (n, k)."""
+        """Values (n,) of the given units, which may repeat, at parameters (n, k)."""
         every = np.array_equal(units, np.arange(self._lanes.n))
         lanes = self._lanes if every else self._lanes.select(units)
         totals = self._sums(lanes, params, units, 0, ("l",))
@@ -107,26 +107,22 @@ class Likelihood:
     def _score(
         self, totals: Sums, params: np.ndarray, units: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Value and gradient, with the constant."""
-        assert totals.gradient is not None  # by its order
-        n, constant, gradient = (
-            self._n_obs[units],
-            self._constant(params),
-            totals.gradient[0].copy(),
-        )
+        """Value and gradient, with the constant of the density."""
+        assert totals.gradient is not None  # of order 1 or 2
+        n, constant = self._n_obs[units], self._constant(params)
+        gradient = totals.gradient[0].copy()
         gradient[:, self.model.shape_part] += (n * constant.slope)[:, None]
         return totals.value[0] + n * constant.value, gradient
 
     def _hessian(self, totals: Sums, params: np.ndarray, units: np.ndarray) -> np.ndarray:
-        assert totals.hessian is not None  # by its order
+        assert totals.hessian is not None  # of order 2
         hessian, shape = totals.hessian[0], self.model.shape_part
-        hessian[:, shape, shape] += (self._n_obs[units] * self._constant(params).bend)[
-            :, None, None
-        ]
+        bend = self._n_obs[units] * self._constant(params).bend
+        hessian[:, shape, shape] += bend[:, None, None]
         return hessian
 
     def _outer_products(self, totals: Sums, params: np.ndarray, units: np.ndarray) -> np.ndarray:
-        """Outer products of the scores, that of the constant among them."""
+        """Sum of outer products of the scores, which include the density's constant."""
         assert totals.gradient is not None
         assert totals.products is not None
         gradient = totals.gradient[0]
@@ -137,7 +133,7 @@ class Likelihood:
         return totals.products[-1] + crossed + crossed.swapaxes(1, 2) + square
 
     def _information(self, totals: Sums, params: np.ndarray, units: np.ndarray) -> np.ndarray:
-        """Expected information."""
+        """Expected information at the observed variances."""
         assert totals.gradient is not None
         assert totals.products is not None
         shape = self.model.shape_part
@@ -149,7 +145,7 @@ class Likelihood:
             information[:, :, shape] += cross[:, :, None]
             information[:, shape, :] += cross[:, None, :]
             information[:, shape, shape] += (self._n_obs[units] * unit.shape)[:, None, None]
-        if self.model.vol.even:  # zero in expectation, which the sample's products are not
+        if self.model.vol.even:  # the expectation is zero, although the sample's products are not
             mean, others = self.model.mean_part, slice(self.model.omega, None)
             information[:, mean, others] = 0.0
             information[:, others, mean] = 0.0
@@ -157,23 +153,23 @@ class Likelihood:
 
 
 class RestrictedLikelihood(Likelihood):
-    """Likelihood of a model with fewer lags than another, whose coefficients of these are zero."""
+    """Likelihood of a model with fewer lags, in a larger model with zero coefficients."""
 
     def __init__(self, whole: Likelihood, model: Model) -> None:
         self._whole, self.model = whole, model
         self._places = np.array([whole.model.names.index(name) for name in model.names])
 
     def select(self, units: np.ndarray) -> RestrictedLikelihood:
-        """Likelihood of some units, by number."""
+        """Likelihood of the given units."""
         return RestrictedLikelihood(self._whole.select(units), self.model)
 
     def evaluate(self, params: np.ndarray, units: np.ndarray, exact: bool) -> Evaluation:
-        """Value, gradient and curvature of some units, as `maximise` asks for them."""
+        """Value, gradient and curvature of the given units, for `maximise`."""
         at, places = self._whole.evaluate(self._embedded(params), units, exact), self._places
         return Evaluation(at.value, at.gradient[:, places], at.curvature[:, places][:, :, places])
 
     def values(self, params: np.ndarray, units: np.ndarray) -> np.ndarray:
-        """Values (n,) of some units, which may be repeated, at parameters (n, k)."""
+        """Values (n,) of the given units, which may repeat, at parameters (n, k)."""
         return self._whole.values(self._embedded(params), units)
 
     def curvatures(self, params: np.ndarray) -> Curvatures:

@@ -1,4 +1,4 @@
-"""Series made ready for estimation: panels as matrices, standardisation, presample variance."""
+"""Preparation of series: panels as matrices, standardisation, presample variance."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tsrnn.linear.garch._specification import (
 )
 from tsrnn.linear.garch._volatility import MEAN_SIZE
 
-_CACHED = 2**17  # numbers of a block of series: 1 MB, which a cache holds
-_ROUNDING = 1e-12  # deviation, relative to the mean, of a series that does not vary
-N_BACKCAST, _DECAY = 75, 0.94  # as in arch
+_CACHED = 2**17  # floats of a block of series: 1 MB, which stays in the processor's cache
+_ROUNDING = 1e-12  # deviation over mean at which a series counts as constant
+N_BACKCAST, _DECAY = 75, 0.94  # rows and weights of the backcast, as in arch
 
 
 def units_of(
@@ -29,8 +29,8 @@ def units_of(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Units (S C, T), series by series and target by target, and their lengths (S C,).
 
-    They hold the values of the panel, or others (rows, C) in their places, and `fill` beyond
-    their lengths. Values that are missing are NaN.
+    They hold the values of the panel or of `rows` (rows, C), NaN where missing, and `fill` beyond
+    their lengths.
     """
     values = panel.values if rows is None else rows
     lengths, n_targets = panel.lengths, values.shape[1]
@@ -44,44 +44,39 @@ def units_of(
 
 
 def from_first_value(y: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Units (N, T) from their first value on, and the lengths (N,) that they have then."""
+    """Cut leading missing values off units (N, T); return units and their new lengths (N,)."""
     if not len(y) or not np.isnan(y[:, :1]).any():
         return y, lengths
-    first = leading(y, lengths)
+    first = _count_leading_missing(y, lengths)
     place = np.arange(y.shape[1]) + first[:, None]
     moved = np.take_along_axis(y, np.minimum(place, y.shape[1] - 1), 1)
     return moved, lengths - first
 
 
-def leading(y: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Rows (N,) of each unit before its first value, all of them where it has none."""
+def _count_leading_missing(y: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Rows (N,) of each unit before its first value; its length if it has no value."""
     seen = ~np.isnan(y) & (np.arange(y.shape[1]) < lengths[:, None])
     return np.where(seen.any(1), seen.argmax(1), lengths)
 
 
 def rows_from_first(panel: Panel, units: np.ndarray) -> np.ndarray:
-    """Values (rows, C) of a panel from those of units from their first value on; NaN before."""
-    return rows_of(panel, behind_leading(units, *units_of(panel)))
+    """Panel rows (rows, C) of units (S C, T) that `from_first_value` has cut; NaN before."""
+    longest = units.shape[1]
+    whole = shifted_back(units, *units_of(panel)).reshape(panel.n_series, -1, longest)
+    return whole.swapaxes(1, 2)[np.arange(longest) < panel.lengths[:, None]]
 
 
-def behind_leading(units: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Values (N, T) at the rows of y, of those from its first values on; NaN before."""
+def shifted_back(units: np.ndarray, y: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Undo the shift of `from_first_value`: units (N, T) at the rows of y, NaN before."""
     if not len(y) or not np.isnan(y[:, :1]).any():
         return units
-    first, steps = leading(y, lengths)[:, None], np.arange(units.shape[1])
+    first, steps = _count_leading_missing(y, lengths)[:, None], np.arange(units.shape[1])
     back = np.take_along_axis(units, np.maximum(steps - first, 0), 1)
     return np.where(steps >= first, back, np.nan)
 
 
-def rows_of(panel: Panel, units: np.ndarray) -> np.ndarray:
-    """Values (rows, C) of a panel from those of its units (S C, T)."""
-    longest = units.shape[1]
-    whole = units.reshape(panel.n_series, -1, longest).swapaxes(1, 2)
-    return whole[np.arange(longest) < panel.lengths[:, None]]
-
-
 class Spread(NamedTuple):
-    """Mean and deviation of the values of each series, and whether all are finite, (N,)."""
+    """Mean and deviation of each series, and a flag for series of finite values, each (N,)."""
 
     mean: np.ndarray
     deviation: np.ndarray
@@ -89,27 +84,28 @@ class Spread(NamedTuple):
 
 
 def spread_of(y: np.ndarray, lengths: np.ndarray, gaps: bool = False) -> Spread:
-    """Mean and deviation of series (N, T) up to their lengths; NaN for one that is not finite.
+    """Mean and deviation of series (N, T) up to their lengths; NaN for a series that is not finite.
 
-    With `gaps` NaN is a missing value.
+    With `gaps`, NaN is a missing value and left out.
     """
     n, steps = y.shape
     spread = Spread(np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, dtype=bool))
-    for part in _blocks(n, steps):
+    for part in chunks(n, steps, _CACHED):
         outside = np.arange(steps) >= lengths[part, None] if (lengths[part] < steps).any() else None
         if gaps:
             missing = np.isnan(y[part])
             outside = missing if outside is None else outside | missing
         kept = y[part] if outside is None else np.where(outside, 0.0, y[part])
-        largest = np.maximum(kept.max(1), -kept.min(1))  # not finite where a value is not
+        largest = np.maximum(kept.max(1), -kept.min(1))  # not finite if any value is not
         finite = spread.finite[part] = np.isfinite(largest)
-        unit = np.where(finite & (largest > 0), largest, 1.0)  # squares of huge or tiny numbers
+        # Scale to at most one: squares of huge numbers overflow, those of tiny ones underflow.
+        unit = np.where(finite & (largest > 0), largest, 1.0)
         n_values = lengths[part]
         if gaps and outside is not None:
             n_values = (~outside).sum(1)
         count = np.maximum(n_values, 1)
         with np.errstate(invalid="ignore"):
-            kept = kept / unit[:, None]  # are neither
+            kept = kept / unit[:, None]
             mean = kept.sum(1) / count
             kept -= mean[:, None]
         if outside is not None:
@@ -120,14 +116,14 @@ def spread_of(y: np.ndarray, lengths: np.ndarray, gaps: bool = False) -> Spread:
     return spread
 
 
-def _blocks(n: int, steps: int) -> list[slice]:
-    """Parts of n series that fit into the cache."""
-    size = max(1, _CACHED // steps)
-    return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+def chunks(n: int, size: int, most: int) -> list[slice]:
+    """Consecutive parts of n units of `size` floats each, with at most `most` floats a part."""
+    count = max(1, most // size)
+    return [slice(i, min(i + count, n)) for i in range(0, n, count)]
 
 
 def refusals(model: Model, lengths: np.ndarray, spread: Spread) -> list[str]:
-    """Reason why each series of so many values cannot be fitted; empty where it can."""
+    """Reason why each series cannot be fitted, empty if it can; `lengths` count its values."""
     k, dropped = len(model.names), model.mean.n_dropped
     constant = spread.deviation <= _ROUNDING * np.abs(spread.mean)
     reasons = [""] * len(lengths)
@@ -145,10 +141,10 @@ def refusals(model: Model, lengths: np.ndarray, spread: Spread) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Sample(SeriesArrays):
-    """N series less their means (none for a model without a constant), of unit deviation."""
+    """N series divided by their deviation, centred if the model has a constant."""
 
     inputs: np.ndarray  # (N, T, m): y, its lags, and marks of rows and values
-    n_rows: np.ndarray  # (N,) rows, of which values may be missing
+    n_rows: np.ndarray  # (N,) rows, with missing values
     n_obs: np.ndarray  # (N,) observations in the likelihood
     centre: np.ndarray  # (N,)
     scale: np.ndarray  # (N,)
@@ -162,11 +158,11 @@ class Sample(SeriesArrays):
 
     @property
     def gaps(self) -> bool:
-        """Flag of values that are missing."""
+        """True if values are missing."""
         return bool((self.n_obs < self.n_rows).any())
 
     def first_autocorrelation(self) -> np.ndarray:
-        """Autocorrelation of each series at lag one, (N,); 0 for one that does not vary."""
+        """Autocorrelation of each series at lag one, (N,); 0 for a constant series."""
         if self.gaps:
             return self._autocorrelation_of_pairs()
         y, n = self.inputs[:, :, 0], self.n_obs
@@ -181,7 +177,7 @@ class Sample(SeriesArrays):
         return np.divide(covariance, variance, out=np.zeros(len(y)), where=variance > 0)
 
     def _autocorrelation_of_pairs(self) -> np.ndarray:
-        """Autocorrelation (N,) at lag one, by the pairs of neighbours that are both observed."""
+        """Autocorrelation (N,) at lag one over pairs of observed neighbours."""
         seen = self.observed
         y = np.where(seen, self.inputs[:, :, 0], 0.0)
         away = np.where(seen, y - (y.sum(1) / self.n_obs)[:, None], 0.0)
@@ -192,11 +188,11 @@ class Sample(SeriesArrays):
 
 
 def sample_of(model: Model, y: np.ndarray, lengths: np.ndarray, spread: Spread) -> Sample:
-    """Standardise series y (N, T), of which nothing beyond their lengths is read."""
+    """Standardise series y (N, T); rows beyond their lengths are not read."""
     (n, steps), scale = y.shape, spread.deviation
     centre = spread.mean if model.mean.constant else np.zeros(n)
     kept = np.empty((n, steps))
-    for part in _blocks(n, steps):
+    for part in chunks(n, steps, _CACHED):
         np.subtract(y[part], centre[part, None], out=kept[part])
         kept[part] /= scale[part, None]
         if (lengths[part] < steps).any():
@@ -207,14 +203,14 @@ def sample_of(model: Model, y: np.ndarray, lengths: np.ndarray, spread: Spread) 
 def sample_of_inputs(
     model: Model, inputs: np.ndarray, lengths: np.ndarray, centre: np.ndarray, scale: np.ndarray
 ) -> Sample:
-    """Sample of the inputs that `design` has given."""
+    """Sample of the inputs of `design`."""
     n_rows = lengths - model.mean.n_dropped
     n_obs = inputs[:, :, -1].sum(1).astype(n_rows.dtype) if model.gaps else n_rows
     return Sample(inputs, n_rows, n_obs, centre, scale)
 
 
 def design(model: Model, y: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Inputs of the cell, (N, T - dropped, m), of series (N, T), with NaN where one is missing."""
+    """Inputs (N, T - dropped, m) of the cell, from series (N, T) with NaN for missing values."""
     first, steps = model.mean.n_dropped, y.shape[1]
     if model.gaps:
         seen = ~np.isnan(y) & (np.arange(steps) < lengths[:, None])
@@ -228,7 +224,10 @@ def design(model: Model, y: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 
 def to_user(model: Model, centre: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Matrix (N, k, k) and offset (N, k) from parameters of standardised series to the user's."""
+    """Affine map of parameters of standardised series to the data's scale.
+
+    Returns its matrix (N, k, k) and offset (N, k).
+    """
     n, k = len(scale), len(model.names)
     matrix, offset = np.tile(np.eye(k), (n, 1, 1)), np.zeros((n, k))
     if model.mean.constant:
@@ -245,15 +244,15 @@ def to_user(model: Model, centre: np.ndarray, scale: np.ndarray) -> tuple[np.nda
 
 
 class Quantity(NamedTuple):
-    """A quantity of N units with derivatives by their k parameters, None where it has none."""
+    """Value (N,) with first and second derivatives by k parameters; None for a constant."""
 
     value: np.ndarray
-    slope: np.ndarray | None = None
-    bend: np.ndarray | None = None
+    slope: np.ndarray | None = None  # (N, k)
+    bend: np.ndarray | None = None  # (N, k, k)
 
 
 class Initial(NamedTuple):
-    """State before the first observation, with the derivatives that are not zero."""
+    """State before the first observation, with its nonzero derivatives by field and parameters."""
 
     value: np.ndarray  # (N, n_state)
     first: dict[tuple[int, int], np.ndarray]
@@ -262,7 +261,7 @@ class Initial(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Presample(SeriesArrays):
-    r"""Presample variance of N units by name.
+    r"""Presample variance of N units.
 
     ========================= ========================================================
     "backcast"                :math:`\sum_t w_t e_t^2` over the first 75 residuals at the
@@ -271,26 +270,26 @@ class Presample(SeriesArrays):
     "sample"                  mean of :math:`e_t^2` at the starting values
     "fcp"                     mean of :math:`e_t^2` at the current mean (Fiorentini,
                               Calzolari and Panattoni, 1996)
-    "unconditional"           the one that the current parameters imply
+    "unconditional"           unconditional variance at the current parameters
     "tsp"                     as "fcp", after a residual that is the mean of :math:`e_t`;
                               for logarithms
     ========================= ========================================================
 
-    A recursion of roots or logarithms starts from those of the first three, and from the
-    unconditional mean of :math:`\sigma` or :math:`\log h`. But for "tsp", shocks before the first
-    observation are at their expectation.
+    A recursion of roots or logarithms starts from the root or logarithm of that variance, with
+    "unconditional" from the unconditional mean of :math:`\sigma` or :math:`\log h`. Shocks before
+    the first observation are at their expectation, except with "tsp".
     """
 
     model: Model
     kind: str
-    fixed: np.ndarray  # (N,) the variance, for a kind that does not move with the parameters
-    n_obs: np.ndarray | None = None  # (N,) observations, for one that moves with the mean
-    z: np.ndarray | None = None  # (N,) standardised residual that is given
+    fixed: np.ndarray  # (N,) variance, of a kind that does not depend on the parameters
+    n_obs: np.ndarray | None = None  # (N,) observations, of a kind that depends on the mean
+    z: np.ndarray | None = None  # (N,) given standardised residual
 
     def past(self, params: np.ndarray, lanes: Lanes) -> tuple[np.ndarray, np.ndarray]:
-        """Variances and standardised residuals, each (N,), before the first observation.
+        """Presample variances and standardised residuals, each (N,).
 
-        The latter are NaN where shocks are at their expectation.
+        Residuals are NaN if shocks are at their expectation.
         """
         transformed, z = self._before(params, 0, lanes)
         unknown = np.full(len(params), np.nan)
@@ -299,7 +298,7 @@ class Presample(SeriesArrays):
     def state(self, params: np.ndarray, order: int, lanes: Lanes | None = None) -> Initial:
         """State before the first observation and its derivatives up to an order.
 
-        A variance that moves with the mean is that of the units in the `lanes`.
+        `lanes` are the units' inputs, for a variance that depends on the mean.
         """
         model, moving = self.model, self._moving()
         before, z = self._before(params, order, lanes)
@@ -328,7 +327,7 @@ class Presample(SeriesArrays):
     def _before(
         self, params: np.ndarray, order: int, lanes: Lanes | None
     ) -> tuple[Quantity, Quantity | None]:
-        """Transform g of the variance, and the standardised residual if that is known."""
+        """Transformed variance g, and the standardised residual if it is known."""
         if self.kind == "unconditional":
             return _unconditional(self.model, params), None
         if self.kind in MOVING:
@@ -345,8 +344,8 @@ class Presample(SeriesArrays):
     def _moments(
         self, params: np.ndarray, order: int, lanes: Lanes | None
     ) -> tuple[Quantity, Quantity]:
-        """Mean and mean square of the residuals at the parameters of the mean."""
-        assert lanes is not None  # of every likelihood
+        """Mean and mean square of the residuals at the current parameters."""
+        assert lanes is not None  # every likelihood passes them
         assert self.n_obs is not None
         (n, k), part, mean = params.shape, self.model.mean_part, self.model.mean
         totals = sums(
@@ -366,7 +365,7 @@ class Presample(SeriesArrays):
         return first, square
 
     def _moving(self) -> np.ndarray:
-        """Whether the presample variance moves with each parameter, shape (k,)."""
+        """Mask (k,) of the parameters on which the presample variance depends."""
         model = self.model
         moving = np.zeros(len(model.names), dtype=bool)
         if self.kind in MOVING:
@@ -374,7 +373,7 @@ class Presample(SeriesArrays):
         elif self.kind == "unconditional":
             moving = past_weights(model) != 0
             moving[model.omega] = True
-            moving[model.shape_part] = model.vol.root  # by E|z|
+            moving[model.shape_part] = model.vol.root  # through E|z|
         return moving
 
 
@@ -387,7 +386,7 @@ def _shocks_of(z: Quantity) -> tuple[Quantity, Quantity]:
 def _product(
     params: np.ndarray, weight: np.ndarray, offset: np.ndarray, before: Quantity
 ) -> Quantity:
-    """A linear function of the parameters times a quantity, plus another linear function."""
+    """(weight' params) before + offset' params, with derivatives."""
     share = params @ weight
     value, slope = share * before.value + params @ offset, before.value[:, None] * weight + offset
     if before.slope is None or before.bend is None:
@@ -400,7 +399,7 @@ def _product(
 def _unconditional(model: Model, params: np.ndarray) -> Quantity:
     r""":math:`\omega / (1 - P)`; NaN where the persistence P is not below one."""
     share, weight, curved = persistence_with_derivatives(model, params)
-    slack = np.where(share < 1, 1 - share, np.nan)  # NaN turns the search back from beyond one
+    slack = np.where(share < 1, 1 - share, np.nan)  # NaN: the search refuses such a step
     unit = np.zeros(params.shape[1])
     unit[model.omega] = 1.0
     value = params[:, model.omega] / slack
@@ -421,7 +420,7 @@ def _transformed(model: Model, h: Quantity) -> Quantity:
 
 
 def _mapped(x: Quantity, value: np.ndarray, first: np.ndarray, second: np.ndarray) -> Quantity:
-    """Function of a quantity, by its value and derivatives (N,) there."""
+    """Function of a quantity by the chain rule, from its value and derivatives (N,) there."""
     if x.slope is None or x.bend is None:
         return Quantity(value)
     square = x.slope[:, :, None] * x.slope[:, None, :]
@@ -440,7 +439,7 @@ def _times(x: Quantity, y: Quantity) -> Quantity:
 
 
 def _sum(x: Quantity, y: Quantity) -> Quantity:
-    """Sum of two quantities that have the same derivatives."""
+    """Sum of two quantities with derivatives of the same orders."""
     parts = zip(x, y, strict=True)
     return Quantity(*(None if a is None or b is None else a + b for a, b in parts))  # type: ignore[arg-type]
 
@@ -448,10 +447,10 @@ def _sum(x: Quantity, y: Quantity) -> Quantity:
 def presample_of(
     model: Model, sample: Sample, kind: str | float, first: np.ndarray, variance: np.ndarray
 ) -> Presample:
-    """Set up the presample variance of standardised units.
+    """Presample variance of standardised units.
 
-    `first` (N, at most 75) are residuals at the starting values, `variance` (N,) is the mean
-    square of all of them.
+    `first` (N, at most 75) are the first residuals at the starting values, `variance` (N,) is the
+    mean square of all residuals there.
     """
     fixed = variance
     if not isinstance(kind, str):
@@ -468,8 +467,8 @@ def presample_of(
 
 
 def mean_moments(model: Model, sample: Sample) -> np.ndarray:
-    """Means of products of y, the constant and the lags of y, as they stand in the equation."""
-    # Without padding the constant is one number, which takes no memory.
+    """Mean products (N, m, m) of y, the constant and the lags of y, in this order."""
+    # Without padding the constant is a broadcast scalar, which takes no memory.
     ones = np.broadcast_to(1.0, sample.inputs.shape[:2])
     marked = model.padded or model.gaps
     observed = sample.observed.astype(float) if marked else ones
@@ -480,7 +479,7 @@ def mean_moments(model: Model, sample: Sample) -> np.ndarray:
 
 
 def products_of(columns: list[np.ndarray]) -> np.ndarray:
-    """Sums over time of products of variables (N, T), shape (N, m, m)."""
+    """Sums over time (N, m, m) of products of m variables of shape (N, T)."""
     result = np.empty((len(columns[0]), len(columns), len(columns)))
     for i, column in enumerate(columns):
         for j, other in enumerate(columns[: i + 1]):

@@ -1,4 +1,4 @@
-"""A univariate model put together: mean, variance, density, orders, parameters and their bounds."""
+"""Specification of a univariate model: mean, variance, density, orders, parameters, bounds."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ Fields = tuple[Tensor, ...]
 
 MEANS = ("constant", "zero", "ar", "arma")
 INITIAL_VARIANCES = ("backcast", "sample", "fcp", "unconditional", "tsp")
-MOVING = ("fcp", "tsp")  # with the parameters of the mean
+MOVING = ("fcp", "tsp")  # presample variances that depend on the parameters of the mean
 AUXILIARY = ("l", "log_h", "e", "h", "w")
-SMALLEST_OMEGA = 1e-8  # of the variance of the series, or of its root, as in arch
+SMALLEST_OMEGA = 1e-8  # relative to the variance of the series, or its root, as in arch
 LARGEST_LOG_BETA = 1 - 1e-8  # below one, where the logarithm of the variance is stationary
-NU = (2.05, 500.0)  # as in arch: below there is hardly a variance, above hardly a difference
+NU = (2.05, 500.0)  # as in arch: at 2 the variance is infinite, above 500 t is nearly normal
 
 
 @dataclass(frozen=True)
 class Model:
     """Mean, variance recursion with p lags of shocks and q of itself, and density.
 
-    Parameters are in the order of `names`: mean, variance, shape. A `padded` model has a last
-    input that is 1 where there is a row and 0 where a series has ended: the state stays as it is.
-    One with `gaps` has a further input that is 1 where there is a value and 0 where it is missing:
-    shocks are at their expectation, and the row has no part in the likelihood.
+    Parameters are in the order of `names`: mean, variance, shape. A `padded` model has an input
+    that is 0 after the end of a series: the state stays as it is. A model with `gaps` has a last
+    input that is 0 for a missing value: shocks are at their expectation, and the row is not in the
+    likelihood.
     """
 
     mean: UnivariateMean
@@ -48,7 +48,7 @@ class Model:
     gaps: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """Fields alone: a cell that is made of them would be pickled with them in a circle."""
+        """Return the fields alone: the cached cell refers back to the model."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
@@ -103,42 +103,40 @@ class Model:
 
     @cached_property
     def cell(self) -> Cell:
-        """The recurrence, in state fields and then `AUXILIARY` ones that it does not read."""
+        """The recurrence: state fields, then `AUXILIARY` ones that it does not read."""
         state = (
             *(f"m{i + 1}" for i in range(self.mean.n_ma)),
             *(f"s{i + 1}" for i in range(self.n_vol)),
         )
-        inputs = ("y", *(f"y_{lag}" for lag in self.mean.lags), *self._marks)
         params = tuple(name.translate(str.maketrans(".[", "__", "]")) for name in self.names)
-        step = Step(self)
         return Cell(
             f"{self.vol.name}-{self.density.name}-{self.p}-{self.q}",
             n=self.n_state + len(AUXILIARY),
-            m=len(inputs),
+            m=len(self._inputs),
             p=len(params),
-            step=step,
-            names=((*state, *AUXILIARY), inputs, tuple(f"p_{name}" for name in params)),
+            step=Step(self),
+            names=((*state, *AUXILIARY), self._inputs, tuple(f"p_{name}" for name in params)),
         )
 
     @property
-    def _marks(self) -> tuple[str, ...]:
-        """Names of the inputs that mark rows and values."""
-        return ("inside",) * self.padded + ("observed",) * self.gaps
+    def _inputs(self) -> tuple[str, ...]:
+        """Names of the inputs: y, its lags, and marks of rows and values."""
+        lags = (f"y_{lag}" for lag in self.mean.lags)
+        return ("y", *lags, *("inside",) * self.padded, *("observed",) * self.gaps)
 
     @cached_property
     def residual_cell(self) -> Cell:
-        """The recurrence of the mean alone, followed by its residual e and its square e2."""
+        """The recurrence of the mean alone, then the residual e and its square e2."""
         mean = self.mean
-        inputs = ("y", *(f"y_{lag}" for lag in mean.lags), *self._marks)
         return Cell(
             f"residual-{mean.kind}",
             n=mean.n_ma + 2,
-            m=len(inputs),
+            m=len(self._inputs),
             p=len(mean.names),
             step=ResidualStep(self),
             names=(
                 (*(f"m{i + 1}" for i in range(mean.n_ma)), "e", "e2"),
-                inputs,
+                self._inputs,
                 tuple(f"p_{i}" for i in range(len(mean.names))),
             ),
         )
@@ -154,8 +152,7 @@ class Step:
         """Return the new state and the auxiliary fields."""
         if not self.model.padded:
             return self._row(fields, inputs, params)
-        # Whether there is a row is the last input but one where values may be missing in it.
-        place = len(inputs) - 1 - self.model.gaps
+        place = len(inputs) - 1 - self.model.gaps  # of the mark "inside"
         new = self._row(fields, (*inputs[:place], *inputs[place + 1 :]), params)
         n, there = self.model.n_state, inputs[place] > 0.5
         kept = (torch.where(there, a, b) for a, b in zip(new[:n], fields, strict=False))
@@ -176,7 +173,7 @@ class Step:
         seen = inputs[-1] > 0.5
         without = self.without_news(state, params)
         kept = (torch.where(seen, a, b) for a, b in zip(after, without, strict=True))
-        # Sums over time are of observed rows; h is the variance of a missing value too.
+        # Sums over time skip missing values; h is the variance of a missing value, too.
         terms = (torch.where(seen, field, 0.0) for field in (loglik, log_h, e))
         return (*kept, *terms, h, w)
 
@@ -203,12 +200,12 @@ class Step:
 
 @dataclass(frozen=True)
 class ResidualStep:
-    """One observation of the mean alone: its state, the residual and the square of it."""
+    """One observation of the mean alone: its state, the residual and its square."""
 
     model: Model
 
     def __call__(self, fields: Fields, inputs: Fields, params: Fields) -> Fields:
-        """Return the new state, the residual and its square, zero where a series has ended."""
+        """Return the new state, the residual and its square; zero after the end of a series."""
         mean = self.model.mean
         state, lagged = fields[: mean.n_ma], inputs[1 : 1 + len(mean.lags)]
         e = inputs[0] - mean.predicted(state, lagged, params)
@@ -229,8 +226,8 @@ class UnivariateMean:
 
     .. math:: y_t = c + \sum_i \phi_i y_{t-i} + \sum_j \theta_j e_{t-j} + e_t
 
-    A step reads y and its lags as inputs. The contribution of past residuals to later means is
-    the state: field j holds the part of :math:`\sum_i \theta_i e_{t-i}` that is known j steps
+    A step reads y and its lags as inputs. The state is the contribution of past residuals to later
+    means: field j holds the part of :math:`\sum_i \theta_i e_{t-i}` that is known j steps
     before, zero at the start.
     """
 
@@ -259,7 +256,7 @@ class UnivariateMean:
 
     @cached_property
     def n_dropped(self) -> int:
-        """First observations that have not all lags, and are left out of the likelihood."""
+        """Number of first observations without all lags, which the likelihood leaves out."""
         return max(self.lags, default=0)
 
     def predicted(self, state: Fields, lagged: Fields, params: Fields) -> Tensor | float:
@@ -277,9 +274,9 @@ class UnivariateMean:
 
 
 def past_weights(model: Model, first: int = 0) -> np.ndarray:
-    """Weights (k,) of the parameters in the effect, from a lag on, of a past that stood at one.
+    """Weights (k,) of the parameters in the effect of a constant past of one, from lag `first` on.
 
-    Their product is the persistence, for a recursion of the variance or its logarithm.
+    Weights times parameters are the persistence, for a recursion of the variance or its logarithm.
     """
     weight = np.zeros(len(model.names))
     for s, expected in enumerate(model.vol.expected):
@@ -289,16 +286,16 @@ def past_weights(model: Model, first: int = 0) -> np.ndarray:
 
 
 def shock_weights(model: Model, s: int, first: int) -> np.ndarray:
-    """Weights (k,) of the parameters in the effect, from a lag on, of past shocks s of one."""
+    """Weights (k,) of the parameters in the effect of past shocks s of one, from lag `first` on."""
     weight = np.zeros(len(model.names))
     weight[model.shock_coefficients(s)][first:] = 1.0
     return weight
 
 
 def expected_params(model: Model, params: np.ndarray) -> np.ndarray:
-    r"""Parameters (N, k), coefficients of shocks times the expectation of their size.
+    r"""Multiply coefficients of shocks in parameters (N, k) by the expected size of shocks.
 
-    That of :math:`|z|^{2 \lambda}`: one for the variance, :math:`E |z|` for its root.
+    It is :math:`E |z|^{2 \lambda}`: one for the variance, :math:`E |z|` for its root.
     """
     if not model.vol.root:
         return params
@@ -308,10 +305,10 @@ def expected_params(model: Model, params: np.ndarray) -> np.ndarray:
 
 
 def persistence(model: Model, params: np.ndarray) -> np.ndarray:
-    r"""Share (N,) of a deviation of the transformed variance that is expected to last.
+    r"""Expected share (N,) of a deviation of the transformed variance that lasts.
 
     :math:`\sum_i (\alpha_i + \gamma_i / 2) + \sum_j \beta_j`, with :math:`\alpha` and
-    :math:`\gamma` times :math:`E |z|` for a root; of logarithms :math:`\sum_j \beta_j`.
+    :math:`\gamma` times :math:`E |z|` for roots; :math:`\sum_j \beta_j` for logarithms.
     """
     return expected_params(model, params) @ past_weights(model)
 
@@ -319,7 +316,7 @@ def persistence(model: Model, params: np.ndarray) -> np.ndarray:
 def persistence_with_derivatives(
     model: Model, params: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Persistence (N,) with slopes (N, k) and second derivatives (N, k, k)."""
+    """Persistence (N,) with first (N, k) and second (N, k, k) derivatives."""
     (n, k), weight, shocks = params.shape, past_weights(model), model.shock_part
     slope, bend = np.tile(weight, (n, 1)), np.zeros((n, k, k))
     if model.vol.root:
@@ -341,13 +338,13 @@ def _mean_size(model: Model, params: np.ndarray) -> ByShape:
 def univariate_model(
     vol: str, p: int, q: int, constant: bool, padded: bool, gaps: bool = False
 ) -> Model:
-    """Normal model of one variable of several, the same object each time: its cell is made once."""
+    """Model with normal innovations, cached so that its cell compiles once."""
     mean, density = UnivariateMean(constant), DENSITIES["normal"]
     return Model(mean, VOLATILITIES[vol], density, p, q, padded, gaps)
 
 
 def model_of(order: Any, mean: Any, mean_order: Any, distribution: Any, vol: Any) -> Model:
-    """Model of the arguments of the constructor, which are checked."""
+    """Check constructor arguments and make the model."""
     p, q = order_of(
         "order", order, "p lags of squared residuals (alpha) and q of the variance (beta)"
     )
@@ -395,11 +392,11 @@ def initial_variance_of(initial_variance: Any, vol: str) -> str | float:
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    r"""Coordinates c (d,), of which natural parameters (k,) are functions by :math:`A c + b`.
+    r"""Coordinates c (d,) of the search; natural parameters (k,) are functions of :math:`A c + b`.
 
-    Leverage is estimated as alpha and alpha + gamma, both not negative; nu as 1/nu, in which
-    the likelihood is closer to a parabola; shocks of a root with coefficients times E|z|, in
-    which persistence is linear.
+    Leverage is estimated as alpha and alpha + gamma, which are not negative; nu as 1/nu, in which
+    the likelihood is closer to a parabola; coefficients of absolute residuals times E|z|, in which
+    the persistence is linear.
     """
 
     model: Model
@@ -408,7 +405,7 @@ class Coordinates:
     lower: np.ndarray  # (d,)
     upper: np.ndarray
     kept: np.ndarray  # natural parameter of each coordinate, (d,)
-    # Constant and weights (1 + d,) of the coordinate that the others imply where persistence is one
+    # Constant and weights (1 + d,) of the coordinate that a persistence of one implies
     implied: np.ndarray | None = None
 
     def natural(self, coordinates: np.ndarray) -> np.ndarray:
@@ -420,13 +417,13 @@ class Coordinates:
         return params
 
     def of(self, params: np.ndarray) -> np.ndarray:
-        """Coordinates (n, d) of natural parameters (n, k), in the box."""
+        """Coordinates (n, d) of natural parameters (n, k), clipped to the box."""
         linear, shape = expected_params(self.model, params) - self.offset, self.model.shape_part
         linear[:, shape] = 1 / params[:, shape]
         return np.clip(linear @ np.linalg.pinv(self.matrix).T, self.lower, self.upper)
 
     def jacobian(self, params: np.ndarray) -> np.ndarray:
-        """Derivatives (n, k, d) of natural parameters."""
+        """Derivatives (n, k, d) of natural parameters by coordinates."""
         result, shape = np.tile(self.matrix, (len(params), 1, 1)), self.model.shape_part
         nu = params[:, shape]
         result[:, shape] *= -(nu**2)[:, :, None]
@@ -440,9 +437,12 @@ class Coordinates:
         return result
 
     def pulled(self, params: np.ndarray, at: Evaluation, exact: bool) -> Evaluation:
-        """Evaluation in these coordinates, of one in natural parameters."""
+        """Transform an evaluation in natural parameters to these coordinates.
+
+        An `exact` curvature also has the second derivatives of the transformation.
+        """
         jacobian = self.jacobian(params)
-        with np.errstate(invalid="ignore", over="ignore"):  # where values are not finite either
+        with np.errstate(invalid="ignore", over="ignore"):  # the value is not finite there either
             curvature = jacobian.swapaxes(1, 2) @ at.curvature @ jacobian
             if exact and self.model.density.names:
                 shape = self.model.shape_part
@@ -455,7 +455,7 @@ class Coordinates:
         return Evaluation(at.value, gradient, curvature)
 
     def _bend_of_shocks(self, params: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """Second derivatives (n, d, d) of the coefficients of shocks, by slopes (n, k).
+        """Second derivatives (n, d, d) of the coefficients of shocks, weighted by gradient (n, k).
 
         A coefficient is a / m(1 / x) with its coordinate a, m = E|z|, and x = 1 / nu.
         """
@@ -477,7 +477,7 @@ def box(model: Model) -> Coordinates:
     matrix = np.eye(k)
     lower, upper = np.full(k, -np.inf), np.full(k, np.inf)
     if model.vol.log:
-        if model.q == 1:  # of more lags the roots decide, which no box holds: `admissible`
+        if model.q == 1:  # with more lags the roots count, which `admissible` checks
             lower[model.beta], upper[model.beta] = -LARGEST_LOG_BETA, LARGEST_LOG_BETA
     else:
         lower[model.vol_part] = 0.0
@@ -486,7 +486,7 @@ def box(model: Model) -> Coordinates:
         alpha = model.shock_coefficients(0)
         for s in range(1, len(model.vol.coefficients)):  # gamma = (alpha + gamma) - alpha
             matrix[model.shock_coefficients(s), alpha] = -np.eye(model.p)
-    if model.mean.n_ma == 1:  # of more lags the roots decide, as above
+    if model.mean.n_ma == 1:  # as above
         ma = model.omega - 1
         lower[ma], upper[ma] = -1.0, 1.0
     shape = model.shape_part
@@ -495,7 +495,7 @@ def box(model: Model) -> Coordinates:
 
 
 def face(model: Model, whole: Coordinates, dropped: int) -> Coordinates:
-    """Coordinates on the face of stationarity, where the persistence is one."""
+    """Coordinates on the face of persistence one, without coordinate `dropped`."""
     weight = whole.matrix.T @ past_weights(model)
     kept = np.arange(len(weight)) != dropped
     inside = np.eye(len(weight))[:, kept]
@@ -514,7 +514,7 @@ def face(model: Model, whole: Coordinates, dropped: int) -> Coordinates:
 
 
 def admissible(model: Model, coordinates: Coordinates, values: np.ndarray) -> np.ndarray:
-    """Whether coordinates (n, d) satisfy the constraints beyond the box."""
+    """Mask (n,) of coordinates (n, d) that satisfy the constraints beyond the box."""
     legal = np.ones(len(values), dtype=bool)
     if coordinates.implied is not None:
         legal &= coordinates.implied[0] + values @ coordinates.implied[1:] >= 0
@@ -527,7 +527,7 @@ def admissible(model: Model, coordinates: Coordinates, values: np.ndarray) -> np
 
 
 def spectral_radius(coefficients: np.ndarray) -> np.ndarray:
-    """Largest modulus (n,) of roots of a linear recursion with coefficients (n, q)."""
+    """Largest modulus (n,) of the roots of a linear recursion with coefficients (n, q)."""
     n, q = coefficients.shape
     if q == 0:
         return np.zeros(n)

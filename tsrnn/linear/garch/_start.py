@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from tsrnn.contract import SeriesArrays
 from tsrnn.linear.garch._likelihood import Likelihood
 from tsrnn.linear.garch._prepare import N_BACKCAST, Sample, mean_moments, products_of
 from tsrnn.linear.garch._specification import Model, spectral_radius
@@ -20,32 +22,33 @@ class Grid(NamedTuple):
     levels: tuple[float, ...]  # of the persistence
     alphas: tuple[float, ...]
     gammas: tuple[float, ...]
-    log_gammas: tuple[float, ...]  # of logarithms
-    log_levels: tuple[float, ...] = ()  # further levels of logarithms, whose beta may be negative
+    log_gammas: tuple[float, ...]  # of an EGARCH
+    log_levels: tuple[float, ...] = ()  # further levels of an EGARCH, whose beta may be negative
 
 
-# Around what daily returns have: a persistence near one, and small effects of shocks.
+# Grids around values of daily returns: a persistence near one, and small effects of shocks.
 _COARSE = Grid((0.98, 0.9, 0.6), (0.05, 0.15), (0.05,), (-0.05,))
 _FINE = Grid(
     (0.995, 0.98, 0.9, 0.7, 0.5), (0.004, 0.02, 0.05, 0.1, 0.2), (0.0, 0.1), (-0.1, 0.0, 0.1),
     (-0.7, -0.9, -0.98),
 )  # fmt: skip
-# First autoregressive coefficient of an ARMA mean, and what is left of it beside the moving
-# average: where the two nearly cancel, maxima lie side by side.
+# Grid of the first AR coefficient of an ARMA mean, and of its sum with the first MA coefficient:
+# where the two nearly cancel, maxima lie side by side.
 _PHI = (-0.99, -0.97, -0.9, -0.75, -0.5, -0.2, 0.0, 0.2, 0.5, 0.75, 0.9, 0.97, 0.99)
 _LEFT = (-0.5, -0.2, -0.08, -0.03, -0.01, 0.01, 0.03, 0.08, 0.2, 0.5)
 
 
-class MeanStart(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class MeanStart(SeriesArrays):
     """Starting values of the mean."""
 
     params: np.ndarray  # (N, k_mean)
-    first: np.ndarray  # (N, at most 75) first residuals
-    variance: np.ndarray  # (N,) mean of all squared residuals
+    first: np.ndarray  # (N, at most 75) first residuals, for the backcast
+    variance: np.ndarray  # (N,) mean squared residual
 
 
 def mean_start(model: Model, sample: Sample) -> MeanStart:
-    """Least squares for regressions, the method of Hannan and Rissanen for ARMA means."""
+    """Estimate regressions by least squares, ARMA means by the method of Hannan and Rissanen."""
     if model.mean.n_ma:
         return _hannan_rissanen(model, sample)
     moments = mean_moments(model, sample)
@@ -62,11 +65,12 @@ def mean_start(model: Model, sample: Sample) -> MeanStart:
 
 
 def _hannan_rissanen(model: Model, sample: Sample) -> MeanStart:
-    """Residuals of a long autoregression stand in for those of the past."""
+    """Regress on lags of y and on lagged residuals of a long autoregression."""
     n_ma, steps, observed = model.mean.n_ma, sample.inputs.shape[1], sample.observed
     y = np.where(observed, sample.inputs[..., 0], 0.0)
     ones = observed.astype(float)
-    longest = max(1, min(10 + 2 * n_ma, steps // 4))  # long enough for an inverted moving average
+    # Enough lags to approximate an inverted moving average, and rows left to estimate them.
+    longest = max(1, min(10 + 2 * n_ma, steps // 4))
     past = [_lagged(y, lag) * ones for lag in range(1, longest + 1)]
     guess = _regress(y, [ones, *past])[1]
     known = [ones] * model.mean.constant
@@ -74,7 +78,7 @@ def _hannan_rissanen(model: Model, sample: Sample) -> MeanStart:
     known += [_lagged(guess, j) * ones for j in range(1, n_ma + 1)]
     params, e = _regress(y, known)
     part = slice(params.shape[1] - n_ma, None)
-    # Roots of at most 0.9: at the unit circle the likelihood has maxima of its own.
+    # Shrink roots to at most 0.9: near the unit circle the likelihood has maxima of its own.
     radius = np.maximum(spectral_radius(-params[:, part]) / 0.9, 1.0)
     params[:, part] /= radius[:, None] ** np.arange(1, n_ma + 1)
     return MeanStart(params, e[:, :N_BACKCAST], (e**2).sum(1) / sample.n_obs)
@@ -93,17 +97,17 @@ def _regress(y: np.ndarray, known: list[np.ndarray]) -> tuple[np.ndarray, np.nda
 
 
 def _coefficients(moments: np.ndarray) -> np.ndarray:
-    """Coefficients of a regression of the first variable on the others."""
+    """Regress the first variable on the others, by their moments (N, m, m)."""
     inverse = np.linalg.pinv(moments[:, 1:, 1:], hermitian=True)  # regressors may be collinear
     return (inverse @ moments[:, 1:, :1])[..., 0]
 
 
 def grid_starts(model: Model, likelihood: Likelihood, mean: MeanStart, whole: bool) -> np.ndarray:
-    """Best candidates (kinds, N, k) of the whole grid or a coarse one, one of each kind."""
+    """Best candidate of each kind, shape (kinds, N, k), on the fine or the coarse grid."""
     kinds, grid = _candidates(model, whole)
     n = len(mean.params)
     params = _with_mean(model, mean, grid)
-    # Candidates run in the lanes of one pass where units are few, else one after the other.
+    # Few units: all candidates run in the lanes of one pass. Many units: one pass per candidate.
     count, k, units = params.shape[1], params.shape[2], np.arange(n)
     if n < count:
         value = likelihood.values(params.reshape(-1, k), np.repeat(units, count))
@@ -111,7 +115,7 @@ def grid_starts(model: Model, likelihood: Likelihood, mean: MeanStart, whole: bo
     else:
         value = np.stack([likelihood.values(params[:, j], units) for j in range(count)], 1)
     value = np.where(np.isfinite(value), value, -np.inf).reshape(n, kinds, -1)
-    # A candidate of each level of persistence: neighbours would climb to one maximum.
+    # Take the best candidate of each level of persistence: neighbours climb to the same maximum.
     best = value.argmax(2)
     order = np.argsort(-np.take_along_axis(value, best[..., None], 2)[..., 0], axis=1)
     chosen = order * value.shape[2] + np.take_along_axis(best, order, 1)
@@ -119,11 +123,11 @@ def grid_starts(model: Model, likelihood: Likelihood, mean: MeanStart, whole: bo
 
 
 def _candidates(model: Model, whole: bool) -> tuple[int, np.ndarray]:
-    """Kinds of candidates, and parameters from omega on, one kind after the other.
+    """Number of kinds, and candidates (c, parameters from omega on) sorted by kind.
 
-    A kind is a level of the persistence; with several lags of the variance, a level and whether
-    they share beta or the last has it all, between which there are maxima of their own. Omega is
-    for a transformed variance of one.
+    A kind is a level of the persistence. With several lags of the variance it is also a shape of
+    beta, equal over the lags or all at the last, as each shape leads to another maximum. Omega
+    is that of a transformed variance of one.
     """
     p, q, vol = model.p, model.q, model.vol
     expected = _expected_shocks(model)
@@ -153,10 +157,10 @@ def _candidates(model: Model, whole: bool) -> tuple[int, np.ndarray]:
 def mean_grid_starts(
     model: Model, likelihood: Likelihood, params: np.ndarray, count: int
 ) -> np.ndarray:
-    """Highest maxima (count, N, k) of the likelihood on a grid of an ARMA mean.
+    """Highest local maxima (count, N, k) of the likelihood on a grid of an ARMA mean.
 
-    The grid is of the first coefficients, with the others at zero and the variance as at
-    parameters (N, k). Where it has fewer maxima, the highest one comes again.
+    The grid is over the first AR and MA coefficients; the others are zero, and the parameters of
+    the variance those of `params` (N, k). With fewer maxima the highest is repeated.
     """
     n, mean = len(params), model.mean
     first, theta = int(mean.constant), len(mean.names) - mean.n_ma
@@ -165,7 +169,7 @@ def mean_grid_starts(
     points[..., model.mean_part] = 0.0
     for i, j in np.ndindex(len(_PHI), len(_LEFT)):
         row, rest = points[:, i, j], _LEFT[j] - _PHI[i]
-        if abs(rest) > 1:  # one itself is a bound on which maxima are
+        if abs(rest) > 1:  # not invertible; maxima may lie at one, which is a bound
             continue
         if mean.lags:
             row[:, first] = _PHI[i]
@@ -183,11 +187,11 @@ def mean_grid_starts(
 
 
 def drawn_starts(model: Model, mean: MeanStart, count: int) -> np.ndarray:
-    """Starts (count, N, k) drawn at random, the same for all units in every fit."""
+    """Random starts (count, N, k); every unit and every fit has the same ones."""
     rng, (p, q, vol) = np.random.default_rng(0), (model.p, model.q, model.vol)
     rows, expected = [], _expected_shocks(model)
     for _ in range(count):
-        # Beyond the grid on either side, and stationary.
+        # A wider range than the grid's, within the stationary region.
         level, alpha = rng.uniform(0.3, 0.99), rng.uniform(0.01, 0.3)
         sizes = [alpha, *rng.uniform(-0.1 if vol.log else 0.0, 0.1, len(vol.coefficients) - 1)]
         share_of_shocks = float(np.dot(expected, sizes))
@@ -207,7 +211,7 @@ def _expected_shocks(model: Model) -> np.ndarray:
 
 
 def _with_mean(model: Model, mean: MeanStart, rows: np.ndarray) -> np.ndarray:
-    """Parameters (N, c, k) of c candidates for a variance of one, with those of the mean."""
+    """Join parameters of the mean with c candidates for a variance of one, shape (N, c, k)."""
     params = np.empty((len(mean.params), len(rows), len(model.names)))
     params[:, :, model.mean_part] = mean.params[:, None]
     params[:, :, model.omega :] = rows

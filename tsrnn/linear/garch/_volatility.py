@@ -1,4 +1,4 @@
-"""Recursions of the variance, its root or its logarithm: each is an entry in the table."""
+"""Recursions of the variance, its root or its logarithm."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 Fields = tuple[Tensor, ...]
 
-MEAN_SIZE = math.sqrt(2 / math.pi)  # of the absolute value of a standard normal number
+MEAN_SIZE = math.sqrt(2 / math.pi)  # E|z| of a standard normal z
 
 
 @dataclass(frozen=True)
@@ -23,33 +23,32 @@ class Volatility:
 
     with :math:`g_t = h_t^\lambda`, or :math:`\log h_t` for :math:`\lambda = 0`, and s the
     `shocks`, functions of the residual and its variance. It runs in companion form: field k of
-    the state is the part of :math:`g_{t+k}` that is known before :math:`e_t`, so that field 0 is
-    :math:`g_t`.
+    the state is the part of :math:`g_{t+k}` known before :math:`e_t`; field 0 is :math:`g_t`.
 
     Parameters
     ----------
     name, title : str
-        As an argument, and in a summary.
+        Name as an argument, and in a summary.
     coefficients : tuple of str
         Greek names of the coefficients of the shocks, ``("alpha", "gamma")``.
     shocks : callable
         ``shocks(e, h) -> tuple`` of tensors: the size :math:`|e|^{2 \lambda}` of the residual,
-        then that size where e is negative. Of a logarithm, those of EGARCH.
+        then the size of negative residuals, zero for others. Logarithms have EGARCH's shocks.
     expected : tuple of float
-        Expectation of the shocks given the past, in units of that of the size.
+        Expectation of the shocks given the past, relative to the expected size.
     power : {1, 0.5, 0}
-        :math:`\lambda`: the recursion is of the variance, its root or its logarithm. With a
-        power, coefficients are not negative, nor sums of the first and another one.
+        :math:`\lambda`, for a recursion of the variance, its root or its logarithm. Unless it is
+        zero, coefficients are not negative, nor is the sum of the first with any other.
     even : bool
-        Whether shocks are even functions of the residual. The expected information of mean and
-        variance together is zero then, as densities are symmetric (Engle, 1982).
+        True if shocks are even functions of the residual. The expected cross-information of mean
+        and variance is zero then, as densities are symmetric (Engle, 1982).
     without_leverage : Volatility, optional
-        The recursion of which this one has the coefficients and further ones.
+        The nested recursion, without coefficients of leverage.
 
     Raises
     ------
     ValueError
-        If the power is another, or a shock has no expectation.
+        If the power is another, or the numbers of expectations and coefficients differ.
 
     Examples
     --------
@@ -83,23 +82,23 @@ class Volatility:
             )
 
     def names(self, p: int, q: int) -> tuple[str, ...]:
-        """Names of the parameters, those of a coefficient together."""
+        """Names of the parameters: omega, then the lags of each coefficient."""
         greek = [*((name, p) for name in self.coefficients), ("beta", q)]
         return ("omega", *(f"{name}[{i + 1}]" for name, n in greek for i in range(n)))
 
     @property
     def log(self) -> bool:
-        """Whether the recursion is of the logarithm of the variance."""
+        """True for a recursion of the logarithm of the variance."""
         return self.power == 0
 
     @property
     def root(self) -> bool:
-        """Whether the recursion is of the root of the variance."""
+        """True for a recursion of the root of the variance."""
         return self.power == 0.5
 
     @property
     def kinked(self) -> bool:
-        """Whether shocks have a kink at a residual of zero, as absolute values and no squares."""
+        """True if shocks have a kink at a residual of zero, as absolute values have."""
         return self.power < 1
 
     def transformed(self, h: np.ndarray) -> np.ndarray:
@@ -109,27 +108,27 @@ class Volatility:
         return h if self.power == 1 else np.sqrt(h)
 
     def restored(self, g: np.ndarray) -> np.ndarray:
-        """Variances of which g is the transform."""
+        """Variances from their transform g."""
         if self.log:
             return np.exp(g)
         return g if self.power == 1 else g * g
 
     def variance(self, state: Fields) -> tuple[Tensor, Tensor]:
-        """Return h and log h of this step."""
+        """Variance h and log h of this step."""
         g, h = state[0], self.variance_alone(state)
         if self.log:
             return h, g
         return h, torch.log(g) if self.power == 1 else 2 * torch.log(g)
 
     def variance_alone(self, state: Fields) -> Tensor:
-        """Return h of this step, of thousands of paths without their logarithms."""
+        """Variance h of this step alone: simulated paths need no logarithms."""
         g = state[0]
         if self.log:
             return torch.exp(g)
         return g if self.power == 1 else g * g
 
     def expected_shocks(self, g: Tensor, mean_size: Tensor | float) -> Fields:
-        r"""Expected shocks given the past, at a transformed variance g, with :math:`E|z|`."""
+        r"""Expected shocks given a transformed variance g and :math:`E|z|`."""
         if self.log:
             return (0 * g + (mean_size - MEAN_SIZE), 0 * g)
         size = mean_size * g if self.root else g

@@ -1,7 +1,7 @@
 """VARMA at given parameters: the Kalman filter, forecasts, responses, draws.
 
-Rows are taken in as they come, and the state after them is all that is carried on. With K_t for the
-gain and Z = (I, 0, ..., 0), w_t being the trend and exogenous part,
+The filter is recursive: only the state is carried from row to row. With the gain K_t,
+Z = (I, 0, ..., 0) and the trend and exogenous part w_t,
 
     v_t = y_t - Z a_t - w_t,    F_t = Z P_t Z' + Sigma,    K_t = (T P_t Z' + K Sigma) F_t^{-1},
     a_{t+1} = T (a_t + Z' w_t) + K_t v_t,    P_{t+1} = T P_t T' + K Sigma K' - K_t F_t K_t'.
@@ -36,19 +36,11 @@ class State(NamedTuple):
 
 
 class Predictions(NamedTuple):
-    """One-step forecasts.
+    """One-step forecasts of y, NaN after a unit's end, and the last state."""
 
-    Attributes
-    ----------
-    mean, cov : arrays of shape (U, T, n), (U, T, n, n)
-        Of y given the rows before it; NaN after a unit's end.
-    state : State
-        After each unit's last row.
-    """
-
-    mean: np.ndarray
-    cov: np.ndarray
-    state: State
+    mean: np.ndarray  # (U, T, n)
+    cov: np.ndarray  # (U, T, n, n)
+    state: State  # after each unit's last row
 
 
 def predictions(coefficients: Coefficients, sample: Sample) -> Predictions:
@@ -61,7 +53,7 @@ def predictions(coefficients: Coefficients, sample: Sample) -> Predictions:
 
 
 def state_after(coefficients: Coefficients, sample: Sample) -> State:
-    """State after the last row of each unit: in closed form without missing values."""
+    """State after the last row of each unit; in closed form for units without missing values."""
     shape, units = sample.shape, len(sample.y)
     result = State(np.empty((units, shape.d)), np.empty((units, shape.d, shape.d)))
     complete = (sample.n_missing == 0) & (sample.rows >= shape.lags)
@@ -96,7 +88,7 @@ def kalman_filter(
 ) -> Predictions:
     """Filter rows y (U, T, n), NaN where missing, with w_t in `offsets`.
 
-    A row of infinities is after the end of the unit: it leaves the state.
+    A row of infinities marks the end of a unit and does not change the state.
     """
     T, K, sigma = matrices
     units, steps, n = y.shape
@@ -118,20 +110,20 @@ def kalman_filter(
         new = (T @ base[..., None] + gain @ error[..., None])[..., 0]
         spread = T @ cov @ T.swapaxes(1, 2) + shocks - gain @ across.swapaxes(1, 2)
         mean = np.where(inside[:, None], new, mean)
-        # Symmetric to the last digit, or rounding would grow over many rows.
+        # Enforce symmetry: asymmetric rounding would grow over many rows.
         cov = np.where(inside[:, None, None], (spread + spread.swapaxes(1, 2)) / 2, cov)
     return Predictions(means, covs, State(mean, cov))
 
 
 def covariance_of_seen(cov: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """Covariances with the rows and columns of missing entries those of the identity."""
+    """Covariances with identity rows and columns for missing entries."""
     n = seen.shape[1]
     both = seen[:, :, None] & seen[:, None, :]
     return np.where(both, cov, np.eye(n))
 
 
 def first_state(coefficients: Coefficients, sample: Sample) -> State:
-    """State before the first row: the stationary one, or that of a past at the presample."""
+    """State before the first row: stationary, or after a past at the presample value."""
     shape = sample.shape
     if shape.exact:
         matrices = system(shape, coefficients)
@@ -143,7 +135,7 @@ def first_state(coefficients: Coefficients, sample: Sample) -> State:
 
 
 def _closed_state(coefficients: Coefficients, sample: Sample) -> State:
-    """State after the last row: linear in that before the data, whose posterior is known."""
+    """State after the last row, which is linear in the state before the data and its posterior."""
     shape = sample.shape
     E = by_unit(columns(coefficients, sample, Filter(coefficients, sample.y.shape[1])))
     prior = first_state(coefficients, sample)
@@ -159,14 +151,14 @@ def _closed_state(coefficients: Coefficients, sample: Sample) -> State:
 
 
 def _last(array: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:
-    """Last rows of each unit, the latest first: (U, count, ...)."""
+    """Last rows (U, count, ...) of each unit, latest first."""
     return array[np.arange(len(array))[:, None], rows[:, None] - 1 - np.arange(count)]
 
 
 def _carried(shape: Shape, lags: np.ndarray, past: np.ndarray) -> np.ndarray:
-    """Part of the state (U, d, ...) from rows (U, lags, n, ...), the latest first.
+    """Contribution of rows (U, lags, n, ...), latest first, to the state (U, d, ...).
 
-    Block i holds what lags i and more add: the sum over j >= i of A_j times row j - i.
+    Block i is the sum over j >= i of A_j times row j - i.
     """
     units, count, n = past.shape[:3]
     tail = past.shape[3:]
@@ -185,10 +177,7 @@ class Forecast(NamedTuple):
 
 
 def forecast_moments(matrices: System, state: State, effect: np.ndarray) -> Forecast:
-    """Forecasts as many steps ahead as there are rows of `effect`, w_t of shape (U, h, n).
-
-    The Kalman filter over rows of missing values.
-    """
+    """Forecast h steps with w_t in `effect` (U, h, n): the Kalman filter over missing rows."""
     T, K, sigma = matrices
     units, h, n = effect.shape
     shocks = K @ sigma @ K.swapaxes(1, 2)
@@ -206,9 +195,9 @@ def forecast_moments(matrices: System, state: State, effect: np.ndarray) -> Fore
 def draw_errors(
     matrices: System, cov: np.ndarray, shape: tuple[int, int], generator: np.random.Generator
 ) -> np.ndarray:
-    """Errors (U, n, h, paths) of forecasts of all steps, for shape = (h, paths).
+    """Draw forecast errors (U, n, h, paths), for shape = (h, paths).
 
-    The state after the last row has the covariance (U, d, d).
+    `cov` (U, d, d) is the covariance of the state after the last row.
     """
     T, K, sigma = matrices
     (h, paths), (units, n) = shape, sigma.shape[:2]
@@ -263,9 +252,9 @@ def _response_function(shape: Shape, h: int, orthogonalised: bool) -> Callable[[
 def simulate_paths(
     shape: Shape, params: np.ndarray, steps: int, generator: np.random.Generator
 ) -> np.ndarray:
-    """Gaussian paths (U, steps, n) of stationary models, their first state a stationary draw.
+    """Gaussian paths (U, steps, n) of stationary models without exogenous columns.
 
-    The shape is one without exogenous columns.
+    The first state is drawn from the stationary distribution.
     """
     shape = replace(shape, exact=True)
     coefficients, units, n = shape.unpack(params), len(params), shape.n

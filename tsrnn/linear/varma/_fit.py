@@ -1,4 +1,4 @@
-"""Maximum likelihood of VARMA models for many units: standardise, start, search, report."""
+"""Maximum likelihood of VARMA models of many units: standardise, start, search, report."""
 
 from __future__ import annotations
 
@@ -25,56 +25,43 @@ from tsrnn.linear.varma._system import root_bound, spectral_radius
 
 # Further starts: factors of the autoregressive and of the moving average coefficients.
 _FURTHER = ((0.5, 0.5), (0.2, 1.0), (0.5, -0.5), (1.0, 0.2))
-_SLOW = 8  # iterations of a search that meets nothing but one maximum
-_SAME = 1e-4  # log-likelihoods that count as one
-_INSIDE = 0.7  # modulus of a root of the moving average beyond which another maximum may be higher
-_LARGE, _MOST_NESTED = 40, 9  # parameters, and nested models, of which not all are searched
-# Coefficients of one lag of the autoregression, if it is to be another, and of the moving average:
-# roots close to the unit circle, and factors of both sides that nearly cancel.
+_SLOW = 8  # a search with more iterations may have met several maxima
+_SAME = 1e-4  # log-likelihoods this close belong to one maximum
+_INSIDE = 0.7  # beyond this modulus of a moving-average root, another maximum may be higher
+_LARGE, _MOST_NESTED = 40, 9  # more parameters, or nested models, are not searched in full
+# Sizes of a lag of the autoregression (0 keeps the start) and of the moving average: roots close to
+# the unit circle, and factors of both sides that nearly cancel.
 _FACTORS = ((0.0, 0.9), (0.8, 0.5), (0.7, 0.97))
-_DRAWN = 8  # starts at random
-# Modulus of the roots of a factor on either side that nearly cancels, of the autoregression and of
-# the moving average: a peak, and a dip, of the spectrum.
+_DRAWN = 8  # random starts
+# Moduli of the roots of a nearly cancelling factor, in the autoregression and the moving average: a
+# peak or a dip of the spectrum.
 _MODULI = ((0.97, 0.85), (0.85, 0.97), (0.92, 0.99))
 _FREQUENCIES = np.linspace(0, np.pi, 25)  # of these roots
-_BANDWIDTH = np.pi / 20  # of the spectrum whose directions they have
-_FACTORS_TRIED = 8  # starts that have such a factor
-_FLATTEST = 0.01  # axes of an ellipse that counts as a plane, not as a line
-_LONG_CLIMBS, _LONG_ITER = 4, 300  # ends that go on along a ridge by Newton's method, iterations
-# Squared distance in standard errors from which the last step of Newton's method is taken: it
-# squares the distance once more.
+_BANDWIDTH = np.pi / 20  # of the spectrum that gives their directions
+_FACTORS_TRIED = 8  # starts with such a factor
+_FLATTEST = 0.01  # ratio of axes below which an ellipse is a line, not a plane
+_LONG_CLIMBS, _LONG_ITER = 4, 300  # ends that continue along a ridge by Newton's method, iterations
+# Squared distance in standard errors at which the last Newton step is taken without evaluation: the
+# step squares the distance.
 _TOLERANCE = 1e-8
-_RIDGE = 1e-10  # relative; keeps a regression of too many columns solvable
+_RIDGE = 1e-10  # relative; keeps a regression with too many columns solvable
 _LARGEST_ROOT = 0.97  # of starting values
 
 
 class Standardised(NamedTuple):
-    """Units that are fitted together.
+    """Batch of units, standardised."""
 
-    Attributes
-    ----------
-    units : integer array of shape (U,)
-        Their numbers.
-    scaling : Scaling
-    sample : Sample
-        In standard units.
-    presample : array of shape (U, n)
-        In the units of the data.
-    start : array of shape (U, k)
-        Starting values in standard units; empty where parameters are given.
-    """
-
-    units: np.ndarray
+    units: np.ndarray  # (U,) numbers
     scaling: Scaling
-    sample: Sample
-    presample: np.ndarray
-    start: np.ndarray = np.empty(0)
+    sample: Sample  # standardised
+    presample: np.ndarray  # (U, n), on the scale of the data
+    start: np.ndarray = np.empty(0)  # (U, k) standardised; empty with given parameters
 
 
 def standardised(
     sample: Sample, targets: list[str], exog: list[str]
 ) -> tuple[Standardised | None, dict[int, str]]:
-    """Units that can be fitted, with starting values, and the reason for each that cannot."""
+    """Standardise units and find starting values; with reasons for refusals."""
     reasons = unusable(sample, targets, exog)
     units = np.array([i for i in range(len(sample.y)) if i not in reasons], int)
     if not len(units):
@@ -83,7 +70,7 @@ def standardised(
     scaling = fit_scaling(usable)
     standard = scaling.standardised(usable)
     first, spread = starting_values(standard)
-    # Targets that determine each other are seen in the residuals of the long regression.
+    # Collinear targets show in the residuals of the long regression.
     refused = collinear_targets(spread, targets)
     reasons |= {int(units[i]): reason for i, reason in refused.items()}
     kept = np.array([i for i in range(len(units)) if i not in refused], int)
@@ -94,10 +81,7 @@ def standardised(
 
 
 def estimates_of(sample: Standardised, names: tuple[str, ...], ends: Search) -> Estimates:
-    """Estimates in the units of the data from the ends of searches in standard units.
-
-    Derivatives there are computed when they are asked for.
-    """
+    """Estimates on the scale of the data at the ends of searches, with derivatives on demand."""
     standard, shape = sample.sample, sample.sample.shape
     natural = sample.scaling.natural(shape, ends.params)
     n_obs = standard.n_obs
@@ -130,7 +114,7 @@ def estimates_of(sample: Standardised, names: tuple[str, ...], ends: Search) -> 
 
 
 def _derivatives(sample: Sample, scaling: Scaling, params: np.ndarray) -> dict[str, np.ndarray]:
-    """Gradient and Hessian in the units of the data at standard parameters (U, k)."""
+    """Gradient and Hessian on the scale of the data, at standardised parameters (U, k)."""
     units = portions(sample, np.arange(len(params)))
     parts = [evaluate_portion(linearised(params[i], sample.select(i)), exact=True) for i in units]
     order = np.concatenate(units).argsort()
@@ -139,13 +123,13 @@ def _derivatives(sample: Sample, scaling: Scaling, params: np.ndarray) -> dict[s
         np.concatenate([getattr(part, name) for part in parts])[order]
         for name in ("gradient", "curvature")
     )
-    turned = back.swapaxes(1, 2)
-    gradient = (turned @ gradient[..., None])[..., 0]
-    return {"gradient": gradient, "hessian": -(turned @ curvature @ back)}
+    transposed = back.swapaxes(1, 2)
+    gradient = (transposed @ gradient[..., None])[..., 0]
+    return {"gradient": gradient, "hessian": -(transposed @ curvature @ back)}
 
 
 def _outer_products(sample: Sample, scaling: Scaling, params: np.ndarray) -> dict[str, np.ndarray]:
-    """Outer products of scores and information in the units of the data, as `_derivatives`."""
+    """Outer products of scores and information, as in `_derivatives`."""
     units = portions(sample, np.arange(len(params)), by_row=True)
     parts = [outer_products(linearised(params[i], sample.select(i))) for i in units]
     order = np.concatenate(units).argsort()
@@ -159,46 +143,32 @@ def _outer_products(sample: Sample, scaling: Scaling, params: np.ndarray) -> dic
 
 
 class Search(NamedTuple):
-    """Ends of the searches for U units.
+    """Highest ends of the searches of U units."""
 
-    Attributes
-    ----------
-    params : array of shape (U, k)
-    value : array of shape (U,)
-        Log-likelihood there.
-    iterations : integer array of shape (U,)
-        Of the search that won.
-    converged : boolean array of shape (U,)
-    starts, agreement : integer arrays of shape (U,)
-        Searches, and how many of them ended at the maximum.
-    identification : Identification or None
-        Of the ends, if it is known.
-    """
-
-    params: np.ndarray
-    value: np.ndarray
-    iterations: np.ndarray
-    converged: np.ndarray
-    starts: np.ndarray
-    agreement: np.ndarray
-    identification: Identification | None = None
+    params: np.ndarray  # (U, k)
+    value: np.ndarray  # (U,), log-likelihood
+    iterations: np.ndarray  # (U,), of the highest search
+    converged: np.ndarray  # (U,)
+    starts: np.ndarray  # (U,), number of searches
+    agreement: np.ndarray  # (U,), number of searches that ended at the maximum
+    identification: Identification | None = None  # at the ends, if known
 
 
 def search(sample: Sample, first: np.ndarray, searches: int, progress: str = "") -> Search:
-    """Maximise from starting values (U, k); `progress` labels the bar, if there is to be one.
+    """Maximise from starting values (U, k); `progress` labels a progress bar, empty for none.
 
-    Likelihoods with a moving average have several maxima. A search that is slow, does not
-    converge, or ends close to the edge of invertibility or where factors cancel is doubted: others
-    begin at weaker and stronger coefficients, `searches` in all, and of models that are not large
-    at the optima of nested models, in the corners of the invertible region, with factors that
-    nearly cancel and at random. The highest end counts. One search alone is never doubted.
+    Likelihoods with a moving average have several maxima. An end is doubtful if its search was
+    slow or did not converge, or if it is near the edge of invertibility or common factors. Then
+    further searches, `searches` in all, begin at weaker and stronger coefficients. Models that are
+    not large also begin at the optima of nested models, in the corners of the invertible region,
+    with nearly cancelling factors and at random. The highest end is taken.
     """
     shape = sample.shape
     best = _maximise(sample, first, progress)
     starts, agreement = np.ones((2, len(first)), int)
     doubtful, judged = np.empty(0, int), None
     radius = spectral_radius(shape.unpack(best.params).ma)
-    if shape.q:  # it is moving averages that bring further maxima
+    if shape.q:  # only moving averages have several maxima
         doubts = ~best.converged | (best.iterations > _SLOW) | (radius > _INSIDE)
         if shape.p:
             judged = identification(shape, shape.unpack(best.params), sample.n_obs)
@@ -208,13 +178,13 @@ def search(sample: Sample, first: np.ndarray, searches: int, progress: str = "")
         part = sample.select(doubtful)
         label = f"{progress}, further starts" if progress else ""
         known: dict[tuple[int, int], np.ndarray] = {}
-        if shape.k <= _LARGE:  # the small ones first: their optima are starts of larger ones
+        if shape.k <= _LARGE:  # small models first: their optima are starts of larger ones
             for p, q in _nested_orders(shape.p, shape.q):
                 inner = _with_shape(part, replace(shape, p=p, q=q))
                 begun = _further_starts(inner, starting_values(inner)[0], known, searches)
                 known[p, q] = _highest_end(inner, begun, label)[0].params
         begun = _further_starts(part, first[doubtful], known, searches)
-        begun[0] = best.params[doubtful]  # where the first search has ended
+        begun[0] = best.params[doubtful]  # the end of the first search
         others, values = _highest_end(part, begun, label)
         starts[doubtful] = len(values)
         agreement[doubtful] = np.maximum((values > values.max(0) - _SAME).sum(0), 1)
@@ -222,13 +192,13 @@ def search(sample: Sample, first: np.ndarray, searches: int, progress: str = "")
             whole[doubtful] = ends
         radius, judged = spectral_radius(shape.unpack(best.params).ma), None
     converged = best.converged & (radius < 1 + EDGE)
-    # The last step of those that have converged, by the quadratic that it is the maximum of.
+    # Add the rise of the last Newton step by its quadratic approximation.
     value = best.value + np.where(best.converged, best.decrement / 2, 0.0)
     return Search(best.params, value, best.iterations, converged, starts, agreement, judged)
 
 
 def _nested_orders(p: int, q: int) -> list[tuple[int, int]]:
-    """Orders of nested models, the small ones first; of many those with one lag less alone."""
+    """Orders of nested models, smallest first; if there are many, only those with a lag less."""
     orders = [(i, j) for i in range(p + 1) for j in range(q + 1) if i + j]
     if len(orders) > _MOST_NESTED:
         orders = [(p, 0), (0, q), (p - 1, q), (p, q - 1), (p, q)]
@@ -245,7 +215,7 @@ def _further_starts(
     known: dict[tuple[int, int], np.ndarray],
     searches: int,
 ) -> list[np.ndarray]:
-    """Starts (U, k): the first, nested optima, corners, then other factors of coefficients."""
+    """Starts (U, k): the first one, nested optima, corners, then scaled coefficients."""
     shape, begun = sample.shape, [first]
     if not shape.q:  # an autoregression has one maximum
         return begun
@@ -269,18 +239,18 @@ def _further_starts(
 def _corners(shape: Shape, first: np.ndarray) -> list[np.ndarray]:
     """Starts with roots close to the unit circle, with nearly common factors, and at random."""
     begun = []
-    # Roots of each target on either side, or of pairs of targets turned against each other.
-    turns = [np.diag(signs) for signs in product((1.0, -1.0), repeat=shape.n)]
+    # Positive and negative real roots of each target, or imaginary ones of pairs of targets.
+    corners = [np.diag(signs) for signs in product((1.0, -1.0), repeat=shape.n)]
     pair = np.kron(np.eye(shape.n // 2), [[0.0, 1.0], [-1.0, 0.0]])
-    turns += [pair, -pair] if shape.n % 2 == 0 else []
-    for (ar, ma), turn in product(_FACTORS, turns):
+    corners += [pair, -pair] if shape.n % 2 == 0 else []
+    for (ar, ma), corner in product(_FACTORS, corners):
         if ar and not shape.p:
             continue
         begun.append(first.copy())
         for at, size in ((shape.at_ar, ar), (shape.at_ma, -ma)):
             if size:
                 begun[-1][:, at] = 0.0
-                begun[-1][:, at[:, 0]] = size * turn
+                begun[-1][:, at[:, 0]] = size * corner
     rng = np.random.default_rng(0)  # the same in every fit
     for _ in range(_DRAWN):
         begun.append(first.copy())
@@ -291,30 +261,30 @@ def _corners(shape: Shape, first: np.ndarray) -> list[np.ndarray]:
 
 
 def _nearly_cancelling(sample: Sample, inner: Sample, params: np.ndarray) -> list[np.ndarray]:
-    """Starts (U, k) at the optimum of a lag less on both sides, times a factor that nearly cancels.
+    """Starts (U, k): optimum of a lag less on both sides, times a nearly cancelling factor.
 
-    Where it cancels, the likelihood is that of the smaller model, whatever the factor. Beside that
-    ridge it has a maximum for many frequencies of the factor's roots, as a periodogram has peaks:
-    in the direction of the residuals' largest power, if the autoregression has the root that is
-    closer to the unit circle, or of their least power, if the moving average has it.
+    If the factor cancels, the likelihood is that of the smaller model. Beside this ridge it has
+    maxima at many frequencies of the factor's roots, as a periodogram has peaks. They lie in the
+    direction of the residuals' largest power if the autoregression's root is closer to the unit
+    circle, and of their smallest power if the moving average's is.
     """
     shape, small = sample.shape, inner.shape.unpack(params)
-    turns = np.concatenate(_rotations(inner, small), 1)  # (U, F, n, n), peaks, then dips
-    units, count = turns.shape[:2]
+    rotations = np.concatenate(_rotations(inner, small), 1)  # (U, F, n, n), peaks, then dips
+    units, count = rotations.shape[:2]
     starts = np.empty((len(_MODULI), units, count, shape.k))
     value = np.empty(starts.shape[:3])
     lanes = sample.select(np.repeat(np.arange(units), count))
     n, p, q = shape.n, shape.p, shape.q
     for place, height, (size_ar, size_ma) in zip(starts, value, _MODULI, strict=True):
-        left = np.eye(n) - size_ar * turns
+        left = np.eye(n) - size_ar * rotations
         ar, ma = (np.zeros((units, count, lags + 1, n, n)) for lags in (p, q))
-        # The factor stands left of the autoregression, where it belongs, and right of the moving
-        # average, with which it would have to commute: exact where there is one lag.
+        # The exact factor is left of both polynomials. Right of the moving average it is the same
+        # only if the two commute, as with one lag, and close enough for a start.
         ar[:, :, 1:-1] = -small.ar[:, None]
         ma[:, :, 1:-1] = small.ma[:, None]
         ar[:, :, 0] = ma[:, :, 0] = np.eye(n)
-        ar[:, :, 1:] -= size_ar * turns[:, :, None] @ ar[:, :, :-1].copy()
-        ma[:, :, 1:] -= size_ma * ma[:, :, :-1].copy() @ turns[:, :, None]
+        ar[:, :, 1:] -= size_ar * rotations[:, :, None] @ ar[:, :, :-1].copy()
+        ma[:, :, 1:] -= size_ma * ma[:, :, :-1].copy() @ rotations[:, :, None]
         parts = left @ small.design[:, None], -ar[:, :, 1:], ma[:, :, 1:]
         chol = np.repeat(small.chol[:, None], count, 1)
         params = shape.pack(
@@ -322,7 +292,7 @@ def _nearly_cancelling(sample: Sample, inner: Sample, params: np.ndarray) -> lis
         )
         place[:] = params.reshape(units, count, -1)
         height[:] = evaluate(params, lanes, exact=False).value.reshape(units, count)
-    # Peaks over the frequency, of the best modulus of each; then the highest of the others.
+    # Peaks over the frequency at the best modulus of each, then the highest other frequencies.
     value = np.nan_to_num(value, nan=-np.inf)
     size, profile = value.argmax(0), value.max(0).reshape(units, 2, -1)
     padded = np.pad(profile, ((0, 0), (0, 0), (1, 1)), constant_values=-np.inf)
@@ -334,7 +304,7 @@ def _nearly_cancelling(sample: Sample, inner: Sample, params: np.ndarray) -> lis
 
 
 def _rotations(sample: Sample, at: Coefficients) -> list[np.ndarray]:
-    """Matrices (U, F, n, n) that turn a plane by each frequency, of most and of least power."""
+    """Rotations (U, F, n, n) of a plane by each frequency, of largest and of smallest power."""
     steps = sample.y.shape[1]
     if sample.shape.lags:
         errors = standardised_errors(sample, predictions(at, sample))
@@ -348,20 +318,20 @@ def _rotations(sample: Sample, at: Coefficients) -> list[np.ndarray]:
     spectrum = np.einsum("ft,uti,utj->ufij", weight, power, power.conj(), optimize=True)
     vectors = np.linalg.eigh(spectrum)[1]
     cos, sin = np.cos(_FREQUENCIES), np.sin(_FREQUENCIES)
-    turn = np.stack([np.stack([cos, sin], 1), np.stack([-sin, cos], 1)], 1)
-    # Right eigenvectors of the largest power in the units of y, left ones of the least.
+    rotation = np.stack([np.stack([cos, sin], 1), np.stack([-sin, cos], 1)], 1)
+    # Right eigenvectors of the largest power on the scale of y, left ones of the smallest.
     most = at.chol[:, None] @ vectors[..., -1:]
     least = np.linalg.solve(at.chol.swapaxes(1, 2)[:, None], vectors[..., :1]).conj()
     result = []
     for vector in (most, least):
         plane = np.concatenate([vector.real, vector.imag], -1)
         # At frequencies zero and pi the plane is a line.
-        result.append(plane @ turn @ np.linalg.pinv(plane, rcond=_FLATTEST))
+        result.append(plane @ rotation @ np.linalg.pinv(plane, rcond=_FLATTEST))
     return [result[0], result[1].swapaxes(2, 3)]
 
 
 def _embedded(shape: Shape, smaller: Shape, params: np.ndarray) -> np.ndarray:
-    """Parameters of a nested model as those of a larger one, further lags zero."""
+    """Parameters of a larger model from a nested one, with zeros for further lags."""
     inner = smaller.unpack(params)
     more = [np.zeros((len(params), lags, shape.n, shape.n))
             for lags in (shape.p - smaller.p, shape.q - smaller.q)]  # fmt: skip
@@ -370,10 +340,10 @@ def _embedded(shape: Shape, smaller: Shape, params: np.ndarray) -> np.ndarray:
 
 
 def _highest_end(sample: Sample, begun: list[np.ndarray], label: str) -> tuple[Optimum, np.ndarray]:
-    """Highest end of the searches of units (U,) from several starts, and values (count, U).
+    """Highest ends of searches from several starts, and values (count, U) of all ends.
 
-    A value is -inf where the moving average is not invertible: a search may cross the unit circle,
-    but an end beyond it is no estimate.
+    A value is -inf if the moving average is not invertible: a search may cross the unit circle, but
+    must not end beyond it.
     """
     units, count = np.arange(len(begun[0])), len(begun)
     ends = _maximise(sample.select(np.tile(units, count)), np.concatenate(begun), label)
@@ -382,8 +352,8 @@ def _highest_end(sample: Sample, begun: list[np.ndarray], label: str) -> tuple[O
         radius = spectral_radius(sample.shape.unpack(ends.params).ma)
         return np.where(radius < 1 + EDGE, ends.value, -np.inf).reshape(count, -1)
 
-    # Ridges of factors that nearly cancel are long, and rise by little: the highest ends go on
-    # where the first of them has not converged.
+    # Ridges of nearly cancelling factors are long and rise slowly: if the highest end has not
+    # converged, the highest few continue.
     reached = values()
     first = np.argsort(-reached, axis=0, kind="stable")[:_LONG_CLIMBS] * len(units) + units
     lanes = first[:, ~ends.converged[first[0]] & np.isfinite(reached).any(0)].ravel()
@@ -414,16 +384,15 @@ def _maximise(
 def starting_values(sample: Sample) -> tuple[np.ndarray, np.ndarray]:
     """Starting values (U, k) and covariances (U, n, n) of long-regression residuals.
 
-    The regressions of Hannan and Rissanen (1982): innovations are taken from a long vector
-    autoregression and put into the regression of the series on its lags and theirs. Missing values
-    are interpolated for it. A covariance is singular where one series is a combination of others
-    and of the past.
+    The regressions of Hannan and Rissanen (1982): residuals of a long vector autoregression stand
+    for innovations in the regression of the series on lags of both. Missing values are
+    interpolated. The covariance is singular if a series is a combination of others and the past.
     """
     shape, steps = sample.shape, np.arange(sample.y.shape[1])
     n, p, q = shape.n, shape.p, shape.q
     y = _interpolated(sample)
     skipped = p
-    if q:  # a long autoregression: more lags for longer series, as rows allow
+    if q:  # the long autoregression has more lags for longer series, as rows allow
         shortest = int(sample.rows.min())
         wanted = shape.lags + int(np.ceil(shortest ** (1 / 3)))
         skipped = max(1, min(wanted, (shortest // 2 - shape.n_design) // (n + 1)))
@@ -436,7 +405,7 @@ def starting_values(sample: Sample) -> tuple[np.ndarray, np.ndarray]:
     design, ar, ma = np.split(coefficients, np.cumsum([shape.n_design, n * p]), 1)
     ar, ma = (_stable(_blocks(stacked, n)) for stacked in (ar, -ma))
     spread = _mean_square(residuals, rows)
-    # Singular covariances are lifted a little, for a factor of units that are refused later.
+    # A ridge gives singular covariances a factor; their units are refused later.
     size = np.einsum("uii->u", spread)[:, None, None] / n
     factor = np.linalg.cholesky(spread + (1e-9 * size + 1e-12) * np.eye(n))
     first = Coefficients(design.swapaxes(1, 2), ar, -ma, factor)
@@ -444,7 +413,7 @@ def starting_values(sample: Sample) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _interpolated(sample: Sample) -> np.ndarray:
-    """Series with missing values interpolated in the row number; zero after the end."""
+    """Interpolate missing values linearly; zero after the end."""
     y = sample.filled.copy()
     rows = np.arange(y.shape[1])
     for unit in np.flatnonzero(sample.n_missing):
@@ -466,7 +435,7 @@ def _lagged(series: np.ndarray, lags: int) -> np.ndarray:
 
 
 def _least_squares(y: np.ndarray, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients (U, columns, n) and residuals (U, T, n), zero in rows not used."""
+    """Coefficients (U, columns, n) and residuals (U, T, n), zero in unused rows."""
     X, y = (np.where(rows[..., None], a, 0.0) for a in (X, y))
     moments = X.swapaxes(1, 2) @ X
     diagonal = np.einsum("uii->ui", moments)
@@ -482,7 +451,7 @@ def _blocks(stacked: np.ndarray, n: int) -> np.ndarray:
 
 
 def _stable(lags: np.ndarray) -> np.ndarray:
-    """Matrices with all roots shrunk in proportion where the largest is too large."""
+    """Shrink all roots in proportion if the largest is too large."""
     if (root_bound(lags) < _LARGEST_ROOT).all():
         return lags
     shrink = np.minimum(1.0, _LARGEST_ROOT / np.maximum(spectral_radius(lags), 1e-300))
@@ -491,5 +460,5 @@ def _stable(lags: np.ndarray) -> np.ndarray:
 
 
 def _mean_square(errors: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Covariances (U, n, n) of errors that are zero in rows not used."""
+    """Covariances (U, n, n) of errors, which are zero in unused rows."""
     return errors.swapaxes(1, 2) @ errors / np.maximum(rows.sum(1), 1)[:, None, None]

@@ -1,8 +1,8 @@
-r"""Inference on VARMA optima: identification, boundaries, outer products and information.
+r"""Inference at VARMA optima: identification, boundaries, outer products and information.
 
 Coefficients with the same responses :math:`\Psi_k` differ by :math:`(D, M)` with
-:math:`D(L) \Psi(L) = M(L)`, D of lags 1 to p and M of lags 1 to q: no such D exists if and only
-if the p n rows of the Hankel matrix
+:math:`D(L) \Psi(L) = M(L)`, D with lags 1 to p and M with lags 1 to q. No such D exists if and
+only if the p n rows of the Hankel matrix
 
 .. math:: H = (\Psi_{q + j - i})_{i = 1..p,\; j = 1, 2, \dots}
 
@@ -10,9 +10,9 @@ are linearly independent. For p = q = 1 its block column is
 :math:`(\Phi + \Theta), \Phi (\Phi + \Theta), \dots`: the network
 h_t = (-Theta) h_{t-1} + (Phi + Theta) y_{t-1} is then of minimal size.
 
-Scores and the expected information follow from one-step errors. Without missing values, what the
-rows before t say of the initial state follows from cumulative sums of products of residuals: all
-rows are done at once.
+Scores and the expected information follow from one-step errors. Without missing values, the
+posterior of the initial state given the rows before t follows from cumulative sums of products of
+residuals, for all rows at once.
 """
 
 from __future__ import annotations
@@ -36,19 +36,18 @@ from tsrnn.linear.varma._system import (
     system_derivatives,
 )
 
-EDGE = 1e-4  # distance of a root from the unit circle that counts as none
-_COLUMNS = 24  # block columns of the Hankel matrix beyond those that algebra needs
+EDGE = 1e-4  # a root this close to the unit circle is on it
+_COLUMNS = 24  # block columns of the Hankel matrix beyond the algebraic minimum
 _CONFIDENCE = 0.95
-# Effect of the initial state on an error, in units of the innovations, that rounding swallows.
-_NOTHING = 1e-18
+_NOTHING = 1e-18  # negligible effect of the initial state on an error, in units of innovations
 
 
 def judge(
     shape: Shape, params: np.ndarray, n_obs: np.ndarray, known: Identification | None = None
 ) -> tuple[np.ndarray, list[list[str]]]:
-    """Parameters (U, k) without a standard error, and warnings of each unit.
+    """Mask (U, k) of parameters without a standard error, and warnings by unit.
 
-    Their identification does not depend on the units of the data, and may be `known`.
+    The identification does not depend on the scale of the data, and may be `known`.
     """
     coefficients, fixed = shape.unpack(params), np.zeros(params.shape, bool)
     messages: list[list[str]] = [[] for _ in params]
@@ -73,39 +72,27 @@ def judge(
 
 
 class Identification(NamedTuple):
-    """Identification of the coefficients of U units.
+    """Identification of the coefficients of U units."""
 
-    Attributes
-    ----------
-    singular_values : array of shape (U, p n)
-        Of the Hankel matrix of impulse responses in units of the innovations, largest first.
-    ar_root, ma_root : complex arrays of shape (U,)
-        The inverse roots of the two polynomials that are closest to each other.
-    identified : boolean array of shape (U,)
-        Whether the smallest singular value differs from zero significantly.
-    threshold : array of shape (U,)
-        Singular value below which they are not.
-    """
-
-    singular_values: np.ndarray
-    ar_root: np.ndarray
+    singular_values: np.ndarray  # (U, p n) of the Hankel matrix of whitened responses, descending
+    ar_root: np.ndarray  # (U,) complex, the closest pair of inverse roots of the two polynomials
     ma_root: np.ndarray
-    identified: np.ndarray
-    threshold: np.ndarray
+    identified: np.ndarray  # (U,) the smallest singular value differs significantly from zero
+    threshold: np.ndarray  # (U,) singular value below which it does not
 
 
 def identification(shape: Shape, coefficients: Coefficients, n_obs: np.ndarray) -> Identification:
     r"""Singular values and common roots of units with p > 0 and q > 0.
 
-    A singular value :math:`\sigma` counts as zero while :math:`T \sigma^2` is below the 95%
-    quantile of the chi-square distribution with 2 n degrees of freedom, the number of
-    parameters that a state less takes away: a rough likelihood-ratio test of a smaller model.
+    A singular value :math:`\sigma` counts as zero if :math:`T \sigma^2` is below the 95% quantile
+    of chi-square with 2 n degrees of freedom, the number of parameters of one state: a rough
+    likelihood-ratio test of a smaller model.
     """
     n, p, q = shape.n, shape.p, shape.q
     width = n * shape.lags + _COLUMNS
     matrices = system(shape, coefficients)
     units, power, states = len(coefficients.chol), matrices.T, matrices.K
-    while states.shape[2] < n * (width + q):  # T^j K side by side, twice as many every time
+    while states.shape[2] < n * (width + q):  # T^j K side by side; doubled in each pass
         states = np.concatenate([states, power @ states], 2)
         power = power @ power
     psi = np.zeros((units, n, p + 1 + width + q, n))  # from lag -p on
@@ -162,7 +149,8 @@ class OuterProducts(NamedTuple):
 def outer_products(at: Linearisation) -> OuterProducts:
     """Sum of outer products of the scores, and information matrix.
 
-    The information is the sum over rows of that of y given the past (Harvey, 1989, 3.4.65).
+    The information is the sum over rows of the information of y given the past (Harvey, 1989,
+    3.4.65).
     """
     errors = innovations(at)
     by_row = scores(errors)
@@ -172,42 +160,37 @@ def outer_products(at: Linearisation) -> OuterProducts:
     right = errors.d_error.swapaxes(1, 2).reshape(units, k, -1)
     information = left @ right.swapaxes(1, 2)
     of_cov = (inverse[:, :, None] @ errors.d_cov).swapaxes(1, 2)
-    turned = of_cov.swapaxes(3, 4).reshape(units, k, -1)
-    information += of_cov.reshape(units, k, -1) @ turned.swapaxes(1, 2) / 2
+    transposed = of_cov.swapaxes(3, 4).reshape(units, k, -1)
+    information += of_cov.reshape(units, k, -1) @ transposed.swapaxes(1, 2) / 2
     return OuterProducts(by_row.swapaxes(1, 2) @ by_row, information)
 
 
 def scores(errors: Innovations) -> np.ndarray:
-    """Derivative of each row's log-likelihood, (U, T, k)."""
+    """Derivatives (U, T, k) of each row's log-likelihood."""
     inverse = np.linalg.inv(errors.cov)
-    pressed = inverse @ errors.error[..., None]
-    by_cov = (pressed @ pressed.swapaxes(2, 3) - inverse) / 2
+    scaled = inverse @ errors.error[..., None]
+    by_cov = (scaled @ scaled.swapaxes(2, 3) - inverse) / 2
     flat = errors.d_cov.reshape(*errors.d_error.shape[:3], -1)
-    result = flat @ by_cov.reshape(*by_cov.shape[:2], -1, 1) - errors.d_error @ pressed
+    result = flat @ by_cov.reshape(*by_cov.shape[:2], -1, 1) - errors.d_error @ scaled
     return result[..., 0]
 
 
 class Innovations(NamedTuple):
     """One-step errors of U units and their derivatives.
 
-    A missing entry has the error 0 and the variance 1, whatever the parameters.
-
-    Attributes
-    ----------
-    error, cov : arrays of shape (U, T, n), (U, T, n, n)
-    d_error, d_cov : arrays of shape (U, T, k, n), (U, T, k, n, n)
+    A missing entry has error 0 and variance 1, with derivatives of zero.
     """
 
-    error: np.ndarray
-    cov: np.ndarray
-    d_error: np.ndarray
-    d_cov: np.ndarray
+    error: np.ndarray  # (U, T, n)
+    cov: np.ndarray  # (U, T, n, n)
+    d_error: np.ndarray  # (U, T, k, n)
+    d_cov: np.ndarray  # (U, T, k, n, n)
 
 
 def innovations(at: Linearisation) -> Innovations:
     """One-step errors and their derivatives, zero after a unit's end.
 
-    Those without missing values are in units of the innovations' factor.
+    Errors of units without missing values are whitened by the innovations' factor.
     """
     if at.sample.n_missing.any():
         return _filtered_derivatives(at.coefficients, at.sample, at.prior)
@@ -238,7 +221,7 @@ def _complete(
 
 
 def _count_touched_rows(D: np.ndarray, dD: np.ndarray) -> int:
-    """Rows up to the last on which the initial state has an effect."""
+    """Number of first rows on which the initial state has an effect."""
     steps = D.shape[1]
     size = np.maximum(abs(D).max((0, 2, 3), initial=0.0), abs(dD).max((0, 2, 3, 4), initial=0.0))
     far = np.flatnonzero(size > _NOTHING)
@@ -253,7 +236,7 @@ def _add_start(
     prior: Stationary,
     n_mean: int,
 ) -> None:
-    """Condition the first rows on what earlier ones say of the initial state, in place."""
+    """Condition the first rows on the posterior of the initial state, in place."""
     units, steps = E.shape[:2]
     products, d_products = _before_each_row(E, dE[:, :, :n_mean], shifts)
 
@@ -341,6 +324,6 @@ def _filtered_derivatives(
         half = dT @ cov @ T.T - d_across @ gain.T
         d_cov = T @ d_cov @ T.T + half + half.swapaxes(1, 2) + d_shocks + gain @ dF @ gain.T
         cov = T @ cov @ T.T + shocks - gain @ across.T
-        # Symmetric to the last digit, or rounding would grow over many rows.
+        # Enforce symmetry: asymmetric rounding would grow over many rows.
         cov, d_cov = (cov + cov.T) / 2, (d_cov + d_cov.swapaxes(1, 2)) / 2
     return result

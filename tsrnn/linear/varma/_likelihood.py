@@ -1,9 +1,9 @@
 """Gaussian log-likelihood of VARMA models with exact first and second derivatives.
 
-The residuals e = E (1, -u) are linear in the state before the first row and in missing values,
-which are Gaussian: integrated out in closed form, they leave the exact likelihood, the one that a
-Kalman filter computes, as a function of zero-start residuals alone. Derivatives are forward
-sensitivities of E, second ones need no more than the adjoint filter besides.
+The residuals e = E (1, -u) are linear in the unknowns u, the state before the first row and missing
+values, which are Gaussian. Integrating them out in closed form gives the exact likelihood of the
+Kalman filter as a function of E alone. First derivatives are forward sensitivities of E; second
+derivatives also use the adjoint filter.
 """
 
 from __future__ import annotations
@@ -33,16 +33,14 @@ from tsrnn.linear.varma._system import (
     system,
 )
 
-# Numbers that the sensitivities of units evaluated together may take.
-_TOGETHER = 2**23  # 64 MB
-# Squared distance from a maximum, in standard errors, below which Newton's method is faster.
-_NEAR = 0.2
+_TOGETHER = 2**23  # floats of the sensitivities of units evaluated together: 64 MB
+_NEAR = 0.2  # squared distance in standard errors within which Newton's method is faster
 
 
 def evaluate(params: np.ndarray, sample: Sample, exact: bool) -> Evaluation:
-    """Log-likelihood, gradient and curvature at parameters (U, k), units in portions.
+    """Log-likelihood, gradient and curvature at parameters (U, k), in portions of units.
 
-    Units whose parameters are not admissible have the value -inf.
+    Units with inadmissible parameters have value -inf.
     """
     n_units, k = params.shape
     parts = portions(sample, np.flatnonzero(admissible(sample.shape, params, sample.rows)))
@@ -59,11 +57,11 @@ def evaluate(params: np.ndarray, sample: Sample, exact: bool) -> Evaluation:
 
 
 def admissible(shape: Shape, params: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Whether units have admissible parameters, (U,).
+    """Mask (U,) of units with admissible parameters.
 
-    The innovations' factor is positive, the autoregression stationary under the exact
-    likelihood, and the moving average invertible, or beyond by so little that the search can
-    cross the unit circle, on which the likelihood is smooth and often has its maximum.
+    The diagonal of the innovations' factor must be positive, with the exact likelihood the
+    autoregression stationary, and the moving average invertible or barely beyond: a search may
+    cross the unit circle, where the likelihood is smooth and often has its maximum.
     """
     usable = np.isfinite(params).all(1)
     usable &= (params[:, shape.n_mean + shape.on_diagonal] > 0).all(1)
@@ -79,9 +77,9 @@ def admissible(shape: Shape, params: np.ndarray, rows: np.ndarray) -> np.ndarray
 
 
 def portions(sample: Sample, units: np.ndarray, *, by_row: bool = False) -> list[np.ndarray]:
-    """Units that fit into memory together; those with missing values by themselves.
+    """Split units into portions that fit into memory; units with missing values are alone.
 
-    With `by_row`, products of columns are kept for every row.
+    With `by_row`, memory includes products of columns for every row.
     """
     shape, whole = sample.shape, sample.n_missing[units] == 0
     complete = units if whole.all() else units[whole]
@@ -93,23 +91,13 @@ def portions(sample: Sample, units: np.ndarray, *, by_row: bool = False) -> list
 
 
 class Linearisation(NamedTuple):
-    """Residuals and the prior of the first state at some parameters, with first derivatives.
-
-    Attributes
-    ----------
-    sample : Sample
-    coefficients : Coefficients
-    filter : Filter
-    residuals : Sensitivities
-    prior : Stationary
-        Of the state before the first row; of no dimension if it is zero.
-    """
+    """Residuals and prior of the first state at given parameters, with first derivatives."""
 
     sample: Sample
     coefficients: Coefficients
     filter: Filter
     residuals: Sensitivities
-    prior: Stationary
+    prior: Stationary  # of the state before the first row; without dimension if it is zero
 
 
 def linearised(params: np.ndarray, sample: Sample) -> Linearisation:
@@ -127,10 +115,9 @@ def linearised(params: np.ndarray, sample: Sample) -> Linearisation:
 
 
 def evaluate_portion(at: Linearisation, exact: bool) -> Evaluation:
-    """Log-likelihood, gradient and curvature of units together.
+    """Log-likelihood, gradient and curvature of a portion of units.
 
-    Unless `exact`, the curvature of units that are still far from a maximum is a Gauss-Newton
-    matrix.
+    Unless `exact`, units far from a maximum have a Gauss-Newton curvature.
     """
     sample, coefficients, _, residuals, prior = at
     shape, n_mean = sample.shape, sample.shape.n_mean
@@ -148,15 +135,15 @@ def evaluate_portion(at: Linearisation, exact: bool) -> Evaluation:
     if exact:
         bent = _hessian(at, sums, posterior, slopes, by_mean)
         return Evaluation(value, -gradient / 2, bent / 2)
-    # Positive semidefinite: products of first derivatives of the mean, the information in Sigma.
+    # Positive semidefinite: products of the mean's first derivatives, and information in Sigma.
     bent = np.zeros((units, k, k))
     bent[:, :n_mean, :n_mean] = by_mean
     shifts = (sums.half + sums.half.swapaxes(2, 3)).reshape(units, -1, shape.n**2)
     bent[:, n_mean:, n_mean:] = sample.rows[:, None, None] * (shifts @ shifts.swapaxes(1, 2))
-    # A ridge that rounding swallows, so that a singular matrix, of units far away, can be solved.
+    # A negligible ridge, so that a singular matrix, far from a maximum, can be solved.
     diagonal = np.einsum("uii->ui", bent)
     diagonal += 1e-12 * diagonal.sum(1, keepdims=True)
-    # Where its step is a fraction of the standard errors, Newton's method takes over.
+    # Newton's method takes over if the step is a fraction of the standard errors.
     step = np.linalg.solve(bent, gradient[..., None])[..., 0]
     near = (gradient * step).sum(1) < 2 * _NEAR
     if near.any():
@@ -172,27 +159,13 @@ def _value(coefficients: Coefficients, sample: Sample, posterior: Posterior) -> 
 
 
 class Sums(NamedTuple):
-    """Sums over time of products of residual columns and of their derivatives, of U units.
+    """Sums over time of products of residual columns and their derivatives, of U units."""
 
-    Attributes
-    ----------
-    pairs : array of shape (U, n, n, C, C)
-        Of E[i, c] E[j, c'].
-    crossed : array of shape (U, n, L, n, C)
-        Of Z[i, l] E[j, c].
-    G : array of shape (U, C, C)
-        E'E.
-    slopes : array of shape (U, k, C, C)
-        Derivatives of G by all parameters.
-    half : array of shape (U, k - n_mean, n, n)
-        Derivatives of the innovations' factor, whitened.
-    """
-
-    pairs: np.ndarray
-    crossed: np.ndarray
-    G: np.ndarray
-    slopes: np.ndarray
-    half: np.ndarray
+    pairs: np.ndarray  # (U, n, n, C, C), of E[i, c] E[j, c']
+    crossed: np.ndarray  # (U, n, L, n, C), of Z[i, l] E[j, c]
+    G: np.ndarray  # (U, C, C), E'E
+    slopes: np.ndarray  # (U, k, C, C), derivatives of G by all parameters
+    half: np.ndarray  # (U, k - n_mean, n, n), whitened derivatives of the innovations' factor
 
 
 def sums_over_time(coefficients: Coefficients, residuals: Sensitivities) -> Sums:
@@ -264,10 +237,7 @@ def _hessian(
 
 
 def _mean_curvature(residuals: Sensitivities, weight: np.ndarray) -> np.ndarray:
-    """Products of first derivatives of the residuals, (U, n_mean, n_mean).
-
-    The Gauss-Newton part of the curvature, positive semidefinite.
-    """
+    """Gauss-Newton part (U, n_mean, n_mean) of the curvature, positive semidefinite."""
     lanes, n = residuals.lanes, residuals.Z.shape[1]
     rows = [by_target(residuals.Z, i) for i in range(n)]
     gram = sum(row.swapaxes(1, 2) @ row for row in rows)
@@ -298,13 +268,13 @@ def _filter_curvature(at: Linearisation, weight: np.ndarray) -> np.ndarray:
 
 
 def _covariance_curvature(at: Linearisation, sums: Sums, weight: np.ndarray) -> np.ndarray:
-    """Second derivatives by the innovations' factor and by it and the mean, (U, k, k)."""
+    """Second derivatives (U, k, k) by the innovations' factor, alone and with the mean."""
     shape, lanes, half = at.sample.shape, at.residuals.lanes, sums.half
     units, n_mean, n = len(weight), shape.n_mean, shape.n
     result = np.zeros((units, shape.k, shape.k))
     flat = half.reshape(units, -1, n * n).swapaxes(1, 2)
-    pressed = np.einsum("uiljc,ulc->ulij", sums.crossed, lanes.of_column @ weight)
-    by_parameter = lanes.choice @ pressed.reshape(units, -1, n * n)
+    weighted = np.einsum("uiljc,ulc->ulij", sums.crossed, lanes.of_column @ weight)
+    by_parameter = lanes.choice @ weighted.reshape(units, -1, n * n)
     both = by_parameter.reshape(units, n_mean, n, n)
     across = 2 * (both + both.swapaxes(2, 3)).reshape(units, n_mean, n * n) @ flat
     result[:, :n_mean, n_mean:] = across

@@ -1,9 +1,8 @@
 r"""Posterior of the unknown state and of missing values, and its part of the likelihood.
 
-With E the columns of residuals whitened by the innovations' covariance and G = E'E, the sum of
-squares of e = E (1, -u) is quadratic in the unknowns u = (x, m): x has the stationary
-distribution N(mean, P) as its prior, the missing values m a flat one. Integrated out, they leave
-a function of one bordered matrix,
+Let E be the columns of whitened residuals and G = E'E. The sum of squares of e = E (1, -u) is
+quadratic in the unknowns u = (x, m). The state x has the stationary distribution N(mean, P) as its
+prior, the missing values m a flat prior. Integrating u out gives a function of one bordered matrix,
 
 .. math::
     -2 \log L = \dots + \log |\det H| + G_{00} - b' H^{-1} b, \qquad
@@ -13,8 +12,8 @@ a function of one bordered matrix,
                     G_{m0} & G_{mx} & G_{mm} & 0 \\
                     \text{mean} & I & 0 & -P \end{pmatrix},
 
-because H^{-1} has the posterior covariance of u in its first block and minus the inverse of
-P + M^{-1} in the last one, M being the information on x. P may be singular: it is not inverted.
+because the first block of H^{-1} is the posterior covariance of u, and its last block minus the
+inverse of P + M^{-1} with the information M on x. P may be singular and is not inverted.
 """
 
 from __future__ import annotations
@@ -25,33 +24,20 @@ import numpy as np
 
 
 class Posterior(NamedTuple):
-    """Gaussian distribution of the c unknowns of U units given their data.
+    """Gaussian posterior of the c unknowns of U units."""
 
-    Attributes
-    ----------
-    value : array of shape (U,)
-        Part of -2 log L, beside constants and T log |Sigma|.
-    mean, cov : arrays of shape (U, c), (U, c, c)
-    signed : array of shape (U, 1 + c + d)
-        (1, -H^{-1} b), which begins with (1, -mean).
-    inverse : array of shape (U, c + d, c + d)
-        H^{-1}.
-    weight : array of shape (U, 1 + c + d, 1 + c + d)
-        Derivative of `value` by the bordered matrix.
-    """
-
-    value: np.ndarray
-    mean: np.ndarray
-    cov: np.ndarray
-    signed: np.ndarray
-    inverse: np.ndarray
-    weight: np.ndarray
+    value: np.ndarray  # (U,), -2 log L without constants and T log |Sigma|
+    mean: np.ndarray  # (U, c)
+    cov: np.ndarray  # (U, c, c)
+    signed: np.ndarray  # (U, 1 + c + d), (1, -H^{-1} b), which begins with (1, -mean)
+    inverse: np.ndarray  # (U, c + d, c + d), H^{-1}
+    weight: np.ndarray  # (U, 1 + c + d, 1 + c + d), derivative of `value` by the bordered matrix
 
 
 def bordered(G: np.ndarray, prior_mean: np.ndarray, prior_cov: np.ndarray) -> np.ndarray:
-    """Bordered matrix, but for the identities in it, which no derivative has.
+    """Bordered matrix without its identities, so that derivatives have the same layout.
 
-    Of G (..., 1 + c, 1 + c) and of a prior of the first d <= c unknowns, or of their derivatives.
+    G has shape (..., 1 + c, 1 + c); the prior is of the first d <= c unknowns.
     """
     width = G.shape[-1]
     size = width + prior_mean.shape[-1]
@@ -71,8 +57,8 @@ def posterior_of(G: np.ndarray, prior_mean: np.ndarray, prior_cov: np.ndarray) -
     inverse = np.linalg.inv(H)
     signed = np.ones((len(G), len(whole[0]), 1))
     np.negative(inverse @ b, out=signed[:, 1:])
-    # Sums of squares about the posterior mean, in which its rounding errors count as squares; in
-    # G_00 - b' H^{-1} b, the same, they would not, and a state of a large variance has large ones.
+    # Sums of squares about the posterior mean: rounding errors of the mean enter squared. In the
+    # equal G_00 - b' H^{-1} b they enter linearly, and a state of large variance has large errors.
     value = np.linalg.slogdet(H)[1]
     for matrix, u in ((G, signed[:, : c + 1]), (prior_cov, signed[:, c + 1 :])):
         value += (u.swapaxes(1, 2) @ matrix @ u)[:, 0, 0]
@@ -85,25 +71,25 @@ def posterior_of(G: np.ndarray, prior_mean: np.ndarray, prior_cov: np.ndarray) -
 def posterior_derivatives(
     posterior: Posterior, slopes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Derivatives of mean (U, k, c) and covariance (U, k, c, c) of a posterior.
+    """Derivatives of a posterior's mean (U, k, c) and covariance (U, k, c, c).
 
-    From those (U, k, 1 + c + d, 1 + c + d) of the bordered matrix.
+    `slopes` (U, k, 1 + c + d, 1 + c + d) are derivatives of the bordered matrix.
     """
     c, inverse = posterior.mean.shape[1], posterior.inverse
-    mean = _moved(posterior, slopes) @ inverse[:, :, :c]
+    mean = _solution_force(posterior, slopes) @ inverse[:, :, :c]
     cov = -inverse[:, None, :c] @ slopes[:, :, 1:, 1:] @ inverse[:, None, :, :c]
     return mean, cov
 
 
 def posterior_curvature(posterior: Posterior, slopes: np.ndarray) -> np.ndarray:
-    """Second derivatives (U, k, k) of the value where the bordered matrix is linear."""
-    moved, inverse = _moved(posterior, slopes), posterior.inverse
-    turned = inverse[:, None] @ slopes[:, :, 1:, 1:]
-    flat = (*turned.shape[:2], -1)
-    products = turned.reshape(flat) @ turned.swapaxes(2, 3).reshape(flat).swapaxes(1, 2)
-    return -2 * (moved @ inverse @ moved.swapaxes(1, 2)) - products
+    """Second derivatives (U, k, k) of the value for a linear bordered matrix."""
+    force, inverse = _solution_force(posterior, slopes), posterior.inverse
+    scaled = inverse[:, None] @ slopes[:, :, 1:, 1:]
+    flat = (*scaled.shape[:2], -1)
+    products = scaled.reshape(flat) @ scaled.swapaxes(2, 3).reshape(flat).swapaxes(1, 2)
+    return -2 * (force @ inverse @ force.swapaxes(1, 2)) - products
 
 
-def _moved(posterior: Posterior, slopes: np.ndarray) -> np.ndarray:
-    """Derivatives of b less those of H times H^{-1} b, (U, k, c + d)."""
+def _solution_force(posterior: Posterior, slopes: np.ndarray) -> np.ndarray:
+    """Right side db - dH H^{-1} b (U, k, c + d) of the derivative of H^{-1} b."""
     return (slopes[:, :, 1:] @ posterior.signed[:, None, :, None])[..., 0]

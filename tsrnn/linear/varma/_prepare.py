@@ -1,4 +1,4 @@
-"""Sample of a VARMA model: panels as units, series that cannot be fitted, standardisation."""
+"""Preparation of a VARMA's data: units, refusals, standardisation."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from tsrnn.contract import SeriesArrays
 from tsrnn.data import Panel, quote, quoted
 from tsrnn.linear.varma._specification import Coefficients, Shape
 
-# Eigenvalue of a correlation matrix, or of one of regressors, that counts as zero.
-_ZERO = 1e-10
-_NO_ERROR = 1e-7  # standard deviation of innovations, that of the series being one
-_INVOLVED = 0.05  # loading on an eigenvector from which a series is named
+_ZERO = 1e-10  # eigenvalue of a correlation matrix, also of regressors, that counts as zero
+_NO_ERROR = 1e-7  # standard deviation of innovations of a standardised series that counts as zero
+_INVOLVED = 0.05  # loading on an eigenvector from which a message names a series
 
 
 def sample_of(
     shape: Shape, panel: Panel, seen: np.ndarray | None = None, presample: np.ndarray | None = None
 ) -> Sample:
-    """Series of a panel side by side; the trend counts rows after `seen` (S,).
+    """Sample of a panel's series; the trend counts rows from `seen` (S,) on.
 
-    The presample (S, n) is `presample_of` the panel by default.
+    The presample (S, n) is by default that of `presample_of`.
     """
     rows, longest = panel.lengths, int(panel.lengths.max())
     inside = np.arange(longest) < rows[:, None]
@@ -38,13 +37,13 @@ def sample_of(
 
 
 def trend_of(shape: Shape, seen: np.ndarray, steps: int) -> np.ndarray:
-    """Trend columns (S, steps, n_trend) of rows after those seen: 1 and t = 1, 2, ..."""
+    """Trend columns (S, steps, n_trend), 1 and t, of rows t = seen + 1, seen + 2, ..."""
     t = seen[:, None] + np.arange(1.0, steps + 1)
     return np.stack([np.ones_like(t), t], 2)[..., : shape.n_trend]
 
 
 def presample_of(shape: Shape, y: np.ndarray) -> np.ndarray:
-    """Value of the trend by itself in the row before the first, (S, n), by least squares."""
+    """Least-squares trend (S, n) in the row before the first."""
     units, steps, n = y.shape
     result = np.zeros((units, n))
     if shape.exact or not shape.n_trend:
@@ -57,7 +56,7 @@ def presample_of(shape: Shape, y: np.ndarray) -> np.ndarray:
 
 
 def rows_of(panel: Panel, values: np.ndarray) -> np.ndarray:
-    """Values (rows, ...) of a panel from those of its series (S, T, ...)."""
+    """Panel rows (rows, ...) from values (S, T, ...) by series."""
     return values[np.arange(values.shape[1]) < panel.lengths[:, None]]
 
 
@@ -70,7 +69,7 @@ class Sample:
     shape : Shape
         Of the model.
     y : array of shape (U, T, n)
-        NaN where missing; after a unit's end anything.
+        NaN where missing; not read after a unit's end.
     design : array of shape (U, T, n_design)
         Trend and exogenous columns.
     presample : array of shape (U, n)
@@ -86,52 +85,52 @@ class Sample:
 
     @cached_property
     def inside(self) -> np.ndarray:
-        """Whether each row is one of the unit, (U, T)."""
+        """Mask (U, T) of the rows of each unit."""
         return np.arange(self.y.shape[1]) < self.rows[:, None]
 
     @cached_property
     def is_whole(self) -> bool:
-        """Whether no unit is padded."""
+        """True if no unit is padded."""
         return bool((self.rows == self.y.shape[1]).all())
 
     @cached_property
     def seen(self) -> np.ndarray:
-        """Whether each value is there, (U, T, n)."""
+        """Mask (U, T, n) of the observed values."""
         return ~np.isnan(self.y) & self.inside[..., None]
 
     @cached_property
     def n_missing(self) -> np.ndarray:
-        """Missing entries of each unit."""
+        """Number (U,) of missing entries."""
         return self.shape.n * self.rows - self.seen.sum((1, 2))
 
     @property
     def n_obs(self) -> np.ndarray:
-        """Rows of each unit in which something was observed."""
+        """Number (U,) of rows with an observed value."""
         return self.seen.any(2).sum(1)
 
     @cached_property
     def filled(self) -> np.ndarray:
-        """Observations with zero for what is missing or padding, (U, T, n)."""
+        """Observations (U, T, n), zero where missing or padded."""
         return np.where(self.seen, self.y, 0.0)
 
     @cached_property
     def level(self) -> np.ndarray:
-        """Row of the design that the state before the first row is stationary under.
+        """Row (U, n_design) of the design that determines the stationary mean of the first state.
 
-        The second one, where there are two: statsmodels' VARMAX, whose state at the first row is
-        (y_1, ...), has it from the intercept that leads to the second row.
+        The second row, if there is one: in statsmodels' VARMAX the state at the first row is
+        (y_1, ...), and its mean follows from the intercept that leads to the second row.
         """
         level = self.design[np.arange(len(self.rows)), np.minimum(1, self.rows - 1)]
-        if self.shape.trend == "ct":  # its second row is known of a series that has only one
+        if self.shape.trend == "ct":  # the trend's second row exists even with one row of data
             level[self.rows == 1, 1] += 1.0
         return level
 
     @cached_property
     def sources(self) -> np.ndarray:
-        """Regressors: the design and lags 1 to p, (U, T, n_design + p n).
+        """Regressors (U, T, n_design + p n): the design and lags 1 to p.
 
-        Under the exact likelihood the rows before the first are part of the unknown state, and
-        so is the design of the first row.
+        With the exact likelihood, the unknown state contains the rows before the first and the
+        design of the first row.
         """
         p, steps = self.shape.p, self.y.shape[1]
         design, before = self.design, self.presample
@@ -144,7 +143,7 @@ class Sample:
 
     @cached_property
     def missing(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and targets of the missing values of the only unit, or none."""
+        """Rows and targets of missing values, which only a single unit may have."""
         if not self.n_missing.any():
             return np.empty(0, int), np.empty(0, int)
         if len(self.y) > 1:
@@ -153,9 +152,9 @@ class Sample:
         return times, targets
 
     def select(self, units: np.ndarray) -> Sample:
-        """Some of the units, without the padding that none of them needs."""
+        """Sample of the given units, without padding beyond the longest."""
         if len(units) == len(self.y) and (units == np.arange(len(units))).all():
-            return self  # with what it has computed
+            return self  # keeps its cached properties
         rows = self.rows[units]
         steps = int(rows.max())
         parts = self.y[units, :steps], self.design[units, :steps], self.presample[units]
@@ -163,7 +162,7 @@ class Sample:
 
 
 def offsets(shape: Shape, design: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-    """Trend and exogenous part w_t (U, T, n) beside the state, which has that of the first row."""
+    """Trend and exogenous part w_t (U, T, n); zero in a first row that the state contains."""
     effect = design @ coefficients.swapaxes(1, 2)
     if shape.exact:
         effect[:, 0] = 0.0
@@ -171,7 +170,7 @@ def offsets(shape: Shape, design: np.ndarray, coefficients: np.ndarray) -> np.nd
 
 
 def unusable(sample: Sample, targets: list[str], exog: list[str]) -> dict[int, str]:
-    """Reasons, by number, not to fit units that their data rule out."""
+    """Reasons, by number, why units cannot be fitted."""
     reasons = {}
     for unit in range(len(sample.y)):
         rows = int(sample.rows[unit])
@@ -185,12 +184,12 @@ def unusable(sample: Sample, targets: list[str], exog: list[str]) -> dict[int, s
 def _refusal(
     shape: Shape, y: np.ndarray, design: np.ndarray, targets: list[str], exog: list[str]
 ) -> str:
-    """Reason not to fit a unit; empty if there is none."""
+    """Reason why a unit cannot be fitted, empty if it can."""
     seen = np.isfinite(y)
     observed = int(seen.any(1).sum())
     slopes = shape.n_design + shape.n * (shape.p + shape.q)  # of an equation
-    # With no more rows than coefficients and targets some combination of the targets is fitted
-    # without error, and the likelihood has no maximum.
+    # With fewer rows a combination of the targets is fitted without error, and the likelihood is
+    # unbounded.
     needed = max(2 * shape.lags + shape.k // shape.n + 2, shape.lags + slopes + shape.n + 1)
     if observed < needed:
         return (
@@ -211,7 +210,7 @@ def _refusal(
 
 
 def _collinear_design(shape: Shape, design: np.ndarray, exog: list[str]) -> str:
-    """Reason not to fit a unit whose regressors are collinear; empty if they are not."""
+    """Reason why a unit with collinear regressors cannot be fitted, empty if they are not."""
     centred = design[:, min(1, shape.n_trend) :]
     if shape.n_trend:
         centred = centred - centred.mean(0)
@@ -235,7 +234,7 @@ def _collinear_design(shape: Shape, design: np.ndarray, exog: list[str]) -> str:
 
 
 def collinear_targets(spread: np.ndarray, targets: list[str]) -> dict[int, str]:
-    """Reasons not to fit units, from covariances (U, n, n) of innovations in standard units."""
+    """Reasons why units cannot be fitted, by standardised innovation covariances (U, n, n)."""
     size = np.sqrt(np.diagonal(spread, axis1=1, axis2=2))
     exact = size < _NO_ERROR
     scale = np.where(exact, 1.0, size)
@@ -260,7 +259,7 @@ def collinear_targets(spread: np.ndarray, targets: list[str]) -> dict[int, str]:
 class Scaling(SeriesArrays):
     """Standardisation of the series of U units, an affine map of data and parameters.
 
-    With a constant in the model, series and regressors are centred, else only divided.
+    Series and regressors are centred if the model has a constant, and divided by their deviation.
 
     Parameters
     ----------
@@ -275,14 +274,14 @@ class Scaling(SeriesArrays):
     design: np.ndarray
 
     def standardised(self, sample: Sample) -> Sample:
-        """The sample in standard units."""
+        """Standardise a sample."""
         y = (sample.y - self.location[:, None]) / self.scale[:, None]
         design = sample.design @ self.design.swapaxes(1, 2)
         presample = (sample.presample - self.location) / self.scale
         return Sample(sample.shape, y, design, presample, sample.rows)
 
     def natural(self, shape: Shape, params: np.ndarray) -> np.ndarray:
-        """Parameters (U, k) in the units of the data from those in standard units."""
+        """Convert standardised parameters (U, k) to the scale of the data."""
         standard = shape.unpack(params)
         s = self.scale
         ratio = (s[:, :, None] / s[:, None, :])[:, None]
@@ -295,7 +294,7 @@ class Scaling(SeriesArrays):
         )
 
     def standard(self, shape: Shape, params: np.ndarray) -> np.ndarray:
-        """The inverse of `natural`."""
+        """Convert parameters (U, k) to standardised ones, the inverse of `natural`."""
         natural = shape.unpack(params)
         s = self.scale
         ratio = (s[:, :, None] / s[:, None, :])[:, None]
@@ -321,16 +320,16 @@ class Scaling(SeriesArrays):
         return (ends[:, :k] - ends[:, k:]).swapaxes(1, 2)
 
     def log_scale(self, sample: Sample) -> np.ndarray:
-        """Log-Jacobian: the log-likelihood in standard units less that of the data, (U,)."""
+        """Log-Jacobian (U,): the standardised log-likelihood minus that of the data."""
         return (sample.seen.sum(1) * np.log(self.scale)).sum(1)
 
     def _level(self, ar: np.ndarray) -> np.ndarray:
-        """(I - Phi_1 - ...) location, (U, n)."""
+        """Product (I - Phi_1 - ...) location, (U, n)."""
         return self.location - (ar.sum(1) @ self.location[..., None])[..., 0]
 
 
 def fit_scaling(sample: Sample) -> Scaling:
-    """Moments of what was observed; a series without spread is not divided."""
+    """Scaling by observed moments; a constant series is not divided."""
     shape, units = sample.shape, len(sample.y)
     location, scale = _moments(sample.y, sample.seen, centred=shape.n_trend > 0)
     design = np.tile(np.eye(shape.n_design), (units, 1, 1))
@@ -348,7 +347,7 @@ def fit_scaling(sample: Sample) -> Scaling:
 def _moments(
     values: np.ndarray, seen: np.ndarray, *, centred: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Means, zero unless centred, and standard deviations of what was observed."""
+    """Means, zero unless centred, and standard deviations of observed values."""
     counts = np.maximum(seen.sum(1), 1)
     mean = np.where(seen, values, 0.0).sum(1) / counts
     deviations = np.where(seen, values - mean[:, None], 0.0)

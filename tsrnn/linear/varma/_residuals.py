@@ -1,11 +1,10 @@
-"""Residuals of a VARMA model as linear functions of what is not known, and their derivatives.
+"""Residuals of a VARMA model as linear functions of the unknowns, and their derivatives.
 
-Given the coefficients, the residuals of a sample are linear in the state x before the first
-row and in the missing values m: e = E (1, -x, -m). The columns of E, and their derivatives
-by the coefficients, are outputs of one linear recurrence, the moving-average filter
-Theta(L)^{-1}, with different inputs: lanes that run side by side. All are in units of the
-innovations, that is multiplied by the inverse of their factor; time comes first in every array,
-as in the filter.
+Given the coefficients, residuals are linear in the state x before the first row and in the missing
+values m: e = E (1, -x, -m). The columns of E and their derivatives by the coefficients are outputs
+of one linear recurrence, the moving-average filter Theta(L)^{-1}, with different inputs, as lanes
+of one batch. All are whitened by the inverse of the innovations' factor. Time is the first axis of
+every array.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from tsrnn.kernels import Cell, recurrence
 from tsrnn.linear.varma._prepare import Sample
 from tsrnn.linear.varma._specification import Coefficients, Shape
 
-# Lanes of one unit up to which the system of equations that the recurrence solves goes to LAPACK:
-# a call costs a third of one of `recurrence` there, which is most of what a single fit waits for.
+# Up to this many lanes of one unit, LAPACK solves the recurrence as a banded system in a third of
+# the time of `recurrence`, which is most of the time of a single fit.
 _FEW = 64
 
 
 class Filter:
-    """Map of forcing u_t to residuals e_t in units of the innovations, unit by unit.
+    """Map from forcing u_t to whitened residuals e_t, unit by unit.
 
     ``u_t = L e_t + Theta_1 L e_{t-1} + ... + Theta_q L e_{t-q}``, with L the innovations' factor
     (U, n, n) and nothing before the first row. Forcing and residuals are arrays (T, n, U, lanes).
@@ -44,7 +43,7 @@ class Filter:
         return _by_recurrence(self.chol, self.carried, forcing)
 
     def run_back(self, residuals: np.ndarray) -> np.ndarray:
-        """Transposed map, of residuals to forcing."""
+        """Transposed map, from residuals to forcing."""
         if self._is_small(residuals):
             return _by_substitution(self._band, residuals, transposed=True)
         # Rows and targets in reverse order: the transposed factor is lower triangular again.
@@ -56,10 +55,10 @@ class Filter:
 
     @cached_property
     def _band(self) -> np.ndarray:
-        """Diagonals of the system of equations of the only unit, a column a row and target."""
+        """Diagonals of the single unit's equations, a column for each row and target."""
         matrices = np.concatenate([self.chol[:, None], self.carried], 1)[0]
         count, n, _ = matrices.shape
-        below = np.zeros((n, (count + 1) * n))  # of each target, from the first one of its row on
+        below = np.zeros((n, (count + 1) * n))  # of each target, from the first target of its row
         below[:, : count * n] = matrices.transpose(2, 0, 1).reshape(n, count * n)
         target = np.arange(n)[:, None]
         below = below[target, target + np.arange(count * n)]
@@ -67,42 +66,26 @@ class Filter:
 
 
 class Lanes(NamedTuple):
-    """Parameter and column of which each of L lanes is the derivative.
+    """Parameter and column of E of each of L lanes, which are derivatives."""
 
-    Attributes
-    ----------
-    parameter, column : integer arrays of shape (L,)
-    choice : array of shape (n_mean, L)
-        One where a lane belongs to a parameter: it adds up lanes by parameter.
-    of_column : array of shape (L, C)
-        One where a lane belongs to a column.
-    """
-
-    parameter: np.ndarray
-    column: np.ndarray
-    choice: np.ndarray
-    of_column: np.ndarray
+    parameter: np.ndarray  # (L,)
+    column: np.ndarray  # (L,)
+    choice: np.ndarray  # (n_mean, L), one if a lane belongs to a parameter; sums lanes by parameter
+    of_column: np.ndarray  # (L, C), one if a lane belongs to a column
 
 
 class Sensitivities(NamedTuple):
-    """Columns and minus their derivatives, those that are not zero everywhere.
+    """Columns E and minus their nonzero derivatives Z."""
 
-    Attributes
-    ----------
-    E : array of shape (T, n, U, C)
-    Z : array of shape (T, n, U, L)
-    lanes : Lanes
-    """
-
-    E: np.ndarray
-    Z: np.ndarray
+    E: np.ndarray  # (T, n, U, C)
+    Z: np.ndarray  # (T, n, U, L)
     lanes: Lanes
 
 
 def columns(coefficients: Coefficients, sample: Sample, filter_: Filter) -> np.ndarray:
-    """The matrix E, (T, n, U, C): zero-start residuals, then a column an unknown.
+    """Matrix E (T, n, U, C): zero-start residuals, then a column for each unknown.
 
-    Units with missing values must come one by one.
+    A unit with missing values must be alone.
     """
     return _within(filter_.run(_forcing(coefficients, sample)), sample)
 
@@ -152,7 +135,7 @@ def _forcing(coefficients: Coefficients, sample: Sample) -> np.ndarray:
 
 
 def _zeros(steps: int, n: int, units: int, *lanes: int) -> np.ndarray:
-    """Zeros (T, n, U, ...); those of one unit lane after lane in memory, as LAPACK takes them."""
+    """Zeros (T, n, U, ...); for one unit, lanes are contiguous in memory, as LAPACK needs."""
     if units > 1:
         return np.zeros((steps, n, units, *lanes))
     count = len(lanes)
@@ -161,7 +144,7 @@ def _zeros(steps: int, n: int, units: int, *lanes: int) -> np.ndarray:
 
 
 def _missing_sources(p: int, steps: int, times: np.ndarray) -> np.ndarray:
-    """Regressors of autoregressive coefficients in the columns of missing values."""
+    """Regressors of the autoregressive coefficients in the columns of missing values."""
     result = np.zeros((steps + p, 1, p, len(times)))
     for lag in range(1, p + 1):
         result[times + lag, 0, lag - 1, np.arange(len(times))] = 1.0
@@ -169,7 +152,7 @@ def _missing_sources(p: int, steps: int, times: np.ndarray) -> np.ndarray:
 
 
 def _plain(chol: np.ndarray, E: np.ndarray) -> np.ndarray:
-    """Columns in the units of the data, (T, U, n C)."""
+    """Columns (T, U, n C) on the scale of the data."""
     steps, n, units, width = E.shape
     if units == 1:
         by_lane = chol[0] @ E[:, :, 0].transpose(2, 1, 0)
@@ -184,7 +167,7 @@ def _plain(chol: np.ndarray, E: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _lanes(shape: Shape, missing: tuple[int, ...]) -> Lanes:
-    """Lanes equation by equation, in the order of the inputs; targets of missing values given."""
+    """Lanes by equation, in the order of the inputs; `missing` are targets of missing values."""
     n, p, q = shape.n, shape.p, shape.q
     n_missing, targets = len(missing), np.array(missing, int)
     width = 1 + (shape.d if shape.exact else 0) + n_missing
@@ -210,14 +193,14 @@ def _lanes(shape: Shape, missing: tuple[int, ...]) -> Lanes:
 
 
 def _within(array: np.ndarray, sample: Sample) -> np.ndarray:
-    """Zero after the end of each unit."""
+    """Set rows after the end of each unit to zero."""
     if sample.is_whole:
         return array
     return np.where(sample.inside.T[:, None, :, None], array, 0.0)
 
 
 def _by_recurrence(chol: np.ndarray, carried: np.ndarray, forcing: np.ndarray) -> np.ndarray:
-    """Units and lanes side by side in the recurrence."""
+    """Run all units and lanes in one recurrence."""
     units, q, n, _ = carried.shape
     if q == 0:
         return _whitened(chol, forcing)
@@ -276,6 +259,6 @@ def _by_substitution(
     solution, failed = lapack.dtbtrs(band, right, uplo="L", trans="T" if transposed else "N")
     if failed:
         raise ValueError(f"LAPACK's dtbtrs refused its argument number {-failed}")
-    # Row after row of a target of a lane in memory, for products over time.
+    # Rows contiguous in memory by lane and target, for products over time.
     by_lane = np.ascontiguousarray(solution.T.reshape(lanes, steps, n).swapaxes(1, 2))
     return by_lane.transpose(2, 1, 0)[:, :, None]

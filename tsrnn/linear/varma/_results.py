@@ -41,8 +41,8 @@ class VARMAResults(LinearForecaster):
             \Psi_k = \Theta_k + \sum_{i=1}^{\min(k, p)} \Phi_i \Psi_{k-i}
 
         (Luetkepohl, 2005, section 11.3), and :math:`\Psi_k L` with :math:`\Sigma = L L'`
-        lower triangular if orthogonalised: a shock of one standard deviation to what the
-        targets before it in the data do not explain.
+        lower triangular if orthogonalised: a shock of one standard deviation to the part of a
+        target that earlier targets in the data do not explain.
 
         Parameters
         ----------
@@ -50,13 +50,13 @@ class VARMAResults(LinearForecaster):
             Steps after the shock; `horizon_` by default.
         orthogonalised : bool, default False
         level : float or list of float, optional
-            Coverage in percent of normal bands, pointwise; with `cov_type`'s covariance.
+            Coverage in percent of pointwise normal bands, with `cov_type`'s covariance.
 
         Returns
         -------
         DataFrame
-            A row a unit, ``step`` 0 to h, ``impulse`` and ``response``: ``value``, and for
-            bands ``lo-95``, ``hi-95``, NaN where parameters have no standard errors.
+            A row for each unit, ``step`` 0 to h, ``impulse`` and ``response``: ``value``, and for
+            bands ``lo-95``, ``hi-95``, NaN if parameters have no standard errors.
         """
         check_is_fitted(self)
         shape, params = self._shape, self.estimates_.params
@@ -84,16 +84,16 @@ class VARMAResults(LinearForecaster):
     def roots(self) -> pd.DataFrame:
         r"""Inverse roots of the autoregressive and the moving-average polynomial.
 
-        Those :math:`\lambda` with :math:`\det(\lambda^p I - \Phi_1 \lambda^{p-1} - \dots) = 0`
-        and :math:`\det(\lambda^q I + \Theta_1 \lambda^{q-1} + \dots) = 0`: eigenvalues of the
-        matrices of `recurrent_blocks`. The model is stationary, and invertible, if all are
+        Solutions :math:`\lambda` of :math:`\det(\lambda^p I - \Phi_1 \lambda^{p-1} - \dots) = 0`
+        and :math:`\det(\lambda^q I + \Theta_1 \lambda^{q-1} + \dots) = 0`, which are eigenvalues
+        of the matrices of `recurrent_blocks`. The model is stationary and invertible if all are
         below one in modulus.
 
         Returns
         -------
         DataFrame
-            A row a unit, ``part`` ("AR" or "MA") and root: ``real``, ``imag``, ``modulus``, and
-            ``period``, the steps of a cycle, inf for a positive real root. Largest first.
+            A row for each unit, ``part`` ("AR" or "MA") and root, largest first: ``real``,
+            ``imag``, ``modulus``, and ``period``, the steps of a cycle, inf for a positive root.
         """
         estimates, shape = self.estimates_, self._shape
         fitted = np.flatnonzero(estimates.fitted)
@@ -122,10 +122,10 @@ class VARMAResults(LinearForecaster):
         Returns
         -------
         list of one dict
-            "AR", shape (U, n p, n p): the companion matrix of :math:`\Phi`, by which forecasts
-            move; "MA", (U, n q, n q): that of :math:`-\Theta`, the network's own recurrence
-            :math:`h_t = -\Theta h_{t-1} + (\Phi + \Theta) y_{t-1}` by which what was seen is
-            forgotten (Cai et al., 2026, section 2.1). No entry where p or q is 0.
+            "AR", shape (U, n p, n p): companion matrices of :math:`\Phi`, the transition of
+            forecasts; "MA", shape (U, n q, n q): companion matrices of :math:`-\Theta`, the
+            recurrence :math:`h_t = -\Theta h_{t-1} + (\Phi + \Theta) y_{t-1}` by which the network
+            forgets its inputs (Cai et al., 2026, section 2.1). Absent for an order of 0.
         """
         estimates = self.estimates_
         coefficients = self._shape.unpack(estimates.params[estimates.fitted])
@@ -133,28 +133,28 @@ class VARMAResults(LinearForecaster):
         return [{name: _companion(lags) for name, lags in parts.items() if lags.shape[1]}]
 
     def simulate(self, n: int, params: Any = None, random_state: Any = None) -> pd.DataFrame:
-        """Draw series from the model, with normal innovations, from its stationary state.
+        """Draw series from the model with normal innovations, from a stationary first state.
 
         Parameters
         ----------
         n : int
-            Rows.
+            Number of rows.
         params : DataFrame, Series, dict or array_like, optional
-            Parameters in place of those fitted, by name or in order.
+            Parameters by name or in order; by default the estimates.
         random_state : int, numpy random generator or None
-            By default that of the fit.
+            Seed; by default the seed of the fit.
 
         Returns
         -------
         DataFrame
-            A column a target; of several series, a column a series and target. A trend counts
-            from the first row.
+            A column for each target, or for each series and target. A trend counts from the first
+            row.
 
         Raises
         ------
         ValueError
-            If an argument cannot be used, the autoregression is not stationary, or the model
-            has exogenous columns.
+            If an argument is not legal, the autoregression is not stationary, or the model has
+            exogenous columns.
         """
         check_is_fitted(self)
         shape, n = self._shape, positive_integer("n", n)
@@ -183,19 +183,19 @@ class VARMAResults(LinearForecaster):
         return draws_frame(y.swapaxes(0, 1), self.units_, names)
 
     def forecast_covariance(self, h: int | None = None, X: Any = None) -> Any:
-        """Covariances of the forecast errors, the parameters taken as known.
+        """Covariances of the forecast errors, with the parameters taken as known.
 
         Parameters
         ----------
         h : int, optional
             Number of steps; `horizon_` by default.
         X : frame, optional
-            Data to forecast after; by default those seen so far.
+            Data to forecast after; by default the data seen so far.
 
         Returns
         -------
         frame
-            In the library of the data. A row a step and pair of targets: the id and time,
+            In the library of the data. A row for each step and pair of targets: the id and time,
             ``first``, ``second``, ``covariance``.
         """
         check_is_fitted(self)
@@ -213,7 +213,7 @@ class VARMAResults(LinearForecaster):
         return tidy(data.layout, ids, times, flat, "covariance", diagonal=True)
 
     def _keyed(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Frame without the column of units where the data have no ids."""
+        """Drop the column of units if the data have no ids."""
         return frame if self.fitted_.data.layout.id_col is not None else frame.iloc[:, 1:]
 
     @property

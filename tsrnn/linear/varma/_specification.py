@@ -1,4 +1,4 @@
-"""VARMA specification: orders, trend and likelihood, the names and places of parameters."""
+"""VARMA specification: orders, trend and likelihood, names and places of parameters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIKELIHOODS = ("exact", "conditional")
 
 @dataclass(frozen=True)
 class Shape:
-    """Orders and dimensions of a model; its parameters stand in the order of statsmodels' VARMAX.
+    """Orders and dimensions of a model, with parameters in the order of statsmodels' VARMAX.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Shape:
     trend : {"n", "c", "ct"}
     n_exog : int
     exact : bool
-        Whether the state before the first observation is a stationary draw, or zero.
+        The state before the first observation is a stationary draw, else zero.
     """
 
     n: int
@@ -42,17 +42,17 @@ class Shape:
 
     @cached_property
     def n_trend(self) -> int:
-        """Trend columns."""
+        """Number of trend columns."""
         return len(TRENDS[self.trend])
 
     @cached_property
     def n_design(self) -> int:
-        """Trend and exogenous columns."""
+        """Number of trend and exogenous columns."""
         return self.n_trend + self.n_exog
 
     @cached_property
     def lags(self) -> int:
-        """Blocks of the state: max(p, q)."""
+        """Number of blocks of the state, max(p, q)."""
         return max(self.p, self.q)
 
     @cached_property
@@ -62,7 +62,7 @@ class Shape:
 
     @cached_property
     def n_mean(self) -> int:
-        """Parameters of the conditional mean; those of the covariance follow them."""
+        """Number of parameters of the conditional mean, which precede the covariance's."""
         return self.n * (self.n_design + self.n * (self.p + self.q))
 
     @cached_property
@@ -106,18 +106,18 @@ class Shape:
 
     @cached_property
     def on_diagonal(self) -> np.ndarray:
-        """Numbers of the entries on its diagonal."""
+        """Places of the factor's diagonal among its entries."""
         return np.flatnonzero(self.triangle[0] == self.triangle[1])
 
     def _positions(self, first: int, lags: int) -> np.ndarray:
         return first + np.arange(self.n * lags * self.n).reshape(self.n, lags, self.n)
 
     def unpack(self, params: np.ndarray) -> Coefficients:
-        """Matrices of parameters (U, k)."""
+        """Matrices from parameters (U, k)."""
         n, units = self.n, len(params)
         chol = np.zeros((units, n, n))
         chol[:, *self.triangle] = params[:, self.n_mean :]
-        mean = params[:, self.at_mean]  # fancy indexing once: it is what small models wait for
+        mean = params[:, self.at_mean]  # fancy indexing only once: it dominates small models
         ma = self.n_design + n * self.p
         return Coefficients(
             mean[..., : self.n_design],
@@ -127,7 +127,7 @@ class Shape:
         )
 
     def pack(self, coefficients: Coefficients) -> np.ndarray:
-        """Parameters (U, k) of matrices."""
+        """Parameters (U, k) from matrices, the inverse of `unpack`."""
         params = np.empty((len(coefficients.chol), self.k))
         params[:, self.at_design] = coefficients.design
         params[:, self.at_ar] = coefficients.ar.swapaxes(1, 2)
@@ -165,7 +165,7 @@ class Shape:
 def shape_of(
     order: Any, trend: Any, likelihood: Any, targets: Sequence[object], n_exog: int
 ) -> Shape:
-    """Shape that the constructor's arguments and the columns of the data describe."""
+    """Check the constructor's arguments and make the shape for the columns of the data."""
     p, q = order_of("order", order, "p lags of y and q of the innovations", least=(0, 0))
     if len(targets) < 2:
         raise ValueError(
@@ -178,19 +178,9 @@ def shape_of(
 
 
 class Coefficients(NamedTuple):
-    """Parameters of U units as matrices.
+    """Parameters of U units as matrices."""
 
-    Attributes
-    ----------
-    design : array of shape (U, n, n_design)
-        Of trend and exogenous columns.
-    ar : array of shape (U, p, n, n)
-    ma : array of shape (U, q, n, n)
-    chol : array of shape (U, n, n)
-        Lower triangular factor of the innovations' covariance.
-    """
-
-    design: np.ndarray
-    ar: np.ndarray
-    ma: np.ndarray
-    chol: np.ndarray
+    design: np.ndarray  # (U, n, n_design), of trend and exogenous columns
+    ar: np.ndarray  # (U, p, n, n)
+    ma: np.ndarray  # (U, q, n, n)
+    chol: np.ndarray  # (U, n, n), lower triangular factor of the innovations' covariance

@@ -1,13 +1,13 @@
-"""State space of VARMA: matrices, roots, the stationary moments of the state, with derivatives.
+"""State space of a VARMA: matrices, roots, stationary moments of the state with derivatives.
 
-The state a_t is the forecast of y_t and of the lags of y after it given the past,
+The state a_t is the forecast of y_t, y_{t+1}, ... given the past,
 
     y_t = a_t[:n] + e_t,    a_{t+1} = T a_t + K e_t + (w_{t+1}, 0, ..., 0),
 
-with block i of T = Phi_i in the first column and I above the diagonal, block i of
-K = Phi_i + Theta_i, and w_t the trend and exogenous part. Cai et al. (2026), section 2.1, have
-it for p = q = 1 with the opposite sign of Theta, as h_t = (-Theta) h_{t-1} + K y_{t-1}. Its
-stationary moments solve
+where T has blocks Phi_i in the first column and I above the diagonal, K has blocks Phi_i + Theta_i,
+and w_t is the trend and exogenous part. For p = q = 1 it is the network of Cai et al. (2026),
+section 2.1, h_t = (-Theta) h_{t-1} + K y_{t-1}, with the opposite sign of Theta. The stationary
+moments of the state solve
 
     m = T m + (w, 0, ..., 0),    P = T P T' + K Sigma K'.
 """
@@ -31,7 +31,7 @@ class System(NamedTuple):
 
 
 def system(shape: Shape, coefficients: Coefficients) -> System:
-    """State space of coefficients."""
+    """State space from coefficients."""
     n, d, units = shape.n, shape.d, len(coefficients.chol)
     phi, theta = (a.reshape(units, a.shape[1] * n, n) for a in (coefficients.ar, coefficients.ma))
     T, K = np.zeros((units, d, d)), np.zeros((units, d, n))
@@ -46,7 +46,7 @@ def system(shape: Shape, coefficients: Coefficients) -> System:
 
 @cache
 def system_derivatives(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
-    """Derivatives of T and K by each parameter, constant: (k, d, d) and (k, d, n)."""
+    """Derivatives (k, d, d) of T and (k, d, n) of K by each parameter, which are constant."""
     dK = np.zeros((shape.k, shape.d, shape.n))
     dT = np.zeros((shape.k, shape.d, shape.d))
     for where, lags in ((shape.at_ar, shape.p), (shape.at_ma, shape.q)):
@@ -67,12 +67,12 @@ def chol_derivatives(n: int) -> np.ndarray:
 
 
 def spectral_radius(lags: np.ndarray) -> np.ndarray:
-    """Largest modulus of the roots of coefficient matrices (U, lags, n, n), zero if none."""
+    """Largest modulus (U,) of the roots of coefficient matrices (U, lags, n, n), zero if none."""
     return np.abs(inverse_roots(lags)).max(1, initial=0.0)
 
 
 def root_bound(lags: np.ndarray) -> np.ndarray:
-    """Bound (U,) of `spectral_radius` where it is below one, for less: the largest row sum."""
+    """Cheap bound (U,) of `spectral_radius`, valid if below one: the largest row sum."""
     return np.abs(lags).sum((1, 3)).max(1)
 
 
@@ -89,22 +89,13 @@ def inverse_roots(lags: np.ndarray) -> np.ndarray:
 
 
 class Stationary(NamedTuple):
-    """Moments of the state of U units before the first row.
+    """Moments of the state of U units before the first row, with derivatives by all parameters."""
 
-    Attributes
-    ----------
-    mean, cov : arrays of shape (U, d), (U, d, d)
-    d_mean, d_cov : arrays of shape (U, k, d), (U, k, d, d)
-        Derivatives by all parameters.
-    second : tuple
-        Matrices for `stationary_curvature`.
-    """
-
-    mean: np.ndarray
-    cov: np.ndarray
-    d_mean: np.ndarray
-    d_cov: np.ndarray
-    second: tuple[np.ndarray, ...]
+    mean: np.ndarray  # (U, d)
+    cov: np.ndarray  # (U, d, d)
+    d_mean: np.ndarray  # (U, k, d)
+    d_cov: np.ndarray  # (U, k, d, d)
+    second: tuple[np.ndarray, ...]  # matrices for `stationary_curvature`
 
 
 def stationary_moments(
@@ -112,7 +103,7 @@ def stationary_moments(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean (U, d) and covariance (U, d, d) of the stationary state.
 
-    `level` is the row of the design whose effect is taken to have lasted for ever.
+    `level` is a row of the design, whose effect counts as permanent.
     """
     constant = _padded(shape, _applied(coefficients.design, level))
     mean = np.linalg.solve(_first_order(matrices.T), constant[..., None])[..., 0]
@@ -122,21 +113,11 @@ def stationary_moments(
 
 
 class _Places(NamedTuple):
-    """Places of numbers in derivatives by the parameters, zero being number 0 of each list.
+    """Indices that assemble sparse derivatives from lists of values; index 0 is a zero."""
 
-    Attributes
-    ----------
-    constants : integer array of shape (k, d)
-        Of dT mean + dw among 0, the entries of the mean and those of the level.
-    loadings : integer array of shape (k, d, d + n)
-        Of (dT, d(K chol)) among 0, 1, the entries of chol and those of K.
-    second : integer array of shape (n_mean, k - n_mean)
-        Of the sum of A * (dK d chol) among 0 and the entries of A (d, n).
-    """
-
-    constants: np.ndarray
-    loadings: np.ndarray
-    second: np.ndarray
+    constants: np.ndarray  # (k, d), dT mean + dw, from 0, the entries of mean and level
+    loadings: np.ndarray  # (k, d, d + n), (dT, d(K chol)), from 0, 1, the entries of chol and K
+    second: np.ndarray  # (n_mean, k - n_mean), sum of A * (dK d chol), from 0 and A (d, n)
 
 
 @cache
@@ -185,7 +166,7 @@ def stationary_derivatives(
 
 
 def known_start(units: int, k: int) -> Stationary:
-    """Moments of no dimension, for a state that is known."""
+    """Moments without dimension, for a known first state."""
     square = np.zeros((units, 0, 0))
     d_mean, d_cov = np.zeros((units, k, 0)), np.zeros((units, k, 0, 0))
     return Stationary(np.zeros((units, 0)), square, d_mean, d_cov, ())
@@ -194,21 +175,21 @@ def known_start(units: int, k: int) -> Stationary:
 def stationary_curvature(
     shape: Shape, prior: Stationary, by_mean: np.ndarray, by_cov: np.ndarray
 ) -> np.ndarray:
-    """Second derivatives (U, k, k) of the stationary moments, weighted, `by_cov` symmetric."""
+    """Weighted second derivatives (U, k, k) of the stationary moments; `by_cov` is symmetric."""
     inverse, operator, T, R, loadings = prior.second
     units, k, d = len(T), shape.k, shape.d
-    # Weights of what the two equations are solved for, by the adjoints of the equations.
+    # Adjoints of the two linear equations give the weights of their right sides.
     y = by_mean[:, None] @ inverse
     Y = _square(_flat(by_cov)[:, None] @ operator)
     along = (y @ system_derivatives(shape)[0].swapaxes(0, 1).reshape(d, -1)).reshape(units, k, d)
-    pressed = Y @ loadings
-    through_T = (T.swapaxes(1, 2)[:, None] @ pressed[..., :d]).reshape(units, k, -1)
+    weighted = Y @ loadings
+    through_T = (T.swapaxes(1, 2)[:, None] @ weighted[..., :d]).reshape(units, k, -1)
     crossed = along @ prior.d_mean.swapaxes(1, 2)
     crossed += 2 * through_T @ _flat(prior.d_cov).swapaxes(1, 2)
     entries = np.concatenate([np.zeros((units, 1)), 2 * _flat(Y[:, 0] @ R)], 1)
     crossed[:, : shape.n_mean, shape.n_mean :] += entries[:, _places(shape).second]
-    pressed[..., :d] = pressed[..., :d] @ prior.cov[:, None]
-    half = pressed.reshape(units, k, -1) @ loadings.reshape(units, k, -1).swapaxes(1, 2)
+    weighted[..., :d] = weighted[..., :d] @ prior.cov[:, None]
+    half = weighted.reshape(units, k, -1) @ loadings.reshape(units, k, -1).swapaxes(1, 2)
     return crossed + crossed.swapaxes(1, 2) + 2 * half
 
 
@@ -222,7 +203,7 @@ def _first_order(T: np.ndarray) -> np.ndarray:
 
 
 def _second_order(T: np.ndarray) -> np.ndarray:
-    """The matrix of P -> P - T P T' on flattened P."""
+    """Matrix (U, d², d²) of P -> P - T P T' on flattened P."""
     units, d, _ = T.shape
     kron = T[:, :, None, :, None] * T[:, None, :, None, :]
     return _identity(d * d) - kron.reshape(units, d * d, d * d)

@@ -1,4 +1,4 @@
-"""VARMA models: the family and its estimator."""
+"""VARMA models: family and estimator."""
 
 from __future__ import annotations
 
@@ -35,22 +35,13 @@ from tsrnn.linear.varma._system import spectral_radius, system
 
 @dataclass(frozen=True)
 class VARMAFamily(Family):
-    """VARMA at given orders: a unit is a series with all its targets.
-
-    Attributes
-    ----------
-    shape : Shape
-    targets, exog : tuple of str
-        Names of the columns.
-    n_starts : int
-        Most searches of a unit.
-    """
+    """VARMA at given orders. A unit is a series with all its targets."""
 
     multivariate: ClassVar[bool] = True
     shape: Shape
-    targets: tuple[str, ...]
-    exog: tuple[str, ...] = ()
-    n_starts: int = 3
+    targets: tuple[str, ...]  # names
+    exog: tuple[str, ...] = ()  # names
+    n_starts: int = 3  # most searches of a unit
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -123,7 +114,7 @@ class VARMAFamily(Family):
         return estimates_of(sample, self.names, optimum), {"presample": sample.presample}
 
     def filter(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
-        state, fitted = self._no_state(len(units.params)), units.fitted
+        state, fitted = self.empty_state(len(units.params)), units.fitted
         if len(fitted):
             sample = sample_of(self.shape, panel, steps, units.constants["presample"])
             after = state_after(self._coefficients(units), sample.select(fitted))
@@ -131,7 +122,7 @@ class VARMAFamily(Family):
         return state
 
     def advance(self, state: Arrays, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
-        new, fitted = self._no_state(len(units.params)), units.fitted
+        new, fitted = self.empty_state(len(units.params)), units.fitted
         if len(fitted):
             sample = sample_of(self.shape, panel, steps, units.constants["presample"])
             before = State(state["mean"][fitted], state["cov"][fitted])
@@ -197,8 +188,8 @@ class VARMAFamily(Family):
                 "the layer takes in the targets alone; a model with a linear trend or exogenous "
                 "columns has further inputs. Fit one with trend='c' or 'n' and none of these"
             )
-        # M_i = -Theta_i and N_i = Phi_i + Theta_i. Before the data there are no innovations, and
-        # y is at the presample under the conditional likelihood, at its mean under the exact one.
+        # M_i = -Theta_i and N_i = Phi_i + Theta_i. Before the data innovations are zero, and y is
+        # the presample with the conditional likelihood, its mean with the exact one.
         ar, ma = (padded(lags[0], shape.lags) for lags in (coefficients.ar, coefficients.ma))
         intercept, before = coefficients.design[0].sum(1), constants["presample"]
         if shape.exact:
@@ -222,12 +213,8 @@ class VARMAFamily(Family):
         return dict(zip(names[: shape.n_mean], values.tolist(), strict=True))
 
     def _coefficients(self, units: Units) -> Coefficients:
-        """Matrices of the units that have parameters."""
+        """Matrices of the units with parameters."""
         return self.shape.unpack(units.params[units.fitted])
-
-    def _no_state(self, n_series: int) -> Arrays:
-        shapes = self.state_shapes.items()
-        return {name: np.full((n_series, *shape), np.nan) for name, shape in shapes}
 
 
 @with_shared_arguments
@@ -239,13 +226,13 @@ class VARMA(VARMAResults):
         y_t = c + d\,t + B x_t + \sum_{i=1}^p \Phi_i y_{t-i} + e_t
         + \sum_{j=1}^q \Theta_j e_{t-j}, \qquad e_t \sim N(0, \Sigma)
 
-    It is a linear recurrent network: what is expected of y_t moves by
+    It is a linear recurrent network: the expectation h_t of y_t given the past follows
 
     .. math:: h_{t+1} = c + \sum_i (-\Theta_i) h_{t+1-i} + \sum_i (\Phi_i + \Theta_i) y_{t+1-i}
 
-    (Cai et al., 2026, section 2.1, who write the moving average with a minus). All targets of a
-    series are one unit, and all series are fitted at once: Hannan-Rissanen, then Fisher scoring,
-    then Newton's method, with exact derivatives. Equation, names and likelihood are those of
+    (Cai et al., 2026, section 2.1, with the opposite sign of the moving average). All targets of a
+    series are one unit, and all series are fitted in one batch: Hannan-Rissanen, then Fisher
+    scoring, then Newton's method, with exact derivatives. Equation, names and likelihood agree with
     statsmodels' VARMAX: exogenous columns enter the transition.
 
     Parameters
@@ -253,62 +240,61 @@ class VARMA(VARMAResults):
     order : tuple of int, default (1, 0)
         p lags of y and q lags of the innovations, at least one in all.
     trend : {"c", "n", "ct"}
-        Constant, nothing, or constant and linear trend; t is 1 in the first row of the data
+        Constant, no trend, or constant and linear trend; t is 1 in the first row of the data
         fitted to, and in the first row of other data given to `predict`.
     likelihood : {"exact", "conditional"}
-        Exact: no row is dropped; the state before the first row is normal with the stationary
-        mean and variance that the parameters imply, as in VARMAX. Conditional: that state is known
-        (Notes). The exact one needs a stationary autoregression and takes missing values.
+        "exact": the state before the first row is normal with its stationary mean and variance, as
+        in VARMAX; it needs a stationary autoregression and takes missing values. "conditional":
+        the state before the first row is known (Notes). Neither drops rows.
     n_starts : int, default 3
-        Searches from the regression's coefficients and from weaker and stronger ones. Where the
-        first is in doubt, as a model with a moving average may have several maxima, those of up to
-        40 parameters begin at the optima of nested models and in the corners of the invertible
-        region as well. 1 for the first search alone.
+        Number of searches, from the regression's coefficients and from weaker and stronger ones.
+        A model with a moving average may have several maxima: if the first optimum is doubtful,
+        models of up to 40 parameters also start at the optima of nested models and in the corners
+        of the invertible region. 1 runs the first search only.
     cov_type : str, default "hessian"
         Kind of standard errors: "hessian", "opg", "information", "robust" or
         "bollerslev-wooldridge".
     intervals : {"model", "conformal"}
-        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
+        Intervals of the model, or conformal ones from rolling forecasts of the last rows.
     horizon, id_col, time_col, freq, strict, support, random_state, verbose
         As in all linear models.
     target, known_ahead, static, calendar, holidays
-        As in all linear models. To forecast, every exogenous column must be in `known_ahead`.
+        As in all linear models. Forecasts need every exogenous column in `known_ahead`.
     missing : {"auto", "error", "interpolate", "keep"}
-        "keep": the exact likelihood of what is there, single targets of a row too.
+        "keep" takes the exact likelihood of the observed values, also of single targets in a row.
 
     Attributes
     ----------
     params_, bse_, tvalues_, pvalues_ : DataFrame
-        A row a series: ``intercept.y1`` and ``drift.y1``; ``L1.y2.y1``, the effect of the last
-        y2 on y1; ``L1.e(y2).y1``; ``beta.x.y1``; then the lower triangular factor of
+        A row for each series: ``intercept.y1`` and ``drift.y1``; ``L1.y2.y1``, the effect of the
+        first lag of y2 on y1; ``L1.e(y2).y1``; ``beta.x.y1``; then the lower triangular factor of
         :math:`\Sigma`, ``sqrt.var.y1`` and ``sqrt.cov.y1.y2``.
 
     Notes
     -----
-    The presample of ``"exact"`` is integrated out: with ``trend="n"`` or ``"c"`` and no exogenous
-    columns the likelihood is the joint normal density of all rows of the stationary process. A
-    linear trend and exogenous columns have no stationary mean; the state before the first row then
-    has the one that the intercept, trend and regressors of the second row would lead to if they
-    stayed, which is the rule of statsmodels' VARMAX with its default initialization. Values agree
-    with ``VARMAX.loglike`` at any parameters, if its ``ssm.tolerance`` is 0.
+    ``"exact"`` integrates the presample out: with ``trend="n"`` or ``"c"`` and no exogenous columns
+    the likelihood is the joint normal density of all rows of the stationary process. With a linear
+    trend or exogenous columns there is no stationary mean. The state before the first row then has
+    the mean implied by constant intercept, trend and regressors of the second row, as in
+    statsmodels' VARMAX with its default initialization. Values agree with ``VARMAX.loglike`` at any
+    parameters if its ``ssm.tolerance`` is 0.
 
-    The presample of ``"conditional"`` has no innovations, e_t = 0 for t < 1, and y_t = the level
-    of the trend in row 0, fitted by least squares to the series alone: its mean with
-    ``trend="c"``, zero with ``"n"``. No row is dropped either, so that log-likelihoods of models
-    of all orders are of the same n rows. VARMAX has no such likelihood; ``VAR`` of statsmodels
-    drops the first p rows instead.
+    ``"conditional"`` sets e_t = 0 for t < 1, and y_t for t < 1 to the least-squares trend of the
+    series in row 0: its mean with ``trend="c"``, zero with ``"n"``. As no row is dropped,
+    log-likelihoods of all orders are of the same n rows. VARMAX has no such likelihood; ``VAR`` of
+    statsmodels drops the first p rows.
 
     With p > 0 and q > 0 the coefficients are identified only if no factors of the two polynomials
-    cancel; `messages_` say how far each unit is from that, and one too close has no standard
+    cancel. `messages_` report how far each unit is from that; a unit too close has no standard
     errors.
 
-    Parameters grow with the square of the targets, and the time of an evaluation faster: 20 targets
-    at order (1, 1) take most of a minute each. ``verbose=1`` shows the search. There must be more
-    rows than coefficients of an equation and targets together, as some combination of the targets
-    is fitted without error otherwise.
+    The number of parameters grows with the square of the targets, and the time of an evaluation
+    faster: an evaluation of 20 targets at order (1, 1) takes most of a minute. ``verbose=1`` shows
+    the search. Rows must exceed the coefficients of an equation plus the number of targets;
+    otherwise a combination of the targets is fitted without error.
 
-    Intervals are normal with the exact covariance of every step, the parameters taken as known:
-    their coverage is the nominal one for normal innovations, up to the error of estimation.
+    Intervals are normal with the exact covariance of every step and take the parameters as known:
+    their coverage is nominal for normal innovations, up to estimation error.
 
     References
     ----------

@@ -2,7 +2,7 @@ r"""Gaussian log-density of e with covariance H, and its derivatives with respec
 
 .. math:: l = -\tfrac12 (n \log 2 \pi + \log |H| + e' H^{-1} e)
 
-Arrays have time as their last axis here, where arithmetic by elements of matrices is fastest.
+Time is the last axis of all arrays here: arithmetic by matrix elements is fastest this way.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tsrnn.linear.vech._structure import half, n_variables, pairs, places
 
 
 class Density(NamedTuple):
-    """Log-density and its derivatives at every time."""
+    """Log-density and its derivatives, by time."""
 
     value: np.ndarray  # (T,)
     precision: np.ndarray  # K, the inverse of H, (n, n, T)
@@ -25,7 +25,7 @@ class Density(NamedTuple):
 
 
 def gaussian_density(e: np.ndarray, h: np.ndarray) -> Density | None:
-    """Density of errors (n, T) with vech covariances (N, T); None unless all are definite."""
+    """Density of errors (n, T) with vech covariances (N, T); None if any is not definite."""
     n = len(e)
     factored = _inverse_factor(h[places(n)])
     if factored is None:
@@ -41,7 +41,7 @@ def gaussian_density(e: np.ndarray, h: np.ndarray) -> Density | None:
 
 
 def _inverse_factor(H: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Inverse of the unit lower L of H = L D L', and D; None unless all of D is positive."""
+    """Inverse of the unit lower L of H = L D L', and D; None unless D is positive."""
     n = len(H)
     lower, pivots = np.zeros_like(H), np.empty_like(H[0])
     if not np.isfinite(H).all():
@@ -50,7 +50,7 @@ def _inverse_factor(H: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         rest = H[j:, j].copy()
         for k in range(j):
             rest -= lower[j:, k] * (lower[j, k] * pivots[k])
-        if not rest[0].min() > 0:  # NaN is not
+        if not rest[0].min() > 0:  # NaN is refused, too
             return None
         pivots[j], lower[j:, j] = rest[0], rest / rest[0]
     if not np.isfinite(pivots).all():
@@ -74,9 +74,9 @@ def information(precision: np.ndarray) -> np.ndarray:
 
 
 def curvature(dens: Density) -> tuple[np.ndarray, np.ndarray]:
-    """Minus second derivatives: in vech H, (N, N, T), and in vech H and e, (N, n, T).
+    """Minus second derivatives by vech H, (N, N, T), and by vech H and e, (N, n, T).
 
-    That in e is the precision.
+    The one by e is the precision.
     """
     image = _images(dens.scaled)
     cross = np.einsum("ait,ijt->ajt", image, dens.precision)
@@ -85,7 +85,7 @@ def curvature(dens: Density) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _images(vectors: np.ndarray) -> np.ndarray:
-    """Products E_a v of the symmetric units of vech with vectors (n, T): (N, n, T)."""
+    """Products E_a v (N, n, T) of the symmetric basis matrices of vech with vectors (n, T)."""
     rows, columns = pairs(len(vectors))
     order = np.arange(len(rows))
     result = np.zeros((len(rows), *vectors.shape))

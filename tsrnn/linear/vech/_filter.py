@@ -15,15 +15,15 @@ from tsrnn.linear.vech._structure import unvech, vech
 
 
 class CovarianceState(NamedTuple):
-    """State of a series after its last row; of S series with a leading axis."""
+    """State of a series after its last row; S series have a leading axis."""
 
-    history: np.ndarray  # (m, n), the last m rows, the latest last
-    squares: np.ndarray  # (p, N), vech(e e'), the latest first
-    states: np.ndarray  # (q, N), h, the latest first
+    history: np.ndarray  # (m, n), the last m rows, latest last
+    squares: np.ndarray  # (p, N), vech(e e'), latest first
+    states: np.ndarray  # (q, N), h, latest first
 
 
 def begin_vech(spec: Specification, history: np.ndarray, presample: np.ndarray) -> CovarianceState:
-    """State after the first rows (m, n) of a series, those that the lags of the mean take."""
+    """State after the first rows (m, n) of a series, which the lags of the mean take."""
     return CovarianceState(
         history, np.tile(presample, (spec.p, 1)), np.tile(presample, (spec.q, 1))
     )
@@ -32,7 +32,7 @@ def begin_vech(spec: Specification, history: np.ndarray, presample: np.ndarray) 
 def advance_vech(
     model: Model, state: CovarianceState, values: np.ndarray
 ) -> tuple[Path, CovarianceState]:
-    """Run over rows (T, n) that follow a state."""
+    """Filter rows (T, n) after a state."""
     p, q, m, rows = len(model.theta), len(model.phi), len(model.lags), len(values)
     level = np.concatenate([state.history, values])
     errors = residuals(level, model.intercept, model.lags)
@@ -50,28 +50,23 @@ def advance_vech(
 
 
 def forecast_vech(model: Model, state: CovarianceState, h: int) -> Forecast:
-    r"""Forecast h steps, all arrays with a leading axis S.
+    r"""Forecast h steps of S series.
 
-    :math:`E[vech(e e')] = E[h]` in the future, so that forecasts of h follow its own recursion;
+    :math:`E[vech(e e')] = E[h]` in the future, so that forecasts of h follow the recursion of h;
     :math:`Var(y_{T+k}) = \sum_{i<k} \Psi_i E[H_{T+k-i}] \Psi_i'`.
     """
     n = model.intercept.shape[-1]
     errors = np.zeros((len(model.intercept), h, n))
     mean = paths(state.history, model.intercept, model.lags, errors)
-    covariance = unvech(expected_states(model, state, h))
-    return Forecast(mean, covariance, accumulated(model.lags, covariance))
-
-
-def expected_states(model: Model, state: CovarianceState, h: int) -> np.ndarray:
-    """Forecasts of vech H, (S, h, N)."""
-    past, states_ = state.squares, state.states
-    result = np.empty((len(past), h, past.shape[-1]))
+    past, before = state.squares, state.states
+    expected = np.empty((len(past), h, past.shape[-1]))
     for k in range(h):
-        now = model.constant + _applied(model.theta, past) + _applied(model.phi, states_)
-        result[:, k] = now
+        now = model.constant + _applied(model.theta, past) + _applied(model.phi, before)
+        expected[:, k] = now
         past = np.concatenate([now[:, None], past], 1)[:, : past.shape[1]]
-        states_ = np.concatenate([now[:, None], states_], 1)[:, : states_.shape[1]]
-    return result
+        before = np.concatenate([now[:, None], before], 1)[:, : before.shape[1]]
+    covariance = unvech(expected)
+    return Forecast(mean, covariance, accumulated(model.lags, covariance))
 
 
 def _applied(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
@@ -100,7 +95,7 @@ def impulse_vech(model: Model, covariance: np.ndarray, shock: np.ndarray, h: int
 
 
 def draw_vech(model: Model, state: CovarianceState, innovations: np.ndarray) -> np.ndarray:
-    """A path (T, n) of y after a state, with e = L z for innovations z and H = L L'."""
+    """Draw a path (T, n) of y after a state, with e = L z for innovations z and H = L L'."""
     past, before = list(state.squares), list(state.states)
     errors = np.empty_like(innovations)
     for t, z in enumerate(innovations):

@@ -1,4 +1,4 @@
-"""Maximum likelihood of one series after the other, from simple structures to the one wanted."""
+"""Maximum likelihood series by series, from simple structures to the requested one."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ from tsrnn.linear.vech._prepare import Prepared, Sample, check_size, prepare
 from tsrnn.linear.vech._specification import Specification, nested_specifications
 from tsrnn.linear.vech._structure import Structure, unvech
 
-_ROUGH, _ROUGH_ITER = 1e-4, 100  # how far every start is followed; the best of them goes on
+_ROUGH, _ROUGH_ITER = 1e-4, 100  # tolerance and iterations of every start; the best one continues
 _MAX_ITER = 300
-_BEHIND = 5  # decrements by which a start behind another may still pass it: ten foretold rises
-_NOT_FAR, _SECOND_CLIMBS = 5.0, 4  # log-likelihood within which this many climb once more
-_SUMS = 0.05, 0.90  # of Theta and of Phi, as of daily returns
-_SLOW, _FAST = 0.98, 0.80  # decays of a candidate in which one direction forgets faster
-_TURN = 0.15  # angle by which G slowly turns the covariance from step to step
-_ANGLES = np.linspace(-1.6, 1.6, 41)  # among which those of faster turns are sought
-# Half a circle of turns, and of mirrors, of G and of A: A and -A, or G and -G, are one model. No
-# turn of G is zero, as in other candidates.
-_TURNS_OF_A, _TURNS_OF_G = (
+_BEHIND = 5  # a start this many decrements (ten predicted rises) below the highest is given up
+_NOT_FAR, _SECOND_CLIMBS = 5.0, 4  # so many starts within this log-likelihood climb again
+_SUMS = 0.05, 0.90  # sums of Theta and of Phi, typical of daily returns
+_SLOW, _FAST = 0.98, 0.80  # decays of candidates in which one direction forgets faster
+_ANGLE = 0.15  # by which G of a candidate slowly rotates the covariance at each step
+_ANGLES = np.linspace(-1.6, 1.6, 41)  # grid of faster rotations
+# Angles cover half a circle, as A and -A, or G and -G, are one model. The grid of G avoids zero,
+# which other candidates have.
+_ANGLES_OF_A, _ANGLES_OF_G = (
     np.pi * ((np.arange(count) + shift) / count - 0.5) for count, shift in ((4, 0.0), (32, 0.5))
 )
-_PEAKS = 16  # of the likelihood over both that are candidates
-_SMALL = 0.02  # size of what is put in place of zeros, from which no gradient leads away
-_MOST = 0.98  # share of the covariance that Theta and Phi may take at a start
+_PEAKS = 16  # highest peaks of the likelihood over both angles that are candidates
+_SMALL = 0.02  # size of values that replace zeros, where the gradient vanishes
+_MOST = 0.98  # largest share of Theta and Phi in the covariance at a start
 
 
 class PreparedSeries(NamedTuple):
-    """A series made ready."""
+    """A prepared series."""
 
     units: np.ndarray  # (1,) its number
     prepared: Prepared
@@ -57,16 +57,16 @@ class PreparedSeries(NamedTuple):
 class Search(NamedTuple):
     """Highest maximum of one series."""
 
-    params: np.ndarray  # (k,) factors in one choice of signs
+    params: np.ndarray  # (k,) factors, with canonical signs
     lane: Optimum  # of one lane
-    starts: int  # starting values tried
-    agreement: int  # how many of them came close to the highest log-likelihood
+    starts: int  # number of starts
+    agreement: int  # number of starts that came close to the highest log-likelihood
 
 
 def samples(
     spec: Specification, panel: Panel, given: np.ndarray | None
 ) -> Iterator[tuple[PreparedSeries | None, dict[int, str]]]:
-    """Samples of one series each, and reasons not to fit the others."""
+    """Yield samples of one series each, and reasons why others cannot be fitted."""
     reasons: dict[int, str] = {}
     for i in range(panel.n_series):
         try:
@@ -79,7 +79,7 @@ def samples(
             yield None, {i: reasons[i]}
         else:
             yield PreparedSeries(np.array([i]), prepared), {}
-    # Refused here, as a Hessian of n^8 / 4 elements is not to be filled with NaN.
+    # Refuse here: a Hessian of NaN has n^8 / 4 elements, too many for memory.
     if len(reasons) == panel.n_series:
         where = "" if panel.layout.id_col is None else f"{quote_series(panel.ids[:1])}: "
         raise ValueError(f"no series could be fitted; {where}{reasons[0]}")
@@ -88,10 +88,9 @@ def samples(
 def highest_maximum(
     spec: Specification, data: Prepared, optima: dict[Specification, Search], verbose: int
 ) -> Search:
-    """Highest maximum of one series, from several starts, optima of the nested models among them.
+    """Highest maximum of one series from several starts, which include optima of nested models.
 
-    Nothing is drawn: the maximum is a function of the data. `optima` are those of the models
-    searched so far.
+    Starts are deterministic functions of the data. `optima` caches the models searched so far.
     """
     if spec in optima:
         return optima[spec]
@@ -109,7 +108,7 @@ def highest_maximum(
     tried = maximise(
         evaluate, begin, tol=_ROUGH, max_iter=_ROUGH_ITER, give_up=_left_behind(), progress=bar
     )
-    # Ends close behind may have been given up too soon; a few of them cost little.
+    # Starts that end close behind may have been given up too soon; climbing again costs little.
     behind = np.flatnonzero(~tried.converged & (tried.value > tried.value.max() - _NOT_FAR))
     late = behind[np.argsort(-tried.value[behind], kind="stable")][:_SECOND_CLIMBS]
     if len(late):
@@ -120,7 +119,7 @@ def highest_maximum(
     if not np.isfinite(tried.value[best]):
         raise CannotFitError("no starting value has covariances that are positive definite")
     lane = _finished(spec, evaluate, tried.params[best], "Newton" if verbose else "")
-    # No model is lower than one nested in it: the search goes on from there if it ended lower.
+    # No model is lower than a nested one: if the search ended lower, continue from there.
     for params, inner in zip(embedded, nested.values(), strict=True):
         if inner.lane.value[0] > lane.value[0]:
             lane = maximise(evaluate, params[None], scoring=0, max_iter=_MAX_ITER)
@@ -131,7 +130,7 @@ def highest_maximum(
 
 
 def _left_behind() -> GiveUp:
-    """Rule that gives up starts which no longer promise to pass the highest one."""
+    """Rule that gives up starts too far below the highest one."""
     highest = -np.inf
 
     def give_up(starts: np.ndarray, value: np.ndarray, decrement: np.ndarray) -> np.ndarray:
@@ -145,13 +144,13 @@ def _left_behind() -> GiveUp:
 def _finished(
     spec: Specification, evaluate: Evaluate, params: np.ndarray, progress: str
 ) -> Optimum:
-    """Optimum near the best of the starts, by Newton's method."""
+    """Converge from the best start by Newton's method."""
     if any(ranks(spec, canonical(spec, params))[: spec.p]):
         best = maximise(evaluate, params[None], scoring=0, max_iter=_MAX_ITER, progress=progress)
         params = best.params[0]
         if any(ranks(spec, canonical(spec, params))[: spec.p]):
             return best
-    # The best constant covariance: without Theta, Phi is not identified, and is zero.
+    # Theta went to zero, and Phi is not identified: take the best constant covariance, Phi = 0.
     free = np.ones(len(params), dtype=bool)
     free[len(params) - spec.factors.n_dynamics :] = False
     start = np.where(free, params, 0.0)[None]
@@ -162,9 +161,9 @@ def _finished(
 def estimates_of(
     spec: Specification, sample: PreparedSeries, optimum: Search | np.ndarray
 ) -> tuple[Estimates, Arrays]:
-    """Estimates in the units of the data at the end of a search, or at natural parameters (k,).
+    """Estimates on the scale of the data, of a search or at given natural parameters (k,).
 
-    With them come the factors, the coordinates of estimation, and the presample values.
+    The constants are the factors, which are the coordinates of estimation, and presample values.
     """
     data = sample.prepared
     searched: dict[str, Any] = {}
@@ -204,13 +203,13 @@ def estimates_of(
 
 
 def candidates(spec: Specification, data: Prepared) -> np.ndarray:
-    r"""Starting values (c, k) of the factors that lie apart, the mean's of least squares in front.
+    r"""Widely spaced starting values (c, k): mean by least squares, then factors.
 
     They are BEKK models, :math:`H_t = C C' + A' e e' A + G' H G`: A and G multiples of the
-    identity; one direction with a faster decay; shocks that enter one direction with the other
-    sign; G that turns the covariance from step to step; A and G that turn or mirror it, at the
-    peaks of the likelihood over both angles; variances of univariate GARCH models.
-    C C' is what they leave of the covariance, or has rank one, as at many of the highest maxima.
+    identity; a direction with faster decay; shocks reflected in a direction; G a rotation; A and G
+    rotations or reflections at the peaks of the likelihood over both angles; variances of
+    univariate GARCH models. C C' is the rest of the covariance, or has rank one, as at many of the
+    highest maxima.
     """
     kind, n, sample = spec.kind, spec.n, data.sample
     theta, phi = (np.sqrt(total) for total in _SUMS)
@@ -218,55 +217,64 @@ def candidates(spec: Specification, data: Prepared) -> np.ndarray:
     if kind == "scalar":
         dynamics = [(theta * eye, phi * eye), (2 * theta * eye, phi / 2 * eye)]
         return np.array([row for A, G in dynamics for row in _factors_of(spec, data, A, G)])
-    # Matrices are those of coordinates in which the covariance is one. Its root is the symmetric
-    # one, so that another order of the variables has the same candidates.
+    # A and G act in coordinates with unit covariance. Its root is symmetric, so that candidates do
+    # not depend on the order of the variables.
     values, vectors = np.linalg.eigh(unvech(sample.presample))
     root, inverse = (vectors * values**power @ vectors.T for power in (0.5, -0.5))
-    if not whole:  # diagonal matrices remain so
+    if not whole:  # keep diagonal matrices diagonal
         root = inverse = eye
     couples = [(eye[i], eye[j]) for i in range(n) for j in range(i)] if whole else []
     lines = [*eye, *((u + sign * v) / np.sqrt(2) for u, v in couples for sign in (1, -1))]
     dynamics = [(theta * eye, phi * eye), (2 * theta * eye, phi / 2 * eye)]
     dynamics += [(theta * eye, _SLOW * eye - (_SLOW - _FAST) * np.outer(u, u)) for u in lines]
-    # With two variables, lines at right angles have the same reflection.
+    # Two orthogonal lines have the same reflection, up to sign, with two variables.
     mirrored = lines[::2] if n == 2 and whole else lines
     dynamics += [(theta * (eye - 2 * np.outer(u, u)), phi * eye) for u in mirrored]
-    turns = [np.outer(u, v) - np.outer(v, u) for u, v in couples]
+    rotations = [np.outer(u, v) - np.outer(v, u) for u, v in couples]  # generators
     dynamics += [
-        (theta * eye, phi * expm(sign * _TURN * turn)) for turn in turns for sign in (1, -1)
+        (theta * eye, phi * expm(sign * _ANGLE * generator))
+        for generator in rotations
+        for sign in (1, -1)
     ]
     rows = []
     for A, G in dynamics:
         rows += _factors_of(spec, data, inverse @ A @ root, inverse @ G @ root)
-    # A faster cycle of the covariance is a peak of the likelihood, as a frequency is of a
-    # periodogram.
-    for turn in turns:
-        turned = [
-            _factors_of(spec, data, theta * eye, inverse @ (phi * expm(angle * turn)) @ root)
+    # A faster cycle of the covariance shows as a peak of the likelihood over angles, as a frequency
+    # shows in a periodogram.
+    for generator in rotations:
+        rotated = [
+            _factors_of(spec, data, theta * eye, inverse @ (phi * expm(angle * generator)) @ root)
             for angle in _ANGLES
         ]
-        profile = logliks(spec.factors, sample, np.array([row[0] for row in turned]))
+        profile = logliks(spec.factors, sample, np.array([row[0] for row in rotated]))
         rise = np.diff(profile)
         peaks = 1 + np.flatnonzero((rise[:-1] > 0) & (rise[1:] <= 0))
-        fast = peaks[np.abs(_ANGLES[peaks]) > 2 * _TURN]
-        rows += [row for peak in fast for row in turned[peak]]
-    if kind == "bekk" and spec.n_starts > 1:  # a full model begins at the optimum of its BEKK
-        rows += _turned_and_mirrored(spec, data, couples, (theta * inverse, phi * inverse), root)
-    rows += _factors_of(spec, data, *_univariate(sample, data.coefficients))
-    return np.array(rows)
+        fast = peaks[np.abs(_ANGLES[peaks]) > 2 * _ANGLE]
+        rows += [row for peak in fast for row in rotated[peak]]
+    if kind == "bekk" and spec.n_starts > 1:  # a full model starts at the optimum of its BEKK
+        rows += _rotated_or_reflected(spec, data, couples, (theta * inverse, phi * inverse), root)
+    # Univariate GARCH models have diagonal A and G; their covariances follow the same recursion.
+    errors = sample.response - sample.regressors @ data.coefficients.T
+    model = univariate_model("garch", 1, 1, constant=False, padded=False)
+    lengths = np.full(n, len(errors))
+    fit = fit_garch(model, np.ascontiguousarray(errors.T), lengths, "sample", stationary=True)
+    alpha, beta = fit.estimates.params.T[1:]
+    # The gradient vanishes at an alpha of zero.
+    A, G = np.diag(np.sqrt(np.maximum(alpha, _SMALL**2))), np.diag(np.sqrt(beta))
+    return np.array([*rows, *_factors_of(spec, data, A, G)])
 
 
-def _turned_and_mirrored(
+def _rotated_or_reflected(
     spec: Specification,
     data: Prepared,
     planes: list[tuple[np.ndarray, np.ndarray]],
     left: tuple[np.ndarray, np.ndarray],
     right: np.ndarray,
 ) -> list[np.ndarray]:
-    """Candidates whose A and G turn or mirror a plane, at the highest peaks of the likelihood.
+    """Candidates whose A and G rotate or reflect a plane, at the highest peaks of the likelihood.
 
-    A and G are rotations or reflections between `left`, one for each, and `right`. Their angles
-    are not those of each other: the likelihood has a maximum of its own for many pairs.
+    A and G are rotations or reflections multiplied by `left` (for A, for G) and `right`. Their
+    angles vary independently: the likelihood has separate maxima for many pairs.
     """
     grid = []
     for u, v in planes:
@@ -274,16 +282,16 @@ def _turned_and_mirrored(
         A, G = (
             [part @ expm(angle * turn) @ side @ right for side in (np.eye(spec.n), mirror)
              for angle in angles]
-            for part, angles in zip(left, (_TURNS_OF_A, _TURNS_OF_G), strict=True)
+            for part, angles in zip(left, (_ANGLES_OF_A, _ANGLES_OF_G), strict=True)
         )  # fmt: skip
         grid += [_factors_of(spec, data, a, g)[-1] for g in G for a in A]
-    sides = len(planes), 2, len(_TURNS_OF_G), 2, len(_TURNS_OF_A)
+    sides = len(planes), 2, len(_ANGLES_OF_G), 2, len(_ANGLES_OF_A)
     height = logliks(spec.factors, data.sample, np.array(grid)).reshape(sides)
     peak = np.isfinite(height)
-    for axis in (2, 4):  # angles, which come round
+    for axis in (2, 4):  # angles, which are periodic
         for shift in (1, -1):
             peak &= height >= np.roll(height, shift, axis)
-    peak[:, 0, :, 0, _TURNS_OF_A == 0] = False  # turns of G alone are candidates already
+    peak[:, 0, :, 0, _ANGLES_OF_A == 0] = False  # rotations of G alone are candidates already
     places = np.flatnonzero(peak)
     highest = places[np.argsort(-height.ravel()[places], kind="stable")][:_PEAKS]
     return [grid[place] for place in highest]
@@ -292,7 +300,7 @@ def _turned_and_mirrored(
 def _factors_of(
     spec: Specification, data: Prepared, A: np.ndarray, G: np.ndarray
 ) -> list[np.ndarray]:
-    """Factors (k,) of a BEKK, with what it leaves for C C' and with a rank of one."""
+    """Factors (k,) of a BEKK twice: C C' is the rest of the covariance, or has rank one."""
     n, p, q = spec.n, spec.p, spec.q
     (block,) = set(spec.factors.theta)
     step = {"scalar": n * n, "diagonal": n + 1, "diagonal bekk": n + 1}.get(spec.kind, 1)
@@ -308,27 +316,16 @@ def _factors_of(
     return [np.concatenate([data.coefficients.ravel(), c, dynamic]) for c in constants]
 
 
-def _univariate(sample: Sample, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Diagonal A and G of univariate GARCH models, whose covariances follow the same recursion."""
-    errors = sample.response - sample.regressors @ coefficients.T
-    model = univariate_model("garch", 1, 1, constant=False, padded=False)
-    lengths = np.full(errors.shape[1], len(errors))
-    fit = fit_garch(model, np.ascontiguousarray(errors.T), lengths, "sample", stationary=True)
-    alpha, beta = fit.estimates.params.T[1:]
-    # An alpha of zero has no gradient.
-    return np.diag(np.sqrt(np.maximum(alpha, _SMALL**2))), np.diag(np.sqrt(beta))
-
-
 def _leave_zero(dynamic: np.ndarray) -> None:
-    """Put small numbers, always the same, in place of zeros of Theta and Phi."""
+    """Replace zeros of Theta and Phi by small fixed numbers, in place."""
     zero = dynamic == 0
     dynamic[zero] = _SMALL * np.random.default_rng(0).standard_normal(zero.sum())
 
 
 def _root_of(matrix: np.ndarray, rank: int | None = None) -> np.ndarray:
-    """Lower triangle, by rows, of a C with C C' a semidefinite matrix, or nearly of a rank.
+    """Lower triangle of C, by rows, with C C' the given semidefinite matrix, or nearly of `rank`.
 
-    Not quite of that rank, as the likelihood has no slope by columns of C that are zero.
+    The rank is not exact, as the gradient vanishes at zero columns of C.
     """
     values, vectors = np.linalg.eigh(matrix)
     floor = _SMALL**2 * values.sum()
@@ -340,7 +337,7 @@ def _root_of(matrix: np.ndarray, rank: int | None = None) -> np.ndarray:
 
 
 def _make_room(structure: Structure, sample: Sample, dynamic: np.ndarray) -> np.ndarray:
-    """Make Theta and Phi smaller, in place, until they leave something to the constant: that."""
+    """Shrink Theta and Phi in place until the constant is positive definite; return it."""
     taken, begin, s = np.zeros_like(sample.presample), 0, sample.presample
     for block in (*structure.theta, *structure.phi):
         taken += block.value(dynamic[begin : begin + block.size]) @ s
@@ -352,7 +349,7 @@ def _make_room(structure: Structure, sample: Sample, dynamic: np.ndarray) -> np.
 
 
 def embedded_factors(small: Specification, spec: Specification, params: np.ndarray) -> np.ndarray:
-    """Factors (k,) of the larger model from those of one that is nested in it."""
+    """Factors (k,) of a model from the factors of a nested one."""
     blocks = small.factors.blocks
     ends = np.cumsum([len(small.mean_names), *(block.size for block in blocks)])[:-1]
     mean, *parts = np.split(params, ends)
@@ -367,13 +364,13 @@ def embedded_factors(small: Specification, spec: Specification, params: np.ndarr
 
 
 def _places_in(small: str, kind: str, n: int) -> np.ndarray:
-    """Places of the elements of a factor in that of a larger structure; a scalar has several."""
+    """Places of a factor's elements in the factor of a larger structure; a scalar has several."""
     if small == kind:
         return np.arange(_factor_elements(kind, n)[0].size)
     if small in ("scalar", "diagonal bekk"):
         return np.arange(n) * (n + 1) if kind == "bekk" else np.arange(n)
     if small == "bekk":
-        return np.arange(n * n)  # the first row of the factor is a whole BEKK term
+        return np.arange(n * n)  # the first row of the larger factor is a BEKK term
     whole = {pair: i for i, pair in enumerate(zip(*_factor_elements(kind, n), strict=True))}
     pairs = zip(*_factor_elements(small, n), strict=True)
     return np.array([whole[row, column * (n + 1)] for row, column in pairs])
@@ -388,7 +385,7 @@ def _factor_elements(kind: str, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def moved_off_zero(spec: Specification, sample: Sample, params: np.ndarray) -> np.ndarray:
-    """The same factors with small numbers in place of zeros of Theta and Phi."""
+    """Factors with zeros of Theta and Phi replaced by small numbers."""
     moved, structure = params.copy(), spec.factors
     constants = 0 if structure.intercept is None else structure.intercept.size
     dynamic = moved[len(spec.mean_names) + constants :]

@@ -1,4 +1,4 @@
-"""Inference on optima: one choice of factors, ranks, bounds, messages, covariances on a face."""
+"""Inference at optima: canonical factors, ranks, bounds, messages, covariance on a face."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from tsrnn.linear.vech._likelihood import persistence
 from tsrnn.linear.vech._specification import Specification
 from tsrnn.linear.vech._structure import Linear, Quadratic, coefficients
 
-ZERO = 1e-5  # size of a factor's row, for variables of unit variance, that has gone to zero
-NEAR_LIMIT = 1e-3  # distance from one of a spectral radius that the search may not pass
-_NULL = 1e-9  # singular value, relative, of a direction that does not move the coefficients
+ZERO = 1e-5  # a factor's row up to this size counts as zero, for variables of unit variance
+NEAR_LIMIT = 1e-3  # distance of a spectral radius from one that counts as the limit
+_NULL = 1e-9  # relative singular value of a direction that does not change the coefficients
 
 
 def canonical(spec: Specification, params: np.ndarray) -> np.ndarray:
-    """Factors of the same coefficients, with what has gone to zero at zero and one choice of signs.
+    """Canonical factors of the same coefficients: exact zeros, and one choice of signs.
 
-    Gone to zero are rows of a factor, and in "full" and "diagonal" an element in all rows: both
-    lie on the boundary of the positive semidefinite coefficients. Every A, G and column of C may
-    change its sign: its first element that is not zero is positive, for a BEKK the first diagonal
-    element. A singular CC' has the C with as many zero columns as ranks are missing.
+    Small rows of a factor are set to zero, and in "full" and "diagonal" an element that is small
+    in all rows: both lie on the boundary of the positive semidefinite coefficients. The sign of
+    each A, G and column of C makes its first nonzero element positive. A singular CC' has a C
+    with zero columns, one for each missing rank.
     """
     params = params.copy()
     for number, (block, part) in enumerate(factor_blocks(spec, params)):
@@ -46,7 +46,7 @@ def canonical(spec: Specification, params: np.ndarray) -> np.ndarray:
 
 
 def _singular_factor(lower: np.ndarray, n: int) -> np.ndarray:
-    """Lower triangle of C, by rows, with whole columns at zero where CC' is singular."""
+    """Lower triangle of C, by rows, with zero columns if CC' is singular."""
     rows, columns = np.tril_indices(n)
     if np.abs(lower[rows == columns]).min() >= ZERO:
         return lower
@@ -54,7 +54,7 @@ def _singular_factor(lower: np.ndarray, n: int) -> np.ndarray:
     factor[rows, columns] = lower
     rest, result = factor @ factor.T, np.zeros((n, n))
     for k in range(n):
-        # What is left of a semidefinite matrix has a row of zeros where its diagonal is zero.
+        # A semidefinite matrix with a zero on the diagonal has zeros in that row: skip it.
         if rest[k, k] >= ZERO**2:
             result[k:, k] = rest[k:, k] / np.sqrt(rest[k, k])
             rest = rest - np.outer(result[:, k], result[:, k])
@@ -69,37 +69,37 @@ def factor_blocks(spec: Specification, params: np.ndarray) -> list[tuple[Quadrat
 
 
 def natural_params(spec: Specification, params: np.ndarray) -> np.ndarray:
-    """Natural parameters of factors."""
+    """Natural parameters from factors."""
     if spec.kind == "bekk":
         return params
     m = len(spec.mean_names)
     coefs = coefficients(spec.factors, m, params)
     values = [*([] if coefs.intercept is None else [coefs.intercept]), *coefs.theta, *coefs.phi]
-    blocks = zip(plain(spec), values, strict=True)
+    blocks = zip(linear_blocks(spec), values, strict=True)
     return np.concatenate([params[:m], *(block.params(value) for block, value in blocks)])
 
 
-def plain(spec: Specification) -> list[Linear]:
-    """Blocks of the natural coordinates, where these are coefficients."""
+def linear_blocks(spec: Specification) -> list[Linear]:
+    """Blocks of natural parameters that are coefficients: all kinds except BEKK."""
     return [block for block in spec.natural.blocks if isinstance(block, Linear)]
 
 
 def ranks(spec: Specification, params: np.ndarray) -> list[int]:
-    """Rank of the factor of every Theta and Phi: rows that are not zero."""
+    """Rank of the factor of each Theta and Phi."""
     return [
         rank_of(block, part) for block, part in factor_blocks(spec, params)[not spec.targeting :]
     ]
 
 
 def constant_rank(spec: Specification, params: np.ndarray) -> int:
-    """Rank of the constant covariance CC'; that of the target where there is one."""
+    """Rank of the constant covariance CC'; n with targeting."""
     return spec.n if spec.targeting else rank_of(*factor_blocks(spec, params)[0])
 
 
 def on_face(spec: Specification, params: np.ndarray) -> bool:
-    """Whether natural parameters are coefficients of which some matrix is singular.
+    """Return True if natural parameters are coefficients with a singular matrix.
 
-    In the scalar Theta and Phi, and in A and G, nothing is but what is zero altogether.
+    A scalar Theta or Phi, and A and G of a BEKK, are singular only if zero, which does not count.
     """
     if spec.kind == "bekk":
         return False
@@ -108,21 +108,21 @@ def on_face(spec: Specification, params: np.ndarray) -> bool:
 
 
 def rank_of(block: Quadratic, part: np.ndarray) -> int:
-    """Rows of a factor that are not zero."""
+    """Number of nonzero rows of a factor."""
     return len(np.unique(block.terms[part != 0]))
 
 
 def free_factors(block: Quadratic, part: np.ndarray) -> np.ndarray:
-    """Elements of a factor that move along matrices of its rank, (size,)."""
+    """Mask (size,) of the elements of a factor that vary among matrices of its rank."""
     rows = np.isin(block.terms, block.terms[part != 0])
     return rows & np.isin(block.members, block.members[part != 0])
 
 
 def fixed(spec: Specification, params: np.ndarray) -> np.ndarray:
-    """Natural parameters that are zero on the boundary or not identified, (k,).
+    """Mask (k,) of natural parameters that are zero on the boundary or not identified.
 
-    On the boundary are the zero columns of the C of a BEKK, and coefficients that are zero and
-    that no factor of the same rank moves.
+    On the boundary are zero columns of a BEKK's C, and coefficients that are zero for all factors
+    of the same rank.
     """
     flags = [np.zeros(len(spec.mean_names), dtype=bool)]
     without_theta = not any(ranks(spec, params)[: spec.p])
@@ -132,13 +132,11 @@ def fixed(spec: Specification, params: np.ndarray) -> np.ndarray:
         if spec.kind == "bekk":
             flag = ~free if constant else np.full(block.size, not free.any())
         else:
-            plain_block = spec.natural.blocks[number]
-            assert isinstance(plain_block, Linear)  # of all kinds but the BEKK
             jacobian = block.jacobian(part)
             jacobian[~free] = 0.0
-            flag = np.asarray(~plain_block.params(jacobian).any(0))
+            flag = np.asarray(~linear_blocks(spec)[number].params(jacobian).any(0))
         if without_theta and not constant:
-            flag = np.ones_like(flag)  # without Theta nothing moves, and any Phi does as well
+            flag = np.ones_like(flag)  # without Theta the likelihood does not depend on Phi
         flags.append(flag)
     return np.concatenate(flags)
 
@@ -146,7 +144,7 @@ def fixed(spec: Specification, params: np.ndarray) -> np.ndarray:
 def messages(
     spec: Specification, params: np.ndarray, converged: bool, starts: int, agreement: int
 ) -> tuple[str, ...]:
-    """Warnings of an optimum in factors."""
+    """Warnings about an optimum, at its factors."""
     words = []
     if at_limit(spec, params, converged):
         words.append(
@@ -197,7 +195,7 @@ def messages(
 
 
 def persistence_messages(spec: Specification, params: np.ndarray) -> list[str]:
-    """Whether the covariances come back to a mean, at natural parameters."""
+    """Warning if covariances do not revert to a mean, at natural parameters."""
     radius = persistence(coefficients(spec.natural, len(spec.mean_names), params))
     if radius < 1:
         return []
@@ -208,7 +206,7 @@ def persistence_messages(spec: Specification, params: np.ndarray) -> list[str]:
 
 
 def at_limit(spec: Specification, params: np.ndarray, converged: bool) -> bool:
-    """Whether a search for factors ended where Theta + Phi must stay stationary."""
+    """Return True if a search for factors ended at the limit of stationarity."""
     if not spec.stationary or converged:
         return False
     coefs = coefficients(spec.factors, len(spec.mean_names), params)
@@ -220,9 +218,8 @@ def face_covariance(
 ) -> np.ndarray:
     """Covariance (k, k) of the natural parameters of one unit, given the ranks of its factors.
 
-    A matrix of coefficients that is singular moves only along matrices of its rank: the
-    covariance of its factors (kf,), without the rows that are zero, carried over by the delta
-    method.
+    A singular matrix of coefficients varies only among matrices of its rank. Its covariance
+    follows by the delta method from that of its factors (kf,) without their zero rows.
     """
     m = len(spec.mean_names)
     ends = np.cumsum([m, *(block.size for block in spec.natural.blocks)])
@@ -231,7 +228,7 @@ def face_covariance(
     jacobians, curvatures = [np.eye(m)], [np.zeros((m, m))]
     moving = [np.ones(m, dtype=bool)]
     for (block, part), block_to, slope, flags in zip(
-        factor_blocks(spec, factors), plain(spec), slopes, fixed, strict=True
+        factor_blocks(spec, factors), linear_blocks(spec), slopes, fixed, strict=True
     ):
         jacobians.append(block_to.params(block.jacobian(part)))
         curvatures.append(block.second(block_to.weights(slope)))
@@ -242,8 +239,8 @@ def face_covariance(
         scipy.linalg.block_diag(*curvatures),
     )
     along = _directions(jacobian)
-    moves = jacobian.T @ along  # of natural parameters, a column a direction
-    # A slope that is not zero bends the likelihood along a map that is not linear.
+    moves = jacobian.T @ along  # of natural parameters, a column for each direction
+    # The map is not linear: with a nonzero gradient its second derivatives add curvature.
     inside = along.T @ bends[np.ix_(free, free)] @ along
     d, information = along.shape[1], estimates.information
     coordinates = replace(
@@ -262,7 +259,7 @@ def face_covariance(
 
 
 def _directions(jacobian: np.ndarray) -> np.ndarray:
-    """Directions (kf, d) of factors that move the coefficients at all."""
+    """Directions (kf, d) of factors that change the coefficients."""
     by_factor = np.sqrt((jacobian**2).sum(1))
     by_factor = np.where(by_factor > 0, by_factor, 1.0)
     scaled = jacobian / by_factor[:, None]

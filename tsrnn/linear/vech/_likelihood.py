@@ -4,12 +4,13 @@ r"""Log-likelihood of the vech model of one series, a linear network, with exact
     e_t = r_t - B x_t, \quad
     h_t = b + \sum_i \Theta_i vech(e_{t-i} e_{t-i}') + \sum_j \Phi_j h_{t-j}
 
-with the presample values of vech(e e') and h at the mean s of vech(e e') of least squares.
+with presample values of vech(e e') and h at s, the mean of vech(e e') of least squares.
 
-Sensitivities of h_t to the parameters run on the same network, a sequence a parameter. With the
-derivatives of the density they give scores and the expected information. Adjoints
-:math:`\lambda_t` of h_t, by the transposed network backward in time, complete the Hessian: h is
-bilinear in (Theta, vech(e e')) and in (Phi, h), and vech(e e') is quadratic in the mean.
+Sensitivities of h_t to the parameters run on the same network, with a sequence for each
+parameter. With the derivatives of the density they give scores and the expected information.
+Adjoints :math:`\lambda_t` of h_t, by the transposed network backward in time, complete the
+Hessian: h is bilinear in (Theta, vech(e e')) and in (Phi, h), and vech(e e') is quadratic in the
+mean.
 """
 
 from __future__ import annotations
@@ -38,18 +39,18 @@ from tsrnn.linear.vech._prepare import Sample
 from tsrnn.linear.vech._specification import Model
 from tsrnn.linear.vech._structure import Coefficients, Structure, coefficients
 
-_UNROLLED = 8  # largest dimension that is compiled with its lanes side by side
+_UNROLLED = 8  # largest dimension whose recurrence is compiled element by element
 
 
 def evaluation(
     structure: Structure, sample: Sample, stationary: bool
 ) -> Callable[[np.ndarray, np.ndarray, bool], Evaluation]:
-    """Function `evaluate` of `maximise` for lanes that are several starts of one series."""
+    """Function `evaluate` for `maximise`, with a lane for each start of one series."""
 
     def evaluate(params: np.ndarray, lanes: np.ndarray, newton: bool) -> Evaluation:
         n, k = params.shape
         result = Evaluation(np.full(n, -np.inf), np.zeros((n, k)), np.zeros((n, k, k)))
-        # A trial far away may overflow: it is not finite then, and refused.
+        # A distant trial may overflow: its value is not finite then, and refused.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             for i in range(n):
                 run = forward(structure, sample, params[i])
@@ -69,14 +70,14 @@ def evaluation(
 
 
 def logliks(structure: Structure, sample: Sample, params: np.ndarray) -> np.ndarray:
-    """Log-likelihoods (n,) at parameters (n, k); -inf where a covariance is not definite."""
+    """Log-likelihoods (n,) at parameters (n, k); -inf if a covariance is not definite."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         densities = [forward(structure, sample, row).density() for row in params]
     return np.array([-np.inf if dens is None else dens.value.sum() for dens in densities])
 
 
 def derivatives(structure: Structure, sample: Sample, params: np.ndarray) -> Derivatives | None:
-    """Everything that inference needs; None where a covariance is not definite."""
+    """Log-likelihood with all matrices of inference; None if a covariance is not definite."""
     run = forward(structure, sample, params)
     dens = run.density()
     if dens is None:
@@ -100,7 +101,7 @@ def persistence(coefs: Coefficients | Model) -> float:
 def forecast_companion(
     theta: Sequence[np.ndarray] | np.ndarray, phi: Sequence[np.ndarray] | np.ndarray
 ) -> np.ndarray:
-    """Companion matrix of Theta_i + Phi_i, which takes expected covariances one step on."""
+    """Companion matrix of Theta_i + Phi_i, the transition of expected covariances."""
     sums = np.zeros((max(len(theta), len(phi)), *theta[0].shape))
     for matrices in (theta, phi):
         for total, matrix in zip(sums, matrices, strict=False):
@@ -110,25 +111,25 @@ def forecast_companion(
 
 @dataclass(frozen=True, eq=False)
 class Forward:
-    """The network run over a series."""
+    """Forward pass of the network over a series."""
 
     coefs: Coefficients
     errors: np.ndarray  # (n, T)
     states: np.ndarray  # h, (N, T)
-    past_squares: list[np.ndarray]  # factors (T, N) of Theta_i: vech(e e') by lag, less a target s
-    past_states: list[np.ndarray]  # those of Phi_j: h by lag, less a target s
+    past_squares: list[np.ndarray]  # inputs (T, N) of Theta_i: vech(e e') by lag, minus a target
+    past_states: list[np.ndarray]  # inputs (T, N) of Phi_j: h by lag, minus a target
 
     def density(self) -> Density | None:
-        """Log-density of the errors; None unless all covariances are definite."""
+        """Log-density of the errors; None unless all covariances are positive definite."""
         return gaussian_density(self.errors, self.states)
 
 
 def forward(structure: Structure, sample: Sample, params: np.ndarray) -> Forward:
-    """Run the network at some parameters."""
+    """Run the network forward at parameters (k,)."""
     coefs = coefficients(structure, sample.n_mean, params)
     errors = sample.response - sample.regressors @ coefs.mean.T
     errors = np.ascontiguousarray(errors.T)
-    # A targeted model is the same network in deviations from s, without a constant.
+    # With targeting the network runs in deviations from s, without a constant.
     centre = sample.presample if coefs.intercept is None else np.zeros_like(sample.presample)
     start = sample.presample - centre
     deviations = squares(errors).T - centre
@@ -144,15 +145,15 @@ def forward(structure: Structure, sample: Sample, params: np.ndarray) -> Forward
 
 
 class Sensitivities(NamedTuple):
-    """Derivatives with respect to the k parameters, those of the mean first."""
+    """Derivatives by the k parameters, which begin with the mean's."""
 
     states: np.ndarray  # of h, (T, N, k)
-    squares: np.ndarray  # of vech(e e'), which depends on the mean alone, (T, N, n r)
-    jacobians: list[np.ndarray]  # of the coefficients of every block
+    squares: np.ndarray  # of vech(e e') by the mean's parameters, (T, N, n r)
+    jacobians: list[np.ndarray]  # of the coefficients, block by block
 
 
 def sensitivities(structure: Structure, sample: Sample, run: Forward) -> Sensitivities:
-    """Run the network once more, a sequence a parameter."""
+    """Run the network on derivatives, with a sequence for each parameter."""
     steps, (size, m) = len(sample.response), (len(run.states), sample.n_mean)
     slopes = square_slopes(run.errors)
     squares = -np.einsum("ait,tm->taim", slopes, sample.regressors).reshape(steps, size, m)
@@ -174,13 +175,13 @@ def sensitivities(structure: Structure, sample: Sample, run: Forward) -> Sensiti
 
 
 def _pasts(run: Forward) -> list[np.ndarray | None]:
-    """Values that the coefficients of every block multiply; None for a constant."""
+    """Inputs that the coefficients of each block multiply; None for the constant."""
     first: list[np.ndarray | None] = [] if run.coefs.intercept is None else [None]
     return [*first, *run.past_squares, *run.past_states]
 
 
 def scores(sample: Sample, dens: Density, sens: Sensitivities) -> np.ndarray:
-    """Derivative of every observation's log-density, (T, k)."""
+    """Derivatives (T, k) of the log-density of each observation."""
     result = np.einsum("tak,at->tk", sens.states, dens.by_h)
     direct = np.einsum("it,tm->tim", dens.scaled, sample.regressors)
     result[:, : sample.n_mean] += direct.reshape(len(result), -1)
@@ -188,7 +189,7 @@ def scores(sample: Sample, dens: Density, sens: Sensitivities) -> np.ndarray:
 
 
 def gradient(sample: Sample, dens: Density, sens: Sensitivities) -> np.ndarray:
-    """Sum of the scores, (k,)."""
+    """Sum (k,) of the scores."""
     by_h = np.ascontiguousarray(dens.by_h.T).ravel()
     result = by_h @ sens.states.reshape(len(by_h), -1)
     result[: sample.n_mean] += (dens.scaled @ sample.regressors).ravel()
@@ -196,7 +197,7 @@ def gradient(sample: Sample, dens: Density, sens: Sensitivities) -> np.ndarray:
 
 
 def expected(sample: Sample, dens: Density, sens: Sensitivities) -> np.ndarray:
-    """Expected information (k, k), conditional on the past at every time."""
+    """Expected information (k, k), each observation given its past."""
     matrix = _quadratic(sens.states, information(dens.precision))
     if m := sample.n_mean:
         matrix[:m, :m] += _outer(dens.precision, sample.regressors)
@@ -212,22 +213,22 @@ def exact(
     matrix = _quadratic(sens.states, by_h)
     m = sample.n_mean
     if m:
-        # vech(e e') moves the likelihood through later h.
-        turned = by_state[::-1]
-        late = [lagged(turned, i) @ matrix for i, matrix in enumerate(run.coefs.theta, start=1)]
+        # vech(e e') acts on the likelihood through later h.
+        reverse = by_state[::-1]
+        late = [lagged(reverse, i) @ matrix for i, matrix in enumerate(run.coefs.theta, start=1)]
         through = symmetric(np.sum(late, axis=0)[::-1].T)
         matrix[:m, :m] += _outer(dens.precision - through, sample.regressors)
         weights = np.einsum("ait,tm->taim", cross, sample.regressors)
         rows = weights.reshape(-1, m).T @ sens.states.reshape(len(weights) * len(by_h), -1)
         _add(matrix, 0, -rows)
-    # The coefficients themselves bend.
+    # Second derivatives of the coefficients.
     begin = m
     for block, past in zip(structure.blocks, _pasts(run), strict=True):
         weight = by_state.sum(0) if past is None else by_state.T @ past
         end = begin + block.size
         matrix[begin:end, begin:end] -= block.second(weight)
         begin = end
-    # Theta multiplies squares that move, Phi states that move.
+    # Cross derivatives: Theta multiplies squares, Phi multiplies states, and both vary.
     p, q = len(structure.theta), len(structure.phi)
     constants = len(structure.blocks) - p - q
     begin = m + sum(block.size for block in structure.blocks[:constants])
@@ -242,7 +243,7 @@ def exact(
 
 
 def _add(matrix: np.ndarray, begin: int, rows: np.ndarray) -> None:
-    """Add a product of derivatives: rows that begin there, and the same as columns."""
+    """Add rows from row `begin` on, and their transpose as columns, in place."""
     height, width = rows.shape
     matrix[begin : begin + height, :width] += rows
     matrix[:width, begin : begin + height] += rows.T
@@ -256,7 +257,7 @@ def _quadratic(moving: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _outer(weights: np.ndarray, regressors: np.ndarray) -> np.ndarray:
-    """Sum over time of W x x' for W (n, n, T), by coefficients of the mean."""
+    """Sum over time of the Kronecker products of W (n, n, T) and x x', by the mean's parameters."""
     size = len(weights) * regressors.shape[1]
     sums = np.einsum("ijt,tm->imjt", weights, regressors) @ regressors
     return sums.reshape(size, size)
@@ -265,9 +266,9 @@ def _outer(weights: np.ndarray, regressors: np.ndarray) -> np.ndarray:
 def states(
     weights: list[np.ndarray], inputs: np.ndarray, before: np.ndarray | None = None
 ) -> np.ndarray:
-    r"""Run :math:`h_t = u_t + \sum_j W_j h_{t-j}` of k sequences (T, N, k) side by side.
+    r"""Run :math:`h_t = u_t + \sum_j W_j h_{t-j}` on k sequences u (T, N, k) in one batch.
 
-    With no W h is u; states `before` (q, N) the first, the latest first, are zero by default.
+    Presample states `before` (q, N), latest first, are zero by default.
     """
     q = len(weights)
     if q == 0:
@@ -281,10 +282,10 @@ def states(
     if before is not None:
         initial += before.reshape(-1, 1)
     matrix = companion(weights)
-    if q * size <= _UNROLLED:  # sequences are units of a layer
+    if q * size <= _UNROLLED:  # sequences are the units of one layer
         params = np.repeat(matrix.reshape(-1, 1), lanes, 1)
         return _run(matrix, fields[None], params, initial[None])[0].numpy()[:, :size]
-    # Sequences are a batch: a matrix product a step.
+    # Sequences are a batch, with a matrix product at each step.
     batch, params = fields.transpose(2, 0, 1)[..., None], matrix.reshape(-1, 1)
     result = _run(matrix, batch, params, initial.T[..., None])
     return result[..., 0].permute(1, 2, 0).contiguous().numpy()[:, :size]
@@ -299,12 +300,12 @@ def _run(matrix: np.ndarray, fields: np.ndarray, params: np.ndarray, initial: np
 
 def adjoints(weights: list[np.ndarray], gradient: np.ndarray) -> np.ndarray:
     r"""Run :math:`\lambda_t = g_t + \sum_j W_j' \lambda_{t+j}` backward over (T, N)."""
-    turned = states([matrix.T for matrix in weights], gradient[::-1, :, None].copy())
-    return turned[::-1, :, 0]
+    reverse = states([matrix.T for matrix in weights], gradient[::-1, :, None].copy())
+    return reverse[::-1, :, 0]
 
 
 def companion(weights: list[np.ndarray]) -> np.ndarray:
-    """Matrix (q N, q N) that takes (h_{t-1}, ..., h_{t-q}) one step on."""
+    """Companion matrix (q N, q N), the transition of (h_{t-1}, ..., h_{t-q})."""
     q, size = len(weights), len(weights[0])
     matrix = np.eye(q * size, k=-size)
     matrix[:size] = np.hstack(weights)
@@ -312,7 +313,7 @@ def companion(weights: list[np.ndarray]) -> np.ndarray:
 
 
 def lagged(sequence: np.ndarray, lag: int, before: np.ndarray | float = 0.0) -> np.ndarray:
-    """A sequence (T, ...) `lag` steps later, with `before` in front."""
+    """Lag a sequence (T, ...) by `lag` steps, with `before` in front."""
     result = np.empty_like(sequence)
     result[:lag] = before
     result[lag:] = sequence[: len(sequence) - lag]

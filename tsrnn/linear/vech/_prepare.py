@@ -1,4 +1,4 @@
-"""A series made ready for estimation: regression of the mean, unit variances, checks."""
+"""Preparation of a series: regression of the mean, unit variances, checks."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ class Sample:
 
 
 class Prepared(NamedTuple):
-    """A series in units in which residuals of least squares and regressors have mean square one."""
+    """Series scaled so that least-squares residuals and regressors have mean square one."""
 
     sample: Sample
     coefficients: np.ndarray  # (n, r), of least squares
-    scale: np.ndarray  # (n,), unit of every variable
+    scale: np.ndarray  # (n,), scale of each variable
     regressor_scale: np.ndarray  # (r,)
-    beta: np.ndarray  # (n, rank), cointegrating vectors for data as they came
+    beta: np.ndarray  # (n, rank), cointegrating vectors on the scale of the data
 
     def units(self, structure: Structure) -> np.ndarray:
-        """Factors (k,) from parameters of this sample to those of the data as they came."""
+        """Factors (k,) that convert parameters to the scale of the data."""
         mean = self.scale[:, None] / self.regressor_scale
         return np.concatenate([mean.ravel(), np.exp(structure.units @ np.log(self.scale))])
 
     @property
     def presample(self) -> np.ndarray:
-        """vech(e e') before the first observation, for data as they came."""
+        """vech(e e') before the first observation, on the scale of the data."""
         return self.sample.presample * vech(np.outer(self.scale, self.scale))
 
     @property
     def shift(self) -> float:
-        """Summand from the log-likelihood of this sample to that of the data as they came."""
+        """Term that converts the log-likelihood to the scale of the data."""
         return -len(self.sample.response) * float(np.log(self.scale).sum())
 
 
 def prepare(spec: Specification, values: np.ndarray, beta: np.ndarray | None = None) -> Prepared:
-    """Make a series (T, n) ready, with cointegrating vectors that are given or estimated."""
+    """Prepare a series (T, n), with given or estimated cointegrating vectors."""
     if not np.isfinite(values).all():
         raise ValueError("values must be finite; there are infinite or missing ones")
     for name, column in zip(spec.targets, values.T, strict=True):
@@ -80,7 +80,7 @@ def prepare(spec: Specification, values: np.ndarray, beta: np.ndarray | None = N
 
 
 def check_size(spec: Specification, steps: int) -> None:
-    """Refuse to estimate from too few rows."""
+    """Raise a ValueError if rows are too few to estimate."""
     reason = too_few(steps, spec.n, spec.n_params)
     if reason:
         raise ValueError(f"{reason}, or a simpler structure")

@@ -1,4 +1,4 @@
-"""A vech model put together: structure, orders, parameters in the user's units, nested models."""
+"""Specification of a vech model: structure, orders, natural parameters, nested models."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ NESTED_KINDS = {
     "full": ("bekk", "diagonal"),
     "diagonal": ("diagonal bekk",),
     "bekk": ("diagonal bekk",),
-    "diagonal bekk": ("scalar",),  # a structure of starts alone
+    "diagonal bekk": ("scalar",),  # only for starting values
 }
 
 
 @dataclass(frozen=True)
 class Specification:
-    """Choices made before the data are seen."""
+    """Structure, orders and conventions of a model."""
 
     kind: str  # the structure
     p: int  # lags of vech(e e')
@@ -38,7 +38,7 @@ class Specification:
 
     @property
     def natural(self) -> Structure:
-        """Structure in the coordinates that are reported."""
+        """Structure in the reported coordinates."""
         return natural(self.kind, self.n, self.p, self.q, self.targeting)
 
     @property
@@ -58,22 +58,22 @@ class Specification:
 
     @property
     def own_names(self) -> tuple[str, ...]:
-        """Names of the parameters of the likelihood, those of the mean first."""
+        """Names of the parameters of the likelihood, mean first."""
         return self.mean_names + self.natural.names
 
     @property
     def relation_names(self) -> tuple[str, ...]:
-        """Names of the elements of the cointegrating vectors, which come last."""
+        """Names of the elements of the cointegrating vectors, the last parameters."""
         return self.mean.relation_names(self.targets)
 
     def apart(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Parameters (k,) as those of the likelihood and the cointegrating vectors (n, rank)."""
+        """Split parameters (k,) into the likelihood's and the cointegrating vectors (n, rank)."""
         k = len(params) - len(self.relation_names)
         return params[:k], self.mean.relations(params[k:], self.n)
 
     @property
     def n_params(self) -> int:
-        """Number of parameters, without building the structure, which grows with n^4."""
+        """Number of parameters, without building the structure, whose size grows with n^4."""
         pairs = self.n * (self.n + 1) // 2
         lag = {
             "bekk": self.n**2, "full": pairs**2, "diagonal": pairs, "diagonal bekk": self.n,
@@ -84,7 +84,7 @@ class Specification:
         return means + constant + (self.p + self.q) * lag
 
     def model(self, params: np.ndarray, presample: np.ndarray) -> Model:
-        """Coefficients at natural parameters (k,); s is the target where there is one."""
+        """Coefficients at natural parameters (k,); with targeting, `presample` is the target."""
         n, size = self.n, len(presample)
         estimated, beta = self.apart(params)
         coefs = coefficients(self.natural, len(self.mean_names), estimated)
@@ -98,7 +98,7 @@ class Specification:
 
 
 class Model(NamedTuple):
-    """Coefficients of one series, or of S series with a leading axis."""
+    """Coefficients of one series; S series have a leading axis."""
 
     intercept: np.ndarray  # (n,), of the mean of y in levels
     lags: np.ndarray  # (m, n, n)
@@ -108,12 +108,12 @@ class Model(NamedTuple):
 
 
 def is_nested_kind(small: str, kind: str) -> bool:
-    """Whether a structure is a special case of another, or the same."""
+    """Return True if a structure is the same as another or a special case of it."""
     return small == kind or any(is_nested_kind(small, k) for k in NESTED_KINDS.get(kind, ()))
 
 
 def nested_specifications(spec: Specification) -> list[Specification]:
-    """Simpler structures of the same lags and, with several lags, those of one lag less."""
+    """Simpler structures with the same lags and, with several lags, a lag less."""
     nested = [replace(spec, kind=kind) for kind in NESTED_KINDS.get(spec.kind, ())]
     if max(spec.p, spec.q) > 1:
         nested += [replace(spec, p=spec.p - 1)] * (spec.p > 1)

@@ -1,14 +1,14 @@
-r"""The structures of a vech model: which Theta and Phi, as functions of which parameters.
+r"""Structures of a vech model: Theta and Phi as functions of parameters.
 
 Every structure is estimated as a sum of BEKK terms,
 
 .. math:: M = \sum_k D^+ (A_k' \otimes A_k') D, \quad vec(A_k) = E f_k,
 
-with a Cholesky factor F = (f_1, f_2, ...) that makes it positive semidefinite for every value:
-"bekk" has one term with all elements of A; "full" as many as A has elements; in "diagonal" the
-A_k are diagonal, so that M multiplies by the matrix F' F; "scalar" has one term a I. The
-"diagonal bekk", a start for others, has one diagonal term. vech is the lower triangle of a
-symmetric matrix, column by column.
+with a Cholesky factor F = (f_1, f_2, ...), which is positive semidefinite for every value. "bekk"
+has one term with all elements of A, "full" a term for each element of A. In "diagonal" the A_k
+are diagonal, so that M multiplies elementwise by F' F. "scalar" has one term a I. "diagonal bekk",
+a start for other structures, has one diagonal term. vech is the lower triangle of a symmetric
+matrix, column by column.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ STRUCTURES = ("full", "diagonal", "scalar", "bekk")
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """Parameters of the variance equation of n variables, in one of two sets of coordinates."""
+    """Parameters of the variance equation of n variables, natural or as factors."""
 
     n: int
-    intercept: Block | None  # vech of the constant, (N,); none where it is targeted
+    intercept: Block | None  # vech of the constant, (N,); None with targeting
     theta: tuple[Block, ...]  # coefficients of vech(e e') by lag, each (N, N)
     phi: tuple[Block, ...]  # coefficients of vech(H) by lag
     names: tuple[str, ...]  # in the order intercept, theta, phi
-    units: np.ndarray  # (size, n), powers of the units of the variables in each parameter
+    units: np.ndarray  # (size, n), powers of the variables' scales in each parameter
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -46,13 +46,13 @@ class Structure:
 
     @property
     def n_dynamics(self) -> int:
-        """Number of parameters of Theta and Phi, which are the last ones."""
+        """Number of parameters of Theta and Phi, the last parameters."""
         return sum(block.size for block in (*self.theta, *self.phi))
 
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
-    """The coefficients at some parameters, and their parameters block by block."""
+    """Coefficients, and their parameters block by block."""
 
     mean: np.ndarray  # (n, r)
     intercept: np.ndarray | None  # (N,)
@@ -62,7 +62,7 @@ class Coefficients:
 
 
 def coefficients(structure: Structure, n_mean: int, params: np.ndarray) -> Coefficients:
-    """Coefficients at parameters: those of the mean row by row, then those of the structure."""
+    """Coefficients at parameters of the mean (row by row) and of the structure."""
     ends = np.cumsum([n_mean, *(block.size for block in structure.blocks)])
     mean, *parts = np.split(params, ends[:-1])
     values = [b.value(part) for b, part in zip(structure.blocks, parts, strict=True)]
@@ -73,22 +73,22 @@ def coefficients(structure: Structure, n_mean: int, params: np.ndarray) -> Coeff
 
 @cache
 def factors(kind: str, n: int, p: int, q: int, targeting: bool) -> Structure:
-    """The structure in the coordinates of estimation: factors, free of constraints."""
+    """Structure in the coordinates of estimation: factors, without constraints."""
     constant = None if targeting else _cholesky(n)
     return _assembled(n, p, q, ("C", constant), ("A", "G"), _terms(kind, n))
 
 
 @cache
 def natural(kind: str, n: int, p: int, q: int, targeting: bool) -> Structure:
-    """The structure in the coordinates that are reported: b, Theta and Phi; C, A, G of a BEKK."""
+    """Structure in the reported coordinates: b, Theta and Phi; C, A and G of a BEKK."""
     if kind == "bekk":
         return factors(kind, n, p, q, targeting)
     constant = None if targeting else _constant(n)
-    return _assembled(n, p, q, ("b", constant), ("theta", "phi"), _plain(kind, n))
+    return _assembled(n, p, q, ("b", constant), ("theta", "phi"), _elements(kind, n))
 
 
 class _Piece(NamedTuple):
-    """A block, the endings of its parameters' names and their units."""
+    """Block with the endings of its parameters' names and the powers of scales in them."""
 
     block: Block
     names: list[str]
@@ -112,7 +112,7 @@ def _assembled(n: int, p: int, q: int, constant: tuple[str, _Piece | None],
 
 
 def _cholesky(n: int) -> _Piece:
-    """vech(C C') by the lower triangle of C in row order."""
+    """Block of vech(C C') in the lower triangle of C, in row order."""
     units = np.eye(n)
     products = np.einsum("ui,vj->uvij", units, units)
     products = (products + products.swapaxes(2, 3)) / 2
@@ -122,22 +122,22 @@ def _cholesky(n: int) -> _Piece:
 
 
 def _constant(n: int) -> _Piece:
-    """The constant by its elements."""
+    """Block of the constant in its elements."""
     rows, columns = pairs(n)
     block = Linear(np.eye(len(rows)))
     return _Piece(block, _places(rows, columns), np.eye(n)[rows] + np.eye(n)[columns])
 
 
 def _terms(kind: str, n: int) -> _Piece:
-    """One lag as a sum of BEKK terms."""
-    # Matrices E_u that the A of a term combines, (g, n, n).
+    """Block of one lag as a sum of BEKK terms."""
+    # Basis matrices E_u of A, (g, n, n).
     basis = np.eye(n)[None]
     if kind != "scalar":
         basis = np.eye(n * n).reshape(n * n, n, n)
         basis = basis[:: n + 1] if kind in ("diagonal", "diagonal bekk") else basis
     products = np.stack([[sandwich(left, right) for right in basis] for left in basis])
     if kind in ("full", "diagonal"):
-        # The rows of F are the columns of its Cholesky factor: the k-th begins at element k.
+        # Row k of F is column k of a Cholesky factor, which begins at element k.
         terms, members = np.triu_indices(len(basis))
     else:
         terms, members = np.zeros(len(basis), dtype=np.int64), np.arange(len(basis))
@@ -151,8 +151,8 @@ def _terms(kind: str, n: int) -> _Piece:
     return _Piece(block, names, np.eye(n)[columns] - np.eye(n)[rows])
 
 
-def _plain(kind: str, n: int) -> _Piece:
-    """One lag with the coefficients themselves as parameters."""
+def _elements(kind: str, n: int) -> _Piece:
+    """Block of one lag in its coefficients."""
     rows, columns = pairs(n)
     size = len(rows)
     if kind == "scalar":
@@ -172,25 +172,25 @@ def _places(rows: np.ndarray, columns: np.ndarray) -> list[str]:
 
 
 class Block(Protocol):
-    """An array of coefficients that is a linear or quadratic function of `size` parameters."""
+    """Array of coefficients that is a linear or quadratic function of `size` parameters."""
 
     @property
     def size(self) -> int: ...
 
     def value(self, params: np.ndarray) -> np.ndarray:
-        """The coefficients, of some shape `out`, at parameters (size,)."""
+        """Coefficients, of shape `out`, at parameters (size,)."""
 
     def jacobian(self, params: np.ndarray) -> np.ndarray:
-        """Their derivatives, (size, *out)."""
+        """Derivatives (size, *out) of the coefficients."""
 
     def second(self, weights: np.ndarray) -> np.ndarray:
-        """Second derivative (size, size) of their sum weighted by `weights` of shape `out`."""
+        """Second derivative (size, size) of the sum of coefficients times `weights` (*out)."""
 
 
 class Linear:
     """Coefficients linear in the parameters, by a basis (size, *out) of zeros and ones.
 
-    No two ones of the basis are at the same place.
+    Each coefficient has at most one parameter.
     """
 
     def __init__(self, basis: np.ndarray) -> None:
@@ -207,13 +207,13 @@ class Linear:
         return np.zeros((self.size, self.size))
 
     def params(self, value: np.ndarray) -> np.ndarray:
-        """Parameters (..., size) of coefficients (..., *out): the inverse of `value`."""
+        """Parameters (..., size) of coefficients (..., *out), the inverse of `value`."""
         basis = self._basis.reshape(self.size, -1)
         flat = value.reshape(*value.shape[: value.ndim - self._basis.ndim + 1], -1)
         return flat @ basis.T / basis.sum(1)
 
     def weights(self, slopes: np.ndarray) -> np.ndarray:
-        """Derivative with respect to the coefficients of what has slopes (size,) in `params`."""
+        """Derivatives by the coefficients from derivatives (size,) by the parameters."""
         counts = self._basis.reshape(self.size, -1).sum(1)
         return np.tensordot(slopes / counts, self._basis, 1)
 
@@ -221,10 +221,10 @@ class Linear:
 class Quadratic:
     r"""Coefficients :math:`\sum_k \sum_{u,v} F_{ku} F_{kv} Q_{uv}` of a factor F.
 
-    With Q the sandwiches of basis matrices E it is :math:`\sum_k D^+ (A_k' \otimes A_k') D`
-    for :math:`A_k = \sum_u F_{ku} E_u`: positive semidefinite for every F. `products` are Q,
-    (g, g, *out), symmetric in the first two axes; `terms` and `members` (size,) are the row k and
-    column u of F of each parameter, the others being zero.
+    With Q the `sandwich` of basis matrices E it is :math:`\sum_k D^+ (A_k' \otimes A_k') D`
+    for :math:`A_k = \sum_u F_{ku} E_u`, which is positive semidefinite for every F. `products`
+    are Q, (g, g, *out), symmetric in the first two axes; `terms` and `members` (size,) are row k
+    and column u in F of each parameter. Other elements of F are zero.
     """
 
     def __init__(self, products: np.ndarray, terms: np.ndarray, members: np.ndarray) -> None:
@@ -256,7 +256,7 @@ class Quadratic:
 
 @cache
 def pairs(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of the N = n (n + 1) / 2 elements of vech, each of shape (N,)."""
+    """Rows and columns of the N = n (n + 1) / 2 elements of vech, each (N,)."""
     columns, rows = np.triu_indices(n)
     return rows, columns
 
@@ -271,7 +271,7 @@ def places(n: int) -> np.ndarray:
 
 
 def n_variables(size: int) -> int:
-    """Number n of variables, of which N = n (n + 1) / 2 is `size`."""
+    """Number n of variables from the size n (n + 1) / 2 of vech."""
     return int((np.sqrt(8 * size + 1) - 1) / 2)
 
 
@@ -292,7 +292,7 @@ def sandwich(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     ``sandwich(A, A)`` is the coefficient of a BEKK term :math:`A' X A`.
     """
     rows, columns = pairs(len(left))
-    # X = E_kl + E_lk for k > l, E_kk else: the response of element (i, j) of A' X B.
+    # Response of element (i, j) of A' X B to X = E_kl + E_lk for k > l, or X = E_kk.
     twice = np.where(rows == columns, 1.0, 2.0)
 
     def product(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -305,6 +305,6 @@ def sandwich(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 @cache
 def half(n: int) -> np.ndarray:
-    """One half for diagonal elements of vech, one for the others, (N,)."""
+    """Weights (N,) of vech: one half for diagonal elements, one for others."""
     rows, columns = pairs(n)
     return np.where(rows == columns, 0.5, 1.0)

@@ -1,4 +1,4 @@
-"""The vech model and its restrictions: the family and its estimator."""
+"""Vech model and its restrictions: family and estimator."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class VECHFamily(SerialFamily):
         return forecast_vech(model, CovarianceState(**state), h)
 
     def model(self, params: np.ndarray, constants: Arrays) -> Model:
-        """Coefficients of a unit."""
+        """Coefficients of a unit at parameters (k,)."""
         return self.spec.model(params, constants["presample"])
 
     def covariance(self, estimates: Estimates, constants: Arrays, kind: str) -> np.ndarray:
@@ -210,29 +210,29 @@ class VECMGARCH(MatrixForecaster):
         h_t = vech(H_t) = b + \sum_{i=1}^p \Theta_i\, vech(e_{t-i} e_{t-i}')
         + \sum_{j=1}^q \Phi_j\, h_{t-j}
 
-    (Bollerslev, Engle and Wooldridge, 1988): a linear recurrent network with the state h and
-    the input vech(e e') (Cai et al., 2026, section 2.1, who call it VECM-GARCH; Zhao et al.,
-    2024, saw it for GARCH(1, 1)). "VECM" in the name is the vech model. The vector
-    error-correction model that econometricians call VECM is a *mean*, given by ``mean="vecm"``.
+    (Bollerslev, Engle and Wooldridge, 1988): a linear recurrent network with state h and input
+    vech(e e') (Cai et al., 2026, section 2.1, call it VECM-GARCH; for GARCH(1, 1) also Zhao et
+    al., 2024). "VECM" in the name is the vech model. The econometricians' VECM, the vector
+    error-correction model, is a *mean*, given by ``mean="vecm"``.
 
     ============ ===============================================================================
     structure    H_t is positive semidefinite because
     ============ ===============================================================================
     "full"       b is a covariance matrix; Theta and Phi map X to :math:`\sum_k A_k' X A_k`
-    "diagonal"   h_ij has its own lags and e_i e_j only, with coefficients that are positive
-                 semidefinite matrices
-    "scalar"     Theta and Phi are numbers of at least zero
+    "diagonal"   h_ij depends on lags of h_ij and e_i e_j only, with coefficients that form
+                 positive semidefinite matrices
+    "scalar"     Theta and Phi are nonnegative numbers
     "bekk"       :math:`H_t = C C' + \sum_i A_i' e e' A_i + \sum_j G_j' H_{t-j} G_j` (Engle and
                  Kroner, 1995), that is :math:`\Theta = D^+ (A' \otimes A') D`,
                  :math:`\Phi = D^+ (G' \otimes G') D`
     ============ ===============================================================================
 
-    Fitted by Gaussian quasi maximum likelihood, scoring and then Newton's method with the exact
-    Hessian, from the optima of the simpler structures (scalar, diagonal BEKK, those of a lag less)
-    and from a fixed set of starting values that lie apart. A fit is a function of the data alone.
-    Mean and covariance are estimated jointly; cointegrating vectors of a "vecm" are Johansen's
-    and held, as they converge faster. Before the first observation vech(e e') and h
-    are the mean of vech(e e') of least squares.
+    Fitted by Gaussian quasi maximum likelihood: Fisher scoring, then Newton's method with the exact
+    Hessian. Starting values are the optima of simpler structures (scalar, diagonal BEKK, a lag
+    less) and a fixed, widely spaced set. A fit is a function of the data alone. Mean and covariance
+    are estimated jointly; cointegrating vectors of a "vecm" are estimated first, by Johansen, and
+    held, as they converge faster. Before the first observation, vech(e e') and h are the mean of
+    vech(e e') of least squares.
 
     Parameters
     ----------
@@ -245,61 +245,61 @@ class VECMGARCH(MatrixForecaster):
     coint_rank : int, default 1
         Cointegrating relations of "vecm".
     targeting : bool, default False
-        Instead of estimating b, let it be such that the stationary covariance is that of the
-        residuals of least squares. Standard errors take that one as known, and the constant is
-        not held positive semidefinite.
+        Derive b from the other parameters, so that the stationary covariance is that of the
+        least-squares residuals. Standard errors take this covariance as known, and b is not held
+        positive semidefinite.
     stationary : bool, default False
         Keep the spectral radius of Theta + Phi below one.
     n_starts : int, default 48
-        Starting values beside the optima of simpler structures: those of highest likelihood in a
-        fixed set, in which shocks, decays and the rank of the constant differ. `agreement_` says
-        how many of `starts_` reached the best optimum; one that stays far behind is given up.
+        Number of starting values besides the optima of simpler structures: the most likely of a
+        fixed set, which varies shocks, decays and the rank of the constant. `agreement_` counts how
+        many of `starts_` reached the best optimum; starts that fall far behind are given up.
     cov_type : str, default "robust"
         Standard errors: the sandwich of quasi maximum likelihood, "hessian", "opg",
         "information" or "bollerslev-wooldridge".
     random_state : int, numpy random generator or None
-        For paths that are drawn. No fit depends on it.
+        Seed of simulated paths. Fits do not depend on it.
     verbose
         As in all forecasters.
     intervals : {"model", "conformal"}
-        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
+        Intervals of the model, or conformal ones from rolling forecasts of the last rows.
     horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
-        As of every linear model.
+        As in all linear models.
     missing, strict, support
-        As of every linear model.
+        As in all linear models.
 
     Attributes
     ----------
     params_, bse_, tvalues_, pvalues_ : DataFrame
-        A row a series: coefficients of the mean as in statsmodels' VARMAX; then ``C[i,j]``,
+        A row for each series: coefficients of the mean as in statsmodels' VARMAX; then ``C[i,j]``,
         ``A1[i,j]``, ``G1[i,j]`` of a BEKK, or ``b[i,j]`` with ``theta1``, ``phi1`` (scalar),
         ``theta1[i,j]`` (diagonal), ``theta1[ij,kl]``, the effect of e_k e_l on h_ij (full); then
-        ``beta.ec1.b`` of a "vecm", the place of b in the first cointegrating relation, in which
-        the first target has one.
+        ``beta.ec1.b`` of a "vecm", the coefficient of b in the first cointegrating relation, where
+        the first target has coefficient one.
     starts_, agreement_ : Series
-        Starting values tried, and how many came within 0.01 of the best log-likelihood.
+        Number of starts, and how many came within 0.01 of the best log-likelihood.
 
     Notes
     -----
-    The likelihood of a BEKK has several maxima as a rule, the highest of them often with a singular
-    :math:`C C'`. No search knows that there is no higher one.
+    The likelihood of a BEKK usually has several maxima, and :math:`C C'` is often singular at the
+    highest. No search can prove that there is no higher maximum.
 
-    Signs: first diagonal elements of A and G, and the diagonal of C, are positive.
+    Signs: the first diagonal elements of A and G, and the diagonal of C, are positive.
 
-    Coefficients of "full" and "diagonal" lie on the boundary of the positive semidefinite ones
-    more often than not, and the constant may in any structure. Standard errors are then those of
-    the models of the same rank (by the delta method from the factors), and `messages` in the
-    summary say so. A parameter that is zero on the boundary, such as ``C[3,3]`` where
-    :math:`C C'` is singular, has no standard error; those of the others are with it held. With
-    ``stationary=True`` that is so for Theta and Phi where the search ends at the limit.
+    Coefficients of "full" and "diagonal" usually lie on the boundary of the positive semidefinite
+    matrices, and the constant may in any structure. Standard errors then hold for models of the
+    same rank (by the delta method from the factors), and `messages` in the summary say so. A
+    parameter that is zero on the boundary, such as ``C[3,3]`` of a singular :math:`C C'`, has no
+    standard error, and the others' take it as held. With ``stationary=True`` the same applies to
+    Theta and Phi if the search ends at the limit.
 
-    The first H is that of the recursion after presample values that are the sample covariance s of
-    the residuals of least squares. Programs that set the first H to s, or to the stationary
-    covariance of the recursion, have other digits, and there is no option for these; with
-    ``targeting=True`` all three are the same.
+    The first H follows by the recursion from presample values at s, the sample covariance of the
+    least-squares residuals. Programs that set the first H to s, or to the stationary covariance of
+    the recursion, give other digits, and there is no option for these; with ``targeting=True`` all
+    three agree.
 
-    Intervals of forecasts are Gaussian with the exact covariance of every step, parameters taken
-    as known; from the second step on y is not Gaussian, so that they are approximations.
+    Intervals of forecasts are Gaussian with the exact covariance of every step and take the
+    parameters as known. From the second step on y is not Gaussian, so that they are approximations.
 
     References
     ----------
@@ -350,22 +350,21 @@ class VECMGARCH(MatrixForecaster):
 
         .. math:: V_k = E[h_{T+1+k} | e_{T+1} = shock] - E[h_{T+1+k}]
 
-        after the data seen so far: by how much a shock of the next step moves forecasts of the
-        covariance k = 1, ..., h steps later. A shock at the root of the next variances leaves
-        them where they are.
+        Change in forecasts of the covariance k = 1, ..., h steps after a shock in the first row
+        after the data. A shock with e e' equal to the next covariance has no effect.
 
         Parameters
         ----------
         shock : array_like of shape (n,)
-            In the units of the data.
+            Residual e on the scale of the data.
         h : int, default 20
         unit : label, optional
-            One of `units_`; not needed where there is one.
+            One of `units_`; not needed if there is only one.
 
         Returns
         -------
         DataFrame
-            A row a ``step`` and pair of targets, ``first``, ``second``, ``response``.
+            A row for each ``step`` and pair of targets: ``first``, ``second``, ``response``.
 
         Raises
         ------
@@ -389,19 +388,18 @@ class VECMGARCH(MatrixForecaster):
         )
 
     def coefficients(self, unit: Any = None) -> dict[str, np.ndarray]:
-        """The vech form of any structure, in the units of the data.
+        """Vech form of any structure, on the scale of the data.
 
         Parameters
         ----------
         unit : label, optional
-            One of `units_`; not needed where there is one.
+            One of `units_`; not needed if there is only one.
 
         Returns
         -------
         dict
             ``b`` of shape (N,), ``theta`` of shape (p, N, N), ``phi`` of shape (q, N, N) and
-            ``persistence``, the spectral radius that is below one if the covariance is
-            stationary.
+            ``persistence``, the spectral radius, below one for a stationary covariance.
 
         Raises
         ------
@@ -421,10 +419,10 @@ class VECMGARCH(MatrixForecaster):
         Returns
         -------
         list of one dict
-            "covariance": the companion matrices of :math:`\Theta_i + \Phi_i`, by which forecasts of
-            the covariances move, a matrix a fitted unit; "Phi": those of :math:`\Phi_i`, the
-            network's own recurrence, by which products of residuals are forgotten. No such entry
-            where q is 0.
+            "covariance": companion matrices of :math:`\Theta_i + \Phi_i`, the transition of
+            covariance forecasts, a matrix for each fitted unit; "Phi": companion matrices of
+            :math:`\Phi_i`, the recurrence by which the network forgets products of residuals;
+            absent if q is 0.
         """
         check_is_fitted(self)
         fitted = np.flatnonzero(self.estimates_.fitted).tolist()
@@ -437,7 +435,7 @@ class VECMGARCH(MatrixForecaster):
         return [blocks]
 
     def _usable(self, unit: Any) -> int:
-        """Number of a unit that has parameters."""
+        """Number of a unit, which must have parameters."""
         i = self._unit_number(unit)
         if not self.estimates_.fitted[i]:
             raise ValueError(
@@ -451,7 +449,7 @@ class VECMGARCH(MatrixForecaster):
         return cast(VECHFamily, self.fitted_.family)
 
     def _fits_together(self) -> int:
-        return 1  # series are searched for one by one
+        return 1  # a search takes one series at a time
 
     def _family(self, arguments: Arguments, data: FittedData) -> VECHFamily:
         p, q = order_of("order", arguments.order, "p lags of e e' and q lags of H")
