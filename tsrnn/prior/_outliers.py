@@ -154,12 +154,12 @@ def pulse_filter(season_length: int, rows: np.ndarray) -> PulseFilter:
     n_rows = len(rows)
     if n_rows == rows[-1] + 1:  # without gaps the table of a longer series serves
         rows = np.arange(-(-n_rows // ROUND) * ROUND)
-    kalman, innovations = _kept_filter(season_length, rows.astype(np.int64).tobytes())
+    kalman, innovations = _cached_filter(season_length, rows.astype(np.int64).tobytes())
     return PulseFilter(kalman, innovations[:, :n_rows, :n_rows])
 
 
 @lru_cache(maxsize=4)  # of hours 27 MB each
-def _kept_filter(season_length: int, rows: bytes) -> PulseFilter:
+def _cached_filter(season_length: int, rows: bytes) -> PulseFilter:
     numbers = np.frombuffer(rows, np.int64)
     kalman = structural_filter(season_length, numbers).of(structural_models(season_length).seen)
     innovations, _ = kalman.innovations(np.eye(len(numbers)))
@@ -167,7 +167,7 @@ def _kept_filter(season_length: int, rows: bytes) -> PulseFilter:
 
 
 @lru_cache(maxsize=256)
-def _kept_information(season_length: int, rows: bytes) -> np.ndarray:
+def _cached_information(season_length: int, rows: bytes) -> np.ndarray:
     """Squared innovations (2, J, T), summed over rows, of a pulse and of a step in each row."""
     pulses = pulse_filter(season_length, np.frombuffer(rows, np.int64)).innovations
     # A step is the sum of the pulses from its row on.
@@ -220,7 +220,7 @@ def find_outliers(values: np.ndarray, lengths: np.ndarray, season_length: int) -
         for begin in range(0, len(members), most):
             batch = members[begin : begin + most]
             rows = np.stack([values[number, places] for number, places, _ in batch])
-            of_each = _of_stretches(rows, numbers, season_length)
+            of_each = _stretch_outliers(rows, numbers, season_length)
             for (number, places, kept), outliers in zip(batch, of_each, strict=True):
                 parts += [
                     (number, int(places[place]), shift, size, probability)
@@ -363,7 +363,7 @@ class _Lanes(NamedTuple):
         return np.stack([of_data, -value * np.expm1(-sizes[:, 1])], 1)
 
 
-def _of_stretches(
+def _stretch_outliers(
     values: np.ndarray, numbers: np.ndarray, season_length: int
 ) -> list[list[tuple[int, bool, float, float]]]:
     """Place, kind, size and probability of the outliers of each of S series (S, T).
@@ -383,7 +383,7 @@ def _of_stretches(
     errors = errors.reshape(len(pulses), *lanes.rows.shape)  # (J, S, 2, T)
     known = DEGREES * (FIRST_SCALE * lanes.change) ** 2
     constant = np.log(kalman.weight[:n_rows]).sum(0)[:, None, None] + lanes.jacobian
-    information = _kept_information(season_length, numbers.tobytes())[:, :, None]  # (2, J, 1, T)
+    information = _cached_information(season_length, numbers.tobytes())[:, :, None]  # (2, J, 1, T)
     information = np.broadcast_to(information, (*information.shape[:2], len(series), n_rows))
     taken = np.zeros((2, len(series), n_rows), bool)
     taken[1, :, [0, -1]] = True  # a step is the level in the first row, a pulse in the last
@@ -409,7 +409,7 @@ def _of_stretches(
         without = TEMPERED * likelihood.swapaxes(0, 1)[each]
         explained = without + TEMPERED * gain
         odds = (logsumexp(explained, (1, 2)) - logsumexp(without, (1, 2))) / TEMPERED - PRIOR_ODDS
-        best = _likeliest(each, odds)
+        best = _largest_odds(each, odds)
         kind, each, row, odds = kind[best], each[best], row[best], odds[best]
         if len(directions) >= max(1.0, MOST * n_rows):
             for number in series[each]:
@@ -452,7 +452,7 @@ def _products(errors: np.ndarray, pulses: np.ndarray) -> np.ndarray:
     return products
 
 
-def _likeliest(series: np.ndarray, odds: np.ndarray) -> np.ndarray:
+def _largest_odds(series: np.ndarray, odds: np.ndarray) -> np.ndarray:
     """Places of the largest odds of each series, where they are above 0."""
     order = np.lexsort([-odds, series])
     first = np.append(True, np.diff(series[order]) > 0)[: len(order)]
