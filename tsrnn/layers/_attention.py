@@ -434,7 +434,7 @@ class Memory(nn.Module):
 
 
 class StateAttention(nn.Module):
-    """Self-attention of the states in K blocks, and attention to tokens in the cell of section 5."""
+    """Self-attention of the states in K blocks; in the cell of section 5 also to tokens."""
 
     def __init__(
         self, size: int, n_heads: int, block_size: int | None, bias: bool, update: str
