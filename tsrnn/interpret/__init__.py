@@ -1,7 +1,7 @@
 """Interpretation of fitted recurrent networks by their matrices, states and time steps.
 
-Reading a matrix needs no torch; what reads layers or watches training is imported when it
-is first used. ``WIDTH`` is the number of characters of a line of a summary.
+Functions that read matrices need no torch; functions that read layers or training are imported on
+first use. ``WIDTH`` is the number of characters of a line of a summary.
 """
 
 from importlib import import_module
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tsrnn.interpret._lyapunov import LyapunovExponents, lyapunov_exponent
     from tsrnn.interpret._shares import block_shares
 
-_HOMES = {
+_LAZY = {
     "FeatureHistory": "_feature_history",
     "LEMSystem": "_lem_systems",
     "LyapunovExponents": "_lyapunov",
@@ -117,9 +117,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    value = getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
     globals()[name] = value
     return value
 

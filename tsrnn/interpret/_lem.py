@@ -24,8 +24,6 @@ from tsrnn.interpret._fitted import (
 from tsrnn.kernels import recurrence
 from tsrnn.layers import LEM
 
-__all__ = ["time_scales", "time_steps"]
-
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 

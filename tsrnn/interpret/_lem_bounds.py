@@ -20,16 +20,6 @@ from tsrnn.interpret._fitted import (
 from tsrnn.interpret._lem import layer_states
 from tsrnn.layers import LEM
 
-__all__ = [
-    "KINDS",
-    "GradientConstants",
-    "checked_inputs",
-    "checked_target",
-    "gradient_bound",
-    "gradient_constants",
-    "hidden_state_bound",
-]
-
 KINDS = ("1", "2", "z", "y")
 
 

@@ -24,8 +24,6 @@ from tsrnn.interpret._lem_bounds import (
 from tsrnn.kernels import recurrence
 from tsrnn.layers import LEM
 
-__all__ = ["gradient_growth", "partial_gradients"]
-
 
 def partial_gradients(
     layer: Any, x: Tensor | None = None, target: Tensor | None = None

@@ -16,15 +16,6 @@ from torch import Tensor
 from tsrnn.interpret._checks import check_tensor
 from tsrnn.layers import LEM
 
-__all__ = [
-    "LEMSystem",
-    "TanhMap",
-    "lem_of_fast_slow_ode",
-    "lem_of_multiscale_system",
-    "lem_of_system",
-    "lem_of_two_scale_system",
-]
-
 # Logistic functions are 1 this far up in double precision: the delta of (73) is zero, not small.
 OPEN = 40.0
 SCALE = 1e-4  # identity networks are then off by 1e-8 / 3 times the cube of what they copy

@@ -20,8 +20,6 @@ from tsrnn.interpret._fitted import (
 )
 from tsrnn.layers import LRU
 
-__all__ = ["Reconstruction", "elapsed_steps", "memory_lengths", "reconstruct_input"]
-
 # Times the rounding of one step, of which 1 / (1 - modulus) are remembered: a tenth of the bound
 # is typical of states of up to 20,000 steps.
 ROUNDING = 16.0

@@ -15,8 +15,6 @@ from tsrnn.interpret._checks import as_floats, is_count
 from tsrnn.interpret._lru import singular_value_threshold
 from tsrnn.layers import LRU
 
-__all__ = ["StateUnits", "choose_state_units"]
-
 SHARES = (0.25, 0.5, 1.0, 2.0)  # of the unknowns, of which a number is tried by default
 
 

@@ -22,8 +22,6 @@ from tsrnn.interpret._time_unit import TimeUnit
 from tsrnn.kernels import Cell, Fields, recurrence
 from tsrnn.layers import LRU, CellStack, NewtonBlocks, Recurrent
 
-__all__ = ["LyapunovExponents", "lyapunov_exponent"]
-
 STEPS_OF_A_MAP = 10_000  # of a chaotic map: a standard error of about 0.01
 FEWEST_STEPS = 10  # behind the burn-in: fewer show no serial dependence
 DISCARDED_SHARE = 10  # a tenth: the trace of the start falls as 1 / T, the error as 1 / sqrt(T)
