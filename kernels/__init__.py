@@ -1,6 +1,6 @@
 """Recurrences on tensors: written once as a step, traced, compiled, differentiated.
 
-The Kalman filter runs on arrays; all other names load torch when they are first used.
+The Kalman filter runs on arrays; the other names load torch on first use.
 """
 
 # ruff: noqa: F405 (names of `_with_torch`)

@@ -1,10 +1,9 @@
 """Engines under autograd: first derivatives by kernels, higher ones by the adjoint recurrence.
 
 An engine is a module with two functions, ``forward(problem)``, which gives states, final state and
-convergence (None where nothing is iterated), and ``backward(problem, states, g_states, g_final)``.
-The backward pass of a recurrence is itself a recurrence, in the gradient of the state and backwards
-in time. Where a derivative of it is asked for, it runs as one, so that derivatives of every order
-follow.
+convergence (None without iteration), and ``backward(problem, states, g_states, g_final)``. The
+backward pass of a recurrence is itself a recurrence, in the gradient of the state and backwards in
+time. It runs as one when its own derivative is needed, which gives derivatives of every order.
 """
 
 from __future__ import annotations
@@ -61,15 +60,15 @@ def run(
     lengths: Tensor | None,
     fields: int,
 ) -> tuple[Tensor, Tensor, Convergence | None]:
-    """States, final state and convergence of the cell of a key; autograd follows.
+    """States, final state and convergence of the cell registered under `key`, for autograd.
 
-    Of the states the first `fields` are returned: others need no gradient then. The convergence is
-    None where nothing was iterated.
+    Only the first `fields` of the states are returned; the others then need no gradient. The
+    convergence is None without iteration.
 
     Raises
     ------
     NotImplementedError
-        Under a transform of `torch.func` but `vmap`.
+        Under any transform of `torch.func` except `vmap`.
     """
     given = (inputs, params, initial, lengths, cell, engine)
     if _is_vmap():
@@ -91,24 +90,24 @@ def run(
 
 
 class _Rule(NamedTuple):
-    """Limits within which chunks of time pay: lanes and state fields at most, steps at least."""
+    """Limits within which chunks of time pay off: maximum lanes and fields, minimum steps."""
 
     lanes: int
     steps: int
     fields: float = float("inf")
 
 
-# The CPU's is measured for cells with gates: others are as fast in time order with a single lane
-# already. On an H200 chunks pay from 512 steps on the device, but a call gains only once time order
-# takes longer than the host's launches; with 1,024 lanes they were faster, with 8,192 slower.
-# Matrices of more than 4 x 4 do not stay in registers there.
+# CPU: measured for cells with gates; others are as fast in time order even with a single lane.
+# H200: chunks pay from 512 steps on the device, but a call gains only once time order takes longer
+# than the host's launches; chunks were faster with 1,024 lanes, slower with 8,192, and matrices
+# above 4 x 4 do not stay in registers.
 _RULES = {"cpu": _Rule(1, 65536), "cuda": _Rule(4096, 2048, 4)}
 
 
 def best_engine(cell: Cell, inputs: Tensor, params: Tensor) -> str:
-    """Name of the engine that "auto" is where there are kernels.
+    """Engine that "auto" chooses where kernels exist.
 
-    It depends on shapes and device alone: which engine runs must not depend on values.
+    The choice depends only on shapes and device, never on values.
     """
     device, (batch, steps), units = inputs.device, inputs.shape[:2], params.shape[1]
     if not is_small(cell):
@@ -118,14 +117,14 @@ def best_engine(cell: Cell, inputs: Tensor, params: Tensor) -> str:
     rule = _RULES[device.type]
     if batch * units > rule.lanes or steps < rule.steps or cell.n > rule.fields:
         return "sequential"
-    # Steps are costly where the backward pass computes gates anew, from the inputs.
+    # Steps are costly if the backward pass recomputes gates from the inputs.
     if device.type == "cpu" and not any(name.startswith("u") for name in trace(cell)[1].reads):
         return "sequential"
     return "scan" if is_linear(cell) else "shooting"
 
 
 def _is_vmap() -> bool:
-    """Whether the innermost transform of `torch.func` that is active is `vmap`."""
+    """True if the innermost active transform of `torch.func` is `vmap`."""
     if torch.compiler.is_compiling() or not torch._C._are_functorch_transforms_active():
         return False
     functorch = torch._C._functorch
@@ -134,11 +133,11 @@ def _is_vmap() -> bool:
 
 
 def _check_no_transform(*tensors: Tensor) -> None:
-    """Raise under a transform, whose tensors have no memory that a kernel could read."""
+    """Raise under a transform, since its tensors have no memory for a kernel to read."""
     if torch.compiler.is_compiling():
         return
     transformed = torch._C._are_functorch_transforms_active()
-    # Batches of gradients come from an older vmap, which is not one of these.
+    # Batched gradients use an older vmap, outside of torch.func.
     if transformed or any(map(torch._C._functorch.is_legacy_batchedtensor, tensors)):
         raise NotImplementedError(UNSUPPORTED)
 
@@ -146,7 +145,7 @@ def _check_no_transform(*tensors: Tensor) -> None:
 def _forward(
     inputs: Tensor, params: Tensor, initial: Tensor, lengths: Tensor | None, cell: str, engine: str
 ) -> tuple[Tensor, Tensor, Convergence | None]:
-    # Those of compiled code, and of a derivative of the backward pass, have no mark.
+    # In compiled code, and in derivatives of the backward pass, lengths have no mark.
     if lengths is not None and not is_checked(lengths, inputs.shape[1]):
         check_range(lengths, inputs.shape[1])
     inputs, params, initial = (t.resolve_neg() for t in (inputs, params, initial))
@@ -169,7 +168,7 @@ def _operator(
 
 
 def _parts(convergence: Convergence | None, initial: Tensor) -> Results:
-    """Tensors of a convergence."""
+    """Tensors in a convergence."""
     it = Convergence.exact(initial) if convergence is None else convergence
     return it.passes, it.residual, it.fell_back
 
@@ -187,8 +186,8 @@ def _backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     if engine == "auto":
         engine = best_engine(cell_of(cell), inputs, params)
-    # Kernels in time order, and all of a GPU, take gradients of the first fields alone; those of a
-    # GPU also None for one of the final state that is zero, which saves a launch.
+    # Kernels in time order, and all GPU kernels, accept gradients of the first fields only; GPU
+    # kernels also accept None as a zero `g_final`, which saves a launch.
     on_gpu = inputs.device.type != "cpu" and engine != "newton"
     if not (engine == "sequential" or on_gpu):
         g_states = of_all_fields(g_states, states)
@@ -284,7 +283,7 @@ class _Recurrence(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         states = ctx.saved_tensors[-1]
         g_states, g_final = gradients[:2]
-        # Where the last state alone is used, there is no gradient of states to write and to read.
+        # If only the last state is used, no gradient of states is written or read.
         shape = (*states.shape[:2], 0, states.shape[3])
         g_states = states.new_empty(shape) if g_states is None else g_states
         return *_differentiate(ctx, g_states, g_final), None
@@ -295,7 +294,7 @@ class _Recurrence(torch.autograd.Function):
 
 
 class _OfReplicates(torch.autograd.Function):
-    """Recurrences of many replicates as one, under `torch.vmap`; autograd follows that one."""
+    """Recurrences of many replicates run as one under `torch.vmap`, with its autograd."""
 
     @staticmethod
     def forward(*_: Any) -> Results:
@@ -303,15 +302,15 @@ class _OfReplicates(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Results) -> None:
-        """Nothing: the function that runs below `torch.vmap` saves what it needs."""
+        """Do nothing: the function below `torch.vmap` saves its own tensors."""
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Results, int]:
         *given, cell, engine, fields = args
         count = info.batch_size
-        # Sets of parameters that replicates of replicates have in common are theirs as well.
+        # Nested replicates share the parameter sets of the outer ones.
         own_params = in_dims[1] is not None or given[1].ndim == 3
-        # Replicates first; what they have in common is repeated.
+        # Replicates first; shared tensors are repeated.
         of_all: Iterator[Any] = (
             t if t is None else t.expand(count, *t.shape) if dim is None else t.movedim(dim, 0)
             for t, dim in zip(given, in_dims, strict=False)
@@ -322,7 +321,7 @@ class _OfReplicates(torch.autograd.Function):
         original = cell_of(cell)
         in_time_order = engine in ("auto", "sequential") and is_small(original)
         if not own_params or (in_time_order and inputs.device.type == "cpu"):
-            # As further sequences: nothing is copied, and a replicate's numbers are its own.
+            # As further sequences: nothing is copied, and replicates do not affect each other.
             params = params.flatten(0, -3) if own_params else given[1]
             engine = "sequential" if own_params else engine
             states, final, rest = run(
@@ -331,7 +330,7 @@ class _OfReplicates(torch.autograd.Function):
             results = states, final, *_parts(rest, final)
             return tuple(t.unflatten(0, (count, batch)) for t in results), 0
 
-        # As further units, whose lengths are those of their sequence: all run to the end.
+        # As further units: lengths belong to sequences, so all units run to the end.
         if lengths is not None:
             inputs = without_ends(inputs.flatten(0, 1), lengths).unflatten(0, (count, batch))
         u, w, h = (t.movedim(0, -2).flatten(-2) for t in (inputs, params, initial))
@@ -369,7 +368,7 @@ torch.library.register_autograd(
 def _differentiable_backward(
     problem: Problem, states: Tensor, g_states: Tensor, g_final: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of inputs, parameters and initial state as functions that autograd follows."""
+    """Differentiable gradients of inputs, parameters and initial state."""
     cell, inputs, params, initial, _ = problem
     # The adjoint of a block is a cell of scalars, whose code grows with the block.
     if not is_small(cell) or (is_rolled(cell) and inputs.device.type == "cpu"):
@@ -381,7 +380,7 @@ def _differentiable_backward(
     lengths = problem.ends
     steps = torch.arange(inputs.shape[1], device=inputs.device)
     alive = is_alive(lengths, inputs.shape[1])
-    # Each sequence is turned by itself, so that its last step comes first; padding stays behind.
+    # Each sequence is reversed within its length; padding stays at the end.
     turned = torch.where(alive[..., 0, 0], lengths[:, None] - 1 - steps, steps)
     rows = torch.arange(len(inputs), device=inputs.device)[:, None]
 
@@ -405,8 +404,8 @@ def decomposed_recurrence(
 ) -> tuple[Tensor, ...]:
     """Decompose the operator ``tsrnn::recurrence`` into torch's own operators, a loop over time.
 
-    For exported programs, see :meth:`torch.export.ExportedProgram.run_decompositions`: they run
-    without this package then, for as many steps as the inputs have.
+    For exported programs, see :meth:`torch.export.ExportedProgram.run_decompositions`: they then
+    run without this package, for the number of steps in the inputs.
 
     Parameters
     ----------
@@ -418,7 +417,7 @@ def decomposed_recurrence(
     cell : str
         Key of the cell in this process.
     engine : str
-        Not used: the loop is the same for all.
+        Ignored: the loop is the same for all engines.
 
     Returns
     -------

@@ -1,10 +1,10 @@
-"""Compiled kernels by device: which there are, their source, and the engine in time order.
+"""Compiled kernels by device: availability, source, and the engine in time order.
 
 A backend is a module with two functions on tensors, without autograd: ``forward(problem,
 keep=True)`` and ``backward(problem, states, g_states, g_final, only_initial=False)``, both in time
-order, lanes in parallel. `g_states` may have the first of the states' fields alone: the others have
-no gradient then. One that has ``shooting`` and ``scan_backward`` runs chunks of time
-by kernels of its own, and takes None for a `g_final` of zeros.
+order, lanes in parallel. `g_states` may hold only the first fields of the states; the others then
+have no gradient. A backend with ``shooting`` and ``scan_backward`` has its own kernels for chunks
+of time and accepts None as a zero `g_final`.
 """
 
 import importlib
@@ -23,7 +23,7 @@ _MODULES = {"cpu": "tsrnn.kernels._cpu.time_order", "cuda": "tsrnn.kernels._gpu"
 
 
 def is_compiled(device: torch.device, dtype: torch.dtype) -> bool:
-    """Whether there are kernels for a device and dtype."""
+    """True if kernels exist for a device and dtype."""
     return dtype in DTYPES.get(device.type, ())
 
 
@@ -34,7 +34,7 @@ def check_compiled(dtype: torch.dtype) -> None:
 
 
 def backend_of(device: torch.device) -> ModuleType:
-    """Kernels of a device; `is_compiled` says whether there are any."""
+    """Kernels for a device; check `is_compiled` first."""
     try:
         return importlib.import_module(_MODULES[device.type])
     except ModuleNotFoundError as error:
@@ -55,12 +55,12 @@ def source(cell: Cell, dtype: torch.dtype = torch.float32, device: str = "cpu") 
     dtype : torch.dtype
         float32 or float64; bfloat16 too on CUDA devices.
     device : {"cpu", "cuda"}
-        LLVM assembly for the CPU, Triton for CUDA devices, which need not be there.
+        LLVM assembly for the CPU, Triton for CUDA devices; no device is needed.
 
     Returns
     -------
     str
-        With a header that says which cell it is, and its fields by their names.
+        Code with a header naming the cell, and with its field names.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def source(cell: Cell, dtype: torch.dtype = torch.float32, device: str = "cpu") 
 
 
 def forward(problem: Problem) -> tuple[Tensor, Tensor, None]:
-    """States and final state in time order: nothing is iterated."""
+    """States and final state in time order, without iteration."""
     states, final = backend_of(problem.inputs.device).forward(problem)
     return states, final, None
 

@@ -37,13 +37,13 @@ class Cell:
         Number of state fields, of input fields and of parameters of a unit.
     step : callable
         ``step(state, inputs, params) -> state`` on tuples of n, m and p tensors. It is
-        traced once: numbers that it finds outside its arguments are kept as they were.
+        traced once; values from outside its arguments are fixed at that time.
     shared : bool, default False
-        Whether the units have the same inputs: (B, T, m) instead of (B, T, m, K). For
-        `projected_recurrence`, which makes such cells.
+        Give all units the same inputs, (B, T, m) instead of (B, T, m, K), as
+        `projected_recurrence` does.
     outputs : int, optional
-        Number of state fields, counted from the first, that a layer hands on: h of an
-        LSTM, not its cell. All by default.
+        Number of leading state fields that a layer outputs: h of an LSTM, not its cell.
+        All by default.
     names : three tuples of str, optional
         Names of the state fields, input fields and parameters in emitted code;
         ``h0, h1, ...``, ``u0, ...`` and ``w0, ...`` by default.
@@ -64,9 +64,9 @@ class Cell:
     Notes
     -----
     `jacobian` and `structure` belong to the iteration of the engines "newton" and "shooting".
-    They change how many passes it takes and what a pass costs; states are those of the
-    recurrence, and gradients those of the traced derivative, whatever they are. Where entries
-    that the structure leaves out are not zero, the iteration is the quasi-Newton method of
+    They change the number and cost of its passes, but neither the states nor the gradients, which
+    always use the traced derivative. If the structure drops nonzero entries, the iteration is the
+    quasi-Newton method of
     Gonzalez et al. (2024): its error shrinks by a factor a pass, not quadratically, and after
     k passes the first k steps are exact.
 
@@ -127,10 +127,10 @@ class Cell:
                 f"jacobian of cell {self.name!r} must be a function or None; got {self.jacobian!r}"
             )
         self._check_structure()
-        # Once, not at each look-up: a step in matrix form has a table of its own to hash.
+        # Hashed once, not at each look-up: a step in matrix form holds a table.
         parts = tuple(getattr(self, f.name) for f in fields(self) if f.compare)
         object.__setattr__(self, "_hash", hash(parts))
-        # Custom operators of torch take a cell by this key; see `registered`.
+        # Custom operators of torch identify a cell by this key; see `registered`.
         object.__setattr__(self, "key", _register(self))
 
     def _check_names(self) -> None:
@@ -166,7 +166,7 @@ class Cell:
 
     @property
     def groups(self) -> Groups:
-        """State fields that see each other in Newton's iteration, groups of one size."""
+        """Groups of state fields that interact in Newton's iteration, of equal size."""
         if self.structure == "dense":
             return (tuple(range(self.n)),)
         if self.structure == "diagonal":
@@ -176,7 +176,7 @@ class Cell:
 
     @property
     def has_newton_matrix(self) -> bool:
-        """True if Newton's iteration takes another matrix than the traced Jacobian."""
+        """True if the matrix of Newton's iteration is not the traced Jacobian."""
         return self.jacobian is not None or self.structure != "dense"
 
     @property
@@ -192,7 +192,7 @@ class Cell:
 
     @property
     def n_outputs(self) -> int:
-        """Number of state fields that a layer hands on."""
+        """Number of state fields that a layer outputs."""
         return self.n if self.outputs is None else self.outputs
 
     def __hash__(self) -> int:
@@ -214,15 +214,15 @@ _numbers = itertools.count()
 
 
 def _register(cell: Cell) -> str:
-    """Key of a cell, the same for equal ones of this process."""
-    # A number drawn in vain is lost; two threads never draw the same one.
+    """Key of a cell, shared by equal cells in this process."""
+    # Unused numbers are skipped; two threads never draw the same one.
     key = _keys.setdefault(cell, f"{cell.name}#{next(_numbers)}")
     _cells.setdefault(key, cell)
     return key
 
 
 def registered(key: str) -> Cell:
-    """Cell of a key of this process."""
+    """Cell registered under a key in this process."""
     if key not in _cells:
         raise ValueError(
             f"there is no cell of key {key!r} in this process: keys are not kept in files. "

@@ -1,4 +1,4 @@
-"""Convergence of a time-parallel engine's iteration, and the reason where there was none."""
+"""Convergence of a time-parallel engine's iteration, and the reason for its failure."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from torch import Tensor
 from tsrnn.kernels._problem import Problem, over_replicates, without_ends
 from tsrnn.kernels._reference import linearised, reference
 
-STEPS_READ = 1024  # an exponent from so many is good to a few hundredths a step
+STEPS_READ = 1024  # enough to estimate an exponent to a few hundredths a step
 NUMBERS_READ = 2**22  # of Jacobians in memory: 32 MB in float64
 LANES_READ = 16
 
 
 @dataclass(frozen=True)
 class Convergence:
-    """Convergence of an engine to its answer, for each lane: a unit of a sequence.
+    """Convergence of an engine, for each lane: a unit of a sequence.
 
     Attributes
     ----------
     passes : Tensor of shape (B, K), int64
-        Newton steps until the lane had converged; 0 where nothing was iterated.
+        Newton steps until the lane converged; 0 without iteration.
     residual : Tensor of shape (B, K)
-        Largest mismatch that was left, relative to one plus the size of the state; not finite
-        where a state is not.
+        Largest remaining mismatch, relative to one plus the size of the state; not finite
+        if a state is not.
     fell_back : Tensor of shape (B, K), bool
-        Lanes that had not converged and were run in time order instead. The answer
-        is exact for them too.
+        Lanes that did not converge and were run in time order instead. Their results
+        are exact too.
     reason : str, default ""
-        Sentence on these lanes, from an estimate of their largest Lyapunov exponent; empty where
-        there are none, and under `torch.compile` and `torch.vmap`.
+        Explanation for these lanes, from an estimate of their largest Lyapunov exponent; empty
+        without such lanes, and under `torch.compile` and `torch.vmap`.
 
     Notes
     -----
@@ -60,7 +60,7 @@ class Convergence:
 
     @classmethod
     def exact(cls, initial: Tensor) -> Convergence:
-        """Convergence where nothing was iterated; `initial` has shape (B, n, K)."""
+        """Convergence without iteration; `initial` has shape (B, n, K)."""
         lanes = (initial.shape[0], initial.shape[2])
         passes = torch.zeros(lanes, dtype=torch.int64, device=initial.device)
         return cls(passes, initial.new_zeros(lanes), passes.bool())
@@ -78,13 +78,13 @@ class Convergence:
 
 
 def explained(convergence: Convergence, problem: Problem, final: Tensor, chunk: int) -> Convergence:
-    """Convergence with the reason why lanes fell back, where they did.
+    """Convergence with the reason why lanes fell back, if any did.
 
-    `chunk` is the number of steps between the boundaries at which states had to agree, 1 of
-    Newton's method on every step; `final` is the state (B, n, K) that the problem ends with.
+    `chunk` is the number of steps between boundaries, 1 for Newton's method on every step;
+    `final` is the final state (B, n, K).
     """
     lanes = convergence.fell_back
-    # Values cannot be read under transforms, nor those of tensors that have none.
+    # Values cannot be read under transforms, nor from fake tensors.
     if over_replicates(lanes) is not lanes or type(lanes) is not Tensor or not lanes.any():
         return convergence
     words = f"{int(lanes.sum())} of {lanes.numel()} lanes run in time order: "
@@ -122,7 +122,7 @@ def explained(convergence: Convergence, problem: Problem, final: Tensor, chunk: 
 def _exponent(problem: Problem, marked: Tensor, chunk: int | None = None) -> tuple[float, float]:
     """Largest Lyapunov exponent a step, median over marked lanes, and twice its standard error.
 
-    Along the states, or along those of chunks of time that each start at zero.
+    Along the states, or along chunks of time that each start at zero.
     """
     cell, inputs, params, initial, lengths = problem
     # An estimate needs two steps at least; memory bounds steps times lanes times n^2.
@@ -140,7 +140,7 @@ def _exponent(problem: Problem, marked: Tensor, chunk: int | None = None) -> tup
         states = torch.cat(pieces, 1)
     before = torch.cat([first[:, None], states[:, :-1]], 1)
     jacobians = linearised(cell, u, w, before)[1][0].permute(0, 3, 1, 2)  # (t, lanes, n, n)
-    # Of no special direction, which might lie in a subspace that stays apart.
+    # A generic direction: a special one might lie in an invariant subspace.
     generator = torch.Generator().manual_seed(0)
     start = torch.randn(cell.n, 1, generator=generator, dtype=torch.float64).to(jacobians)
     v, rates = (start / start.norm()).expand(len(b), -1, -1), []
@@ -148,8 +148,8 @@ def _exponent(problem: Problem, marked: Tensor, chunk: int | None = None) -> tup
         moved = jacobian @ v
         norm = moved.norm(dim=1, keepdim=True)
         rates.append(norm[:, 0, 0].log())
-        v = torch.where(norm > 0, moved / norm, v)  # one that vanishes is kept, at minus infinity
+        v = torch.where(norm > 0, moved / norm, v)  # a vanishing one is kept, at minus infinity
     growth = torch.stack(rates, 1)
-    # Standard error of independent rates: enough to tell a sign in words.
+    # Standard error assuming independent rates: enough to decide a sign.
     noise = 2 * float(growth.std(1).median()) / steps**0.5
     return float(growth.mean(1).median()), noise

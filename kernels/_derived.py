@@ -1,4 +1,4 @@
-"""Cells that follow from a cell: with its Jacobian, its adjoint, with its input projection."""
+"""Cells derived from a cell: with its Jacobian, its adjoint, with its input projection."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tsrnn.kernels._trace import trace, trace_jacobian, trace_newton
 
 
 def named(**groups: Iterable[Tensor]) -> dict[str, Tensor]:
-    """Values of a graph by their names: ``h=(a, b)`` gives h0 and h1."""
+    """Number the values of a graph by name: ``h=(a, b)`` gives h0 and h1."""
     return {
         f"{prefix}{i}": value for prefix, values in groups.items() for i, value in enumerate(values)
     }
 
 
 def _unique(*groups: Iterable[str]) -> tuple[Names, Names, Names]:
-    """Names with an underscore behind those that are taken."""
+    """Make names unique by appending underscores."""
     taken: set[str] = set()
 
     def free(name: str) -> str:
@@ -46,18 +46,18 @@ def _numbered(prefix: str, count: int) -> Names:
 
 @functools.cache
 def tangent(cell: Cell) -> Cell:
-    """The cell with a matrix M carried along, n more fields a column: ``M' = J(h, u) M``.
+    """Extend the state of a cell by columns of a matrix M, n fields each: ``M' = J(h, u) M``.
 
-    Started at the identity, M is the derivative of the last state by the first.
+    From the identity, M becomes the derivative of the last state by the first.
     """
     return _tangent(cell, trace_jacobian(cell))
 
 
 @functools.cache
 def tangent_column(cell: Cell) -> Cell:
-    """The block of a matrix form with one column of `tangent` carried along: ``m' = J(h, u) m``.
+    """Block of a matrix form with one column of `tangent`: ``m' = J(h, u) m``.
 
-    It is a block of a matrix form again, so that its code does not grow with the block.
+    The result is a block of a matrix form too, so that its code does not grow with its size.
     """
     block = block_step(cell)
     form = block.form
@@ -71,13 +71,13 @@ def tangent_column(cell: Cell) -> Cell:
 
 @dataclass(frozen=True)
 class _ColumnStep:
-    """Step of a form, and its derivative in the direction of as many further states."""
+    """Step of a form, and its derivative in the direction of further states."""
 
     form: MatrixForm
 
     def __call__(self, states: Any, inputs: Any, matrices: Any, vectors: Any) -> tuple[Any, ...]:
         n, step = len(self.form.states), open_trace(self.form).step
-        # Products are further variables p of the step; q are their derivatives.
+        # The step takes products as variables p; q are their derivatives.
         products = {
             out: (matrix, product.operands[0])
             for product in step.products
@@ -115,7 +115,7 @@ class _ColumnStep:
 
 @functools.cache
 def newton_tangent(cell: Cell) -> Cell:
-    """`tangent` with the matrix of Newton's iteration, which may leave entries of J out."""
+    """`tangent` with the matrix of Newton's iteration, which may omit entries of J."""
     return _tangent(cell, trace_newton(cell)) if cell.has_newton_matrix else tangent(cell)
 
 
@@ -124,7 +124,7 @@ def _tangent(cell: Cell, graph: Graph) -> Cell:
 
     def step(state: Fields, inputs: Fields, params: Fields) -> Fields:
         outputs = evaluate(graph, named(h=state[:n], u=inputs, w=params))
-        # An entry of J that is zero throughout adds nothing, whatever it meets in M.
+        # Zero entries of J add nothing, whatever their factor in M.
         zero = [entry == 0.0 for entry in graph.outputs[n:]]
         product = []
         for i, j in itertools.product(range(n), repeat=2):
@@ -145,8 +145,8 @@ def adjoint(cell: Cell) -> Cell:
     """The backward pass of a cell as a cell: a linear recurrence in the gradient of the state.
 
     ``g_{t-1} = J_t' (g_t + dL/dh_t)``, from the vector-Jacobian product of the cell. Its inputs are
-    the old state, the inputs, the new state and the gradient that comes in at the step, in this
-    order; its parameters are the cell's.
+    the old state, the inputs, the new state and the incoming gradient of the step, in this order;
+    its parameters are those of the cell.
     """
     n, m, vjp = cell.n, cell.m, trace(cell)[1]
     graph = Graph(vjp.ops, vjp.outputs[:n])
@@ -164,7 +164,7 @@ def adjoint(cell: Cell) -> Cell:
 
 @functools.cache
 def affine(n: int) -> Cell:
-    """Linear recurrence with a matrix of its own at every step: ``x_t = A_t x_{t-1} + b_t``."""
+    """Linear recurrence with time-varying matrices: ``x_t = A_t x_{t-1} + b_t``."""
 
     def step(state: Fields, inputs: Fields, params: Fields) -> Fields:
         rows = [zip(inputs[i * n : (i + 1) * n], state, strict=True) for i in range(n)]
@@ -180,7 +180,7 @@ def affine(n: int) -> Cell:
 
 @functools.cache
 def with_projection(cell: Cell, width: int, bias: bool) -> Cell:
-    """The cell with W and b among its parameters, after its own: its inputs are x."""
+    """Cell on inputs x, with W and b appended to its parameters."""
 
     def step(state: Fields, x: Fields, params: Fields) -> Fields:
         of_cell, rest = params[: cell.p], params[cell.p :]
@@ -210,12 +210,12 @@ def with_projection(cell: Cell, width: int, bias: bool) -> Cell:
 
 
 def projected_key(cell: Cell, width: int, bias: bool) -> str:
-    """Key of `with_projection`, without making it: for code that torch compiles."""
+    """Key for the cell of `with_projection`, without building it, for code under torch.compile."""
     return f"{cell.key}|{width}|{int(bias)}"
 
 
 def cell_of(key: str) -> Cell:
-    """Cell of a key of this process, projected or not."""
+    """Cell registered under a key in this process, projected or not."""
     original, *projection = key.split("|")
     cell = registered(original)
     return with_projection(cell, *map(int, projection)) if projection else cell

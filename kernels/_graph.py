@@ -1,7 +1,7 @@
-"""Graph of a cell: the straight line of scalar operations that it is, as data.
+"""Graph of a cell: its straight-line program of scalar operations, as data.
 
-`OPERATIONS` is the whole language. Every emitter of code covers it, and `evaluate` runs it
-on tensors.
+`OPERATIONS` is the whole language. Every code emitter supports all of it, and `evaluate` runs
+it on tensors.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Op:
 
 @dataclass(frozen=True)
 class Graph:
-    """A straight line of scalar operations from named inputs to named outputs."""
+    """A straight-line program of scalar operations from named inputs to named outputs."""
 
     ops: tuple[Op, ...]
     outputs: tuple[Operand, ...]
 
     @property
     def reads(self) -> set[str]:
-        """Names of the inputs that are used."""
+        """Names of the inputs in use."""
         results = {op.out for op in self.ops}
         used = {a for op in self.ops for a in op.args} | set(self.outputs)
         return {name for name in used if isinstance(name, str) and name not in results}
@@ -52,7 +52,7 @@ def without_unused(ops: Sequence[Op], outputs: Iterable[Operand]) -> tuple[Op, .
 
 
 def renamed(operands: Iterable[Operand], names: Mapping[str, Operand]) -> tuple[Operand, ...]:
-    """Operands by other names, where they have one."""
+    """Rename operands that have a new name."""
     return tuple(names.get(a, a) if isinstance(a, str) else a for a in operands)
 
 
@@ -80,10 +80,10 @@ OPERATIONS = frozenset([*_ON_TENSORS, *_ON_NUMBERS])
 
 
 def elementwise(name: str) -> Callable[..., Any]:
-    """Function of an operation, on all that torch's functions and operators act on."""
+    """Function of an operation, on anything that torch's functions and operators accept."""
     if name in _ON_NUMBERS:
         return _ON_NUMBERS[name]
-    import torch  # graphs that are only written as code need none
+    import torch  # not needed to write graphs as code
 
     function: Callable[..., Any] = getattr(torch, name)
     return function
@@ -126,7 +126,7 @@ def evaluate(graph: Graph, values: Mapping[str, Tensor]) -> list[Tensor]:
 
 
 class GraphStep:
-    """Step of a cell that is a graph already: of ``h0..``, ``u0..`` and ``w0..``."""
+    """Step of a cell given by a graph of ``h0..``, ``u0..`` and ``w0..``."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph

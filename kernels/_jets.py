@@ -1,7 +1,7 @@
 """Forward derivatives of a graph of scalar operations, as a graph of scalar operations.
 
-A `Jet` is a value with its first and second derivatives by some variables; what is not among
-them is zero. Every rule below is the chain rule for one operation of the language of graphs.
+A `Jet` is a value with its nonzero first and second derivatives by some variables. Every rule below
+is the chain rule for one operation of the language of graphs.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 from tsrnn.kernels._graph import COMPARISONS, Graph, Op, Operand
 
-Pair = tuple[int, int]  # of variables, the first not after the second
+Pair = tuple[int, int]  # variables in ascending order
 
 
 @dataclass(frozen=True)
 class Jet:
-    """A value and its derivatives by variables that have numbers.
+    """A value and its derivatives by numbered variables.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Jet:
 
 
 class Builder:
-    """Writes operations down once each, without those that do nothing."""
+    """Records each operation once, without trivial ones."""
 
     def __init__(self) -> None:
         self.ops: list[Op] = []
@@ -81,7 +81,7 @@ class Builder:
         return result
 
 
-# Slope and bend (first and second derivative) of z = f(x); None where the bend is zero.
+# Slope and bend (first and second derivative) of z = f(x); None for a zero bend.
 _UNARY: dict[str, Callable[[Builder, Operand, Operand], tuple[Operand, Operand | None]]] = {
     "neg": lambda b, x, z: (-1.0, None),
     "exp": lambda b, x, z: (z, z),
@@ -127,7 +127,7 @@ def jets(graph: Graph, known: Mapping[str, Jet], order: int) -> tuple[Builder, l
     Returns
     -------
     builder : Builder
-        Holds the operations that were written down.
+        Holds the recorded operations.
     outputs : list of Jet
 
     Raises
@@ -171,7 +171,7 @@ def _chain(b: Builder, z: Operand, x: Jet, slope: Operand, bend: Operand | None,
 
 
 def _pairs(x: Jet, products: bool) -> list[Pair]:
-    """Pairs with a second derivative: x's own, and all of its variables if it is bent."""
+    """Pairs with a second derivative: those of x, and all pairs of its variables if bent."""
     pairs = set(x.second)
     if products:
         pairs |= {(i, j) for i in x.first for j in x.first if i <= j}
@@ -221,7 +221,7 @@ def _product_pairs(x: Jet, y: Jet) -> list[Pair]:
 
 
 def _crossed(b: Builder, x: Jet, y: Jet, i: int, j: int) -> Operand:
-    """Sum of the products of first derivatives by both variables."""
+    """Second derivative from the products of first derivatives by both variables."""
     product = b.mul(x.first.get(i, 0.0), y.first.get(j, 0.0))
     if i == j:
         return b.mul(2.0, product)
@@ -251,7 +251,7 @@ def _pow(b: Builder, x: Jet, y: Jet, order: int) -> Jet:
     if isinstance(y.value, str):
         raise ValueError("the exponent of a power must be a number; write exp(b * log(a))")
     n = y.value
-    if n == 2.0:  # a product where pow would call the C library, lane by lane
+    if n == 2.0:  # a product, as pow would call the C library, lane by lane
         return _chain(b, b.op("square", x.value), x, *_UNARY["square"](b, x.value, 0.0), order)
     z = b.op("pow", x.value, n)
     slope = b.mul(n, b.op("pow", x.value, n - 1))

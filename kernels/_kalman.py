@@ -1,4 +1,4 @@
-r"""Kalman filter of structural models of fixed variances: many models and series side by side.
+r"""Kalman filter of structural models with fixed variances, for many models and series at once.
 
 .. math::
     y_t = l_t + c_t + s_{t \bmod m, t} + \varepsilon_t, \qquad
@@ -6,8 +6,8 @@ r"""Kalman filter of structural models of fixed variances: many models and serie
     c_t = \rho c_{t-1} + \xi_t
 
 with m effects s of a season that are random walks. Gains do not depend on the values: they are
-computed once for all series that are observed in the same rows. A missing row moves the state and
-says nothing, so that arrays have observed rows alone.
+computed once for all series observed in the same rows. A missing row only moves the state, so that
+arrays hold just the observed rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tsrnn.kernels._cpu.buffers import empty_array
 from tsrnn.kernels._cpu.kalman_ir import EFFECTS, POINTERS, SIZES, TILE, kalman_ir
 from tsrnn.kernels._cpu.threads import run_ranges, split
 
-LARGEST_STATE = 128  # fields: covariances of a tile of models, a megabyte, stand on the stack
+LARGEST_STATE = 128  # fields: covariances of a tile of models, a megabyte, are on the stack
 
 
 def kalman_gains(
@@ -36,7 +36,7 @@ def kalman_gains(
     covariance: np.ndarray,
     stops: Mapping[int, Callable[[], None]] = MappingProxyType({}),
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Gains and variances of the prediction errors of J models; covariances are carried on.
+    """Gains and variances of the prediction errors of J models; updates `covariance` in place.
 
     Parameters
     ----------
@@ -45,19 +45,19 @@ def kalman_gains(
     innovation : ndarray of shape (3 + m, J)
         Variances of the changes of level, slope, autoregression and the effects of a season.
     moves : integer ndarray of shape (T,)
-        Rows from the observed row before to each, 0 at a first row whose state is given.
+        Rows since the previous observed row, 0 at a first row with a given state.
     effects : integer ndarray of shape (T,)
-        Number of the effect that each row observes, below m.
+        Index of the effect observed in each row, below m.
     covariance : ndarray of shape (3 + m, 3 + m, J)
-        Covariances of the states before these rows; afterwards, in place, of those after them.
+        Covariances of the states before these rows, overwritten by those after them.
     stops : mapping of int to callable, optional
-        By numbers of rows, functions that are called where `covariance` is after that row.
+        Functions by number of rows, called when `covariance` is the one after that row.
 
     Returns
     -------
     gain : ndarray of shape (tiles, T, 3 + m, 8)
-        Changes of the state by a unit of the prediction error of each row, of eight models in each
-        tile: memory is read in order. What fills the last tile means nothing.
+        Change of the state for a unit prediction error in each row, in tiles of eight models, as
+        memory is read. The padding of the last tile is meaningless.
     variance : ndarray of shape (T, J)
         Variances of the prediction errors.
 
@@ -91,7 +91,7 @@ def kalman_gains(
 
 
 def _nothing() -> None:
-    """Stop at the last row where none is asked for."""
+    """Do nothing at the last row."""
 
 
 def kalman_errors(
@@ -104,7 +104,7 @@ def kalman_errors(
     weight: np.ndarray,
     kept: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weighted prediction errors of L series under J models, and chosen states of theirs.
+    """Weighted prediction errors of L series under J models, and selected states.
 
     Parameters
     ----------
@@ -113,16 +113,16 @@ def kalman_errors(
     damping, memory : ndarray of shape (J,)
     moves, effects : integer ndarray of shape (T,)
     gain : ndarray of shape (tiles, R, 3 + m, 8)
-        Of at least T rows, as `kalman_gains` gives them.
+        Result of `kalman_gains` for at least T rows.
     weight : ndarray of shape (R, J)
         Factors of the errors, such as one over their standard deviations.
     kept : integer ndarray of shape (L, T)
-        Numbers, from 0 on, of the states after the rows that are to be kept; -1 at others.
+        Index from 0 of the state to keep after each row; -1 for none.
 
     Returns
     -------
     error : ndarray of shape (L, T, J)
-        Zero after the end of a series. Errors of a series do not depend on the others.
+        Zero after the end of a series. Errors of a series do not depend on other series.
     state : ndarray of shape (n, 3 + m, J)
         The states kept. States before the first row are zero.
 
@@ -148,7 +148,7 @@ def kalman_errors(
 
 @functools.cache
 def _kernels() -> dict[str, Callable[..., None]]:
-    """Compile, or load what an earlier process has compiled."""
+    """Compile the kernels, or load them from the cache."""
     arguments = {kind: len(names) + len(SIZES) for kind, names in POINTERS.items()}
     return compiler.load("kalman", kalman_ir() + compiler.entries_ir(POINTERS, SIZES), arguments)
 
@@ -193,7 +193,7 @@ def _run(
             f"got {effects.min()} to {effects.max()}"
         )
     end = n_rows if end is None else end
-    # Numbers of a row in the arrays that begin at row `begin`.
+    # Elements a row of the arrays that begin at row `begin`.
     per_row = {"moves": 1, "effects": 1, "variance": n_models, "gain": size * TILE}
     addresses = (
         array.ctypes.data + begin * per_row.get(name, 0) * array.itemsize

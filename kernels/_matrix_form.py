@@ -1,7 +1,7 @@
-"""A recurrence in matrix form, as papers print it: from it follow blocks of any size.
+"""A recurrence in matrix form, as in papers, which gives blocks of any size.
 
-`MatrixForm.block` unrolls the matrices of one small block into a `Cell` of scalars, which is
-compiled; for large blocks the same equations run on tensors, with a matrix product a step.
+`MatrixForm.block` unrolls the matrices of one small block into a `Cell` of scalars for compilation;
+for large blocks the same equations run on tensors, with a matrix product a step.
 """
 
 from __future__ import annotations
@@ -26,19 +26,18 @@ class MatrixForm:
     ----------
     name : str
     states : tuple of str
-        Vectors that are carried on, those first that a layer hands on.
+        Vectors of the state, beginning with the outputs of a layer.
     inputs : tuple of str
-        Projected inputs, a vector each.
+        Vectors of projected inputs.
     matrices : tuple of str
         d x d matrices.
     step : callable
-        ``step(states, inputs, matrices, vectors) -> states``. Vectors are added and
-        multiplied element by element, go through torch's elementwise functions, and
-        are multiplied by a matrix with ``@``.
+        ``step(states, inputs, matrices, vectors) -> states``. Vectors support elementwise
+        addition, multiplication and functions of torch, and ``matrix @ vector``.
     vectors : tuple of str, default ()
-        Parameters that are vectors.
+        Names of vector parameters.
     outputs : int, default 1
-        How many of the states a layer hands on.
+        Number of states that a layer outputs.
 
     Examples
     --------
@@ -82,9 +81,8 @@ class MatrixForm:
     def block(self, size: int) -> Cell:
         """Cell of blocks of `size` = d states a vector.
 
-        Its fields are those of the first state vector, then of the second, and so on, and
-        so with the inputs. Its parameters are the matrices one after the other by rows,
-        then the vectors.
+        Its fields are the state vectors one after the other, and likewise for inputs. Its
+        parameters are the matrices one after the other by rows, then the vectors.
 
         Raises
         ------
@@ -127,7 +125,7 @@ def _numbered(names: Iterable[str], d: int) -> tuple[str, ...]:
 class BlockStep:
     """Step of a block of a matrix form: on scalars, or on tensors of many blocks.
 
-    `MatrixForm.block` makes it the step of a cell, where its form can be read.
+    The step of the cells of `MatrixForm.block`, which exposes their form.
 
     Parameters
     ----------
@@ -163,12 +161,12 @@ class BlockStep:
         matrices, vectors = self.split(params)
         old = self._columns(state)
         new = self.form.run(old, self._columns(inputs), matrices.unbind(), vectors.unbind())
-        # A vector of parameters alone is one column, the same for all sequences.
+        # A vector of parameters only is one column, the same for all sequences.
         columns = torch.stack([vector.expand_as(old[0]) for vector in new])
         return columns.permute(3, 0, 2, 1).flatten(1, 2)
 
     def _columns(self, fields: Tensor) -> Sequence[Tensor]:
-        """Vectors (K, d, B) of the fields (B, vectors * d, K)."""
+        """Vectors (K, d, B) from the fields (B, vectors * d, K)."""
         return fields.unflatten(1, (-1, self.size)).permute(1, 3, 2, 0).unbind()
 
     def split(self, params: Tensor) -> tuple[Tensor, Tensor]:
@@ -181,14 +179,14 @@ class BlockStep:
 
 
 def block_step(cell: Cell) -> BlockStep:
-    """Step of a cell that `MatrixForm.block` has made."""
+    """Step of a cell made by `MatrixForm.block`."""
     if not isinstance(cell.step, BlockStep):
         raise TypeError(f"cell {cell.name!r} is no block of a matrix form")
     return cell.step
 
 
-# Parameters of a block. The code of an unrolled step with more takes long to compile, and a loop is
-# as fast, as values do not stay in registers. An LSTM of 4 units has 64, Elman's network of 8 too.
+# Parameters of a block. With more, an unrolled step takes long to compile, and a loop is as fast,
+# as values do not stay in registers. An LSTM of 4 units has 64, and so has Elman's network of 8.
 MOST_UNROLLED = 64
 
 
@@ -202,7 +200,7 @@ def _vectors(fields: Fields, d: int) -> list[Vector]:
 
 
 def _elementwise(function: Callable[..., Any]) -> Callable[..., Vector]:
-    """Operator of vectors that acts on each part."""
+    """Elementwise operator of vectors."""
     return lambda *args: Vector.__torch_function__(function, (), args)
 
 
@@ -264,14 +262,14 @@ class Matrix:
 
 
 class _Product(Vector):
-    """Matrix times vector, the terms not yet summed: added to a vector they are sums from it."""
+    """Matrix times vector, not yet summed, so that the sum can begin with another vector."""
 
     def __init__(self, terms: Sequence[Sequence[Any]]) -> None:
         super().__init__([sum(row[1:], start=row[0]) for row in terms])
         self._terms = terms
 
     def added_to(self, vector: Vector) -> Vector:
-        """Sum that begins with `vector`, so that each term is one multiply-add."""
+        """Sum beginning with `vector`, so that each term is one multiply-add."""
         return Vector(
             [sum(row, start=first) for first, row in zip(vector.parts, self._terms, strict=True)]
         )

@@ -31,7 +31,7 @@ from tsrnn.kernels._reference import (
 from tsrnn.kernels._time_parallel import ROUNDINGS, most_passes, run_lanes, solve_affine
 from tsrnn.kernels._trace import trace_newton
 
-LARGEST_BLOCK_OF_KERNELS = 4  # an affine cell has n^2 inputs; larger ones go through torch
+LARGEST_BLOCK_OF_KERNELS = 4  # an affine cell has n^2 inputs; larger ones are solved in torch
 
 
 def forward(problem: Problem) -> tuple[Tensor, Tensor, Convergence]:
@@ -56,18 +56,18 @@ def iterate(
     cell: Cell, inputs: Tensor, params: Tensor, initial: Tensor, passes: int
 ) -> tuple[Tensor, Convergence]:
     """States (B, T, n, K) after at most some Newton iterations from f(0, u), equation (10)."""
-    allowed = ROUNDINGS * torch.finfo(inputs.dtype).eps  # below it an update is rounding again
+    allowed = ROUNDINGS * torch.finfo(inputs.dtype).eps  # a smaller update is rounding
     zeros = torch.zeros_like(initial)[:, None].expand(-1, inputs.shape[1], -1, -1)
     states = new_states(cell, inputs, params, zeros)
     groups = torch.tensor(cell.groups, device=inputs.device)
     counts = torch.zeros(len(inputs), inputs.shape[3], dtype=torch.int64, device=inputs.device)
-    for i in range(passes + 1):  # the last round only measures what the last update has left
+    for i in range(passes + 1):  # the last round only measures the residual
         old = torch.cat([initial[:, None], states[:, :-1]], 1)
         new, matrices = _system(cell, inputs, params, old)
         mismatch = new - states
         # Relative for large states, absolute for small ones, which may be zero.
         residual = (mismatch.abs() / (1 + states.abs())).amax((1, 2))
-        # A lane whose states are not finite stays so: it is left to time order.
+        # Lanes with states that are not finite cannot recover: they are left to time order.
         moving = ~(residual <= allowed) & residual.isfinite()
         if i == passes or not moving.any():
             break
@@ -106,7 +106,7 @@ def _system(cell: Cell, inputs: Tensor, params: Tensor, old: Tensor) -> tuple[Te
 
 
 def _grouped(x: Tensor, groups: Tensor) -> Tensor:
-    """States (B, T, n, K) as (B, T, s, G K): groups of state fields beside each other as units."""
+    """States (B, T, n, K) as (B, T, s, G K), with groups of state fields side by side as units."""
     return x[:, :, groups].transpose(2, 3).flatten(3)
 
 
@@ -124,7 +124,7 @@ def _solve(matrices: Tensor, offsets: Tensor) -> Tensor:
     solution = parallel_reduce(matrices, offsets)
     if solution.isfinite().all():
         return solution
-    # Products of matrices may overflow where the solution does not: in time order.
+    # Products of matrices may overflow when the solution does not: solve in time order.
     x, steps = torch.zeros_like(offsets[:, 0]), []
     for a, b in zip(matrices.unbind(1), offsets.unbind(1), strict=True):
         x = torch.einsum("bijk,bjk->bik", a, x) + b
@@ -163,7 +163,7 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of inputs, parameters and initial state: equation (6), one reduction."""
     cell, inputs, params, initial, lengths = problem
-    # States are zero in the padding, where a root or a logarithm of them has no slope.
+    # States are zero in the padding, where their roots and logarithms have no slope.
     inputs, states = without_ends(inputs, lengths), without_ends(states, lengths)
     g_states, g_final, g_first = extend(g_states, g_final, lengths)
     old = torch.cat([initial[:, None], states[:, :-1]], 1)
@@ -171,7 +171,7 @@ def backward(
     last = g_states[:, -1:] + g_final[:, None]
     backwards = torch.cat([last, g_states[:, :-1].flip(1)], 1)
     turned = jacobians.transpose(2, 3).flip(1)
-    # The gradient of step t comes through the Jacobian of step t + 1; of the last, through none.
+    # The gradient at step t uses the Jacobian of step t + 1; that at the last step uses none.
     turned = torch.cat([torch.zeros_like(turned[:, :1]), turned[:, :-1]], 1)
     g = _solve(turned, backwards).flip(1)
     g_old, g_inputs, g_params = local_gradients(cell, inputs, params, old, states, g)

@@ -1,9 +1,9 @@
-r"""Paths of a recurrence with their derivatives, of many series at once, each with its parameters.
+r"""Paths of a recurrence and their derivatives, for many series, each with its own parameters.
 
-The Jacobian of a path is what Gauss and Newton's method needs of a likelihood of prediction errors:
-its gradient and its information are products of it. A derivative in one direction follows a
-recurrence beside the one that it is of. Here a series has a lane of a vector for each direction
-and, since the same kernel does both, one for the path itself.
+The Gauss-Newton method for a likelihood of prediction errors needs the Jacobian of a path: gradient
+and information are products of it. A derivative in one direction follows a recurrence alongside the
+original one. Here each series has a vector lane for each direction and one for the path itself,
+with the same kernel for both.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tsrnn.kernels._jets import Jet, jets
 from tsrnn.kernels._problem import Problem
 from tsrnn.kernels._trace import trace_step
 
-_CACHED = 2**20  # bytes of fields that are in the second cache when their products are taken
+_CACHED = 2**20  # bytes of fields that stay in the second-level cache until their products
 
 
 class Paths(NamedTuple):
-    """Fields of a cell over time, its memory at the end, and derivatives of both.
+    """Fields of a cell over time, the final memory, and derivatives of both.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ def paths(
     *,
     fields: Sequence[str],
 ) -> Paths:
-    r"""Fields of a cell's state over time, with their derivatives in some directions.
+    r"""Fields of a cell's state over time, with directional derivatives.
 
     .. math:: \frac{\partial s_t}{\partial \theta} v + \frac{\partial s_t}{\partial h_0} w
 
@@ -69,12 +69,12 @@ def paths(
     cell : Cell
         With names. The fields of its state that its step reads, its memory, come first.
     inputs : ndarray of shape (N, T, m)
-        N series; all arrays are of float64.
+        N series; all arrays are float64.
     params : ndarray of shape (N, p)
     initial : ndarray of shape (N, q)
         Memory before the first step.
     d_params, d_initial : ndarray of shapes (N, k, p) and (N, k, q)
-        Directions v and w, k of each series.
+        Directions v and w, k for each series.
     fields : sequence of str
         Fields s.
 
@@ -85,9 +85,9 @@ def paths(
     Raises
     ------
     TypeError
-        If an array is not of float64.
+        If an array is not float64.
     ValueError
-        If shapes do not fit, a name is unknown, or the cell does what has no derivative here.
+        If shapes do not fit, a name is unknown, or an operation of the cell has no derivative here.
 
     Examples
     --------
@@ -110,13 +110,13 @@ def paths(
 
 
 class PathProducts(NamedTuple):
-    """Sums over time of products of fields and their derivatives, and the memory at the end.
+    """Sums over time of products of fields and their derivatives, and the final memory.
 
     Attributes
     ----------
     products : ndarray of shape (N, k + 1, k + 1)
-        Of the k derivatives and the value of each field with each other, summed over time and
-        fields.
+        Products of the k derivatives and the value of each field with each other, summed over time
+        and fields.
     memory : ndarray of shape (N, q, k + 1)
         The k derivatives, then the value.
 
@@ -148,7 +148,7 @@ def path_products(
     series: np.ndarray | None = None,
     lengths: np.ndarray | None = None,
 ) -> PathProducts:
-    r"""Gram matrices of the fields of `paths`, which stay in the cache between.
+    r"""Gram matrices of the fields of `paths`, computed while these are in the cache.
 
     .. math:: \sum_t (J_t, s_t)' (J_t, s_t)
 
@@ -194,7 +194,7 @@ def path_products(
     for begin in range(0, n, at_once):
         part = slice(begin, begin + at_once)
         steps = None if lengths is None else lengths[series[part]]
-        # Rows after the end of the longest of them are not read.
+        # Rows after the end of the longest one are not read.
         longest = inputs.shape[1] if steps is None else int(steps.max())
         chunk = _run(
             plan, cell, inputs[series[part], :longest], params[part], initial[part],
@@ -207,7 +207,7 @@ def path_products(
 
 
 class Variants(NamedTuple):
-    """Outputs of a cell along N series under K sets of parameters each, and its state at the ends.
+    """Outputs of a cell along N series under K sets of parameters each, and the final states.
 
     Attributes
     ----------
@@ -236,14 +236,14 @@ def variants(
 ) -> Variants:
     """Outputs of a cell along series, each under several sets of parameters and initial states.
 
-    Differences between them are derivatives at the cost of a value each.
+    Their differences give derivatives at the cost of one value each.
 
     Parameters
     ----------
     cell : Cell
-        With inputs that its units share; outputs are its first fields.
+        With shared inputs; outputs are its first fields.
     inputs : ndarray of shape (N, T, m)
-        All arrays but the lengths are of float64.
+        All arrays except the lengths are float64.
     params, initial : ndarrays of shape (N, p, K) and (N, n, K)
     lengths : integer ndarray of shape (N,)
         Rows of each series.
@@ -308,14 +308,14 @@ def _run(
     plan: Cell, cell: Cell, inputs: np.ndarray, params: np.ndarray, initial: np.ndarray,
     d_params: np.ndarray, d_initial: np.ndarray, n_fields: int, lengths: np.ndarray | None = None,
 ) -> Paths:  # fmt: skip
-    """Paths in one call of the kernel."""
+    """Compute paths in one call of the kernel."""
     n, k, q = len(params), d_params.shape[1], initial.shape[1]
     weights, begin = np.empty((n, plan.p, k + 1)), np.empty((n, plan.n, k + 1))
     weights[:, : cell.p] = params[:, :, None]
     weights[:, cell.p : -1, :k] = d_params.swapaxes(1, 2)
     weights[:, cell.p :, k], weights[:, -1, :k] = 0.0, 0.0
     weights[:, -1, k] = 1.0
-    # Directions are often those of all series: one row, which is copied whole.
+    # Series often share the directions: one row, copied whole.
     same = d_initial[:1] if d_initial.strides[0] == 0 else d_initial
     rows = np.zeros((len(same), plan.n, k + 1))
     rows[:, n_fields + q :, :k] = same.swapaxes(1, 2)
@@ -332,9 +332,9 @@ def _run(
 
 @functools.cache
 def _plan(cell: Cell, fields: tuple[str, ...]) -> Cell:
-    """Cell of one direction, or of the value where its last parameter is 1 and not 0.
+    """Cell for one direction, or for the value if its last parameter is 1 instead of 0.
 
-    Its state is the fields that are asked for, the memory, and the derivatives of the memory; its
+    Its state consists of the requested fields, the memory, and the derivatives of the memory; its
     parameters are those of the cell and their derivatives.
     """
     graph, names = trace_step(cell), cell.field_names[0]

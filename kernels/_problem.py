@@ -1,8 +1,8 @@
-"""A recurrence to be run: a cell, its tensors, and the lengths of sequences in a padded batch.
+"""A recurrence to run: a cell, its tensors, and the lengths of sequences in a padded batch.
 
-A recurrence does not look ahead, so that what stands after the end of a sequence changes nothing
-before it: engines that divide time run all sequences over all steps, with harmless values in the
-padding (`without_ends`), and `cut` the results or `extend` the gradients.
+A recurrence does not look ahead, so values after the end of a sequence change nothing before it:
+engines that divide time run all sequences over all steps, with harmless values in the padding
+(`without_ends`), and `cut` the results or `extend` the gradients.
 """
 
 from collections.abc import Sequence
@@ -26,13 +26,13 @@ class Problem(NamedTuple):
     ----------
     cell : Cell
     inputs : Tensor of shape (B, T, m, K)
-        (B, T, m) where all units share them.
+        (B, T, m) if all units share them.
     params : Tensor of shape (p, K)
-        Or (R, p, K): those of B / R sequences, then those of the next B / R. Kernels of the CPU
-        in time order take these.
+        Or (R, p, K), one set for each group of B / R sequences, for CPU kernels in time order
+        only.
     initial : Tensor of shape (B, n, K)
     lengths : Tensor of shape (B,), int64, or None
-        Steps of each sequence; None where all have T.
+        Steps of each sequence; None if all have T.
     """
 
     cell: Cell
@@ -48,7 +48,7 @@ class Problem(NamedTuple):
 
     @property
     def ends(self) -> Tensor:
-        """Lengths (B,), all of T where none are given."""
+        """Lengths (B,), T if none are given."""
         if self.lengths is not None:
             return self.lengths
         batch, steps = self.inputs.shape[:2]
@@ -69,22 +69,22 @@ def as_lengths(
     batch : int
         Number of sequences B.
     device : torch.device
-        Where the tensor is to be.
+        Device of the result.
     steps : int, optional
-        Number of steps T, where lengths are to be checked to lie between 0 and T. What comes back
-        is not checked again by the functions of this package that it is given to.
+        Number of steps T, to check that lengths lie between 0 and T. Functions of this package
+        do not check the result again.
 
     Returns
     -------
     Tensor of shape (B,), int64, or None
-        None where no lengths are given: all sequences are whole.
+        None if no lengths are given, for whole sequences.
 
     Raises
     ------
     ValueError
-        If they are not one integer a sequence, or one lies outside of the steps. On a CUDA device
-        lengths are not read, so that the host does not wait: there the second is an assertion of
-        the device, which ends the process's work on it.
+        If they are not one integer a sequence, or one is out of range. On a CUDA device lengths are
+        not read, so that the host does not wait: the range is then a device-side assertion, whose
+        failure ends the process's work on the device.
 
     Notes
     -----
@@ -104,7 +104,7 @@ def as_lengths(
     else:
         try:
             given = torch.as_tensor(lengths)
-        except (TypeError, ValueError, RuntimeError) as error:  # of what is no sequence of numbers
+        except (TypeError, ValueError, RuntimeError) as error:  # not a sequence of numbers
             raise ValueError(
                 f"lengths must be {batch} integers, one a sequence; got {lengths!r}"
             ) from error
@@ -121,10 +121,10 @@ def as_lengths(
         return given
     given = given.to(device if device.type == "cpu" else given.device, torch.int64)
     check_range(given, steps)
-    # A copy bears the mark: the caller may write to what was given. From the host it is made while
-    # that goes on.
+    # A copy is marked, since the caller may write to the original. From the host it is made
+    # asynchronously.
     checked = given.to(device, copy=True, non_blocking=device.type == "cuda").detach()
-    if not checked.is_inference():  # of which nobody counts the changes
+    if not checked.is_inference():  # whose changes are not counted
         setattr(checked, _MARK, _mark(checked, steps))
     return checked
 
@@ -136,18 +136,18 @@ def is_checked(lengths: Tensor, steps: int) -> bool:
 
 
 def _mark(lengths: Tensor, steps: int) -> tuple[int, int, int]:
-    """Mark of checked lengths, which their changes and copies do not have."""
+    """Mark of checked lengths, lost by changes and copies."""
     return steps, lengths._version, id(lengths)
 
 
 def check_range(lengths: Tensor, steps: int) -> None:
-    """Raise unless all lengths lie between 0 and T; on a CUDA device, have that assert it."""
+    """Raise unless all lengths lie between 0 and T, by a device-side assertion on CUDA devices."""
     lengths = over_replicates(lengths).flatten()
     if lengths.device.type == "cuda":
         within = (lengths.clamp(0, steps) == lengths).all()
         torch._assert_async(within, f"lengths must lie between 0 and T={steps}")
         return
-    if isinstance(lengths, FakeTensor):  # which has a shape and no values
+    if isinstance(lengths, FakeTensor):  # it has a shape and no values
         return
     wrong = ((lengths < 0) | (lengths > steps)).nonzero().flatten().tolist()
     if wrong:
@@ -158,7 +158,7 @@ def check_range(lengths: Tensor, steps: int) -> None:
 
 
 def over_replicates(x: Tensor) -> Tensor:
-    """Values of a tensor in all replicates at once under `torch.vmap`, for checks and sizes.
+    """Unwrap the replicates of a tensor under `torch.vmap`, for checks and sizes.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def over_replicates(x: Tensor) -> Tensor:
     Returns
     -------
     Tensor
-        With an axis more for each `torch.vmap` that it is a part of; otherwise `x`.
+        With one more axis for each `torch.vmap` of `x`.
 
     Examples
     --------
@@ -187,14 +187,14 @@ def over_replicates(x: Tensor) -> Tensor:
 def without_padding(x: Tensor, lengths: Tensor | Sequence[int] | None) -> Tensor:
     """Write zeros after the end of each sequence, where `x` may hold anything.
 
-    For use before a matrix product, which would carry NaN from there to the gradient
-    of its weights, as zero times NaN.
+    For use before a matrix product, to keep NaN there out of the gradient of its weights
+    (zero times NaN).
 
     Parameters
     ----------
     x : Tensor of shape (B, T, ...)
     lengths : integers of shape (B,) or None
-        Where it is None there is no padding, and `x` comes back as it is.
+        With None there is no padding, and `x` is returned unchanged.
 
     Returns
     -------
@@ -222,23 +222,23 @@ def without_padding(x: Tensor, lengths: Tensor | Sequence[int] | None) -> Tensor
 
 
 def in_given_dtypes(device: torch.device) -> AbstractContextManager[object]:
-    """Matrix products in the dtypes of their operands, whatever `torch.autocast` is set to."""
+    """Matrix products in the dtypes of their operands, regardless of `torch.autocast`."""
     kind = device.type
-    # What is compiled or exported is left as it is: contexts would stand in its graph.
+    # Not under compilation or export, where contexts would enter the graph.
     if torch.compiler.is_compiling() or not torch.amp.is_autocast_available(kind):
         return nullcontext()
     return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
 
 
 def in_arithmetic(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """Cast what `torch.autocast` has rounded to the dtype that a recurrence runs in.
+    """Cast a tensor rounded by `torch.autocast` to the dtype of a recurrence.
 
     Parameters
     ----------
     x : Tensor
-        Of the dtype of autocast, where that is enabled; others are given back as they are.
+        In the dtype of autocast, if enabled; others are returned unchanged.
     dtype : torch.dtype
-        That of the parameters.
+        Dtype of the parameters.
 
     Returns
     -------
@@ -283,7 +283,7 @@ def without_ends(x: Tensor, lengths: Tensor | None) -> Tensor:
 
 
 def of_all_fields(g_states: Tensor, states: Tensor) -> Tensor:
-    """Gradient of all state fields from that of the first of them."""
+    """Gradient of all state fields from that of the first ones."""
     missing = states.shape[2] - g_states.shape[2]
     if not missing:
         return g_states
@@ -294,7 +294,7 @@ def of_all_fields(g_states: Tensor, states: Tensor) -> Tensor:
 def cut(
     states: Tensor, final: Tensor, initial: Tensor, lengths: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """Zeros after the ends, and the state that each sequence ends with."""
+    """States with zeros after the ends, and the final state of each sequence."""
     if lengths is None:
         return states, final
     rows = torch.arange(len(states), device=states.device)

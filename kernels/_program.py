@@ -1,8 +1,8 @@
-"""A matrix form as programs: elementwise phases with the matrix products between them.
+"""A matrix form as programs: elementwise phases with matrix products between them.
 
-The form is traced on one unit with its products left open: they come into the traced step as
-inputs, their operands go out as more state. What `trace` makes of that is all that is elementwise
-in the recurrence and in its derivative; `program` puts it in order.
+The form is traced on one unit with open products: the traced step takes products as inputs and
+returns their operands as additional state. The trace contains all elementwise operations of the
+recurrence and its derivative; `program` orders them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tsrnn.kernels._trace import trace
 
 
 class Plan(NamedTuple):
-    """Programs of a form, the results that its backward pass writes at every step included."""
+    """Programs of a form, with the results that its backward pass writes at every step."""
 
     form: MatrixForm
     traced: OpenForm
@@ -31,7 +31,7 @@ class Plan(NamedTuple):
 
     @property
     def one_gradient(self) -> bool:
-        """Whether the gradients of the products are those of the inputs."""
+        """True if products and inputs have the same gradients."""
         return self.traced.vjp.results["g_p"] == self.traced.vjp.results["g_u"]
 
 
@@ -39,8 +39,8 @@ class Plan(NamedTuple):
 def plan_of(form: MatrixForm, every_operand: bool = False) -> Plan:
     """Trace and order a form.
 
-    With `every_operand` the backward pass writes all operands of products as its result x, not
-    only those that are not among the states.
+    With `every_operand` the backward pass writes all operands of products as its result x, even
+    states.
     """
     traced = open_trace(form)
     if every_operand:
@@ -54,7 +54,7 @@ def plan_of(form: MatrixForm, every_operand: bool = False) -> Plan:
 
 
 class Product(NamedTuple):
-    """Matrices times one operand; transposed, the sum of W' x over matrices and operands."""
+    """Matrices times one operand, or transposed, the sum of W' x over matrices and operands."""
 
     matrices: tuple[int, ...]
     operands: tuple[Operand, ...]
@@ -63,7 +63,7 @@ class Product(NamedTuple):
 
 
 class Equations(NamedTuple):
-    """Operations and products of one step; results are named by what they are, as ``g_u``."""
+    """Operations and products of one step; results have names such as ``g_u``."""
 
     ops: dict[str, Op]
     products: tuple[Product, ...]
@@ -71,7 +71,7 @@ class Equations(NamedTuple):
 
 
 class OpenForm(NamedTuple):
-    """A traced form: its step, its vector-Jacobian product, and what is multiplied by what.
+    """A traced form: its step, its vector-Jacobian product, and the factors of its products.
 
     Values have the names h0.. (old state), u0.. (inputs), w0.. (vectors), p0.. (matrix
     products), and in the derivative s0.. (new state), g0.. (its gradient) and q0..
@@ -81,7 +81,7 @@ class OpenForm(NamedTuple):
 
     step: Equations
     vjp: Equations
-    factors: tuple[tuple[int, Operand], ...]  # matrix and operand of every product
+    factors: tuple[tuple[int, Operand], ...]  # matrix and operand of each product
 
 
 def open_trace(form: MatrixForm) -> OpenForm:
@@ -101,14 +101,14 @@ def open_trace(form: MatrixForm) -> OpenForm:
     names: dict[str, Operand] = {f"u{m + k}": f"p{k}" for k in range(n_products)}
     names |= {f"g{n + j}": f"q{j}" for j in range(n_all - n)}
     new, operands = _split(renamed(step.outputs, names), n)
-    # The derivative reads new states and operands as stored; of operands only states are.
+    # The derivative reads stored new states and operands; only operands that are states are stored.
     stored = {x: f"s{i}" for i, x in enumerate(new) if isinstance(x, str) and x[0] == "v"}
     known = renamed(operands, stored)
     in_vjp = names | {f"s{n + j}": x for j, x in enumerate(known)}
     g_h, g_u, g_p, g_w = _split(renamed(vjp.outputs, in_vjp), n_all, m, n_products)
     unstored = tuple(x for x in known if not (isinstance(x, str) and x[0] in "hs"))
 
-    # Products with one operand are one: it is read once for all its matrices.
+    # Products with the same operand are joined, to read it once for all matrices.
     groups = [[k for k, (_, number) in enumerate(factors) if number == j] for j in range(n_all - n)]
     matrices = [tuple(factors[k][0] for k in group) for group in groups]
     outs = [tuple(f"p{k}" for k in group) for group in groups]
@@ -133,10 +133,10 @@ def open_trace(form: MatrixForm) -> OpenForm:
 
 @dataclass(frozen=True)
 class _OpenStep:
-    """The step of a form as that of a cell with products as inputs and operands as state.
+    """Step of a form as a cell with products as inputs and operands as state.
 
-    `calls` has the matrix and the number of the operand of every product in the order of
-    their call; the products come in ordered by matrix.
+    `calls` has the matrix and the index of the operand of each product in the order of calls;
+    the products as inputs are ordered by matrix.
     """
 
     form: MatrixForm
@@ -155,7 +155,7 @@ def _by_matrix(calls: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def _calls(form: MatrixForm) -> tuple[tuple[int, int], ...]:
-    """Matrix and number of the operand of every product, from a step on numbers."""
+    """Matrix and index of the operand of each product, from a step on numbers."""
     half = torch.full((), 0.5, dtype=torch.float64, device="cpu")
     states, inputs, vectors = (
         tuple(half.clone() for _ in names) for names in (form.states, form.inputs, form.vectors)
@@ -170,7 +170,7 @@ def _distinct(values: Sequence[Any]) -> list[Any]:
 
 
 class _OpenMatrix:
-    """A matrix that notes what it is multiplied by and gives the next product."""
+    """A matrix that records its operand and returns the next given product."""
 
     def __init__(self, number: int, products: Iterator[Any], noted: list[tuple[int, Any]]) -> None:
         self._number, self._products, self._noted = number, products, noted
@@ -187,7 +187,7 @@ def _run(
     vectors: Sequence[Any],
     products: Iterator[Any],
 ) -> tuple[tuple[Any, ...], list[tuple[int, Any]]]:
-    """New state, and the matrix and operand of every product in the order of their call."""
+    """New state, and the matrix and operand of each product in the order of calls."""
     multiplied: list[tuple[int, Any]] = []
     matrices = [_OpenMatrix(k, products, multiplied) for k in range(len(form.matrices))]
     return form.run(state, inputs, matrices, vectors), multiplied
@@ -198,20 +198,20 @@ def _ops(ops: Sequence[Op], names: Mapping[str, Operand]) -> dict[str, Op]:
 
 
 def _split(values: Sequence[Any], *sizes: int) -> list[tuple[Any, ...]]:
-    """Parts of the given sizes, and what is left."""
+    """Parts of the given sizes, and the rest."""
     ends = list(itertools.accumulate(sizes))
     return [tuple(values[a:b]) for a, b in zip([0, *ends], [*ends, None], strict=True)]
 
 
 class Phase(NamedTuple):
-    """Operations on every unit, then matrix products."""
+    """Elementwise operations, then matrix products."""
 
     ops: tuple[Op, ...]
     products: tuple[Product, ...]
 
 
 class Program(NamedTuple):
-    """Phases of a step, and where in a row of working memory its values are kept.
+    """Phases of a step, and the layout of its values in a row of working memory.
 
     The memory of a sequence is a row of slots of d numbers. `homes` has the slots of values
     that a later phase or a product reads; `operands` and `outs` the first slot of the operands
@@ -226,7 +226,7 @@ class Program(NamedTuple):
     slots: int
 
     def reads(self, phase: Phase) -> set[str]:
-        """Values that a phase takes from elsewhere."""
+        """Values that a phase reads from outside."""
         last = self.results.values() if phase is self.phases[-1] else ()
         wanted = [a for op in phase.ops for a in op.args]
         wanted += [a for product in phase.products for a in product.operands]
@@ -235,7 +235,7 @@ class Program(NamedTuple):
 
 
 def program(equations: Equations, carried: Sequence[str]) -> Program:
-    """Order equations; the values `carried` live in the first slots from step to step."""
+    """Order equations; `carried` values are in the first slots from step to step."""
     homes, free = {name: i for i, name in enumerate(carried)}, len(carried)
     plan = Program(_phases(equations), equations.results, homes, {}, {}, 0)
     for product in (product for phase in plan.phases for product in phase.products):
@@ -249,7 +249,7 @@ def program(equations: Equations, carried: Sequence[str]) -> Program:
             free += len(product.operands)
         plan.outs[product] = free
         homes.update({name: free + i for i, name in enumerate(product.outs)})
-        # A product writes whole panels of units, which may end in the slot after its results.
+        # A product writes whole panels of units, which may reach into the slot after its results.
         free += len(product.outs) + 1
     for phase in plan.phases:
         for name in sorted(plan.reads(phase)):
@@ -272,14 +272,14 @@ def _phases(equations: Equations) -> tuple[Phase, ...]:
         targets = [a for p in now for a in p.operands]
         targets += [a for a in wanted if order.phase(a) == i]
         ops = order.ops_for(targets, computed)
-        # A comparison is no number that could be kept: it is computed again where it is needed.
+        # A comparison is not a number to keep: it is recomputed where needed.
         computed |= {op.out for op in ops if op.name not in COMPARISONS}
         phases.append(Phase(ops, now))
     return tuple(phases)
 
 
 class _Order:
-    """Order of operations and products, by what each depends on."""
+    """Order of operations and products, by their dependencies."""
 
     def __init__(self, equations: Equations) -> None:
         self._ops = equations.ops
@@ -288,18 +288,18 @@ class _Order:
         self.phase = functools.cache(self._phase)
 
     def _phase(self, operand: Operand) -> int:
-        """First phase in which a value can be had."""
+        """First phase in which a value is available."""
         if operand in self._product_of:
             return 1 + self.phase_of(self._product_of[str(operand)])
         op = self._ops.get(operand) if isinstance(operand, str) else None
         return max([self.phase(a) for a in op.args], default=0) if op else 0
 
     def phase_of(self, product: Product) -> int:
-        """First phase after which a product can be had."""
+        """First phase after which a product is available."""
         return max(self.phase(a) for a in product.operands)
 
     def products_for(self, wanted: Iterable[Operand]) -> list[Product]:
-        """Products that some values need."""
+        """Products that the values need."""
         seen: set[Operand] = set()
         waiting = list(wanted)
         while waiting:
@@ -314,7 +314,7 @@ class _Order:
         return [p for p in self._products if seen.intersection(p.outs)]
 
     def ops_for(self, targets: Iterable[Operand], computed: set[str]) -> tuple[Op, ...]:
-        """Operations that give the targets from what has been computed."""
+        """Operations that compute the targets from the known values."""
         needed: set[Operand] = set()
         waiting = list(targets)
         while waiting:

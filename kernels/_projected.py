@@ -1,4 +1,4 @@
-"""A recurrence on projected inputs, the projection inside the kernel where it is small."""
+"""A recurrence on projected inputs, with small projections inside the kernel."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tsrnn.kernels._problem import as_lengths, in_arithmetic, over_replicates, w
 from tsrnn.kernels._recurrence import check_cell, check_like, recurrence
 from tsrnn.kernels._reference import is_small
 
-# Inputs: a unit keeps m times as many weights and their gradients in registers; beyond it a matrix
-# product is faster.
+# Inputs: a unit keeps m weights for each, and their gradients, in registers; with more inputs a
+# matrix product is faster.
 WIDEST_FUSED = 8
-# Parameters of a unit, its weights of the projection among them: the code of a kernel with more
-# takes long to compile. Those of 4 units of an LSTM with 8 inputs.
+# Parameters of a unit, including its projection, as of 4 units of an LSTM with 8 inputs: a kernel
+# with more takes long to compile.
 MOST_FUSED = 208
 
 
@@ -50,18 +50,18 @@ def projected_recurrence(
         Row ``i * K + k`` projects to input field i of unit k.
     bias : Tensor of shape (m * K,) or None
     params : Tensor of shape (p, K)
-        With a first axis of R replicates, as `weight` and `bias` then have: those of the first
-        B / R sequences, then of the next. Kernels of the CPU in time order alone take these.
+        With a first axis of R replicates, as in `weight` and `bias`, one for each group of B / R
+        sequences; for CPU kernels in time order only.
     initial : Tensor of shape (B, n, K)
     lengths : integers of shape (B,), optional
         Steps to run of each sequence; x after the end is not read.
     engine : str, default "auto"
-        As of `recurrence`.
+        As in `recurrence`.
 
     Returns
     -------
     outputs : Tensor of shape (B, T, cell.n_outputs, K)
-        State fields that a layer hands on, after every step.
+        Output fields of the state after every step.
     final : Tensor of shape (B, n, K)
 
     Raises
@@ -107,13 +107,13 @@ def projected_recurrence(
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Linear map :math:`W x + b`, of one model or of replicates one below the other.
+    """Linear map :math:`W x + b`, for one model or for stacked replicates.
 
     Parameters
     ----------
     x : Tensor of shape (B, ..., width)
     weight : Tensor of shape (n, width)
-        Or (R, n, width): that of the first B / R of `x`, then of the next.
+        Or (R, n, width), one for each group of B / R rows of `x`.
     bias : Tensor of shape (n,), or (R, n), optional
 
     Returns
@@ -139,7 +139,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _is_fused(cell: Cell, x: Tensor, bias: bool, params: Tensor, engine: str) -> bool:
-    """Whether the projection is part of the kernel: narrow, on the CPU, in time order."""
+    """True if the projection is part of the kernel: narrow, on the CPU, in time order."""
     if engine not in ("auto", "sequential"):
         return False
     needs_gradient = over_replicates(x).requires_grad and torch.is_grad_enabled()
@@ -147,7 +147,7 @@ def _is_fused(cell: Cell, x: Tensor, bias: bool, params: Tensor, engine: str) ->
         return False
     if not _can_be_fused(cell, x.shape[2], bias):
         return False
-    # Under torch.compile no cell can be traced, so that the best engine is not known.
+    # Under torch.compile cells cannot be traced, so the best engine is unknown.
     replicates = params.ndim == 3
     in_time_order = engine == "sequential" or replicates or torch.compiler.is_compiling()
     return in_time_order or best_engine(cell, x, params) == "sequential"
@@ -191,7 +191,7 @@ def prepare_projected(
     *,
     verbose: bool = False,
 ) -> None:
-    """Have the kernels of `projected_recurrence` ready, for inputs with and without gradient.
+    """Compile the kernels of `projected_recurrence`, for inputs with and without gradient.
 
     Parameters
     ----------
@@ -199,10 +199,10 @@ def prepare_projected(
     width : int
         Inputs a step.
     bias : bool
-        Whether there will be one.
+        Prepare for a bias.
     dtype : torch.float32 or torch.float64
     engine : str, default "auto"
-        As of `recurrence`; "reference" has no kernels.
+        As in `recurrence`; "reference" has no kernels.
     verbose : bool, default False
         Print one line before and after a compilation, see `prepare`.
 

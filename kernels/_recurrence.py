@@ -1,4 +1,4 @@
-"""Recurrence of a cell over a batch of sequences: arguments checked, run by the chosen engine."""
+"""Recurrence of a cell over a batch of sequences, on the chosen engine."""
 
 from collections.abc import Sequence
 from typing import Literal, overload
@@ -74,10 +74,10 @@ def recurrence(
         State before the first step; zero by default.
     lengths : integers of shape (B,), optional
         Steps to run of each sequence, between 0 and T. States after the end are
-        zero, inputs there are not read, and their gradients are zero. All of T by
-        default. See :func:`as_lengths` for how they are checked.
+        zero, inputs there are not read, and their gradients are zero. T by default.
+        See :func:`as_lengths` for the checks.
     engine : str
-        How to run it; all engines give the same numbers up to rounding.
+        Method; all engines give the same numbers up to rounding.
 
         - "sequential": in time order, compiled, lanes (B x K) side by side.
         - "scan": parallel in time for cells that are linear in their state.
@@ -89,14 +89,13 @@ def recurrence(
         - "reference": a loop in torch, for any device, dtype and cell.
         - "auto", the default: see Notes.
 
-        "sequential", "scan" and "shooting" run float32 and float64 on the CPU, and bfloat16
-        too on CUDA devices, where it is stored and arithmetic is float32.
+        "sequential", "scan" and "shooting" run float32 and float64, and on CUDA devices also
+        bfloat16, with float32 arithmetic.
     outputs_only : bool, default False
-        Whether to return of the states the first ``cell.n_outputs`` fields alone, those that a
-        layer hands on. The backward pass moves less memory then. They are a view that must not
-        be modified in place.
+        Return only the first ``cell.n_outputs`` fields of the states, the outputs of a layer, as
+        a view that must not be modified in place. The backward pass then moves less memory.
     full_output : bool, default False
-        Whether to return how a time-parallel engine converged.
+        Return the convergence of a time-parallel engine.
 
     Returns
     -------
@@ -115,29 +114,27 @@ def recurrence(
 
     Notes
     -----
-    "auto" takes "dense" for blocks of more than 8 states and "reference" where there are no kernels
-    for the device or dtype; on CUDA devices it refuses float16. Else it takes "sequential", unless
-    lanes are so few and sequences so long that chunks of time pay: on the CPU a single lane of
-    65,536 steps, of a cell with gates. On a CUDA device "newton" reads from it whether it has
-    converged, so that a graph cannot capture it; the other engines read nothing, but for the
-    warning of ``full_output=True``.
+    "auto" takes "dense" for blocks of more than 8 states and "reference" without kernels for the
+    device or dtype; on CUDA devices it refuses float16. Else it takes "sequential", unless chunks
+    of time pay for few lanes and long sequences: on the CPU a single lane of 65,536 steps of a cell
+    with gates. On a CUDA device "newton" reads its convergence from the device, so that a graph
+    cannot capture it; other engines read nothing, except for the warning of ``full_output=True``.
 
-    Results of more than a megabyte on the CPU are in memory that is used again, which torch cannot
-    enlarge: as of a tensor `torch.from_numpy` gives, ``resize_`` to more than they hold raises
-    RuntimeError. Take a ``clone`` for that.
+    Results of more than a megabyte on the CPU are in reused memory, which torch cannot enlarge: as
+    for tensors from `torch.from_numpy`, ``resize_`` to a larger size raises RuntimeError. Use a
+    ``clone`` for that.
 
-    Newton's method may need as many iterations as there are chunks or steps. What has not
-    converged after a dozen, or 48 with a `structure` that leaves entries out, is run in time
-    order instead, lane by lane, and counted in `convergence`: the answer is exact, or it is an
-    error.
+    Newton's method may need one iteration for each chunk or step. Lanes that have not converged
+    after a dozen, or 48 with a `structure` that drops entries, run in time order instead and are
+    marked in `convergence`: results are always exact.
 
-    Derivatives of every order exist where the cell has them. First ones are kernels; a
-    derivative of these runs the backward pass as a recurrence of its own.
+    Derivatives exist up to the order of those of the cell. First derivatives are kernels; higher
+    ones run the backward pass as a recurrence of its own.
 
     Compiled functions are within a few units in the last place of torch's. Gradients of
-    `params` are summed over sequences in a fixed order, so that they are the same bit
-    by bit for any number of threads; those of "dense" are matrix products of torch, the
-    same for a number of threads.
+    `params` are summed over sequences in a fixed order, so that they are bit-equal for any
+    number of threads; those of "dense" are matrix products of torch, reproducible for a given
+    number of threads.
 
     Examples
     --------
@@ -173,7 +170,7 @@ def recurrence(
         return states, final
     if convergence is None:
         return states, final, Convergence.exact(initial)
-    # Reading whether lanes fell back would end a capture.
+    # Reading `fell_back` would end a capture.
     is_readable = not (inputs.is_cuda and torch.cuda.is_current_stream_capturing())
     if chosen not in _IN_TIME_ORDER and not torch.compiler.is_compiling() and is_readable:
         problem = Problem(cell, inputs, params, initial, steps_of_each)
@@ -208,7 +205,7 @@ def _check_tensors(cell: Cell, inputs: Tensor, params: Tensor, initial: Tensor |
 
 
 def check_cell(cell: object) -> None:
-    """Raise unless it is a cell."""
+    """Raise unless `cell` is a Cell."""
     if not isinstance(cell, Cell):
         raise ValueError(f"cell must be a tsrnn.kernels.Cell; got {cell!r}")
 
@@ -216,7 +213,7 @@ def check_cell(cell: object) -> None:
 def check_like(
     cell: Cell, name: str, tensor: Tensor, shape: tuple[int, ...], inputs: Tensor
 ) -> None:
-    """Raise unless a tensor has the shape that is due and the dtype and device of the inputs."""
+    """Raise unless a tensor has the given shape and the dtype and device of the inputs."""
     if tuple(tensor.shape) != shape:
         raise ValueError(
             f"{name} of cell {cell.name!r} must have shape {shape} for inputs of shape "
@@ -230,20 +227,20 @@ def check_like(
 
 
 def check_engine(engine: str, cell: Cell, called: str | None = None) -> None:
-    """Check that an engine can run a cell, whatever the device and the dtype.
+    """Check that an engine can run a cell, for any device and dtype.
 
     Parameters
     ----------
     engine : str
-        One of those of `recurrence`.
+        As in `recurrence`.
     cell : Cell
     called : str, optional
-        Words for the cell in the message, such as "cell='lstm'"; by default its name.
+        Description of the cell in the message, such as "cell='lstm'"; by default its name.
 
     Raises
     ------
     ValueError
-        If there is no such engine, or it cannot run the cell; the message names one that can.
+        If the engine is unknown or cannot run the cell; the message names one that can.
 
     Examples
     --------
@@ -267,7 +264,7 @@ def check_engine(engine: str, cell: Cell, called: str | None = None) -> None:
             f"engine 'dense' runs cells in matrix form, such as those of MatrixForm.block; {words} "
             "has none. Use engine='sequential'"
         )
-    # A cell cannot be traced under torch.compile, so that its linearity is not checked there.
+    # Cells cannot be traced under torch.compile, so linearity is not checked there.
     if engine == "scan" and not torch.compiler.is_compiling() and not is_linear(cell):
         raise ValueError(
             f"engine 'scan' runs cells that are linear in their state; {words} is not. Use "
@@ -276,10 +273,10 @@ def check_engine(engine: str, cell: Cell, called: str | None = None) -> None:
 
 
 def _checked_engine(engine: str, cell: Cell, inputs: Tensor) -> str:
-    """Name of the engine to run, "auto" included; raise where it cannot run here."""
+    """Engine to run, possibly "auto"; raise if it cannot run here."""
     check_engine(engine, cell)
     compiled, small = is_compiled(inputs.device, inputs.dtype), is_small(cell)
-    # Blocks too large to unroll have an engine for every dtype.
+    # Blocks too large to unroll have one engine for all dtypes.
     nothing_better = inputs.is_complex() or (not compiled and small)
     if engine == "auto" and inputs.device.type == "cuda" and inputs.dtype == torch.float16:
         raise ValueError(

@@ -1,8 +1,8 @@
 """A recurrence in torch, without kernels: the loop over time, or all steps at once.
 
-The loop is what every engine is tested against. Given the states, all steps at once have values,
-Jacobians and local gradients; cells of few fields go through their traced graphs, large blocks
-through autograd.
+Every engine is tested against the loop. Given the states, new states, Jacobians and local gradients
+are computed for all steps at once, from the traced graphs of small cells and by autograd for large
+blocks.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from tsrnn.kernels._matrix_form import BlockStep, is_rolled
 from tsrnn.kernels._problem import Problem, in_given_dtypes, is_alive, without_ends
 from tsrnn.kernels._trace import trace, trace_jacobian
 
-# Units: registers of the CPU hold a unit of many blocks, of larger ones many units of one block.
+# Units: CPU registers hold one unit of many blocks, or many units of one larger block.
 LARGEST_SMALL_BLOCK = 8
 
 
 def is_small(cell: Cell) -> bool:
-    """Test for a cell of small blocks, which run beside each other instead of by matrix products.
+    """True if the blocks of a cell are small: they run side by side, without matrix products.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def is_small(cell: Cell) -> bool:
 def reference(problem: Problem) -> tuple[Tensor, Tensor]:
     """States and final state, step by step.
 
-    Any device, any floating dtype, any derivative that autograd has. Slow.
+    For any device, floating dtype and derivative of autograd. Slow.
     """
     cell, inputs, params, state, _ = problem
     lengths = problem.ends
@@ -65,7 +65,7 @@ def reference(problem: Problem) -> tuple[Tensor, Tensor]:
 
 
 def step_of(cell: Cell, params: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
-    """Step (B, n, K), (B, m, K) to (B, n, K), large blocks by matrix products."""
+    """Step (B, n, K), (B, m, K) to (B, n, K), with matrix products for large blocks."""
     block = cell.step
     if isinstance(block, BlockStep) and is_rolled(cell):
         return lambda state, u: block.on_tensors(state, u, params)
@@ -73,7 +73,7 @@ def step_of(cell: Cell, params: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
 
     def step(state: Tensor, u: Tensor) -> Tensor:
         new = cell.step(state.unbind(1), u.unbind(1), weights)
-        # A field of parameters alone is one row, the same for all sequences.
+        # A field of parameters only is one row, the same for all sequences.
         return torch.stack([field.expand_as(state[:, 0]) for field in new], 1)
 
     return step
@@ -82,9 +82,9 @@ def step_of(cell: Cell, params: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
 def reference_gradients(
     problem: Problem, g_states: Tensor, g_final: Tensor, *, differentiable: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of inputs, parameters and initial state through the loop, run again.
+    """Gradients of inputs, parameters and initial state, by running the loop again.
 
-    Where they are to be differentiable themselves, arguments keep their place in autograd.
+    For differentiable gradients the arguments stay in the graph of autograd.
     """
     with torch.enable_grad():
         inputs, params, initial = leaves = [
@@ -119,9 +119,9 @@ def linearised(cell: Cell, inputs: Tensor, params: Tensor, old: Tensor) -> tuple
         inputs, params, old = (_leaf(t) for t in (inputs, params, old))
         old.requires_grad_()
         new = new_states(cell, inputs, params, old)
-        if not new.requires_grad:  # nothing of the state before is in it
+        if not new.requires_grad:  # independent of the old state
             return new, new.new_zeros(*new.shape[:2], n, n, new.shape[3])
-        # Units and steps do not meet, so the gradient of one sum has the rows of all of them.
+        # Units and steps are independent, so the gradient of a sum contains all their rows.
         rows = [
             torch.autograd.grad(new[:, :, i].sum(), old, retain_graph=True)[0] for i in range(n)
         ]
@@ -131,10 +131,9 @@ def linearised(cell: Cell, inputs: Tensor, params: Tensor, old: Tensor) -> tuple
 def local_gradients(
     cell: Cell, inputs: Tensor, params: Tensor, old: Tensor, new: Tensor, g: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of old states, inputs and parameters, given all of the new states' gradients.
+    """Gradients of old states, inputs and parameters from the gradients of all new states.
 
-    `g` has the shape (B, T, n, K) of the states; the second result is zero for inputs that
-    all units share.
+    `g` has the shape (B, T, n, K) of the states; the second result is zero for shared inputs.
     """
     if not is_small(cell):
         with torch.inference_mode(False), torch.enable_grad():
@@ -158,5 +157,5 @@ def local_gradients(
 
 
 def _leaf(tensor: Tensor) -> Tensor:
-    """Copy of a tensor that autograd takes as a leaf."""
+    """Detached leaf of a tensor for autograd."""
     return tensor.clone() if tensor.is_inference() else tensor.detach()

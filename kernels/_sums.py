@@ -1,10 +1,9 @@
 r"""Sums over time along a recurrence, with their derivatives, of many series at once.
 
-A log-likelihood is a sum over the steps of a recurrence. Its score, its information matrix and
-its Hessian are sums too, of derivatives that follow recurrences of their own. Here all of them
-run as one recurrence that is derived from the cell: forward derivatives of the state are state
-fields, and so are the sums. Nothing is written but what it ends with, and the compiled kernel
-has a series in every lane of its vectors.
+A log-likelihood is a sum over the steps of a recurrence. Its score, information matrix and Hessian
+are sums too, of derivatives that follow their own recurrences. Here one recurrence derived from the
+cell computes all of them: forward derivatives of the state are state fields, and so are the sums.
+Only the final state is written, and the compiled kernel has one series in each vector lane.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class Sums(NamedTuple):
     hessian : ndarray of shape (n_terms, N, p, p) or None
     products : ndarray of shape (n_products, N, p, p) or None
     memory : ndarray of shape (q, N)
-        Fields of the state that its step reads, after the last step.
+        State fields that the step reads, after the last step.
 
     Examples
     --------
@@ -85,19 +84,19 @@ def sums(
     lanes : Lanes
         Inputs, m fields a series.
     params : ndarray of shape (N, p)
-        Parameters of the cell, different ones for every series.
+        Parameters of the cell for each series.
     initial : ndarray of shape (N, q)
         Memory before the first step.
     terms : sequence of str
         Fields s to add up.
     products : sequence of (str, str or None)
-        Fields a and their weights w, fields too; None is a weight of one. With the
-        log-likelihood for a this is the outer product of scores.
+        Fields a and weights w, also fields; None is a weight of one. For a log-likelihood a,
+        these are outer products of scores.
     order : {0, 1, 2}, default 2
         Highest derivative of the terms. Products need 1.
     d_initial, dd_initial : mapping, optional
         Derivatives (N,) of the initial memory, by (field, parameter) and by (field, parameter,
-        parameter), the first not after the second; zero where there is none.
+        parameter), the first not after the second; zero if missing.
 
     Returns
     -------
@@ -106,7 +105,7 @@ def sums(
     Raises
     ------
     ValueError
-        If shapes do not fit, the order or a name is unknown, or the cell does what has no
+        If shapes do not fit, the order or a name is unknown, or an operation of the cell has no
         derivative here.
 
     Examples
@@ -161,11 +160,11 @@ def _check_arrays(
 
 
 class _Plan(NamedTuple):
-    """A cell that adds up, and what the fields of its state are.
+    """A summing cell, and the layout of its state.
 
-    They are the parameters, the memory, first and second derivatives of the memory, then
+    Its fields are the parameters, the memory, first and second derivatives of the memory, then
     the sums of terms, gradients, Hessians and products. `gradient`, `hessian` and `products`
-    have the (term or product, variable...) of each of theirs.
+    list the (term or product, variable...) of their entries.
     """
 
     cell: Cell
@@ -213,7 +212,7 @@ def _plan(
     first: Pattern,
     second: Pattern,
 ) -> _Plan:
-    """Derive the cell that adds up; `first` and `second` are derivatives of the initial memory."""
+    """Derive the summing cell; `first` and `second` are derivatives of the initial memory."""
     graph, names = trace_step(cell), cell.field_names[0]
 
     def field(name: str) -> int:
@@ -264,9 +263,9 @@ def _plan(
 def _moving(
     graph: Graph, cell: Cell, memory: int, order: int, first: Pattern, second: Pattern
 ) -> tuple[Pattern, Pattern]:
-    """Derivatives of the memory that are ever other than zero, from those of the initial memory.
+    """Derivatives of the memory that may be nonzero, from those of the initial memory.
 
-    Each pass lets them spread by a step of the recurrence, until no more are reached.
+    Each pass propagates them by one step of the recurrence, until none are added.
     """
     ones, twos = set(first), set(second) if order > 1 else set()
     while True:
@@ -282,7 +281,7 @@ def _moving(
 def _jets_before(
     cell: Cell, memory: int, order: int, first: Pattern, second: Pattern
 ) -> dict[str, Jet]:
-    """Jets of all that the graph of a cell may read, by names of the summing cell's fields."""
+    """Jets of all inputs of a cell's graph, by names of the summing cell's fields."""
     start = cell.p + memory
     known = {f"h{f}": Jet(f"h{cell.p + f}") for f in range(memory)}
     for place, (f, i) in enumerate(first, start):
@@ -290,26 +289,26 @@ def _jets_before(
     for place, (f, i, j) in enumerate(second, start + len(first)):
         known[f"h{f}"].second[i, j] = f"h{place}"
     known |= {f"u{i}": Jet(f"u{i}") for i in range(cell.m)}
-    # Parameters are fields too, each with a derivative of one by itself.
+    # Parameters are fields too, with derivative one by themselves.
     return known | {f"w{i}": Jet(f"h{i}", {i: 1.0} if order > 0 else {}) for i in range(cell.p)}
 
 
-WIDTH = 16  # lanes of a block: a row of it is two lines of cache
+WIDTH = 16  # lanes of a block: a row is two cache lines
 
 
 class Lanes:
-    """Series of one length, packed so that a kernel reads them row by row.
+    """Series of one length, packed for kernels, which read row by row.
 
     Parameters
     ----------
     series : ndarray of float64, shape (N, T, m) or (N, T)
-        N series of m input fields. An input beside y may be 1 where y was observed, else 0: so
-        series of unequal lengths are padded.
+        N series of m input fields. To pad series of unequal lengths, add an input that is 1 where
+        y was observed, else 0.
 
     Attributes
     ----------
     blocks : Tensor of shape (B, T, m, W)
-        Series b W + w in lane w of block b; the last series fills what is left.
+        Series b W + w in lane w of block b; the last series fills the rest.
     n : int
         Number of series N.
 
@@ -335,7 +334,7 @@ class Lanes:
             raise ValueError(f"series must have shape (N, T, m) with N, T >= 1; got {series.shape}")
         self.n, width = len(series), min(len(series), WIDTH)
         whole, left = divmod(self.n, width)
-        # Copied, and once: the array of another is not kept, and series may fill half the memory.
+        # Copied, so as not to keep the caller's array, and just once: it may fill half the memory.
         packed = np.empty((whole + (left > 0), *series.shape[1:], width))
         first = series[: whole * width].reshape(whole, width, *series.shape[1:])
         packed[:whole] = first.transpose(0, 2, 3, 1)
@@ -345,7 +344,7 @@ class Lanes:
         self.blocks = torch.from_numpy(packed)
 
     def select(self, series: np.ndarray) -> Lanes:
-        """Pack some of the series anew."""
+        """Repack a subset of the series."""
         width = self.blocks.shape[3]
         return Lanes(self.blocks.numpy()[series // width, :, :, series % width])
 
@@ -367,10 +366,10 @@ class Lanes:
 
 
 class Running:
-    """The series of some lanes that an iteration still works on.
+    """The series that an iteration still works on.
 
-    What is left is packed anew when it is less than half of what is packed: else all of it is
-    computed, and the results of those that have ended are not looked at.
+    They are repacked when fewer than half of the packed series remain; until then all packed
+    series are computed, and results of finished ones ignored.
 
     Parameters
     ----------
@@ -392,12 +391,12 @@ class Running:
         self._lanes, self._numbers = lanes, np.arange(lanes.n)
 
     def covering(self, units: np.ndarray) -> tuple[Lanes, np.ndarray]:
-        """Lanes that hold the series numbered `units`, and their places in them."""
+        """Lanes that hold the series `units`, and the positions of these."""
         places = np.searchsorted(self._numbers, units)
         if not np.array_equal(self._numbers.take(places, mode="clip"), units):
             self._lanes, self._numbers = self._all, np.arange(self._all.n)
             places = units
-        # At halves, all packings of an iteration together read the series once more at most.
+        # With halving, all repacking together reads the series at most once more.
         if 2 * len(units) <= len(self._numbers) and self._lanes.n > WIDTH:
             self._numbers = np.sort(units)
             self._lanes = self._all.select(self._numbers)

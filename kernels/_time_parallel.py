@@ -1,14 +1,14 @@
 r"""Engines parallel in time: `scan` for linear cells, `shooting` for the others.
 
-Time is cut into chunks that run side by side from guessed starts s_c, each carrying the
-product M_c of its Jacobians. The ends e_c(s_c) and the starts must agree. Newton's method on
-the boundaries alone (multiple shooting) is the short linear recurrence
+Time is divided into chunks that run side by side from guessed starts s_c, each with the product
+M_c of its Jacobians. The ends e_c(s_c) and the starts must agree. Newton's method on the
+boundaries (multiple shooting) is the short linear recurrence
 
 .. math:: \delta_{c+1} = M_c \delta_c + e_c - s_{c+1}, \qquad s_{c+1} \leftarrow e_c + M_c \delta_c.
 
-After k steps the first k chunks are exact whatever the cell; a linear cell is exact after one.
-On a CPU everything runs on the kernels in time order: chunks are only more lanes to them. A GPU has
-kernels of its own for the same iteration, which go on without the host.
+After k steps the first k chunks are exact for any cell; a linear cell is exact after one. On a CPU
+everything uses the kernels in time order, with chunks as further lanes. A GPU has its own kernels
+for the same iteration, independent of the host.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from tsrnn.kernels._problem import Problem, cut, extend, without_ends
 from tsrnn.kernels._trace import takes_one_pass
 
 MAX_PASSES = 12  # random 2 x 2 blocks with weights of scale 1.5 take 11 at worst
-# Of a cell whose structure leaves entries of its Jacobian out: an error that shrinks by 0.45 a pass
-# gets from one to the rounding of float64 in so many.
+# For a cell whose structure drops entries of its Jacobian: enough for an error shrinking by 0.45 a
+# pass to fall from one to the rounding of float64.
 MAX_QUASI_PASSES = 48
-ROUNDINGS = 16  # of mismatch at a boundary that count as agreement
+ROUNDINGS = 16  # mismatch at a boundary that counts as agreement
 LANES = 16  # with fewer units on a CPU, chunks fill the lanes of vector registers
-WANTED_LANES = 256  # units times chunks: several vectors of them overlap their steps
+WANTED_LANES = 256  # units times chunks: several vectors, to overlap their steps
 WANTED_CHUNKS = 64  # as sequences: the scan over their boundaries stays short
-SHORTEST_CHUNK = 64  # steps: a chunk has to cost more than its part of that scan
+SHORTEST_CHUNK = 64  # steps: a chunk has to cost more than its share of that scan
 GPU_LANES = 2**16  # units times chunks: some sixteen warps for each of 132 multiprocessors
-MOST_CHUNKS = 2048  # of a unit on a GPU: rows that a program can scan
+MOST_CHUNKS = 2048  # a unit on a GPU: rows that a program can scan
 
 
 def forward(problem: Problem) -> tuple[Tensor, Tensor, Convergence | None]:
-    """States, final state and convergence, None where there is one chunk."""
+    """States, final state and convergence, which is None for a single chunk."""
     cell, inputs, params, initial, lengths = problem
     backend = backend_of(inputs.device)
     on_gpu = getattr(backend, "shooting", None)
@@ -62,39 +62,39 @@ def forward(problem: Problem) -> tuple[Tensor, Tensor, Convergence | None]:
 
 
 def gpu_chunk(cell: Cell, inputs: Tensor) -> int:
-    """Steps of a chunk on a GPU: enough chunks to fill it, as many as a program can scan."""
+    """Steps of a chunk on a GPU: enough chunks to fill it, at most what a program can scan."""
     batch, steps, _, units = inputs.shape
-    # Registers hold half as many lanes of larger states.
+    # Registers hold half the lanes for larger states.
     part = 1 if has_small_state(cell, inputs.dtype) else 2
     wanted = max(1, min(GPU_LANES // max(1, batch * units), MOST_CHUNKS) // part)
     return max(SHORTEST_CHUNK, -(-steps // wanted))
 
 
 def has_small_state(cell: Cell, dtype: torch.dtype) -> bool:
-    """Return True if a state takes at most 8 bytes in the precision of a GPU's arithmetic."""
+    """True if a state takes at most 8 bytes in the precision of GPU arithmetic."""
     return cell.n * torch.promote_types(dtype, torch.float32).itemsize <= 8
 
 
 def boundary_steps(cell: Cell, inputs: Tensor) -> int:
-    """Steps between the boundaries at which states have to agree."""
+    """Steps between boundaries of the iteration."""
     if getattr(backend_of(inputs.device), "shooting", None) is not None:
         return gpu_chunk(cell, inputs)
     return chosen_chunks(inputs).steps
 
 
 def _shoot(problem: Problem, chunks: Chunks) -> tuple[Tensor, Tensor, Convergence]:
-    """Newton's method on the boundaries of chunks, then in time order the steps left over."""
+    """Newton's method on the boundaries of chunks, then the remaining steps in time order."""
     cell, inputs, params, initial, _ = problem
     run = backend_of(inputs.device).forward
     u = chunks.split(inputs[:, : chunks.total]).contiguous()
     w = chunks.split_params(params)
-    # From zero: a cell that forgets within a chunk ends right whatever it starts from.
+    # From zero: a cell that forgets within a chunk ends right from any start.
     starts = torch.zeros_like(initial)[:, None].repeat(1, chunks.count, 1, 1)
     starts[:, 0] = initial
     allowed = _allowed(cell, inputs, chunks.steps)
     passes = torch.zeros(len(inputs), inputs.shape[3], dtype=torch.int64, device=inputs.device)
     moving = ~passes.bool()
-    # After as many passes as chunks every start is the end before it.
+    # After one pass for each chunk every start is the previous end.
     for _ in range(1 if takes_one_pass(cell) else min(most_passes(cell), chunks.count)):
         passes += moving
         ends, jacobians = _tangents(cell, u, w, starts, chunks, newton=True)
@@ -102,11 +102,11 @@ def _shoot(problem: Problem, chunks: Chunks) -> tuple[Tensor, Tensor, Convergenc
         states, last = run(Problem(cell, u, w, chunks.split_boundaries(starts)))
         ends = chunks.join_boundaries(last)
         # Largest mismatch at a boundary of each lane, relative for large states and absolute for
-        # small ones, which may be zero; NaN where one is.
+        # small ones, which may be zero; NaN if one is.
         mismatch = (ends[:, :-1] - starts[:, 1:]).abs() / (1 + starts[:, 1:].abs())
         residual = mismatch.amax((1, 2))
         agreed = residual <= allowed
-        # What is not a number will not become one: it is left to time order.
+        # NaN cannot recover: such lanes are left to time order.
         moving = ~agreed & residual.isfinite()
         if not moving.any():
             break
@@ -118,17 +118,17 @@ def _shoot(problem: Problem, chunks: Chunks) -> tuple[Tensor, Tensor, Convergenc
 
 
 def most_passes(cell: Cell) -> int:
-    """Passes of Newton's method after which what has not converged runs in time order."""
+    """Passes of Newton's method, after which remaining lanes run in time order."""
     return MAX_PASSES if len(cell.groups) == 1 else MAX_QUASI_PASSES
 
 
 def _allowed(cell: Cell, inputs: Tensor, steps: int) -> float:
-    """Mismatch at a boundary, relative to 1 + |state|, that is rounding.
+    """Mismatch at a boundary, relative to 1 + |state|, attributed to rounding.
 
-    Newton's method corrects the rounding of a chunk of so many steps in its next pass; a linear
-    cell has no next pass.
+    Newton's method corrects the rounding within a chunk in its next pass; a linear cell has no
+    next pass.
     """
-    # bfloat16 is stored only; the boundaries are compared in the precision that they are run in.
+    # bfloat16 is for storage only; boundaries are compared in the precision of arithmetic.
     arithmetic = torch.promote_types(inputs.dtype, torch.float32)
     return ROUNDINGS * torch.finfo(arithmetic).eps * (steps if takes_one_pass(cell) else 1)
 
@@ -138,7 +138,7 @@ def _tangents(
 ) -> tuple[Tensor, Tensor]:
     """Ends (B, C, n, K) of the chunks and their derivatives by the starts (B, C, n, n, K).
 
-    With `newton` the derivatives are those of Newton's iteration, which may leave entries out.
+    With `newton` the derivatives use the matrices of Newton's iteration, which may omit entries.
     """
     n = starts.shape[2]
     identity = torch.eye(n, dtype=starts.dtype, device=starts.device)[..., None]
@@ -162,8 +162,8 @@ def _tangents(
 def _corrected(starts: Tensor, ends: Tensor, jacobians: Tensor) -> Tensor:
     """Starts after a Newton step.
 
-    Where a product of Jacobians has overflowed, a chunk starts from where the one before ended:
-    slower, but exact in the end all the same.
+    If a product of Jacobians has overflowed, a chunk starts at the end of the previous one: slower,
+    but finally exact too.
     """
     mismatch = ends[:, :-1] - starts[:, 1:]
     finite = jacobians[:, :-1].isfinite().all(2, keepdim=True).all(3, keepdim=True)
@@ -181,7 +181,7 @@ def solve_affine(matrices: Tensor, offsets: Tensor, first: Tensor) -> Tensor:
     empty = fields.new_empty(0, fields.shape[3])
     problem = Problem(affine(first.shape[1]), fields, empty, first)
     backend = backend_of(fields.device)
-    if hasattr(backend, "shooting"):  # which scans: the cell is linear
+    if hasattr(backend, "shooting"):  # it scans, as the cell is linear
         return forward(problem)[0]
     solution: Tensor = backend.forward(problem)[0]
     return solution
@@ -194,11 +194,11 @@ def run_lanes(
     final: Tensor,
     lanes: Tensor,
 ) -> None:
-    """Run the marked lanes (B, K) by themselves and write them over `states` and `final`."""
+    """Run the marked lanes (B, K) separately and overwrite them in `states` and `final`."""
     b, k = lanes.nonzero(as_tuple=True)
     if not len(b):
         return
-    if lanes.is_cuda:  # whose kernels are compiled for a number of units: for powers of two alone
+    if lanes.is_cuda:  # kernels are compiled for a number of units: only for powers of two
         count = len(b)
         filled = torch.arange(1 << (count - 1).bit_length(), device=b.device).clamp(max=count - 1)
         b, k = b[filled], k[filled]
@@ -214,7 +214,7 @@ def backward(
 ) -> tuple[Tensor | None, Tensor, Tensor]:
     """Gradients of inputs, parameters and initial state: linear, so one scan is exact.
 
-    Kernels of a GPU take None for a `g_final` of zeros.
+    GPU kernels accept None as a zero `g_final`.
     """
     cell, inputs, params, initial, lengths = problem
     backend = backend_of(inputs.device)
@@ -223,8 +223,8 @@ def backward(
         gradients: tuple[Tensor | None, Tensor, Tensor]
         gradients = on_gpu(problem, states, g_states, g_final, gpu_chunk(cell, inputs))
         return gradients
-    assert g_final is not None  # which kernels of the CPU read
-    # States are zero in the padding, where a root or a logarithm of them has no slope.
+    assert g_final is not None  # CPU kernels read it
+    # States are zero in the padding, where their roots and logarithms have no slope.
     inputs, states = without_ends(inputs, lengths), without_ends(states, lengths)
     whole = Problem(cell, inputs, params, initial)
     g_states, g_final, g_first = extend(g_states, g_final, lengths)
@@ -234,7 +234,7 @@ def backward(
         return g_inputs, g_params, g_initial + g_first
     at = chunks.total
     rest = None
-    if at < problem.steps:  # the steps left over come first, backwards in time
+    if at < problem.steps:  # the remaining steps come first, backward in time
         tail = Problem(cell, inputs[:, at:], params, states[:, at - 1])
         rest = backend.backward(tail, states[:, at:], g_states[:, at:], g_final)
         g_final = rest[2]
@@ -250,14 +250,14 @@ def backward(
 def _scan_backward(
     problem: Problem, states: Tensor, g_states: Tensor, g_final: Tensor, chunks: Chunks
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Backward pass of chunks side by side, the gradients at their ends from a scan."""
+    """Backward pass of chunks side by side, with gradients at their ends from a scan."""
     cell, inputs, params, initial, _ = problem
     run = backend_of(inputs.device).backward
     starts = torch.cat([initial[:, None], states[:, chunks.steps - 1 : -1 : chunks.steps]], 1)
     u, s, g = (chunks.split(x).contiguous() for x in (inputs, states, g_states))
     w, first = chunks.split_params(params), chunks.split_boundaries(starts)
     _, jacobians = _tangents(cell, u, w, starts, chunks, newton=False)  # gradients are exact
-    if not jacobians.isfinite().all():  # a product has overflowed: time order has none
+    if not jacobians.isfinite().all():  # a product has overflowed; time order needs none
         gradients: tuple[Tensor, Tensor, Tensor] = run(problem, states, g_states, g_final)
         return gradients
     pieces = Problem(cell, u, w, first)
@@ -272,12 +272,12 @@ def _scan_backward(
 
 
 def chosen_chunks(inputs: Tensor) -> Chunks:
-    """Division of time: enough chunks to fill the lanes of a device, long enough to pay."""
+    """Division of time: enough chunks to fill the lanes of a device, each long enough to pay."""
     steps, units = inputs.shape[1], inputs.shape[3]
     few = inputs.device.type == "cpu" and units < LANES
     wanted = WANTED_LANES // units if few else WANTED_CHUNKS
     count = max(1, min(wanted, steps // SHORTEST_CHUNK))
-    # With a divisor of T no steps are left over, which would run in time order.
+    # With a divisor of T no steps are left over for time order.
     divisors = [c for c in range(count, count // 2, -1) if steps % c == 0]
     count = divisors[0] if divisors else count
     return Chunks(count, steps // count, few)
@@ -285,10 +285,10 @@ def chosen_chunks(inputs: Tensor) -> Chunks:
 
 @dataclass(frozen=True)
 class Chunks:
-    """Pieces of time laid side by side: `count` of `steps` steps each.
+    """Chunks of time side by side: `count` of `steps` steps each.
 
-    As sequences they are views where memory allows. As units they fill the lanes of vector
-    registers where there are few units, for the price of a copy.
+    As sequences they are views if possible. As units they fill the lanes of vector registers when
+    units are few, at the price of a copy.
     """
 
     count: int
@@ -324,9 +324,9 @@ class Chunks:
         return x.unflatten(0, (-1, self.count))
 
     def split_params(self, params: Tensor) -> Tensor:
-        """Parameters (p, K) of every piece."""
+        """Parameters (p, K) for every chunk."""
         return params.repeat(1, self.count) if self.as_units else params
 
     def join_params(self, g_params: Tensor) -> Tensor:
-        """Sum of the gradients of all pieces' parameters."""
+        """Sum of the parameter gradients of all chunks."""
         return g_params.unflatten(1, (self.count, -1)).sum(1) if self.as_units else g_params

@@ -29,23 +29,23 @@ _ON_MASKS = {
     "where", "masked_fill", "logical_and", "logical_or", "logical_not",
     "bitwise_and", "bitwise_or", "bitwise_not",
 }  # fmt: skip
-_ARITHMETIC_OPTIONS = {"alpha", "rounding_mode", "approximate"}  # they change what is computed
+_ARITHMETIC_OPTIONS = {"alpha", "rounding_mode", "approximate"}  # these change the result
 
 
 class _Recorder(TorchDispatchMode):
-    """Notes every operation on tensors under it, autograd's included."""
+    """Records every operation on tensors, including autograd's."""
 
     def __init__(self, cell: Cell, named: dict[str, torch.Tensor]) -> None:
         super().__init__()
         self._cell = cell
-        self.part = "step"  # that is recorded, for messages
+        self.part = "step"  # part being recorded, for messages
         self.ops: list[Op] = []
         self._names = {id(tensor): name for name, tensor in named.items()}
-        self._alive: list[object] = list(named.values())  # ids stay unique while they live
+        self._alive: list[object] = list(named.values())  # keeps ids unique
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        return False  # torch would import its compiler, three seconds, to switch it off
+        return False  # switching it off would import torch's compiler, three seconds
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
         name = func._schema.name.removeprefix("aten::")
@@ -61,7 +61,7 @@ class _Recorder(TorchDispatchMode):
         return result
 
     def _check(self, func: Any, name: str, args: Sequence[object], options: dict[str, Any]) -> None:
-        """Refuse an operation that a graph of scalars cannot express."""
+        """Reject an operation that a graph of scalars cannot express."""
         if name == "_local_scalar_dense":
             raise self._refusal(
                 "if or float",
@@ -88,7 +88,7 @@ class _Recorder(TorchDispatchMode):
         return ValueError(f"{self.part} of cell {self._cell.name!r}: {name} {why}")
 
     def _note(self, name: str, operands: tuple[Operand, ...]) -> str:
-        """Write an operation down and name its result; a copy keeps its source's name."""
+        """Record an operation and name its result; a copy keeps its source's name."""
         if name in _COPIES and isinstance(operands[0], str):
             return operands[0]
         if name == "mul" and 1.0 in operands:
@@ -109,7 +109,7 @@ _FIRST = {"h": 0.3, "u": 0.32, "w": 0.34, "g": 0.36}
 
 
 def _scalars(prefix: str, count: int) -> dict[str, torch.Tensor]:
-    # Values off every kink, different from each other: what is traced is the general case.
+    # Distinct values away from kinks, to trace the general case.
     return {
         f"{prefix}{i}": torch.tensor(
             _FIRST[prefix] + 0.1 * i, dtype=torch.float64, device="cpu", requires_grad=True
@@ -132,7 +132,7 @@ class _Trace:
             self._new = cell.step(*self._fields)
         _check_result(cell, self._new)
         self.new = [self._recorder.operand(t) for t in self._new]
-        # Before any gradient: what is refused should be what the cell's author has written.
+        # Before any gradient, so that errors refer to the author's code.
         self.graph(self.new)
 
     @contextlib.contextmanager
@@ -154,7 +154,7 @@ class _Trace:
         """Products of cotangents with the derivatives of fields of the new state by leaves."""
         tensors = [self.leaves[name] for name in leaves]
         slopes: list[Operand] = [0.0] * len(tensors)
-        # A constant field of the state contributes nothing.
+        # Constant fields of the state contribute nothing.
         pairs = zip(self._new[of], cotangents, strict=True)
         if moving := [(t, g) for t, g in pairs if t.requires_grad]:
             outputs, weights = zip(*moving, strict=True)
@@ -167,7 +167,7 @@ class _Trace:
         return slopes
 
     def jacobian(self) -> list[Operand]:
-        """Entries by rows of the Jacobian that the cell has of its own."""
+        """Entries by rows of the Jacobian given with the cell."""
         assert self.cell.jacobian is not None
         self._recorder.part = "jacobian"
         with self._recording():
@@ -195,7 +195,7 @@ class _Trace:
         return operands
 
     def graph(self, outputs: Sequence[Operand], names: dict[str, Operand] | None = None) -> Graph:
-        """Operations that some recorded values need, some of them known by other names."""
+        """Operations that recorded values need, some of these under other names."""
         ops = without_unused(self._recorder.ops, outputs)
         for op in ops:
             if op.name not in OPERATIONS:
@@ -227,7 +227,7 @@ def _check_result(cell: Cell, new: object) -> None:
 
 
 def _anywhere() -> contextlib.ExitStack:
-    """Record whatever mode the caller runs under."""
+    """Allow recording in any mode of the caller."""
     stack = contextlib.ExitStack()
     stack.enter_context(torch.inference_mode(False))
     stack.enter_context(torch.enable_grad())
@@ -256,19 +256,19 @@ def trace(cell: Cell) -> tuple[Graph, Graph]:
 
     Both read ``h0..``, ``u0..`` and ``w0..`` (state, inputs, parameters). The
     second also reads ``g0..``, the gradient of the new state, and ``s0..``, the
-    new state itself: a value that the forward pass has stored is not computed
-    again, so that for example the derivative of tanh needs no input.
+    new state itself: values stored by the forward pass are not recomputed, so
+    that for example the derivative of tanh needs no input.
 
     Returns
     -------
     step, vjp : Graph
         Outputs of `vjp` are the gradients of state, inputs and parameters, in this order;
-        those of inputs that all units share are left at 0.
+        those of shared inputs are 0.
 
     Raises
     ------
     ValueError
-        If the step or its derivative does anything but `OPERATIONS` on scalars;
+        If the step or its derivative uses anything but `OPERATIONS` on scalars;
         the message names the cell and the operation.
     """
     with _anywhere():
@@ -305,8 +305,8 @@ def trace_jacobian(cell: Cell) -> Graph:
 def trace_newton(cell: Cell) -> Graph:
     """Graph of a cell's new state (n outputs) and the n x n matrix of Newton's iteration, by rows.
 
-    The matrix is the cell's own Jacobian where it has one, otherwise the traced one; entries that
-    its structure leaves out are 0.
+    The matrix is the cell's own Jacobian, if any, else the traced one; entries outside of its
+    structure are 0.
 
     Raises
     ------
@@ -340,13 +340,13 @@ def _check_jacobian(cell: Cell, exact: Graph, graph: Graph, kept: set[int]) -> N
              for i in range(count)]  # fmt: skip
     with torch.device("cpu"):
         normal = torch.randn(32, len(names), generator=generator, dtype=torch.float64)
-        # In the other half all are positive: a root or a logarithm is finite there.
+        # In the other half all are positive, for finite roots and logarithms.
         points = torch.cat([normal, normal.abs()])
         values = dict(zip(names, points.unbind(1), strict=True))
         both = [[x.expand(64) for x in evaluate(each, values)[cell.n :]] for each in (exact, graph)]
     for entry in sorted(kept):
         due, came = both[0][entry], both[1][entry]
-        # In float64: rounding is far below, and what is wrong is far above.
+        # In float64: rounding is far below the tolerance, errors are far above.
         wrong = due.isfinite() & ~torch.isclose(came, due, rtol=1e-6, atol=1e-9)
         if wrong.any():
             at = int(wrong.nonzero()[0, 0])
@@ -367,7 +367,7 @@ def _check_jacobian(cell: Cell, exact: Graph, graph: Graph, kept: set[int]) -> N
 
 @functools.cache
 def takes_one_pass(cell: Cell) -> bool:
-    """True if one step of Newton's method is exact: a linear cell, no entry left out."""
+    """True if one step of Newton's method is exact: a linear cell, with all entries kept."""
     if not is_linear(cell):
         return False
     left_out = set(range(cell.n**2)) - _kept_entries(cell)
@@ -376,9 +376,9 @@ def takes_one_pass(cell: Cell) -> bool:
 
 @functools.cache
 def is_linear(cell: Cell) -> bool:
-    """Whether a cell is affine in its state: its Jacobian is the same wherever the state is."""
+    """True if a cell is affine in its state, so that its Jacobian does not depend on it."""
     if isinstance(cell.step, BlockStep) and cell.step.size > 2:
-        return is_linear(cell.step.form.block(2))  # blocks of all sizes have one formula
+        return is_linear(cell.step.form.block(2))  # the formula is the same for all sizes
     graph = trace_jacobian(cell)
     jacobian = without_unused(graph.ops, graph.outputs[cell.n :])
     reads = Graph(jacobian, graph.outputs[cell.n :]).reads
@@ -387,7 +387,7 @@ def is_linear(cell: Cell) -> bool:
 
 
 def _is_line(graph: Graph, cell: Cell) -> bool:
-    """Whether new states move as their Jacobian says: a sign or step function of them does not."""
+    """True if new states move by their Jacobian, unlike those of sign or step functions."""
     generator = torch.Generator().manual_seed(0)  # of its own: the answer is always the same
     fixed = {
         f"{prefix}{i}": torch.rand((), generator=generator, dtype=torch.float64)
@@ -400,5 +400,5 @@ def _is_line(graph: Graph, cell: Cell) -> bool:
     new, jacobian = torch.stack(outputs[: cell.n], 1), torch.stack(outputs[cell.n :], 1)
     rows = jacobian.unflatten(1, (cell.n, cell.n))
     moved = torch.einsum("bij,bj->bi", rows, states - states[:1])
-    # In float64: rounding is far below, and what is no line is far above.
+    # In float64: rounding is far below the tolerance, nonlinearity is far above.
     return torch.allclose(new - new[:1], moved, rtol=1e-6, atol=1e-9)

@@ -1,4 +1,4 @@
-"""Names of the room that need torch; all are loaded with the first that is asked for."""
+"""Names of this room that need torch; the first use of any loads all."""
 
 # ruff: noqa: F401 (`tsrnn.kernels` gives them)
 

@@ -579,7 +579,7 @@ class TestComponents:
     def test_on_given_axes(self, frame):
         _, axes = plt.subplots(2)
         assert list(plot_components(frame, axes)) == list(axes)
-        with pytest.raises(ValueError, match="one axes a component, 2; got 1"):
+        with pytest.raises(ValueError, match="one axes a panel, 2; got 1"):
             plot_components(frame, axes[0])
 
     def test_other_frames_are_refused(self, frame):

@@ -1,1 +1,1 @@
-"""Kernels of the CPU: LLVM source, its compiler, and calls over tensors and arrays."""
+"""CPU kernels: LLVM source, its compiler, and calls on tensors and arrays."""

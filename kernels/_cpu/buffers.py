@@ -1,10 +1,9 @@
-"""Memory of large results, kept for the next ones when nobody holds it any more.
+"""Memory of large results, reused once no tensor holds it.
 
-A page that is new to a process costs more than filling it: the system clears it at its first
-write. The allocator under torch gives large blocks back to the system, so that every step of a
-training loop would pay for its results anew. Here they go round: memory returns when the last
-tensor on it dies, whoever held it (a view, a graph of autograd, an array of NumPy), and is used for
-the next result of about the size.
+Getting a new page costs more than filling it, since the system clears it at its first write. The
+allocator of torch returns large blocks to the system, so that every step of a training loop would
+pay for new pages. Here a block comes back when the last tensor on it dies (or view, autograd graph,
+NumPy array) and serves the next result of similar size.
 """
 
 from __future__ import annotations
@@ -20,36 +19,36 @@ from numpy.typing import DTypeLike
 if TYPE_CHECKING:
     from torch import Tensor
 
-# Bytes. From here on a result that lived until the next was there cost it new pages, all of them at
-# 8 MB; smaller blocks the C library keeps for itself.
+# Bytes above which the allocator returned blocks to the system, always at 8 MB; the C library keeps
+# smaller ones itself.
 SMALLEST = 2**20
-# Of memory that waits for use; results that are in use do not count. A training step has some
-# multiples of its results in use at a time, and all of them wait between two steps.
+# Limit of idle memory. A training step uses several results at a time, and all of them are idle
+# between two steps.
 MOST_IDLE = 2**29
 _ALIGNMENT = 64  # bytes: a line of cache, which no vector of a row may straddle
 
-# Blocks by identity, the longest unused first. They are given and taken by single operations of the
-# dictionary, without a lock: a tensor dies in any thread, and in the middle of anything.
+# Blocks by identity, longest unused first, added and removed by single dictionary operations
+# without a lock, because a tensor may die in any thread at any time.
 idle: dict[int, np.ndarray] = {}
 
 
 def new_empty(like: Tensor, shape: Sequence[int]) -> Tensor:
-    """Tensor of the dtype of another one, with no values yet; its memory is used again."""
+    """Uninitialised tensor of the dtype of another one, in reused memory."""
     if math.prod(shape) * like.element_size() < SMALLEST:
         return like.new_empty(shape)
-    import torch  # a process without tensors has no torch
+    import torch  # not loaded in a process without tensors
 
-    # The tensor holds the array until its memory is nobody's.
+    # The tensor keeps the array alive.
     return torch.from_numpy(empty_array(shape, str(like.dtype).removeprefix("torch.")))
 
 
 def empty_array(shape: Sequence[int], dtype: DTypeLike) -> np.ndarray:
-    """Array with no values yet; its memory is used again."""
+    """Uninitialised array in reused memory."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size < SMALLEST:
         return np.empty(shape, dtype)
-    # A block serves all sizes in an eighth of a power of two, as sequences are of unequal lengths;
-    # pages behind the end are never written to, and so are not there.
+    # A block serves all sizes in an eighth of a power of two, as lengths of sequences vary; pages
+    # behind the end are never written to, so they take no memory.
     grain = 2 ** (size.bit_length() - 4)
     block = _take(-(-size // grain) * grain)
     array = np.ndarray(tuple(shape), dtype, buffer=block)
@@ -58,12 +57,12 @@ def empty_array(shape: Sequence[int], dtype: DTypeLike) -> np.ndarray:
 
 
 def _take(size: int) -> np.ndarray:
-    """Block of `size` bytes, with whatever is in it."""
-    for key in reversed(list(idle)):  # the last used may still be in the cache
+    """Uninitialised block of `size` bytes."""
+    for key in reversed(list(idle)):  # the most recent may still be in the cache
         block = idle.get(key)
         if block is not None and block.nbytes == size and idle.pop(key, None) is block:
             return block
-    # NumPy asks Linux for pages of 2 MB, new ones of which take a fifth of the time of small ones.
+    # NumPy requests pages of 2 MB, which take a fifth of the time of small ones.
     room = np.empty(size + _ALIGNMENT, np.uint8)
     start = -room.ctypes.data % _ALIGNMENT
     return room[start : start + size]

@@ -9,7 +9,7 @@ from tsrnn.kernels._cpu.vector_ir import Format, VectorCode
 
 
 class Function(VectorCode):
-    """A function whose arguments are pointers, then integers of 64 bits."""
+    """A function with pointer arguments, then 64-bit integer arguments."""
 
     def __init__(self, name: str, fmt: Format, lanes: int, pointers: Sequence[str],
                  sizes: Sequence[str], attributes: str = "") -> None:  # fmt: skip
@@ -25,7 +25,7 @@ class Function(VectorCode):
         return "\n".join(lines) + "\n\n"
 
     def do(self, instruction: str) -> None:
-        """Append an instruction without result."""
+        """Append an instruction without a result."""
         self.lines.append(instruction)
 
     def integer(self, op: str, a: str | int, b: str | int) -> str:
@@ -40,7 +40,7 @@ class Function(VectorCode):
         return total
 
     def variable(self, kind: str = "i64") -> str:
-        """Make a variable, to be `set` before it is `get`."""
+        """Declare a variable; `set` it before `get`."""
         self._variables.append(f"%var{len(self._variables)} = alloca {kind}")
         return f"%var{len(self._variables) - 1}"
 
@@ -54,7 +54,7 @@ class Function(VectorCode):
 
     @contextlib.contextmanager
     def loop(self, condition: Callable[[], str]) -> Iterator[None]:
-        """Repeat what is emitted inside while a condition holds."""
+        """Repeat the code emitted inside while a condition holds."""
         head, body, after = self._new_labels(3)
         self._go_to(head)
         self.do(f"br i1 {condition()}, label %{body}, label %{after}")
@@ -65,7 +65,7 @@ class Function(VectorCode):
 
     @contextlib.contextmanager
     def when(self, condition: str) -> Iterator[None]:
-        """Run what is emitted inside if a condition holds."""
+        """Run the code emitted inside if a condition holds."""
         body, after = self._new_labels(2)
         self.do(f"br i1 {condition}, label %{body}, label %{after}")
         self.do(f"{body}:")
@@ -74,7 +74,7 @@ class Function(VectorCode):
 
     @contextlib.contextmanager
     def up_to(self, stop: str | int, step: str | int = 1, counter: str = "") -> Iterator[str]:
-        """Count in steps that fit below `stop`; a given `counter` goes on from where it is."""
+        """Count in steps that fit below `stop`; a given `counter` continues from its value."""
         if not counter:
             counter = self.variable()
             self.set(counter, 0)
@@ -97,7 +97,7 @@ class Function(VectorCode):
         self.do(f"{label}:")
 
     def at(self, base: str, *offsets: str | int, kind: str = "") -> str:
-        """Address of an element whose index is the sum of some offsets."""
+        """Address of an element by the sum of its offsets."""
         kind = kind or self.format.name
         return self.emit(f"getelementptr {kind}, ptr {base}, i64 {self.sum(*offsets)}")
 

@@ -1,13 +1,11 @@
-"""LLVM source to machine code, kept on disk by content, compiled once per machine.
+"""LLVM source to machine code, cached on disk by content, compiled once per machine.
 
-llvmlite, the compiler library under numba, is used directly: what a kernel needs is a
-straight loop over explicit vectors, and LLVM compiles that in a fraction of the time
-that inferring types from Python would take.
+llvmlite, the compiler library under numba, is used directly: a kernel is a plain loop over explicit
+vectors, which LLVM compiles in a fraction of the time that type inference from Python takes.
 
-Kernels are called through entries, which count subnormal numbers as zero. Processors take many
-times as long for arithmetic on these, which is where states and gradients that die out end. How
-to treat them is a mode of a thread: an entry sets it in the thread that it is called in and
-restores it.
+Kernels are called through entries that flush subnormal numbers to zero, because processors are many
+times slower on them, and decaying states and gradients become subnormal. This mode belongs to a
+thread: an entry sets it in the calling thread and restores it.
 """
 
 import contextlib
@@ -30,7 +28,7 @@ _lock = threading.RLock()
 
 def _forget_lock() -> None:
     global _lock
-    _lock = threading.RLock()  # another thread may have held it at the time of a fork
+    _lock = threading.RLock()  # another thread may hold it at a fork
 
 
 if hasattr(os, "register_at_fork"):
@@ -38,20 +36,20 @@ if hasattr(os, "register_at_fork"):
 
 
 class Processor(NamedTuple):
-    """Processor that kernels are compiled for: names of LLVM, and bytes of a vector register."""
+    """Target processor: its LLVM names, and bytes of a vector register."""
 
     name: str
     features: str
     register_bytes: int
 
 
-# Levels of x86-64: a feature that only processors of the level have, and the width of registers.
+# Levels of x86-64: a feature that identifies the level, and the width of registers.
 _LEVELS = {"x86-64-v2": ("sse4.2", 16), "x86-64-v3": ("fma", 32), "x86-64-v4": ("avx512vl", 64)}
 
 
 @functools.cache
 def processor() -> Processor:
-    """Name this processor, or the level of x86-64 that ``TSRNN_CPU`` names.
+    """Host processor, or the level of x86-64 named by ``TSRNN_CPU``.
 
     Raises
     ------
@@ -87,15 +85,15 @@ def _target_machine() -> Any:
 def cache_dir() -> Path:
     """Folder of the compiled kernels.
 
-    The environment variable ``TSRNN_CACHE_DIR``, else the user's cache folder;
-    where that cannot be written, a folder among the machine's temporary files.
+    The environment variable ``TSRNN_CACHE_DIR``, else the user's cache folder, or a temporary
+    folder if that is not writable.
     """
     chosen = os.environ.get("TSRNN_CACHE_DIR")
     if not chosen:
-        import platformdirs  # bare machines, where kernels are tested, name a folder
+        import platformdirs  # not installed on bare test machines, which name a folder
 
         chosen = platformdirs.user_cache_dir("tsrnn")
-    # Without HOME and an entry of the user, as in a container, "~" stays what it is.
+    # Without HOME and a user entry, as in a container, "~" is not expanded.
     chosen = os.path.expanduser(chosen)
     user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     shared = Path(tempfile.gettempdir()) / f"tsrnn-{user}"
@@ -104,7 +102,7 @@ def cache_dir() -> Path:
             continue
         path = folder / "kernels"
         try:
-            # Nobody else may put machine code there.
+            # Only this user may write machine code there.
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             path.mkdir(exist_ok=True, mode=0o700)
         except OSError:
@@ -118,7 +116,7 @@ def cache_dir() -> Path:
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether nobody else can have put machine code there."""
+    """True if only this user can have written there."""
     if not hasattr(os, "getuid"):
         return True
     entry = folder.lstat()
@@ -131,32 +129,31 @@ def object_file(name: str, source: str) -> Path:
     name_of_cpu, features, _ = processor()
     machine = [llvm.get_default_triple(), name_of_cpu, features]
     content = "\n".join([source, llvmlite.__version__, *machine])
-    digest = hashlib.sha256(content.encode()).hexdigest()[:20]  # 80 bits: no two sources meet
+    digest = hashlib.sha256(content.encode()).hexdigest()[:20]  # 80 bits: no collisions
     return cache_dir() / f"{name}_{digest}.o"
 
 
 def is_kept(path: Path) -> bool:
-    """Whether the machine code at `path` need not be compiled again."""
+    """True if the machine code at `path` is complete."""
     return path in _engines or _read(path) is not None
 
 
 def load(name: str, source: str, functions: dict[str, int]) -> dict[str, Callable[..., None]]:
-    """Entries to functions of an LLVM module, compiled unless an earlier process has done so.
+    """Entries to functions of an LLVM module, compiled unless cached.
 
     Parameters
     ----------
     name : str
-        Stem of the file that keeps the machine code.
+        Stem of the file for the machine code.
     source : str
-        LLVM assembly, with an entry to each of the functions.
+        LLVM assembly, with an entry to each function.
     functions : dict
         Number of pointer-sized arguments of each function.
 
     Returns
     -------
     dict of callables
-        The entries, by function. They take integers and addresses and release the GIL while they
-        run.
+        The entries, by function. They take integers and addresses and run without the GIL.
     """
     path = object_file(name, source)
     with _lock:
@@ -184,20 +181,20 @@ def _link(code: bytes) -> Any:
 def _compile(path: Path, source: str) -> bytes:
     machine = _target_machine()
     code: bytes = machine.emit_object(optimised(source, machine))
-    # Where it cannot be written, on a full disk say, the next process compiles again.
+    # If it cannot be written, as on a full disk, the next process compiles again.
     with contextlib.suppress(OSError):
         write_file(path, hashlib.sha256(code).digest() + code)
     return code
 
 
 def optimised(source: str, machine: Any) -> Any:
-    """LLVM module of `source`, optimised for a machine of llvmlite."""
+    """LLVM module of `source`, optimised for an llvmlite target machine."""
     module = llvm.parse_assembly(source)
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.slp_vectorization = False  # vectors are explicit
-    # A turn of a loop is a step of vector operations already: copies of it took a processor with
-    # AVX-512 half of its time to compile and saved none. Loops that gain by it say so themselves.
+    # No unrolling: a loop already runs vector operations; with AVX-512 unrolling doubled the time
+    # to compile and saved none. Loops that gain from it ask for it.
     options.loop_unrolling = options.loop_interleaving = False
     llvm.create_pass_builder(machine, options).getModulePassManager().run(
         module, llvm.create_pass_builder(machine, options)
@@ -206,7 +203,7 @@ def optimised(source: str, machine: Any) -> Any:
 
 
 def _read(path: Path) -> bytes | None:
-    """Machine code from `path`; None where there is none, it is damaged or cannot be read."""
+    """Machine code from `path`; None if it is missing, damaged or unreadable."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -216,7 +213,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write in one step: another process sees the whole file or none."""
+    """Write atomically: another process sees the whole file or none."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -230,7 +227,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 PREFIX = "flushing_"  # of an entry's name, before that of its kernel
 
-# Two stretches of code, before and after the call, and the intrinsics that they call.
+# Code before and after the call, and the intrinsics in it.
 _X86 = (
     """\
   %old = alloca i32
@@ -264,19 +261,19 @@ def entries_ir(
     Parameters
     ----------
     pointers : mapping
-        Names of the pointers that each kernel takes; the keys are the kernels' names.
+        Pointer arguments of each kernel, by the kernel's name.
     sizes : sequence of str
-        Names of the integers that follow.
+        Integer arguments that follow.
     triple : str, optional
-        Machine to write for, as LLVM names it; by default this one. On one whose mode is not
-        known here an entry does nothing but call.
+        Target machine as LLVM names it; by default this one. For a machine without a known mode,
+        an entry only makes the call.
     """
     machine = (triple or llvm.get_default_triple()).partition("-")[0]
     before, after, declarations = _MODES.get(machine, ("", "", ""))
     functions = []
     for kernel, names in pointers.items():
         arguments = ", ".join([*(f"ptr %{p}" for p in names), *(f"i64 %{s}" for s in sizes)])
-        # Not inlined: LLVM may move arithmetic past what sets the mode, but not past a call.
+        # Not inlined: LLVM may move arithmetic past the code that sets the mode, not past a call.
         functions.append(
             f"define void @{PREFIX}{kernel}({arguments}) nounwind {{\n{before}"
             f"  call void @{kernel}({arguments}) noinline\n{after}  ret void\n}}\n"

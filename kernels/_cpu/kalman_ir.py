@@ -1,8 +1,8 @@
-"""Kalman filter of structural models as LLVM functions: models are lanes, the season a ring.
+"""Kalman filter of structural models as LLVM functions: models are lanes, effects a ring.
 
 A state has d = 3 + m fields: level, slope, autoregression and m effects of a season, of which a
 row observes the level, the autoregression and one effect. States and covariances of a tile of
-models stand in working memory, so that d is an argument and all season lengths share the code.
+models are in working memory, so that d is an argument and all season lengths share the code.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from tsrnn.kernels._cpu.vector_ir import FORMATS, TILE_BYTES
 
 # Arrays: noise, damping, memory (J,), innovation (d, J), covariance (d, d, J), gain (tiles, R, d,
 # TILE), variance, weight (R, J), values (L, T), error (L, T, J), state (., d, J). Integers: of each
-# row (T,) how many rows the state is moved before it, and the number of its effect; of each value
-# (L, T) the number of the state that is kept after it, or less than zero.
+# row (T,) the number of transitions before it, and the index of its effect; of each value (L, T)
+# the index of the state kept after it, or a negative number.
 POINTERS = {
     "gains": ("noise", "damping", "memory", "innovation", "moves", "effects", "covariance",
               "gain", "variance"),
     "errors": ("values", "damping", "memory", "moves", "effects", "gain", "weight", "kept",
                "state", "error"),
 }  # fmt: skip
-SIZES = ("R", "T", "d", "J", "b0", "b1", "k0", "k1")  # of series b0 to b1 and models k0 to k1
+SIZES = ("R", "T", "d", "J", "b0", "b1", "k0", "k1")  # for series b0 to b1 and models k0 to k1
 TILE = TILE_BYTES // FORMATS["float64"].bytes  # models in a vector
 LEVEL, SLOPE, CYCLE, EFFECTS = range(4)  # places in a state, the effects last
 
@@ -37,11 +37,11 @@ def kalman_ir() -> str:
 
 
 class _Models(Function):
-    """A function whose lanes are models: a tile of them at a time, its values in working memory."""
+    """A function whose lanes are models, one tile at a time, with values in working memory."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind, FORMATS["float64"], TILE, POINTERS[kind], SIZES)
-        self.k = self.damping = self.memory = ""  # first model of the tile, and its coefficients
+        self.k = self.damping = self.memory = ""  # first model of the tile, and coefficients
 
     def tiles(self) -> Iterator[None]:
         """Loop over the tiles of models."""
@@ -87,20 +87,20 @@ class _Models(Function):
         return total
 
     def from_effects(self) -> str:
-        """Counter that begins at the effects."""
+        """Counter starting at the effects."""
         counter = self.variable()
         self.set(counter, EFFECTS)
         return counter
 
     def effect(self, t: str) -> str:
-        """Place in a state of the effect that row t observes."""
+        """Index in the state of the effect observed in row t."""
         return self.integer("add", self.integer_at("%effects", t), EFFECTS)
 
 
 def _errors() -> _Models:
-    """Weighted prediction errors of series by given gains, and chosen states."""
+    """Weighted prediction errors of series, given the gains, and selected states."""
     f = _Models("errors")
-    # Errors of these series stay in registers while the gains of a row are read once for them.
+    # Errors of these series stay in registers; the gains of a row are read once for all.
     sizes = (8, 4, 2, 1) if processor().register_bytes == 64 else (4, 2, 1)
     states = f.room(f.integer("mul", "%d", sizes[0]))
     for _ in f.tiles():
@@ -113,7 +113,7 @@ def _errors() -> _Models:
 
 
 def _errors_of(f: _Models, states: str, series: list[str]) -> None:
-    """Errors of series side by side, whose states have room in working memory."""
+    """Errors of series side by side, with their states in working memory."""
     rooms = [f.integer("mul", "%d", i) for i in range(len(series))]
     with f.up_to(f.integer("mul", "%d", len(series))) as i:
         f.write(f.constant(0.0), states, i)
@@ -131,7 +131,7 @@ def _errors_of(f: _Models, states: str, series: list[str]) -> None:
         for value, room in zip(values, rooms, strict=True):
             y = f.broadcast(f.at("%values", value))
             seen = f.total(*(f.read(states, room, i) for i in (LEVEL, CYCLE, effect)))
-            # After the end of a series its rows are NaN: nothing is learned from them.
+            # Rows after the end of a series are NaN and leave the state unchanged.
             known, error = f.compare("eq", y, y), f.binary("sub", y, seen)
             errors.append(f.where(known, error, f.constant(0.0)))
             address = f.row("%error", value)
@@ -151,9 +151,9 @@ def _errors_of(f: _Models, states: str, series: list[str]) -> None:
 
 
 def _gains() -> _Models:
-    """Gains and variances of the prediction errors of all rows, and the last covariances."""
+    """Gains and prediction error variances of all rows, and the last covariances."""
     f = _Models("gains")
-    covariance = f.room(f.integer("mul", "%d", "%d"))  # the lower triangle of it
+    covariance = f.room(f.integer("mul", "%d", "%d"))  # its lower triangle
     loading, gain = f.room("%d"), f.room("%d")
 
     def entry(i: str | int, j: str | int) -> str:
@@ -165,7 +165,7 @@ def _gains() -> _Models:
         with f.up_to("%T") as t:
             with f.up_to(f.integer_at("%moves", t)):
                 _carry(f, covariance)
-            # Covariances of all fields with the sum that the row observes.
+            # Covariances of all fields with the observed sum.
             effect = f.effect(t)
             for i in (LEVEL, SLOPE, CYCLE):
                 places = entry(i, LEVEL), entry(CYCLE, i), entry(effect, i)
@@ -196,7 +196,7 @@ def _gains() -> _Models:
 
 
 def _carry(f: _Models, covariance: str) -> None:
-    """Covariances A C A' + Q of the state a row later; A moves level, slope, autoregression."""
+    """Covariances A C A' + Q one row later; A moves level, slope and autoregression."""
 
     def read(i: int, j: int) -> str:
         return f.read(covariance, f.integer("mul", "%d", i), j)
@@ -215,7 +215,7 @@ def _carry(f: _Models, covariance: str) -> None:
         cycle = f.binary("mul", f.memory, f.read(covariance, room, CYCLE))
         f.write(cycle, covariance, room, CYCLE)
         f.write(f.total(f.read(covariance, room, k), innovation(k)), covariance, room, k)
-    # Products of the moved fields; A C comes first, with the fields before the move.
+    # Products of the moved fields: first A C, with the fields before the move.
     slopes = f.binary("mul", f.damping, read(SLOPE, SLOPE))
     level_slope = f.binary("mul", f.damping, f.total(read(SLOPE, LEVEL), slopes))
     level = f.total(read(LEVEL, LEVEL), f.binary("mul", f.damping, read(SLOPE, LEVEL)), level_slope)

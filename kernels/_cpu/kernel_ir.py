@@ -1,12 +1,12 @@
 """A traced cell as LLVM functions, forward and backward in time.
 
 Arrays are (B, T, field, K), units contiguous. A function runs the sequences
-b0..b1 and the units k0..k1: who calls it spreads such ranges over threads. It
-takes units in tiles of as many lanes as suit the vector registers and keeps their
-state, parameters and parameter gradients there over all of time, so that a step
-reads inputs and writes states, and nothing else. Gradients of more parameters than
-registers hold are added up after some steps. Gradients of inputs that all units share
-are not computed. Parameters are (R, p, K), those of sequence b number b // per_set.
+b0..b1 and the units k0..k1: the caller spreads such ranges over threads. Units are
+processed in tiles that suit the vector registers, with their state, parameters and
+parameter gradients in registers over all of time, so that a step only reads inputs
+and writes states. Gradients of more parameters than registers hold are added up
+after several steps. Gradients of shared inputs are not computed. Parameters are
+(R, p, K); sequence b uses set b // per_set.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,16 +27,16 @@ POINTERS = {
     "backward_initial": ("u", "w", "h", "lengths", "s", "g_s", "g_final", "g_h"),
 }
 SIZES = ("T", "K", "per_set", "b0", "b1", "k0", "k1")
-_MOST_WIDE = 32  # values a unit: with more, a wide tile spills what it gains
-# Fields and parameters: with more, code for whole tiles beside that for masked ones takes long to
-# compile, and saves little, as few of many operations are masked.
+_MOST_WIDE = 32  # values a unit: with more, spills undo the gain of a wide tile
+# Fields and parameters: with more, separate code for whole and masked tiles takes long to compile
+# and saves little, since few of many operations are masked.
 _MOST_WHOLE = 100
-# Gradients of parameters: sums of more do not stay in registers, and a step would read and write
-# all of them. Measured: the sums of 32 parameters of an LSTM are not better carried, those of 24
-# of a block of four units are.
+# Gradients of parameters: more sums do not stay in registers, so that a step would read and write
+# all of them. Measured: carrying sums pays for 24 parameters (a block of four units), not for the
+# 32 of an LSTM.
 _MOST_CARRIED = 24
 _SUMMED_TOGETHER = 16  # steps: what they leave to be summed stays in the nearest cache
-# Enough to hide the time of an addition; AVX2 takes two of its 16 registers each.
+# Enough to hide the latency of an addition; each takes two of the 16 registers of AVX2.
 _SUMS_AT_A_TIME = 6
 
 
@@ -49,16 +49,15 @@ def kernel_ir(cell: Cell, dtype: str, kinds: Sequence[str] = ("forward", "backwa
     dtype : {"float32", "float64"}
     kinds : sequence of {"forward", "forward_outputs", "forward_final", "backward", \
             "backward_outputs", "backward_final", "backward_initial"}
-        Functions to write. "forward_outputs" writes those fields of the states only that a layer
-        hands on, "forward_final" the final state alone; "backward_initial" the gradient of the
-        initial state. To "backward_outputs" the gradient of the states comes for the fields only
-        that a layer hands on, to "backward_final" for none.
+        Functions to write. "forward_outputs" writes only the output fields of the states,
+        "forward_final" only the final state, "backward_initial" only the gradient of the initial
+        state. "backward_outputs" takes a gradient of the output fields only, "backward_final"
+        none.
 
     Returns
     -------
     str
-        LLVM assembly of the functions; their arguments are the `POINTERS`, then
-        the `SIZES`.
+        LLVM assembly of the functions, whose arguments are `POINTERS`, then `SIZES`.
 
     Raises
     ------
@@ -76,7 +75,7 @@ def kernel_ir(cell: Cell, dtype: str, kinds: Sequence[str] = ("forward", "backwa
 
 
 def _header(cell: Cell, dtype: str) -> str:
-    """Say in comments where the code comes from."""
+    """Comments that state the origin of the code."""
     state, inputs, params = (", ".join(names) or "none" for names in cell.field_names)
     return f"""\
 ; Recurrence of the cell {cell.name} in {dtype}.
@@ -88,7 +87,7 @@ def _header(cell: Cell, dtype: str) -> str:
 
 
 def _tiles(cell: Cell, dtype: str, direction: int) -> list[Tile]:
-    """Tiles in the order in which they are laid over the units: the last takes what is left."""
+    """Tiles in the order in which they cover the units; the last takes the rest."""
     tiles = [Tile(cell, dtype, "part", masked=True, direction=direction)]
     if cell.n + cell.m + cell.p <= _MOST_WHOLE:
         tiles.insert(0, Tile(cell, dtype, "full", direction=direction))
@@ -112,7 +111,7 @@ def _body(kind: str, tile: Tile) -> str:
 def _run(
     tile: Tile, code: VectorCode, graph: Graph, values: dict[str, str], results: Iterable[str]
 ) -> list[str]:
-    """Emit a graph whose outputs are called `results`; returns their registers."""
+    """Emit a graph with outputs named `results`; return their registers."""
     names = names_of(tile.cell)
     for op in graph.ops:
         code.comment(in_words(op, names))
@@ -127,7 +126,7 @@ def _values(prefix: str, registers: Iterable[str]) -> dict[str, str]:
 
 
 def _inputs(tile: Tile, code: VectorCode, row: str, graph: Graph) -> dict[str, str]:
-    """Input fields of a row, as far as a graph reads them."""
+    """Input fields of a row that a graph reads."""
     m, reads = tile.cell.m, graph.reads
     load = tile.load_number if tile.cell.shared else tile.load_soon
     read = [i for i in range(m) if f"u{i}" in reads]
@@ -161,9 +160,9 @@ def _forward_tile(tile: Tile, step: Graph, written: int) -> str:
 
 
 def _backward_tile(tile: Tile, vjp: Graph, fields: int) -> str:
-    """Gradients of the initial state and, if they are among the outputs, of inputs and params.
+    """Gradients of the initial state and, if among the outputs, of inputs and params.
 
-    Gradients come in at every step for so many state fields.
+    `given` state fields have an incoming gradient at every step.
     """
     cell, sweep = tile.cell, Sweep.of(tile)
     begin, step, n = sweep.begin, sweep.step, cell.n
@@ -176,20 +175,20 @@ def _backward_tile(tile: Tile, vjp: Graph, fields: int) -> str:
     step.lines.append(f"%{tile.name}.t = sub i64 {last}, %{tile.name}.i")
     row = step.emit(f"add i64 %row0, %{tile.name}.t")
 
-    # To the gradient of the new state the step adds its own to that of the steps after it.
+    # Gradient of the new state: of this step plus that of later steps.
     _comment(step, "read and add", [f"g_{name}" for name in state[:fields]])
     incoming = [tile.load_soon(step, "%g_s", row, fields, i) for i in range(fields)]
     total = [step.binary("add", a, b) for a, b in zip(incoming, g, strict=False)] + g[fields:]
     values = _values("g", total) | _values("w", weights) | _inputs(tile, step, row, vjp)
     if any(name[0] in "hs" for name in vjp.reads):
-        # The old state stands in the row before, or is the initial one; it is the next step's new.
+        # The old state is in the row before, or the initial one; it becomes the new state next.
         _comment(step, "read", state)
         first = step.emit(f"icmp eq i64 %{tile.name}.t, 0")
         base = step.emit(f"select i1 {first}, ptr %h, ptr %s")
         before = step.emit(f"sub i64 {row}, 1")
         source_row = step.emit(f"select i1 {first}, i64 %b, i64 {before}")
         old = [tile.load_soon(step, base, source_row, n, i) for i in range(n)]
-        # The newest state is that of the last step; of an empty sequence any row can be read.
+        # The newest state is in the row of the last step; for an empty sequence any row will do.
         last = begin.emit("sub i64 %length, 1")
         last_row = begin.emit(f"add i64 %row0, {last}")
         empty = begin.emit("icmp eq i64 %length, 0")
@@ -224,7 +223,7 @@ def _summed_later(cell: Cell) -> bool:
 
 
 def _factors(cell: Cell) -> list[tuple[Operand, ...]]:
-    """The one or two factors of what a step adds to the gradient of each parameter."""
+    """One or two factors of each parameter's gradient at a step."""
     vjp = trace(cell)[1]
     products = {op.out: op.args for op in vjp.ops if op.name == "mul"}
     outputs = vjp.outputs[cell.n + cell.m :]
@@ -232,13 +231,13 @@ def _factors(cell: Cell) -> list[tuple[Operand, ...]]:
 
 
 def _kept(cell: Cell) -> list[Operand]:
-    """Vectors among the factors, and one, the other factor of a gradient that has only one."""
+    """Vectors among the factors, and 1 as the second factor of a gradient with only one."""
     factors = (a for term in _factors(cell) for a in term if isinstance(a, str))
     return [*dict.fromkeys(factors), 1.0]
 
 
 def _terms(cell: Cell) -> list[tuple[int, int, int]]:
-    """Parameters whose gradient is not zero, with the places of its two factors in `_kept`."""
+    """Parameters with nonzero gradient, and the indices of the two factors in `_kept`."""
     kept, terms = _kept(cell), []
     for i, factors in enumerate(_factors(cell)):
         if factors != (0.0,):
@@ -248,16 +247,16 @@ def _terms(cell: Cell) -> list[tuple[int, int, int]]:
 
 
 def _table(cell: Cell) -> str:
-    """`_terms` as an array that the groups of a few sums are read from."""
+    """`_terms` as an array, read in groups of a few sums."""
     numbers = ", ".join(f"i64 {number}" for term in _terms(cell) for number in term)
     return f"@terms = private constant [{3 * len(_terms(cell))} x i64] [{numbers}]"
 
 
 def _add_up_later(tile: Tile, sweep: Sweep, values: Mapping[str, str]) -> None:
-    """Keep the factors of a step's gradients; after some steps add their products to the sums.
+    """Keep the factors of a step's gradients; add their products to the sums after several steps.
 
-    Few sums at a time, in registers, over the steps in their order: the same bits as step by step,
-    except that a gradient of a single factor, as of a bias, is rounded before it is added.
+    A few sums at a time, in registers, over the steps in order: bit-equal to adding step by step,
+    except that a gradient with one factor, such as of a bias, is rounded before it is added.
     """
     name, cell, step, kind = tile.name, tile.cell, sweep.step, sweep.step.type
     terms, kept = _terms(cell), _kept(cell)
@@ -275,7 +274,7 @@ def _add_up_later(tile: Tile, sweep: Sweep, values: Mapping[str, str]) -> None:
     step.lines.append(f"br i1 {due}, label %{name}.groups, label %{name}.again")
     tile.store_fields(sweep.begin, "%g_w", "%b", [sweep.begin.constant(0.0)] * cell.p)
 
-    # A loop over the groups that are whole, whose terms are read from the table, then what is left.
+    # A loop over whole groups, with terms from the table, then the rest.
     whole = len(terms) // _SUMS_AT_A_TIME
     read = tile.code("group.read.")
     start = read.emit(f"mul i64 %{name}.g, {3 * _SUMS_AT_A_TIME}")
@@ -302,7 +301,7 @@ def _sums(
 ) -> tuple[list[str], str]:
     """Add up products over `count` steps: lines of the block `label`, and blocks up to `after`.
 
-    A term has the numbers of a parameter and of two factors in what is kept of a step.
+    A term holds the indices of a parameter and of two kept factors.
     """
     begin, body, end = (tile.code(f"{label}.{part}.") for part in ("begin", "step", "end"))
     addresses = [tile.address(begin, "%g_w", "%b", tile.cell.p, number) for number, *_ in terms]
@@ -333,7 +332,7 @@ def _sums(
 
 
 def _store_zeros(tile: Tile, code: VectorCode, base: str, count: int) -> None:
-    """Zeros in a row after the sequence's end."""
+    """Write zeros to a row after the end of the sequence."""
     row = code.emit(f"add i64 %row0, %{tile.name}.padded")
     tile.store_fields(code, base, row, [code.constant(0.0)] * count)
 
@@ -377,7 +376,7 @@ return:
 
 
 def _whole_tiles(tile: Tile, begun: str, before: str, after: str) -> str:
-    """Loop over the tiles that fit from unit `begun` on."""
+    """Loop over the whole tiles from unit `begun` on."""
     name = tile.name
     done = block(f"{name}.done", [f"br label %{name}.units"])
     return done + block(
@@ -419,7 +418,7 @@ _SIGNS = {
 
 
 def names_of(cell: Cell) -> dict[str, str]:
-    """Names of the cell's fields by those of a trace: h0, u0, w0, g0, s0 and so on."""
+    """Names of the cell's fields by their names in a trace: h0, u0, w0, g0, s0 and so on."""
     state, inputs, params = cell.field_names
     groups = {
         "h": state,

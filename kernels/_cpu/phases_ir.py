@@ -1,8 +1,7 @@
-"""A step of a matrix form as LLVM code: phases on the values of vectors, matrix products between.
+"""A step of a matrix form as LLVM code: elementwise phases, and matrix products between them.
 
-What a value is depends on how arrays and working memory are laid out, which a subclass of `Phases`
-says: `_dense` has units of one block in the lanes of a vector register, `rolled_ir` the same unit
-of many blocks.
+Subclasses of `Phases` define the layout of arrays and working memory: the lanes of a vector
+register hold units of one block in `_dense`, the same unit of many blocks in `rolled_ir`.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from tsrnn.kernels._cpu.vector_ir import TILE_BYTES, Format, emit_op, operand
 from tsrnn.kernels._graph import Operand
 from tsrnn.kernels._program import Phase, Plan, Product, Program
 
-Written = Mapping[str, tuple[str, int]]  # results of every step: their array and its fields
+Written = Mapping[str, tuple[str, int]]  # results of each step: array and number of fields
 
 
 class Phases(Function, ABC):
-    """A function over time, forward or backward, that runs the program of a plan at every step."""
+    """A function over time, forward or backward, that runs a program at every step."""
 
     def __init__(self, kind: str, plan: Plan, fmt: Format, pointers: Sequence[str],
                  sizes: Sequence[str]) -> None:  # fmt: skip
@@ -50,15 +49,15 @@ class Phases(Function, ABC):
 
     @abstractmethod
     def each_sequence(self, body: Callable[[], None]) -> None:
-        """Run `body` for the sequences that have this step."""
+        """Emit `body` for the sequences that have this step."""
 
     @abstractmethod
     def each_value(self, body: Callable[[], None]) -> None:
-        """Run `body` for all values of a vector, a few of them in the lanes of a register."""
+        """Emit `body` for all values of a vector, several in the lanes of a register."""
 
     @abstractmethod
     def multiply(self, product: Product) -> None:
-        """Run a product of all sequences that have this step."""
+        """Emit a product for the sequences that have this step."""
 
     @abstractmethod
     def prefetch_later(self, address: str, fields: int, write: bool = False) -> None:
@@ -73,7 +72,7 @@ class Phases(Function, ABC):
         self.store_whole(value, self.slot(number))
 
     def load_whole(self, address: str) -> str:
-        """Load a vector of working memory, which has room for all lanes."""
+        """Load a whole vector from working memory."""
         mask = self.mask
         self.mask = ""
         value = self.load(address)
@@ -81,14 +80,14 @@ class Phases(Function, ABC):
         return value
 
     def store_whole(self, value: str, address: str) -> None:
-        """Store a vector to working memory."""
+        """Store a whole vector to working memory."""
         mask = self.mask
         self.mask = ""
         self.store(value, address)
         self.mask = mask
 
     def begin(self) -> None:
-        """Take over the initial state, or the gradient of the final one and sums of zero."""
+        """Load the initial state, or the gradient of the final one, and zero the sums."""
         base = "%h" if self.forward else "%g_final"
         for i in range(self.n):
             self.keep(self.load(self.field(base, self.b, self.n, i)), i)
@@ -96,7 +95,7 @@ class Phases(Function, ABC):
             self.keep(self.constant(0.0), self.n + i)
 
     def end(self) -> None:
-        """Hand on the final state, or gradients of the initial one and of vectors."""
+        """Store the final state, or the gradients of the initial one and of vectors."""
         base = "%final" if self.forward else "%g_h"
         for i in range(self.n):
             self.store(self.kept(i), self.field(base, self.b, self.n, i))
@@ -104,7 +103,7 @@ class Phases(Function, ABC):
             self.store(self.kept(self.n + i), self.gradient(i))
 
     def step(self, t: str, written: Written) -> None:
-        """Phases of step t; `written` has the array and its fields for results of every step."""
+        """Phases of step t; `written` gives the array of each stored result."""
         plan = self.program
         for phase in plan.phases:
             if phase.ops or self._copies(phase) or phase is plan.phases[-1]:
@@ -114,7 +113,7 @@ class Phases(Function, ABC):
 
     def _run(self, phase: Phase, t: str, written: Written) -> None:
         self.row = self.sum(self.integer("mul", self.b, "%T"), t)
-        if not self.forward:  # the old state is that of the row before, at first the initial one
+        if not self.forward:  # the old state is in the row before, or the initial one
             first = self.emit(f"icmp eq i64 {t}, 0")
             base = self.emit(f"select i1 {first}, ptr %h, ptr %s")
             before = self.integer("sub", self.row, 1)
@@ -128,7 +127,7 @@ class Phases(Function, ABC):
         self.store(value, address)
 
     def _copies(self, phase: Phase) -> list[tuple[Operand, int]]:
-        """Operands of products that are not kept where the product reads them, and that slot."""
+        """Operands to be copied to the slot where their product reads them."""
         plan = self.program
         operands = [
             (x, plan.operands[p] + i) for p in phase.products for i, x in enumerate(p.operands)
@@ -136,7 +135,7 @@ class Phases(Function, ABC):
         return [(x, slot) for x, slot in operands if plan.homes.get(str(x)) != slot]
 
     def _phase(self, phase: Phase, written: Written) -> None:
-        """Operations of a phase on a value, and where their results go."""
+        """Operations of a phase on a value, with stores of the results."""
         plan = self.program
         values = {name: self._value(name) for name in sorted(plan.reads(phase))}
         for op in phase.ops:
@@ -154,7 +153,7 @@ class Phases(Function, ABC):
                     self.write(operand(self, x, values), base, fields, i)
         if not last:
             return
-        # The next step takes over the state, or its gradient and sums of gradients of vectors.
+        # Carried to the next step: the state, or its gradient and gradients of vectors.
         for i, x in enumerate(plan.results["s" if self.forward else "g_h"]):
             self.keep(operand(self, x, values), i)
         for i, x in enumerate(() if self.forward else plan.results["g_w"]):

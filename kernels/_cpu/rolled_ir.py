@@ -2,9 +2,9 @@
 
 The functions take the arrays of `kernel_ir`, (B, T, field, K) with blocks contiguous, in the same
 order: blocks in the lanes of a vector, sequence after sequence. Their code does not grow with the
-size d of the blocks, which is an argument: states and parameters of a tile of blocks stand in
-working memory, a vector a value, instead of in registers. A matrix product takes some rows at a
-time, whose sums stay in registers. Products of gradients are added up after some steps.
+size d of the blocks, which is an argument: states and parameters of a tile of blocks are in working
+memory, one vector a value, instead of in registers. A matrix product takes a few rows at a time,
+with sums in registers. Products of gradients are added up after several steps.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def rolled_ir(form: MatrixForm, dtype: str, kinds: Sequence[str]) -> str:
 
 
 class _Blocks(Phases):
-    """A function over time whose lanes are blocks: one sequence, values of a vector in a loop."""
+    """A function over time whose lanes are blocks of one sequence, with loops over vectors."""
 
     def __init__(self, kind: str, plan: Plan, fmt: Format) -> None:
         super().__init__(kind, plan, fmt, POINTERS[kind], SIZES)
@@ -54,18 +54,18 @@ class _Blocks(Phases):
         self.entries = self.integer("mul", "%d", "%d")
         matrices = self.integer("mul", self.entries, self.n_matrices)
         self.n_weights = self.integer("add", matrices, self.integer("mul", "%d", self.n_vectors))
-        self.vectors = matrices  # number of the first weight of the vectors
+        self.vectors = matrices  # index of the first weight of the vectors
         self.weights = self.room(self.n_weights)
         self.memory = self.room(self.integer("mul", "%d", self.program.slots))
-        # Of the last steps: gradients of products, and what is multiplied by matrices.
+        # From the last steps: gradients of products, and operands of matrices.
         self.kept_steps = {
             name: self.room(self.integer("mul", "%d", count * _SUMMED_TOGETHER))
             for name, count in (("%g_p", len(self.factors)), ("%x", len(self.operands)))
             if not self.forward
         }
         self.length = ""  # of the sequence
-        self.k = self.i = ""  # first block of the tile, and number of a value in its vector
-        self.place = ""  # of a step among those that are kept
+        self.k = self.i = ""  # first block of the tile, and index of a value in its vector
+        self.place = ""  # of a step among the kept ones
 
     def room(self, count: str) -> str:
         """Working memory for some vectors of lanes."""
@@ -76,7 +76,7 @@ class _Blocks(Phases):
         return self.vector(self.memory, self.integer("mul", "%d", number), self.i)
 
     def field(self, base: str, row: str, fields: int, number: int) -> str:
-        """See `Phases`: blocks of a value stand beside each other."""
+        """See `Phases`: blocks of a value are contiguous."""
         vector = self.integer("add", self.integer("mul", row, fields), number)
         value = self.sum(self.integer("mul", vector, "%d"), self.i)
         if base in self.kept_steps:
@@ -116,7 +116,7 @@ class _Blocks(Phases):
             super().write(value, base, fields, number)
 
     def multiply(self, product: Product) -> None:
-        """See `Phases`: matrices that stand below each other in memory are one."""
+        """See `Phases`: adjacent matrices in memory are taken as one."""
         x, out = (
             self.vector(self.memory, self.integer("mul", "%d", slots[product]))
             for slots in (self.program.operands, self.program.outs)
@@ -141,7 +141,7 @@ class _Blocks(Phases):
                 self.store_whole(self.get(total, self.type), self.vector(out, r, j))
 
     def multiply_transposed(self, weights: str, rows: str, x: str, out: str, more: bool) -> None:
-        """Sum of rows of d weights, each times a value; with `more` it is added to `out`."""
+        """Sum of rows of d weights, each times a value; added to `out` if `more`."""
         for c, totals in self.few_at_a_time("%d"):
             results = [self.vector(out, c, j) for j in range(len(totals))]
             if more:
@@ -165,7 +165,7 @@ class _Blocks(Phases):
         self.set(total, self.binary("add", self.get(total, self.type), product), self.type)
 
     def few_at_a_time(self, count: str) -> Iterator[tuple[str, list[str]]]:
-        """Write loops over numbers below `count`: the first of some, and a zero sum for each."""
+        """Loops over numbers below `count` in groups: the first one, and a zero sum for each."""
         counter = self.variable()
         self.set(counter, 0)
         for size in (8, 4, 2, 1) if processor().register_bytes == 64 else (4, 2, 1):
@@ -176,7 +176,7 @@ class _Blocks(Phases):
                 yield first, total
 
     def each_tile(self, body: Callable[[], None]) -> None:
-        """Run `body` for all sequences and tiles of blocks, their weights in working memory."""
+        """Emit `body` for all sequences and tiles of blocks, with weights in working memory."""
         b, k = self.variable(), self.variable()
         self.set(b, "%b0")
         with self.up_to("%b1", counter=b) as self.b:
@@ -212,7 +212,7 @@ class _Blocks(Phases):
             self.each_value(clear)
 
     def add_up(self, count: str) -> None:
-        """Add gradients of the matrices over the steps that are kept, which are `count`."""
+        """Add gradients of the matrices over the `count` kept steps."""
         of_step = self.integer("mul", "%d", len(self.factors))
         of_operands = self.integer("mul", "%d", len(self.operands))
         numbers = [self.operands.index(x) for _, x in self.factors]
@@ -242,7 +242,7 @@ class _Blocks(Phases):
 
 
 def _runs(matrices: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Place, number and count of matrices with numbers one after the other."""
+    """Position, first index and count of each run of consecutive matrices."""
     for _, run in itertools.groupby(enumerate(matrices), key=lambda item: item[1] - item[0]):
         members = list(run)
         yield *members[0], len(members)

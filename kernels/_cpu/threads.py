@@ -1,8 +1,8 @@
 """Spread serial kernels that release the GIL over threads.
 
 The pool belongs to the package and is made on first use, again after a fork.
-How many threads work is torch's setting, read at every call; in a process without torch it is the
-number that torch would begin with.
+The number of threads is torch's setting, read at every call, or torch's default in a process
+without torch.
 """
 
 import os
@@ -27,7 +27,7 @@ if hasattr(os, "register_at_fork"):
 def _workers(count: int) -> ThreadPoolExecutor:
     global _pool, _pool_size
     if _pool is None or _pool_size < count:
-        # A smaller pool may still serve another thread: it is left to finish, not shut down.
+        # A smaller pool may still serve another thread: let it finish.
         _pool = ThreadPoolExecutor(count, thread_name_prefix="tsrnn")
         _pool_size = count
     return _pool
@@ -36,13 +36,13 @@ def _workers(count: int) -> ThreadPoolExecutor:
 def run_ranges(kernel: Callable[..., Any], ranges: Sequence[tuple[int, ...]]) -> None:
     """Call ``kernel(*range)`` for every range, the first on this thread.
 
-    Whatever is raised, an interrupt too, no call goes on after this one has ended:
-    the memory that the kernels write to may be freed then.
+    No call is still running when this one ends, even by an exception or interrupt,
+    since the memory of the kernels may be freed then.
     """
     if len(ranges) == 1:
         kernel(*ranges[0])
         return
-    # Made before they are submitted: an interrupt while submitting loses none.
+    # Created before submitting, so that an interrupt meanwhile loses none.
     futures: list[Future[None]] = [Future() for _ in ranges[1:]]
     try:
         workers = _workers(len(futures))
@@ -57,7 +57,7 @@ def run_ranges(kernel: Callable[..., Any], ranges: Sequence[tuple[int, ...]]) ->
 
 
 def _settle(future: "Future[None]", kernel: Callable[..., Any], arguments: tuple[int, ...]) -> None:
-    """Run a call that has not been cancelled and keep how it ended."""
+    """Run a call unless cancelled, and set its outcome."""
     if not future.set_running_or_notify_cancel():
         return
     try:
@@ -69,7 +69,7 @@ def _settle(future: "Future[None]", kernel: Callable[..., Any], arguments: tuple
 
 
 def _end(futures: "Sequence[Future[None]]") -> None:
-    """Cancel calls that have not begun and wait for the others, through further interrupts."""
+    """Cancel calls that have not begun; wait for the others despite further interrupts."""
     interrupt = None
     while True:
         try:
@@ -81,16 +81,16 @@ def _end(futures: "Sequence[Future[None]]") -> None:
         raise interrupt
 
 
-_WORK_PER_THREAD = 8192  # values: below some ten thousand a second thread costs more than it gives
+_WORK_PER_THREAD = 8192  # values: below some ten thousand a second thread does not pay
 _VECTOR = 16  # units of a range, so that no range ends within a tile
 
 
 def thread_count() -> int:
-    """Count the threads that may work: torch's setting, or the one it would begin with."""
+    """Number of threads: torch's setting, or its default."""
     setting_of_torch = getattr(sys.modules.get("torch"), "get_num_threads", None)
     if setting_of_torch is not None:
         return int(setting_of_torch())
-    # OpenMP's rule: the variable's first level, else the cores that this process may use.
+    # As OpenMP: first level of the variable, else the cores available to this process.
     setting = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     if setting.isdecimal() and int(setting):
         return int(setting)
@@ -102,7 +102,7 @@ def thread_count() -> int:
 def split(n_sequences: int, n_units: int, work: int) -> list[tuple[int, int, int, int]]:
     """Ranges ``(b0, b1, k0, k1)`` that cover sequences x units, one a thread.
 
-    Sequences are divided where there are enough of them, else units.
+    Sequences are divided if there are enough of them, else units.
     """
     threads = max(1, min(thread_count(), work // _WORK_PER_THREAD))
     by_sequences = n_sequences >= threads

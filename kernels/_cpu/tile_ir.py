@@ -1,4 +1,4 @@
-"""A tile of units: loads, stores and its pass over the steps of a sequence."""
+"""A tile of units: loads, stores, and the pass over the steps of a sequence."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tsrnn.kernels._cpu.vector_ir import FORMATS, TILE_BYTES, VectorCode
 if TYPE_CHECKING:
     from tsrnn.kernels._cell import Cell
 
-# LLVM compares every load for AVX2 with all others unless something stands between. A prefetch
-# of what is loaded next does, and costs nothing.
+# For AVX2, LLVM compares every load with all others unless something separates them. A prefetch of
+# the next load does so for free.
 _LOADS_AT_A_TIME = 16
-AHEAD = 8  # steps between asking for a row and using it, longer than memory takes to answer
+AHEAD = 8  # steps between prefetching a row and using it, to cover the latency of memory
 
 
 class Tile:
@@ -25,13 +25,13 @@ class Tile:
     cell : Cell
     dtype : {"float32", "float64"}
     name : str
-        Begins the names of the tile's registers.
+        Prefix of the tile's register names.
     vectors : int, default 1
         Size in vectors of `TILE_BYTES`: with more, steps of several tiles overlap.
     masked : bool, default False
-        Whether only the lanes of the register ``%mask`` exist.
+        Use only the lanes in the register ``%mask``.
     direction : {1, -1}, default 1
-        Whether rows are run through upwards or downwards.
+        Order of the rows, ascending or descending.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Tile:
         return code
 
     def registers(self, kind: str, count: int) -> list[str]:
-        """Names of registers that are carried from step to step."""
+        """Names of the registers carried from step to step."""
         return [f"%{self.name}.{kind}{i}" for i in range(count)]
 
     def load(self, code: VectorCode, base: str, row: str, fields: int, field: int) -> str:
@@ -65,7 +65,7 @@ class Tile:
         return code.load(self.address(code, base, row, fields, field))
 
     def load_soon(self, code: VectorCode, base: str, row: str, fields: int, field: int) -> str:
-        """Load a field and have the cache fetch that of the row `AHEAD` steps on."""
+        """Load a field and prefetch the one `AHEAD` steps later."""
         pointer = self.address(code, base, row, fields, field)
         self._fetch(code, pointer, fields, write=False)
         return code.load(pointer)
@@ -89,7 +89,7 @@ class Tile:
     def store_fields(
         self, code: VectorCode, base: str, row: str, values: Sequence[str], soon: bool = False
     ) -> None:
-        """Store all fields of a row; with `soon` the cache fetches the row `AHEAD` steps on."""
+        """Store all fields of a row; with `soon`, prefetch the row `AHEAD` steps later."""
         for i, value in enumerate(values):
             pointer = self.address(code, base, row, len(values), i)
             if soon:
@@ -98,7 +98,7 @@ class Tile:
 
     def address(self, code: VectorCode, base: str, row: str, fields: int, field: int | str) -> str:
         """Pointer to unit k of `field` in row `row` of an array (rows, fields, K)."""
-        # Written once for all fields of a row: the compiler need not find out that they agree.
+        # Written once for all fields of a row, to save the compiler's time.
         width = code.once(f"mul i64 %K, {fields}")
         start = code.once(f"mul i64 {row}, {width}")
         first = code.once(f"add i64 {start}, %{self.name}.k")
@@ -109,8 +109,8 @@ class Tile:
         return code.emit(f"getelementptr {self.format.name}, ptr {pointer}, i64 {offset}")
 
     def _fetch(self, code: VectorCode, pointer: str, fields: int, write: bool) -> None:
-        """Ask for a field some rows on."""
-        # A tile reads one line of cache of many rows, where the processor foresees none.
+        """Prefetch a field some rows later."""
+        # A tile reads one cache line of many rows, which the processor cannot predict.
         distance = code.once(f"mul i64 %K, {self.direction * AHEAD * fields}")
         there = code.emit(f"getelementptr {self.format.name}, ptr {pointer}, i64 {distance}")
         code.prefetch(there, write)
@@ -122,8 +122,8 @@ class Tile:
 class Sweep:
     """One tile's pass over the steps of a sequence, in four stretches of code.
 
-    `carried` lists the registers that a step takes over from the one before: their
-    name, their value before the first step, their value after a step.
+    `carried` lists the registers carried from step to step: name, value before the
+    first step, value after a step.
     """
 
     begin: VectorCode
@@ -131,7 +131,7 @@ class Sweep:
     end: VectorCode
     pad: VectorCode  # runs on the steps after the sequence's end
     carried: list[tuple[str, str, str]] = field(default_factory=list)
-    after_step: str = ""  # blocks from the end of a step to its ``.again``, where it goes elsewhere
+    after_step: str = ""  # blocks between the end of a step and its ``.again``, if any
 
     @classmethod
     def of(cls, tile: Tile) -> Sweep:
@@ -174,8 +174,8 @@ def loop(
 ) -> str:
     """Blocks that run `lines` for `counter` from `start` to `stop`.
 
-    `start` is its first value and the block that control comes from; `last` is the block that ends
-    a turn, where `lines` lead elsewhere.
+    `start` is its first value and the preceding block; `last` is the block that ends a turn, if
+    `lines` begin others.
     """
     first, before = start
     last = last or body

@@ -32,19 +32,19 @@ def source(cell: Cell, dtype: torch.dtype, kinds: Sequence[str] = ("forward", "b
 
 @functools.cache
 def kernel_of(cell: Cell, dtype: torch.dtype, kind: str) -> Callable[..., None]:
-    """Trace, emit and compile one kernel, or load what an earlier process has compiled."""
+    """Trace, emit and compile one kernel, or load it from the cache."""
     sizes = rolled_ir.SIZES if is_rolled(cell) else SIZES
     arguments = {kind: len(POINTERS[kind]) + len(sizes)}
     return compiler.load(_name(cell), source(cell, dtype, (kind,)), arguments)[kind]
 
 
 def _name(cell: Cell) -> str:
-    """Stem of the files of a cell's kernels; rolled blocks of all sizes share one."""
+    """Stem of the files of a cell's kernels, one for all sizes of rolled blocks."""
     return f"{block_step(cell).form.name}.blocks" if is_rolled(cell) else cell.name
 
 
 def prepare(cell: Cell, dtype: torch.dtype, *, verbose: bool = False) -> None:
-    """Have the kernels of a cell ready; with `verbose` say so where that means compiling.
+    """Compile the kernels of a cell ahead of their use.
 
     Parameters
     ----------
@@ -87,16 +87,16 @@ def prepare(cell: Cell, dtype: torch.dtype, *, verbose: bool = False) -> None:
 def forward(problem: Problem, *, keep: bool = True) -> tuple[Tensor, Tensor]:
     """States and final state, in time order.
 
-    With ``keep=False`` the states are not written: the first result has no steps then.
+    With ``keep=False`` the states are not written, and the first result has no steps.
     """
-    if is_rolled(problem.cell):  # which write states in any case
+    if is_rolled(problem.cell):  # whose kernels always write states
         states, final = _forward(problem, "forward")
         return states if keep else states[:, :0], final
     return _forward(problem, "forward" if keep else "forward_final")
 
 
 def forward_outputs(problem: Problem) -> tuple[Tensor, Tensor]:
-    """Fields of the states that a layer hands on, and the final state, in time order."""
+    """Output fields of the states, and the final state, in time order."""
     return _forward(problem, "forward_outputs")
 
 
@@ -122,9 +122,8 @@ def backward(
 ) -> tuple[Tensor | None, Tensor | None, Tensor]:
     """Gradients of inputs (None where units share them), parameters and initial state.
 
-    `g_states` may hold the fields alone that a layer hands on, or none. With
-    ``only_initial=True`` the first two results are None and nothing is written for them, but by
-    kernels of rolled blocks, which write all.
+    `g_states` may hold only the output fields, or none. With ``only_initial=True`` the first two
+    results are None and not computed, except by kernels of rolled blocks.
     """
     cell, inputs, params, initial, _ = problem
     if is_rolled(cell):
@@ -150,9 +149,9 @@ def _contiguous(*tensors: Tensor) -> list[Tensor]:
 
 
 def pairwise_sum(parts: Tensor) -> Tensor:
-    """Sum over the first axis in a fixed order; `parts` is used up.
+    """Sum over the first axis in a fixed order; overwrites `parts`.
 
-    torch.sum may order its terms by the number of threads.
+    The order in torch.sum may depend on the number of threads.
     """
     if not len(parts):
         return parts.sum(0)
@@ -161,7 +160,7 @@ def pairwise_sum(parts: Tensor) -> Tensor:
         first, rest = parts.split_with_sizes([kept, len(parts) - kept])
         first[: len(rest)].add_(rest)
         parts = first
-    return parts[0].clone()  # not a view that keeps all parts in memory
+    return parts[0].clone()  # a view would keep all parts in memory
 
 
 def _run(problem: Problem, kind: str, tensors: list[Tensor]) -> None:

@@ -2,12 +2,12 @@
 
 tanh, sigmoid, exp and expm1 rest on one reduction: x = k ln 2 + r with
 |r| <= (ln 2) / 2, the Taylor polynomial of expm1(r) (the first term left out is below
-half a unit in the last place), and 2^k by writing k into the exponent. No call and no
-branch, so all lanes run at once; NaN stays NaN, and values overflow to infinity and
-underflow to zero, through the subnormal numbers unless these count as zero (`compiler`).
+half a unit in the last place), and 2^k by writing k into the exponent. There are no calls
+or branches, so all lanes run at once. NaN stays NaN; values overflow to infinity and
+underflow to zero, through subnormal numbers unless these are flushed (see `compiler`).
 Errors are below 1.1 units in the last place for exp, 2 for expm1, 2.6 for sigmoid and tanh.
 
-log takes x = 2^k m apart with m around 1 and sums the series of 2 atanh(s), s = (m - 1) /
+log splits x = 2^k m with m around 1 and sums the series of 2 atanh(s), s = (m - 1) /
 (m + 1); its error is below 1 unit in the last place. sin, cos and pow are calls of the C
 library, lane by lane.
 """
@@ -25,8 +25,8 @@ from tsrnn.kernels._graph import Op, Operand
 class Format:
     """A floating point format: names in LLVM and the constants of its exponential.
 
-    `exp_limit` lies where exp(x) has overflowed and exp(-x) has underflowed to zero;
-    `sigmoid_limit` where exp(x) is finite still, and one by it no normal number any more.
+    At `exp_limit` exp(x) has overflowed and exp(-x) has underflowed to zero; at
+    `sigmoid_limit` exp(x) is still finite, and its reciprocal subnormal.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Format:
     degree: int  # of expm1: the next term is 1.5e-8 and 1.2e-17 of the first at |r| = (ln 2) / 2
     exp_limit: float
     sigmoid_limit: float
-    # ln 2 in two parts, the first with so many trailing zeros that k times it is exact.
+    # ln 2 in two parts, the first with enough trailing zeros for its product with k to be exact.
     ln2_high: float
     ln2_low: float
     log_terms: int  # of the series of the logarithm: the next is 2e-9 and 7e-19 of the first
@@ -64,10 +64,10 @@ _INTRINSICS = {"sqrt": "sqrt", "abs": "fabs", "sin": "sin", "cos": "cos"}
 
 
 class VectorCode:
-    """Instructions of one straight stretch of code on vectors of `lanes` values.
+    """Straight-line code on vectors of `lanes` values.
 
-    A value is the name of an LLVM register or the text of a constant. `mask` limits loads and
-    stores while it is set.
+    A value is the name of an LLVM register or the text of a constant. `mask`, if set, limits
+    loads and stores.
     """
 
     mask: str
@@ -92,7 +92,7 @@ class VectorCode:
         return name
 
     def once(self, instruction: str) -> str:
-        """`emit` an instruction without side effects, or name its result if it stands already."""
+        """`emit` an instruction without side effects, or name its result if already emitted."""
         if instruction not in self._once:
             self._once[instruction] = self.emit(instruction)
         return self._once[instruction]
@@ -110,11 +110,11 @@ class VectorCode:
         return self._splat(self.format.integer, str(value))
 
     def comment(self, text: str) -> None:
-        """Say something to readers of the code."""
+        """Append a comment."""
         self.lines.append(f"; {text}")
 
     def load(self, address: str) -> str:
-        """Load a vector, zero where it is masked."""
+        """Load a vector, zero in masked lanes."""
         kind, align = self.type, self.format.bytes
         if not self.mask:
             return self.emit(f"load {kind}, ptr {address}, align {align}")
@@ -140,20 +140,20 @@ class VectorCode:
         return self.spread(self.format.name, number)
 
     def spread(self, kind: str, value: str) -> str:
-        """Vector of one value."""
+        """Vector of copies of one value."""
         vector = f"<{self.lanes} x {kind}>"
         first = self.emit(f"insertelement {vector} poison, {kind} {value}, i64 0")
         lanes = f"<{self.lanes} x i32> zeroinitializer"
         return self.emit(f"shufflevector {vector} {first}, {vector} poison, {lanes}")
 
     def prefetch(self, address: str, write: bool) -> None:
-        """Ask the cache for a line; beyond the end of an array nothing happens."""
+        """Prefetch a cache line; without effect beyond the end of an array."""
         self.lines.append(
             f"call void @llvm.prefetch.p0(ptr {address}, i32 {int(write)}, i32 3, i32 1)"
         )
 
     def declarations(self, masked: bool) -> set[str]:
-        """Declare the intrinsics that code on such vectors may call."""
+        """Declare the intrinsics used on such vectors."""
         kind, mask, suffix = self.type, self.mask_type, self._suffix
         lines = {
             "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
@@ -168,9 +168,9 @@ class VectorCode:
         return lines
 
     def binary(self, name: str, a: str, b: str) -> str:
-        """``add``, ``sub``, ``mul`` or ``div``; a sum with a product is one multiply-add."""
-        # Which product fuses is said here: LLVM, where it may choose, chooses by the width of
-        # vectors, so that a unit's bits would depend on the tile that it falls into.
+        """``add``, ``sub``, ``mul`` or ``div``; a sum with a product is fused."""
+        # The product to fuse is fixed here: LLVM would choose by the width of vectors, so that the
+        # bits of a unit would depend on its tile.
         if name in ("add", "sub") and (fused := self._fused(name, a, b)):
             return fused
         result = self.emit(f"{_BINARY[name]} {self.type} {a}, {b}")
@@ -181,8 +181,8 @@ class VectorCode:
     def _fused(self, name: str, a: str, b: str) -> str | None:
         """Sum or difference as a multiply-add; None where neither side is a product.
 
-        Of two products the later is fused, which had to wait for the other in any case.
-        Processors without the instruction multiply and add, in vectors of every width.
+        Of two products the later one is fused, as it comes after the other anyway. Without the
+        instruction, processors multiply and add, in vectors of every width.
         """
         products = [x for x in (a, b) if x in self._factors]
         if not products:
@@ -197,20 +197,20 @@ class VectorCode:
         return self.intrinsic("fmuladd", x, y, rest)
 
     def compare(self, name: str, a: str, b: str) -> str:
-        """``gt``, ``ge``, ``lt``, ``le`` or ``eq``, false where a side is NaN; or ``ne``."""
+        """``gt``, ``ge``, ``lt``, ``le`` or ``eq``, false for NaN; or ``ne``."""
         return self.emit(f"fcmp {_COMPARE[name]} {self.type} {a}, {b}")
 
     def where(self, mask: str, a: str, b: str) -> str:
-        """Take `a` in the lanes of `mask`, else `b`."""
+        """`a` in the lanes of `mask`, else `b`."""
         return self.emit(f"select {self.mask_type} {mask}, {self.type} {a}, {self.type} {b}")
 
     def intrinsic(self, name: str, *args: str) -> str:
-        """Call a function that LLVM knows by name."""
+        """Call an LLVM intrinsic by name."""
         typed = ", ".join(f"{self.type} {a}" for a in args)
         return self.emit(f"call {self.type} @llvm.{name}.{self._suffix}({typed})")
 
     def clamp(self, x: str, limit: float) -> str:
-        """`x` held in [-limit, limit]; NaN passes."""
+        """Clamp `x` to [-limit, limit]; NaN stays."""
         high, low = self.constant(limit), self.constant(-limit)
         x = self.where(self.compare("gt", x, high), high, x)
         return self.where(self.compare("lt", x, low), low, x)
@@ -243,14 +243,14 @@ class VectorCode:
         return self.emit(f"{op} {self.integer_type} {a}, {b}")
 
     def _power_of_two(self, k: str, more: int = 0) -> str:
-        """2^(k + more) for an integer k; the sum lies within the exponents of normal numbers."""
+        """2^(k + more) for an integer k; the result must be a normal number."""
         fmt = self.format
         biased = self._integers("add", k, self._integer(fmt.bias + more))
         exponent = self._integers("shl", biased, self._integer(fmt.mantissa))
         return self._floats(exponent)
 
     def bounded_expm1(self, x: str) -> str:
-        """exp(x) - 1 where 2^k is a normal number."""
+        """exp(x) - 1 if 2^k is a normal number."""
         shifted, tail = self._reduce(x)
         power = self._power_of_two(self._bits(shifted))
         less_one = self.binary("sub", power, self.constant(1.0))
@@ -258,7 +258,7 @@ class VectorCode:
 
     def _halves(self, shifted: str) -> tuple[str, str]:
         """Integers k1 + k2 = k, each small enough for `_power_of_two`."""
-        # The float is 1.5 2^mantissa + k: less the bits of the first part, its bits are k.
+        # The float is 1.5 2^mantissa + k: subtracting the bits of the first part leaves k.
         zero = self._integer(self._bits_of(1.5 * 2.0**self.format.mantissa))
         k = self._integers("sub", self._bits(shifted), zero)
         first = self._integers("ashr", k, self._integer(1))
@@ -284,7 +284,7 @@ class VectorCode:
         return self._exponential(x, minus_one=False)
 
     def _polynomial(self, x: str, coefficients: Sequence[float]) -> str:
-        """Value by Horner's rule; coefficients rise with the power."""
+        """Evaluate by Horner's rule, lowest coefficient first."""
         *rest, value = map(self.constant, coefficients)
         for coefficient in reversed(rest):
             value = self.binary("add", self.binary("mul", value, x), coefficient)
@@ -297,7 +297,7 @@ class VectorCode:
         return self.binary("div", e, self.binary("add", e, self.constant(2.0)))
 
     def sigmoid(self, x: str) -> str:
-        """1 / (1 + exp(-x)); beyond the limit it is 1, or below the normal numbers."""
+        """1 / (1 + exp(-x)); beyond the limit it is 1, or subnormal."""
         shifted, tail = self._reduce(self.clamp(self.neg(x), self.format.sigmoid_limit))
         power = self._power_of_two(self._bits(shifted))
         e = self.binary("add", power, self.binary("mul", power, tail))
@@ -314,7 +314,7 @@ class VectorCode:
         correction = self.binary("mul", k, self.constant(fmt.ln2_low))
         small = self.binary("add", self._log1p_less(f), correction)
         value = self.binary("add", self.binary("mul", k, self.constant(fmt.ln2_high)), f)
-        # The sum above may round: what it loses is added to the small terms.
+        # The sum above may round: its error is added to the small terms.
         lost = self.binary("sub", value, self.binary("mul", k, self.constant(fmt.ln2_high)))
         small = self.binary("add", small, self.binary("sub", f, lost))
         value = self.binary("add", value, small)
@@ -354,7 +354,7 @@ class VectorCode:
         return self.emit(f"fneg {self.type} {x}")
 
     def relu(self, x: str) -> str:
-        """max(x, 0); NaN passes."""
+        """max(x, 0); NaN stays."""
         zero = self.constant(0.0)
         return self.where(self.compare("lt", x, zero), zero, x)
 
@@ -377,16 +377,16 @@ class VectorCode:
         return self.binary("sub", b, a)
 
     def tanh_backward(self, g: str, y: str) -> str:
-        """Gradient of tanh at y = tanh(x): g (1 - y^2)."""
+        """Gradient of tanh from y = tanh(x): g (1 - y^2)."""
         return self.binary("mul", g, self.binary("sub", self.constant(1.0), self.square(y)))
 
     def sigmoid_backward(self, g: str, y: str) -> str:
-        """Gradient of the sigmoid at its value y: g y (1 - y)."""
+        """Gradient of the sigmoid from its value y: g y (1 - y)."""
         slope = self.binary("mul", y, self.binary("sub", self.constant(1.0), y))
         return self.binary("mul", g, slope)
 
     def threshold_backward(self, g: str, y: str, threshold: str) -> str:
-        """Gradient of relu: 0 where y is at most the threshold, else g."""
+        """Gradient of relu: 0 if y is at most the threshold, else g."""
         return self.where(self.compare("le", y, threshold), self.constant(0.0), g)
 
     def pow(self, x: str, exponent: str) -> str:
@@ -395,7 +395,7 @@ class VectorCode:
 
 
 def _literal(value: float) -> str:
-    """Write a number as LLVM reads it: in decimals, with a point."""
+    """A number in LLVM's syntax: decimal, with a point."""
     if not math.isfinite(value):
         bits = struct.unpack("<Q", struct.pack("<d", value))[0]
         return f"0x{bits:016X}"

@@ -1,4 +1,4 @@
-"""The engine for full matrices: a matrix product a step, compiled for the CPU and for CUDA."""
+"""Engine for full matrices: a matrix product a step, compiled for the CPU and CUDA."""
 
 import functools
 import warnings
@@ -16,7 +16,7 @@ from tsrnn.kernels._reference import reference, reference_gradients
 
 
 def forward(problem: Problem) -> tuple[Tensor, Tensor, None]:
-    """States and final state of a block of a matrix form; nothing is iterated."""
+    """States and final state of a block of a matrix form, without iteration."""
     kernels = _kernels(problem)
     states, final = kernels.forward(problem) if kernels else reference(problem)
     return states, final, None
@@ -27,7 +27,7 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of inputs, parameters and initial state.
 
-    On a GPU `g_states` may have the first fields alone, and `g_final` be None: others are zero.
+    On a GPU `g_states` may hold only the first fields, and `g_final` be None; the rest is zero.
     """
     if kernels := _kernels(problem):
         gradients: tuple[Tensor, Tensor, Tensor]
@@ -38,19 +38,19 @@ def backward(
 
 
 def prepare(cell: Cell, dtype: torch.dtype) -> None:
-    """Have the compiled loop of a matrix form ready: one for all sizes."""
+    """Compile the loop of a matrix form, one for all sizes, ahead of its use."""
     check_compiled(dtype)
     cpu.kernels_of(block_step(cell).form, dtype)
 
 
 def _kernels(problem: Problem) -> ModuleType | None:
-    """Compiled kernels for these inputs; None where only the loop in torch runs."""
+    """Compiled kernels for these inputs; None if only the loop in torch runs."""
     device = problem.inputs.device
     if not is_compiled(device, problem.inputs.dtype):
         return None
     if device.type == "cpu":
         return cpu
-    backend_of(device)  # says what to install where it is missing
+    backend_of(device)  # its error says what to install
     from tsrnn.kernels._gpu import dense
 
     size = block_step(problem.cell).size
@@ -62,7 +62,7 @@ def _kernels(problem: Problem) -> ModuleType | None:
 
 @functools.cache
 def _warn_of_loop(size: int, largest: int) -> None:
-    """Warn once of a block that is too large for the kernels of CUDA devices."""
+    """Warn once about a block too large for the CUDA kernels."""
     warnings.warn(
         f"kernels of CUDA devices run blocks of at most {largest} units; got {size}. The loop in "
         f"torch runs instead, which is slow: use smaller blocks side by side, or torch.nn.RNN, GRU "

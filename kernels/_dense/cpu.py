@@ -21,10 +21,10 @@ from tsrnn.kernels._matrix_form import MatrixForm, block_step
 from tsrnn.kernels._problem import Problem
 from tsrnn.kernels._program import Plan, Program, plan_of
 
-# Sequences that share a pass over the matrices: whole tiles of a product, 4 of 12 rows or 8 of 6.
+# Sequences sharing a pass over the matrices: whole tiles of a product, 4 of 12 rows or 8 of 6.
 SIDE_BY_SIDE = 48
-_PARTS_OF_A_BATCH = 4  # a quarter of the sequences of many units are rearranged at a time
-_WORK_OF_A_VALUE = 256  # multiplications that cost as much as a value does in `split`
+_PARTS_OF_A_BATCH = 4  # with many units, a quarter of the sequences is rearranged at a time
+_WORK_OF_A_VALUE = 256  # multiplications worth one value in `split`
 
 
 class _Kernels(NamedTuple):
@@ -34,7 +34,7 @@ class _Kernels(NamedTuple):
 
 @functools.cache
 def kernels_of(form: MatrixForm, dtype: torch.dtype) -> _Kernels:
-    """Trace, emit and compile, or load what an earlier process has compiled."""
+    """Trace, emit and compile, or load from the cache."""
     source = dense_ir(form, _name(dtype)) + entries_ir(POINTERS, SIZES)
     arguments = {kind: len(names) + len(SIZES) for kind, names in POINTERS.items()}
     return _Kernels(**compiler.load(f"{form.name}.dense", source, arguments))
@@ -57,7 +57,7 @@ def backward(
     cell, inputs, params, initial, _ = problem
     if params.shape[1] == 1:
         return _backward(problem, states, g_states, g_final)
-    # Rearranging many units takes memory: a few sequences at a time.
+    # A few sequences at a time, as rearranging many units takes memory.
     given = (inputs, initial, problem.ends, states, g_states, g_final)
     g_inputs, g_initial = new_empty(inputs, inputs.shape), new_empty(initial, initial.shape)
     g_params = torch.zeros_like(params)
@@ -91,7 +91,7 @@ def _backward(
         [states, g_states, g_final, g_inputs, g_products, operands, g_vectors, g_initial],
     )
     g_matrices = _gradients_of_matrices(stacked, states, operands, g_products)
-    # Summed over sequences, (K * B, ...) to (K, ...), always in the same order.
+    # Summed over sequences in a fixed order, (K * B, ...) to (K, ...).
     g_vectors = g_vectors.unflatten(0, (stacked.units, stacked.batch)).transpose(0, 1)
     g_vectors = pairwise_sum(g_vectors.clone())
     g_params = torch.cat([g_matrices.flatten(1), g_vectors.flatten(1)], 1).T.contiguous()
@@ -99,7 +99,7 @@ def _backward(
 
 
 def units_first(x: Tensor) -> Tensor:
-    """Sequences of all units one after the other: (B, ..., K) to (K * B, ...)."""
+    """Concatenate the sequences of all units: (B, ..., K) to (K * B, ...)."""
     return x.detach().movedim(-1, 0).flatten(0, 1).contiguous()
 
 
@@ -109,7 +109,7 @@ def units_last(x: Tensor, units: int, batch: int) -> Tensor:
 
 
 class _Stacked(NamedTuple):
-    """Arguments of a recurrence, the sequences of its K units one after the other."""
+    """Arguments of a recurrence, with the sequences of its K units concatenated."""
 
     plan: Plan
     d: int
@@ -122,7 +122,7 @@ class _Stacked(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem) -> _Stacked:
-        """Rearrange the arguments; nothing is copied where K = 1."""
+        """Rearrange the arguments, without a copy if K = 1."""
         step = block_step(problem.cell)
         matrices, vectors = step.split(problem.params.detach())
         return cls(
@@ -138,15 +138,15 @@ class _Stacked(NamedTuple):
 
     @property
     def units(self) -> int:
-        """K."""
+        """Number of units K."""
         return self.matrices.shape[1]
 
     def units_last(self, x: Tensor) -> Tensor:
-        """(K * B, ...) to (B, ..., K)."""
+        """Rearrange (K * B, ...) to (B, ..., K)."""
         return units_last(x, self.units, self.batch)
 
     def outer(self, g: Tensor, x: Tensor, shift: int = 0) -> Tensor:
-        """Sum of g x' over the rows of the sequences of each unit, x from `shift` rows before."""
+        """Sum of g x' over the rows of each unit's sequences, with x from `shift` rows earlier."""
         pairs = zip(g.split(self.batch), x.split(self.batch), strict=True)
         flat = [(g.flatten(0, 1)[shift:], x.flatten(0, 1)) for g, x in pairs]
         return torch.stack([(x[: len(g)].T @ g).T for g, x in flat])
@@ -162,7 +162,7 @@ class _Stacked(NamedTuple):
         def run_range(first: int, last: int, *_: int) -> None:
             for lo, hi in self._pieces(first, last):
                 unit = lo // self.batch
-                # Longest first: those alive at a step are the first then.
+                # Longest first, so that those alive at a step are the first.
                 lengths, order = self.lengths[lo:hi].sort(descending=True, stable=True)
                 steps = self.inputs.shape[1]
                 alive = hi - lo - torch.bincount(lengths, minlength=steps + 1).cumsum(0)
@@ -178,7 +178,7 @@ class _Stacked(NamedTuple):
         run_ranges(run_range, split(len(self.inputs), 1, work))
 
     def _pieces(self, first: int, last: int) -> Iterator[tuple[int, int]]:
-        """Sequences that run side by side: of one unit, and not too many."""
+        """Groups of sequences of one unit to run side by side."""
         while first < last:
             end = min(last, (first // self.batch + 1) * self.batch)
             count = -(-(end - first) // SIDE_BY_SIDE)
@@ -205,13 +205,13 @@ def _gradients_of_matrices(
             sums = stacked.outer(g, vector(operands, unstored.index(x), d))
         elif str(x)[0] == "s":
             sums = stacked.outer(g, vector(states, int(str(x)[1:]), d))
-        else:  # sums of g_t h_{t-1}', without a shifted copy of the states
+        else:  # sums of g_t h_{t-1}' without a shifted copy of the states
             i = int(str(x)[1:])
             first = g[:, 0].clone()
-            g[:, 0] = 0.0  # the state in the row before is that of another sequence
+            g[:, 0] = 0.0  # the row before belongs to another sequence
             old = vector(states, i, d)
             sums = stacked.outer(g, old, shift=1)
-            if not sums.isfinite().all():  # zero times what may be infinite there
+            if not sums.isfinite().all():  # zero times a possibly infinite state
                 sums = stacked.outer(g[:, 1:], old[:, :-1])
             g[:, 0] = first
             start = vector(stacked.initial, i, d)

@@ -1,13 +1,12 @@
 """A recurrence with full matrices as LLVM functions: forward, backward, and their matrix product.
 
 Arrays are (sequences, T, vector, d), units contiguous. A function runs n sequences side by
-side, longest first, so that those alive at a step are the first. Each has a row of working
-memory (see `Program`) where it keeps its state. A step alternates elementwise phases, which
-take units in tiles of a vector's lanes, and products of a few rows by repacked weights, whose
-accumulators stay in registers.
+side, longest first, so that those alive at a step are the first. Each keeps its state in a row
+of working memory (see `Program`). A step alternates elementwise phases, over units in tiles of a
+vector's lanes, and products of a few rows by repacked weights, with accumulators in registers.
 
-Weights are panels of PANEL vectors of output units side by side: (panels, parts, depth, units
-of a panel). A product sums over parts, the matrices of a transposed product, and over depth.
+Weights are panels of PANEL adjacent vectors of output units: (panels, parts, depth, units of a
+panel). A product sums over parts, the matrices of a transposed product, and over depth.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ SIZES = ("T", "d", "n", "steps", "width", "stride")
 def dense_ir(form: MatrixForm, dtype: str) -> str:
     """LLVM source of ``forward`` and ``backward``; arguments are `POINTERS`, then `SIZES`.
 
-    `steps` is the longest of the n lengths, ``alive[t]`` counts those above t, `width` is d in
-    whole tiles and `stride` the distance of rows of working memory.
+    `steps` is the longest of the n lengths, ``alive[t]`` the number of lengths above t, `width`
+    d rounded up to whole tiles and `stride` the distance between rows of working memory.
 
     Raises
     ------
@@ -53,7 +52,7 @@ def dense_ir(form: MatrixForm, dtype: str) -> str:
 
 
 class _Pass(Phases):
-    """A function over time whose lanes are units: sequences side by side, units in tiles."""
+    """A function over time whose lanes are units, in tiles, for sequences side by side."""
 
     def __init__(self, kind: str, plan: Plan, fmt: Format) -> None:
         super().__init__(kind, plan, fmt, POINTERS[kind], SIZES)
@@ -79,7 +78,7 @@ class _Pass(Phases):
         return self.field("%g_w", self.b, self.n_vectors, number)
 
     def sequences(self, count: str, body: Callable[[], None]) -> None:
-        """Run `body` for the first sequences."""
+        """Emit `body` for the first sequences."""
         with self.up_to(count) as r:
             self.b = self.integer_at("%order", r)
             self.memory_row = self.integer("mul", r, "%stride")
@@ -104,7 +103,7 @@ class _Pass(Phases):
 
     def prefetch_later(self, address: str, fields: int, write: bool = False) -> None:
         """See `Phases`: of the next step."""
-        # With many sequences there are more streams than the processor follows by itself.
+        # Many sequences are more streams than the processor prefetches by itself.
         ahead = self.integer("mul", "%d", fields if self.forward else -fields)
         self.prefetch(self.at(address, ahead), write)
 
@@ -114,7 +113,7 @@ class _Pass(Phases):
         self.set(self.offset, 0)
 
     def multiply(self, product: Product) -> None:
-        """See `Phases`; the weights of all products lie one after the other, in this order."""
+        """See `Phases`; the weights of all products are contiguous, in this order."""
         count = len(product.matrices)
         parts, outs = (count, 1) if product.transposed else (1, count)
         lanes = panel_width(self.format)
@@ -135,7 +134,7 @@ class _Pass(Phases):
         self.set(self.offset, self.integer("add", start, size))
 
     def clear_padding(self, arrays: dict[str, int]) -> None:
-        """Zeros after the end of a sequence in arrays of so many fields."""
+        """Zeros after the end of a sequence in arrays with the given numbers of fields."""
         length = self.integer_at("%lengths", self.b)
         first = self.sum(self.integer("mul", self.b, "%T"), length)
         rows = self.integer("sub", "%T", length)
@@ -176,29 +175,29 @@ def _backward(plan: Plan, fmt: Format) -> _Pass:
     return f
 
 
-PANEL = 2  # vectors of weights side by side in memory: a number of x is spread once for both
+PANEL = 2  # adjacent vectors of weights: a number of x is broadcast once for both
 
 
 class Registers(NamedTuple):
-    """Vector registers of a processor: their bytes, and how many rows a product takes."""
+    """Vector registers of a processor: their bytes, and the rows of a product."""
 
     bytes: int
-    rows: tuple[int, ...]  # PANEL times the first is three quarters of the registers
+    rows: tuple[int, ...]  # PANEL times the first fills three quarters of the registers
 
 
 def registers() -> Registers:
-    """Vector registers of the processor that is compiled for."""
+    """Vector registers of the target processor."""
     width = processor().register_bytes
     return Registers(width, (12, 8, 4, 2, 1) if width == 64 else (6, 4, 2, 1))
 
 
 def panel_width(fmt: Format) -> int:
-    """Units of output that a panel of weights has."""
+    """Output units of a panel of weights."""
     return PANEL * registers().bytes // fmt.bytes
 
 
 def packed_weights(matrices: Tensor, products: Sequence[Product], fmt: Format) -> Tensor:
-    """Weights of some products one after the other, (K, ...), of matrices (count, K, d, d)."""
+    """Weights of products, concatenated (K, ...), from matrices (count, K, d, d)."""
     tile, panel = TILE_BYTES // fmt.bytes, panel_width(fmt)
     weights = [matrices.new_empty(matrices.shape[1], 0)]
     for product in products:
@@ -214,14 +213,14 @@ def packed_weights(matrices: Tensor, products: Sequence[Product], fmt: Format) -
 
 
 def _padded(x: Tensor, multiple: int) -> Tensor:
-    """Zeros after the second axis up to a multiple."""
+    """Pad the second axis with zeros to a multiple."""
     return pad(x, (0, 0, 0, 0, 0, -x.shape[1] % multiple))
 
 
 def product_function(fmt: Format) -> Function:
     """Function ``product``: out[r] = sum over parts and depth of x[r, part, j] w[panel, part, j].
 
-    Rows of x and out are `stride` apart, parts of x `width`.
+    Rows of x and out are `stride` apart, parts of x are `width` apart.
     """
     f = Function("product", fmt, registers().bytes // fmt.bytes, ("x", "out", "w"), (
         "stride", "rows", "parts", "width", "depth", "panels"
@@ -235,7 +234,7 @@ def product_function(fmt: Format) -> Function:
             first = f.integer("mul", r, "%stride")
             panel = f.variable()
             f.set(panel, 0)
-            # As many panels at a time as have registers for their sums.
+            # As many panels at a time as there are registers for sums.
             for panels in (p for p in (4, 2, 1) if rows * p <= registers().rows[0]):
                 with f.up_to("%panels", panels, panel) as p:
                     _tile(f, rows, panels, first, p)
@@ -243,7 +242,7 @@ def product_function(fmt: Format) -> Function:
 
 
 def _tile(f: Function, rows: int, panels: int, first: str, panel: str) -> None:
-    """Product of some rows with some panels, all sums in registers."""
+    """Product of a few rows with a few panels, with all sums in registers."""
     columns = range(PANEL * panels)
     sums = [[f.variable(f.type) for _ in columns] for _ in range(rows)]
     for variable in (v for line in sums for v in line):

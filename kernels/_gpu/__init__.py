@@ -23,10 +23,10 @@ _REAL = {torch.float32: tl.float32, torch.float64: tl.float64, torch.bfloat16: t
 
 
 class Launch(NamedTuple):
-    """Launch of a kernel: how it is spread over a GPU.
+    """Launch parameters of a kernel.
 
-    `block` lanes a program: units of sequences, or of their chunks; `ahead` numbers of each lane on
-    their way from memory, `longest` steps at most.
+    `block` lanes a program: units of sequences, or of their chunks. Each lane prefetches `ahead`
+    numbers, at most `longest` steps.
     """
 
     block: int
@@ -35,49 +35,48 @@ class Launch(NamedTuple):
     longest: int
 
     def prefetch(self, fields: int) -> int:
-        """Steps to load ahead where a step reads so many fields: a power of two."""
+        """Steps to load ahead for a step that reads this many fields: a power of two."""
         return min(self.longest, 1 << max(0, (self.ahead // max(fields, 1)).bit_length() - 1))
 
 
-# One warp a program spreads few lanes over many processors. At these depths an H200 waits for the
-# arithmetic of an Elman block, no longer for memory. A GRU would gain from 8 steps ahead, but the
-# time of compilation grows with the square of the steps: Triton's pass for coalescing goes through
-# the whole kernel for each load.
+# One warp a program spreads few lanes over many processors. At these depths an H200 is bound by the
+# arithmetic of an Elman block, not by memory. A GRU would gain from 8 steps ahead, but compile time
+# grows with the square of the steps: Triton's coalescing pass scans the whole kernel for each load.
 FORWARD = Launch(block=32, warps=1, ahead=32, longest=16)
 BACKWARD = Launch(block=32, warps=1, ahead=48, longest=8)
-# Newton's method runs one program on each multiprocessor, so that its barriers cost little. States
-# of more than 8 bytes leave registers for half as many lanes.
+# Newton's method runs one program on each multiprocessor, for cheap barriers. States of more than 8
+# bytes leave registers for half as many lanes.
 SHOOTING = Launch(block=512, warps=16, ahead=16, longest=8)
 SHOOTING_OF_MANY = Launch(block=256, warps=8, ahead=16, longest=8)
 SCAN = Launch(block=32, warps=1, ahead=32, longest=4)
-LARGEST_GROUP = 8  # units that a program scans: in float32 a sector, the least that memory reads
-SCANNED = 8192  # chunks times units times fields of a map: 32 numbers of each of 256 threads
+LARGEST_GROUP = 8  # units that a program scans: in float32 a sector, the smallest read from memory
+SCANNED = 8192  # chunks times units times fields of a map: 32 numbers for each of 256 threads
 REGISTERS = 65536  # of a multiprocessor; a thread has 255 at most
-ROWS = (64, 256)  # of chunks that a program scans, or the power of two above: few compilations
+ROWS = (64, 256)  # chunks that a program scans, or the next power of two, for few compilations
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:
-    """Dtype of sums and residuals: of arithmetic, where numbers are stored in fewer bits."""
+    """Dtype of sums and residuals: that of arithmetic if storage has fewer bits."""
     return torch.promote_types(dtype, torch.float32)
 
 
 @functools.cache
 def source(cell: Cell, dtype: torch.dtype) -> str:
-    """Text of a cell's step and of its vector-Jacobian product."""
+    """Source text of a cell's step and vector-Jacobian product."""
     return emit.cell_source(cell, dtype)
 
 
 @functools.cache
 def functions(cell: Cell, dtype: torch.dtype) -> ModuleType:
-    """Module of a cell's ``step`` and ``vjp``."""
+    """Module with a cell's ``step`` and ``vjp``."""
     return emit.load(cell.name, source(cell, dtype))
 
 
 @functools.cache
 def _fields_read(cell: Cell, given: int) -> int:
-    """Numbers that the derivative of a step reads, the gradients of `given` fields among them.
+    """Count the numbers that the derivative of a step reads, with gradients of `given` fields.
 
-    A state is read once, as the new one of its step and the old one of the step after it.
+    A state is read once, as the new state of one step and the old state of the next.
     """
     reads = trace(cell)[1].reads
     states = {name[1:] for name in reads if name[0] in "hs"}
@@ -87,7 +86,7 @@ def _fields_read(cell: Cell, given: int) -> int:
 def forward(problem: Problem, *, keep: bool = True) -> tuple[Tensor, Tensor]:
     """States and final state, in time order.
 
-    With ``keep=False`` the states are not written: the first result has no steps then.
+    With ``keep=False`` the states are not written, and the first result has no steps.
     """
     cell, inputs, params, initial, _ = problem
     batch, steps = inputs.shape[:2]
@@ -119,8 +118,8 @@ def backward(
 ) -> tuple[Tensor | None, Tensor | None, Tensor]:
     """Gradients of inputs (None where units share them), parameters and initial state.
 
-    Of `g_states` the fields may be the first alone, and `g_final` None: others are zero. With
-    ``only_initial=True`` the first two are None and nothing is written for them.
+    `g_states` may hold only the first fields, and `g_final` be None; the rest is zero. With
+    ``only_initial=True`` the first two results are None and not computed.
     """
     cell, inputs, params, initial, _ = problem
     given = _contiguous(inputs, params, initial, problem.lengths, states, g_states, g_final)
@@ -154,10 +153,10 @@ def _launch(
     chunk: int | None = None,
     **options: Any,
 ) -> None:
-    """Run a kernel on the current stream of the tensors' device, a lane for every unit.
+    """Run a kernel on the current stream of the tensors' device, one lane a unit.
 
-    Where `chunk` is given, a lane for every chunk of so many steps. The third of the tensors is
-    the initial state; a step reads so many `fields`.
+    With `chunk`, one lane for each chunk of that many steps. The third tensor is the initial
+    state; `fields` is the number of fields that a step reads.
     """
     initial = tensors[2]
     batch, _, units = initial.shape
@@ -187,20 +186,20 @@ def _scan(n: int) -> Any:
 def shooting(
     problem: Problem, chunk: int, max_passes: int, tolerance: float
 ) -> tuple[Tensor, Tensor, Convergence | None]:
-    """States of all chunks of time at once, by Newton's method on their boundaries.
+    """Run all chunks of time at once, by Newton's method on their boundaries.
 
-    What has not agreed after `max_passes` runs in time order. On a GPU all is one launch, whose
-    programs wait for each other between the phases; in the interpreter, where they run one after
-    the other, each phase is one.
+    Lanes that do not agree after `max_passes` run in time order. A GPU needs one launch, whose
+    programs wait for each other between phases; the interpreter, which runs programs in sequence,
+    needs one launch for each phase.
 
     Parameters
     ----------
     problem : Problem
-        With inputs of each unit's own.
+        With separate inputs for each unit.
     chunk : int
         Steps of a chunk.
     max_passes : int
-        Newton steps at most, at least 1. A linear cell takes one.
+        Maximum number of Newton steps, at least 1. A linear cell takes one.
     tolerance : float
         Mismatch at a boundary, relative to 1 + |state|, that counts as agreement.
 
@@ -209,7 +208,7 @@ def shooting(
     states : Tensor of shape (B, T, n, K)
     final : Tensor of shape (B, n, K)
     convergence : Convergence or None
-        None where there is one chunk, which nothing is iterated for.
+        None for a single chunk, which needs no iteration.
     """
     cell, inputs, params, initial, _ = problem
     batch, steps, _, units = inputs.shape
@@ -249,7 +248,7 @@ def shooting(
             K=units, REAL=_REAL[inputs.dtype], BLOCK=launch.block,
             PREFETCH=launch.prefetch(cell.m), CHUNKS=rows, UNITS=group,
             num_warps=launch.warps, launch_cooperative_grid=resident > 0,
-            # Said, since ptxas spills to make room for two programs on a multiprocessor.
+            # Explicit, since ptxas spills to make room for two programs on a multiprocessor.
             maxnreg=min(255, REGISTERS // (32 * launch.warps)),
         )  # fmt: skip
     return states, final, Convergence(passes, residual, fell_back)
@@ -257,14 +256,14 @@ def shooting(
 
 @functools.cache
 def multiprocessors(device: torch.device) -> int:
-    """Multiprocessors of a device; 0 where programs run one after the other."""
+    """Multiprocessors of a device; 0 if programs run in sequence."""
     if device.type != "cuda":
         return 0
     return torch.cuda.get_device_properties(device).multi_processor_count
 
 
 def _scan_tile(chunks: int, n: int, units: int) -> tuple[int, int]:
-    """Rows of chunks and units that a program scans at a time, powers of two."""
+    """Chunks and units that a program scans at a time, powers of two."""
     rows = next((rows for rows in ROWS if chunks <= rows), 1 << (chunks - 1).bit_length())
     fit = max(1, SCANNED // (rows * n * (n + 1)))
     return rows, min(LARGEST_GROUP, 1 << (fit.bit_length() - 1), 1 << (units - 1).bit_length())
@@ -273,10 +272,10 @@ def _scan_tile(chunks: int, n: int, units: int) -> tuple[int, int]:
 def scan_backward(
     problem: Problem, states: Tensor, g_states: Tensor, g_final: Tensor | None, chunk: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of inputs, parameters and initial state, all chunks of time at once.
+    """Gradients of inputs, parameters and initial state, for all chunks of time at once.
 
     The backward pass is linear: one scan over the chunks is exact unless a product of Jacobians
-    overflows, and what it has overflowed for runs in time order.
+    overflows; units with overflow run in time order.
     """
     cell, inputs, params, initial, _ = problem
     batch, steps, _, units = inputs.shape
@@ -305,7 +304,7 @@ def scan_backward(
 
 
 def _launch_scan(kernel: Any, tensors: list[Tensor | None], state: Tensor, chunks: int) -> None:
-    """Run a kernel whose programs hold all chunks of some units; `state` is (B, n, K)."""
+    """Run a kernel whose programs each hold all chunks of a few units; `state` is (B, n, K)."""
     batch, n, units = state.shape
     rows, group = _scan_tile(chunks, n, units)
     if not batch:

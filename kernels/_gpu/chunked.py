@@ -1,10 +1,9 @@
 """Triton kernels parallel in time: a lane is one chunk of one unit of one sequence.
 
-Chunks of `steps` steps march side by side as lanes of the kernels in time order do, so that a warp
-reads units that lie beside each other. What passes between chunks is (B, chunks, fields, K), in the
-precision of arithmetic, and a program that holds all chunks of some units scans it. Newton's
-iteration is one launch: its programs wait for each other between marches and scans, and stop where
-nothing is left to do.
+Chunks of `steps` steps march side by side like lanes of the kernels in time order, so that a warp
+reads adjacent units. Values passed between chunks are (B, chunks, fields, K), in the precision of
+arithmetic; a program that holds all chunks of a few units scans them. Newton's iteration is one
+launch: its programs wait for each other between marches and scans, and stop when all have agreed.
 """
 
 import triton
@@ -26,13 +25,13 @@ from tsrnn.kernels._gpu.kernels import (
     store_zeros,
 )
 
-# As in `kernels`, the first arguments are arrays, which are not compiled for by their alignment.
+# As in `kernels`, the first arguments are arrays; compilation ignores their alignment.
 _SIZES = ["T", "steps", "chunks", "lanes"]
 
 
 @triton.jit
 def _chunks(block, lengths, T, steps, chunks, lanes, K: tl.constexpr, BLOCK: tl.constexpr):
-    """Sequence, chunk and unit of each lane, and whether it exists.
+    """Sequence, chunk and unit of each lane, and the mask of existing lanes.
 
     Then the first step of the chunk, the length of the sequence and the steps that the chunk has.
     """
@@ -47,7 +46,7 @@ def _chunks(block, lengths, T, steps, chunks, lanes, K: tl.constexpr, BLOCK: tl.
 
 @triton.jit
 def _in_time_order(marked, chunk, T, steps, begin, whole, length):
-    """Steps of each lane and the end of its rows, where marked units are left to chunk 0."""
+    """Steps of each lane and the end of its rows, with marked units left to chunk 0."""
     limit = tl.minimum(T - begin, steps).to(tl.int32)
     length = tl.where(marked, tl.where(chunk == 0, whole, 0), length)
     return length, tl.where(marked, tl.where(chunk == 0, T, 0), limit)
@@ -92,22 +91,22 @@ def shoot(
     CHUNKS: tl.constexpr,
     UNITS: tl.constexpr,
 ):
-    """Newton's method on the boundaries of chunks, from one phase to another.
+    """Newton's method on the boundaries of chunks, for a range of phases.
 
-    Phase 0 marches from zero, phase ``2 p - 1`` corrects the boundaries for the p-th time and
-    phase ``2 p`` marches from them. Where no unit goes on after a correction, what has not agreed
-    runs in time order, and nothing is left to do. Phases of one launch need all programs on the
-    device at once; the same phases may have a launch each.
+    Phase 0 marches from zero, phase ``2 p - 1`` makes correction p of the boundaries and phase
+    ``2 p`` marches from them. When no unit continues after a correction, those that have not agreed
+    run in time order, and the method ends. Several phases in one launch need all programs on the
+    device at once; phases may also be launched one by one.
 
-    `counts` are zeros at first: of programs that have come to a barrier, then for each correction
-    the units that it has moved and those that it has left to time order. Of `residuals` the one
-    that a march measures is the other one than the correction before it has read.
+    `counts`, zero at first, are the number of programs at a barrier, then for each correction the
+    numbers of units moved and of units left to time order. A march writes the one of `residuals`
+    that the correction before it has not read.
     """
     programs = tl.num_programs(0)
     sequences = lanes // (chunks * K)
     comes = 0
     while phase <= last_phase:
-        # Correction whose units go on: the last one.
+        # Correction whose units continue: the last one.
         done = phase // 2
         moved = tl.load(counts + 1 + 2 * done, cache_modifier=".cg")
         left = tl.load(counts + 2 + 2 * done, cache_modifier=".cg")
@@ -142,8 +141,8 @@ def shoot(
 def _wait_for_all(count, comes):
     """Barrier between all programs of a launch: each adds one to `count` and waits for `comes`.
 
-    What a program wrote before it is seen by all after it: the first thread releases the writes
-    of its program and acquires those of the others, between two barriers of the program.
+    Writes before the barrier are visible to all programs after it: the first thread releases the
+    writes of its program and acquires those of the others, between two barriers of the program.
     """
     tl.debug_barrier()
     came = tl.atomic_add(count, 1, sem="acq_rel", scope="gpu") + 1
@@ -180,22 +179,22 @@ def _march_chunks(
     BLOCK: tl.constexpr,
     PREFETCH: tl.constexpr,
 ):
-    """Ends of chunks and their derivatives by the starts; after the `first` march, states as well.
+    """Ends of chunks and their derivatives by the starts, and states after the `first` march.
 
-    The first march starts all chunks but those at the initial state from zero. Later ones march
-    where units are `moving`, and raise `residual`, the bits of a number that is not negative, to
-    the largest mismatch of an end with the start after it. With `in_order` what is moving runs
-    in time order, in the lanes of its first chunks.
+    The first march starts all chunks from zero, except the first, from the initial state. Later
+    ones march only `moving` units, and raise `residual`, the bits of a nonnegative number, to the
+    largest mismatch of an end with the next start. With `in_order`, moving units run in time
+    order, in the lanes of their first chunks.
     """
     b, chunk, k, inside, begin, whole, length = _chunks(
         block, lengths, T, steps, chunks, lanes, K, BLOCK
     )
     boundary = (b * chunks + chunk) * (N * K) + k
     unit = b * K + k
-    # Compared lane by lane, also where the interpreter has a plain number.
+    # Compared lane by lane, even if the interpreter has a plain number.
     first = tl.zeros_like(length) + first > 0
     ordered = tl.zeros_like(length) + in_order > 0
-    # What other programs have written since, past the cache of a multiprocessor.
+    # Bypasses the cache of a multiprocessor, to see writes of other programs.
     moves = tl.load(moving + unit, mask=inside & (first == 0), other=False, cache_modifier=".cg")
     moves = inside & (first | moves)
     length, limit = _in_time_order(moves & ordered, chunk, T, steps, begin, whole, length)
@@ -220,7 +219,7 @@ def _march_chunks(
     counted = counted & later
     mismatch = _mismatch(end, load_shared(starts + boundary + N * K, K, counted, N, REAL))
     bits = mismatch.to(residual.dtype.element_ty, bitcast=True)
-    # What orders it is the barrier after the phase.
+    # Ordered by the barrier after the phase.
     tl.atomic_max(residual + unit, bits, mask=counted, sem="relaxed")
     limit = tl.where(first, 0, limit)
     shortest = tl.min(tl.where(length < limit, length, T), 0)
@@ -230,7 +229,7 @@ def _march_chunks(
 
 @triton.jit
 def _identity(like, N: tl.constexpr):
-    """N x N matrix by rows, in every lane."""
+    """N x N identity by rows, in every lane."""
     values = ()
     for i in tl.static_range(N):
         for j in tl.static_range(N):
@@ -240,9 +239,9 @@ def _identity(like, N: tl.constexpr):
 
 @triton.jit
 def _mismatch(ends, starts):
-    """Largest difference, relative to 1 + |start|; infinite where one is not a number.
+    """Largest difference, relative to 1 + |start|; infinite if one is NaN.
 
-    And where |start| is above 1e37: hardware divides by such numbers of single precision to zero.
+    It is infinite for |start| above 1e37 too, since hardware division by such float32 gives zero.
     """
     largest = tl.zeros_like(ends[0])
     for i in tl.static_range(len(ends)):
@@ -296,20 +295,20 @@ def _correct(
     CHUNKS: tl.constexpr,
     UNITS: tl.constexpr,
 ):
-    """A Newton step, of number `done`, on the boundaries of a group's units that have not agreed.
+    """Newton step number `done` on the boundaries of a group's units that have not agreed.
 
-    They are `moving`; after `most_passes`, and where they are not finite, they fall back to time
-    order. What the march that follows does not measure anew keeps its residual.
+    They are marked `moving`; after `most_passes`, or if not finite, they fall back to time order.
+    Residuals that the next march does not measure are kept.
     """
     b, chunk, k, unit = _program(group, K, CHUNKS, UNITS)
     at = b * K + unit
     inside = unit < K
-    # Compared unit by unit, also where the interpreter has a plain number.
+    # Compared unit by unit, even if the interpreter has a plain number.
     number = tl.zeros_like(unit) + done
     first = number == 1
     bits = tl.load(measured + at, mask=inside & (first == 0), other=0, cache_modifier=".cg")
     left = bits.to(REAL, bitcast=True)
-    # What is not finite will not become so by a Newton step.
+    # A Newton step cannot make a value finite.
     goes = first | ((left > tolerance) & (left < float("inf")) & (number <= most_passes))
     goes = inside & goes
     falls = inside & (left > tolerance) & (goes == 0)
@@ -317,7 +316,7 @@ def _correct(
     tl.store(fell_back + at, falls, mask=inside)
     tl.store(residual + at, left, mask=inside)
     tl.store(passes + at, number.to(tl.int64), mask=goes)
-    # Into another array: a number has copies in several warps, of which one may be late to read.
+    # Into another array, since another warp may still have to read its copy.
     tl.store(following + at, tl.where(goes, 0, bits), mask=inside)
     count = tl.sum(goes.to(tl.int32), 0)
     tl.atomic_add(counts, count, sem="relaxed")
@@ -335,7 +334,7 @@ def _correct(
         start = load_shared(next_at, K, counted & old, N, REAL)
         start = choose(old, start, constants(0.0, end[0], N))
         start = _corrected(end, fields[N:], start, counted, SCAN, N)
-        tl.debug_barrier()  # copies of a start have all been read
+        tl.debug_barrier()  # all copies of a start have been read
         zeroth = rows & (chunk == 0)
         store(starts + row_at * (N * K) + k, K, zeroth, load(initial_at, K, zeroth, N, REAL))
         store(next_at, K, counted, start)
@@ -343,15 +342,15 @@ def _correct(
 
 @triton.jit
 def _corrected(ends, jacobians, starts, counted, SCAN: tl.constexpr, N: tl.constexpr):
-    """Start of the chunk after each one, after a Newton step on all boundaries.
+    """Start of the next chunk, after a Newton step on all boundaries.
 
-    Where a product of Jacobians has overflowed, the next chunk starts where this one has ended.
+    If a product of Jacobians has overflowed, the next chunk starts at the end of this one.
     """
     zeros = constants(0.0, ends[0], N)
     offsets = ()
     for i in tl.static_range(N):
         offsets += (ends[i] - starts[i],)
-    # The last chunk has no successor.
+    # The last chunk has no next.
     offsets = choose(counted & _finite(offsets), offsets, zeros)
     jacobians = choose(counted & _finite(jacobians), jacobians, constants(0.0, ends[0], N * N))
     maps = SCAN(jacobians + offsets)
@@ -386,7 +385,7 @@ def adjoints(
     BLOCK: tl.constexpr,
     PREFETCH: tl.constexpr,
 ):
-    """Gradient at each chunk's start and its derivative by the gradient at the end, by columns.
+    """Gradient at the start of each chunk and its derivative by that at the end, by columns.
 
     The gradient at the end is that of the final state for the last chunk, zero for the others.
     """
@@ -451,7 +450,7 @@ def gradients_at_ends(
     CHUNKS: tl.constexpr,
     UNITS: tl.constexpr,
 ):
-    """Gradients at the ends of chunks, a scan from the end of time, and units where it overflowed.
+    """Gradients at the ends of chunks, by a scan backward in time, and units that overflowed.
 
     Row i of a tensor is chunk ``chunks - 1 - i``.
     """
@@ -464,11 +463,11 @@ def gradients_at_ends(
     for i in tl.static_range(N):
         for j in tl.static_range(N):
             matrix += (fields[N + j * N + i],)
-    # Rows that are no chunk come last and change nothing before them.
+    # Rows beyond the chunks come last and change nothing before them.
     g = SCAN(matrix + fields[:N])[N * N :]
     last = load_or_zeros(g_final, b * (N * K) + k, K, inside & (row == 0), N, REAL)
     store(terminal + (b * chunks + chunk) * (N * K) + k, K, inside & (row == 0), last)
-    before = inside & (chunk > 0)  # the gradient at its start is that at the end before
+    before = inside & (chunk > 0)  # the gradient at its start is that at the previous end
     store(terminal + (b * chunks + chunk - 1) * (N * K) + k, K, before, g)
     wrong = tl.max((before & (_finite(g) == 0)).to(tl.int32), 0)
     tl.store(failed + b * K + unit, wrong, mask=unit < K)
@@ -504,8 +503,8 @@ def backward(
 ):
     """Gradients of inputs, of params for each chunk (B, chunks, p, K), and of the initial state.
 
-    Units that have `failed`, whose products of Jacobians overflowed, run in time order, in the
-    lanes of their first chunks.
+    `failed` units, with overflow in their products of Jacobians, run in time order, in the lanes
+    of their first chunks.
     """
     b, chunk, k, inside, begin, whole, length = _chunks(
         tl.program_id(0), lengths, T, steps, chunks, lanes, K, BLOCK

@@ -19,35 +19,35 @@ from tsrnn.kernels._matrix_form import BlockStep, MatrixForm, block_step
 from tsrnn.kernels._problem import Problem
 from tsrnn.kernels._program import Product, Program, plan_of
 
-LARGEST = 512  # units whose vectors a program keeps in registers
-PREFETCHED = 6  # products whose tiles are on their way at a time: shared memory has room for them
-TILE_BYTES = 8192  # of a matrix in shared memory at a time, where it is read at every step
-# Numbers of matrices that stay in registers, of four bytes: 192 KB of the 256 that a multiprocessor
-# has forward, 96 backward, where more else is kept.
+LARGEST = 512  # units of the vectors that a program keeps in registers
+PREFETCHED = 6  # products with tiles in flight at a time: shared memory has room for them
+TILE_BYTES = 8192  # of a matrix in shared memory at a time, if it is read at every step
+# Four-byte numbers of matrices that stay in registers: 192 of the 256 KB of a multiprocessor
+# forward, 96 KB backward, where more else is kept.
 RESIDENT = {"forward": 49152, "backward": 24576}
-# With more sequences than this, or than half of it on tensor cores, sequences share programs. On an
-# H200 a GRU is a tenth faster so with 512 and 2,048 sequences, an Elman network of 128 units 7
-# percent slower with 2,048; in TF32 both are two to three times as fast with 2,048.
+# With more sequences than this, or half of it on tensor cores, sequences share programs. On an H200
+# this is 10 percent faster for a GRU with 512 and 2,048 sequences, 7 percent slower for an Elman
+# network of 128 units with 2,048, and in TF32 two to three times faster for both with 2,048.
 RESIDENT_SEQUENCES = 1024
-NUMBERS_OF_A_THREAD = 48  # of matrices in registers, if there are threads enough
+NUMBERS_OF_A_THREAD = 48  # of matrices in registers, if there are enough threads
 MOST_WARPS = 8
-# Sequences of a program that shares its matrices: as many rows as an instruction of tensor cores
-# has at most, and fewer where they would leave multiprocessors without any.
+# Sequences of a program that shares its matrices: at most the rows of a tensor core instruction,
+# and fewer if multiprocessors would be left idle.
 BLOCK, SMALL_BLOCK, PROGRAMS = 16, 4, 132
-VECTOR_BYTES = 8192  # of a vector of all sequences of a program: 32 of a thread, of some 20 vectors
-# Multiplications of a thread and step beyond which the compiler does not order the reads of
-# matrices in shared memory so that they stay in few registers.
+VECTOR_BYTES = 8192  # of a vector for all sequences of a program: 32 a thread, of some 20 vectors
+# Multiplications a thread and step above which the compiler fails to order the reads of matrices
+# in shared memory for low register use.
 MOST_MULTIPLIED = 1200
-MOST_READ = 32  # bytes of a unit that a backward step of a GRU reads: 16 sequences have room
-READ_AHEAD = 12  # numbers of a thread that fit in registers one step before they are needed
-FARTHEST = 2**31  # numbers from a program's first, beyond which offsets have 64 bits
-# Of an H100, where kernels are interpreted, or compiled for a device that is not there.
+MOST_READ = 32  # bytes a unit read by a backward step of a GRU: 16 sequences fit
+READ_AHEAD = 12  # numbers a thread can hold in registers one step early
+FARTHEST = 2**31  # distance from a program's first number above which offsets have 64 bits
+# Of an H100, for the interpreter and for compilation without a device.
 SHARED_MEMORY = 232448
 
 
 @functools.cache
 def functions(form: MatrixForm, dtype: torch.dtype, precision: str = "ieee") -> ModuleType:
-    """Module of a form's ``step`` and ``vjp``."""
+    """Module with a form's ``step`` and ``vjp``."""
     return emit.load(f"{form.name}.dense", emit.form_source(form, dtype, precision))
 
 
@@ -69,7 +69,7 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of inputs, parameters and initial state.
 
-    Of `g_states` the fields may be the first alone, and `g_final` None: others are zero.
+    `g_states` may hold only the first fields, and `g_final` be None; the rest is zero.
     """
     inputs, params, stacked = problem.inputs, problem.params, _Stacked.of(problem)
     back, d, m = emit.backward_of(stacked.form), stacked.d, problem.cell.m
@@ -102,7 +102,7 @@ def backward(
 
 
 class _Stacked(NamedTuple):
-    """Arguments of a recurrence, the sequences of its K units one after the other."""
+    """Arguments of a recurrence, with the sequences of its K units concatenated."""
 
     form: MatrixForm
     d: int
@@ -129,20 +129,20 @@ class _Stacked(NamedTuple):
         )
 
     def units_last(self, x: Tensor) -> Tensor:
-        """(K * B, ...) to (B, ..., K)."""
+        """Rearrange (K * B, ...) to (B, ..., K)."""
         return units_last(x, self.units, self.batch)
 
     def matrices(self, width: int, *, back: bool) -> Tensor:
-        """Matrices (K, matrices, D, D) whose rows are summed over: what they take, or give."""
+        """Matrices (K, matrices, D, D) with rows along the summed units: inputs, or outputs."""
         matrices, _ = BlockStep(self.form, self.d).split(self.params)
         matrices = matrices if back else matrices.mT
         missing = width - self.d
         return pad(matrices.transpose(0, 1), (0, missing, 0, missing)).contiguous()
 
     def product(self, known: Mapping[str, Tensor], product: Product) -> Tensor:
-        """Products (K * B, T, matrices * d) of a stored vector of all steps with some matrices.
+        """Products (K * B, T, matrices * d) of a stored vector with matrices, for all steps.
 
-        In the precision of arithmetic, as they are forward.
+        Computed in the precision of arithmetic, as in the forward pass.
         """
         matrices, _ = BlockStep(self.form, self.d).split(self.params)
         name = str(product.operands[0])
@@ -152,7 +152,7 @@ class _Stacked(NamedTuple):
         return (x.to(dtype) @ chosen.to(dtype).mT).view(*self.inputs.shape[:2], chosen.shape[1])
 
     def by_units(self, x: Tensor) -> Tensor:
-        """Vectors of all sequences and steps, (K * B, T, d) to (K, B * T, d)."""
+        """Rearrange vectors (K * B, T, d) to (K, B * T, d)."""
         return x.unflatten(0, (self.units, self.batch)).flatten(1, 2)
 
     def launch(
@@ -163,14 +163,14 @@ class _Stacked(NamedTuple):
         steps: Program,
         **options: Any,
     ) -> None:
-        """Run a kernel of a program of steps, on the current stream of the tensors' device."""
+        """Run a kernel on the current stream of the tensors' device."""
         dtype, count = self.initial.dtype, len(self.form.matrices)
         if not self.batch:
             return
         width = max(16, 1 << (self.d - 1).bit_length())
         products = [product for phase in steps.phases for product in phase.products]
         m, n = self.inputs.shape[2] // self.d, len(self.form.states)
-        # Of inputs; in the backward pass of old states and incoming gradients too.
+        # Of inputs, and in the backward pass of old states and incoming gradients.
         fields = m if kind == "forward" else m + n + options["GIVEN"]
         launch = Launch.of(self, kind, products, width, fields)
         programs = -(-self.batch // launch.block) * self.units
@@ -181,7 +181,7 @@ class _Stacked(NamedTuple):
         scratch = None
         if launch.place == "memory":
             scratch = self.initial.new_empty(programs, launch.block, width)
-        # Of the last sequence of a program; offsets of 32 bits are fewer registers.
+        # Of the last sequence of a program; 32-bit offsets save registers.
         arrays = [t for t in (self.inputs, *tensors) if t is not None]
         long = launch.block * max(t[0].numel() for t in arrays) >= FARTHEST
         run(
@@ -196,10 +196,10 @@ class _Stacked(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """Launch of a kernel: sequences and warps of a program, and where it keeps matrices.
+    """Launch parameters: sequences and warps of a program, and the place of its matrices.
 
-    A matrix in memory is read by tiles of `tile` rows; `ahead` says whether inputs are asked for a
-    step before they are needed.
+    A matrix in memory is read in tiles of `tile` rows; with `ahead`, inputs are prefetched by one
+    step.
     """
 
     block: int
@@ -213,7 +213,7 @@ class Launch(NamedTuple):
     def of(
         cls, stacked: _Stacked, kind: str, products: list[Product], width: int, fields: int
     ) -> Launch:
-        """Launch for some products a step, vectors of `width` numbers, `fields` read a step."""
+        """Launch for products of vectors of `width` numbers, with `fields` read a step."""
         dtype, sequences = stacked.initial.dtype, stacked.batch * stacked.units
         item = dtype.itemsize
         tensor_cores = precision_of(dtype) == "tf32" or dtype == torch.bfloat16
@@ -227,7 +227,7 @@ class Launch(NamedTuple):
             return cls(1, warps, 1, "registers", width)
         gated_back = kind == "backward" and multiplied > 1
         if tensor_cores:
-            # An instruction multiplies 16 rows; 8 of them stay empty where registers are short.
+            # An instruction multiplies 16 rows; 8 stay empty when registers are short.
             block = 8 if gated_back or width > 256 else BLOCK
             warps = 8 if width <= (256 if gated_back else 64) else 16
         else:
@@ -238,7 +238,7 @@ class Launch(NamedTuple):
                 block = min(block, SMALL_BLOCK)
         numbers = max(1, block * width // (32 * warps))
         ahead = numbers * fields <= READ_AHEAD or (tensor_cores and gated_back and width <= 256)
-        # Beside matrices are the operand of a product and what changes its place between threads.
+        # Besides matrices: the operand of a product, and buffers to move it between threads.
         needed = len(kept) * width * width * item + 2 * block * width * max(item, 4)
         ordered = tensor_cores or numbers * width * multiplied <= MOST_MULTIPLIED
         if ordered and needed <= shared_memory(stacked.initial.device):
@@ -249,22 +249,22 @@ class Launch(NamedTuple):
 
 
 def precision_of(dtype: torch.dtype) -> str:
-    """Precision of products, as `tl.dot` takes it: TF32 where torch is asked for it."""
+    """Precision of products for `tl.dot`: TF32 if set in torch."""
     if dtype != torch.float32:
         return "ieee"
     try:
         tf32 = torch.get_float32_matmul_precision() != "highest"
-    except RuntimeError:  # torch's newer switch was used, which the older one then refuses
+    except RuntimeError:  # set by torch's newer switch, after which the older one fails
         tf32 = torch.backends.cuda.matmul.fp32_precision == "tf32"
     return "tf32" if tf32 else "ieee"
 
 
 @functools.cache
 def shared_memory(device: torch.device) -> int:
-    """Bytes of shared memory that a program may have."""
+    """Maximum bytes of shared memory of a program."""
     if device.type != "cuda":
         return SHARED_MEMORY
-    properties: Any = torch.cuda.get_device_properties(device)  # whose stub lacks the name
+    properties: Any = torch.cuda.get_device_properties(device)  # its stub lacks the name
     return int(properties.shared_memory_per_block_optin)
 
 
@@ -273,8 +273,8 @@ def _gradients_of_matrices(
 ) -> Tensor:
     """Sums over sequences and steps of g x', (K, matrices, d, d).
 
-    Vectors are `known` by letter and number, as "h" the old states; "x" are operands that no state
-    is.
+    Vectors are `known` by letter and number, such as "h" for old states; "x" are operands that are
+    not states.
     """
     d, traced = stacked.d, plan_of(stacked.form).traced
     unstored = traced.vjp.results["x"]

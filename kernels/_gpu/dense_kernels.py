@@ -1,13 +1,13 @@
 """Triton kernels of recurrences with full matrices: a matrix product a step, in time order.
 
-A program owns BLOCK sequences of one unit and carries their state as tensors (BLOCK, D): D is d
-up to a power of two. Arrays are (sequences, T, vector, d), sequences of all units one after the
-other; matrices are (K, matrices, D, D), zero outside of d x d, their rows what is summed over.
-A program keeps them at one of three places, PLACE:
+A program owns BLOCK sequences of one unit and carries their state as tensors (BLOCK, D), with D
+the next power of two of d. Arrays are (sequences, T, vector, d), with the sequences of all units
+concatenated; matrices are (K, matrices, D, D), zero outside of d x d, with rows along the summed
+units. A program keeps them in one of three places, PLACE:
 
 - "registers", for programs of one sequence;
-- "shared": loaded once before the march, they are operands of `tl.dot`, which the compiler puts
-  into shared memory, where tensor cores read them too;
+- "shared": loaded once before the march as operands of `tl.dot`, which the compiler puts into
+  shared memory, readable by tensor cores;
 - "memory": read again at every step, a tile of ROWS rows at a time.
 """
 
@@ -25,7 +25,7 @@ from tsrnn.kernels._gpu.kernels import (
     store_zeros,
 )
 
-# One compilation serves all sizes with the same D and the same launch, and all alignments.
+# One compilation serves all sizes with the same D and launch, and all alignments.
 _SIZES = ["T", "B", "d", "K"]
 _FORWARD = ["inputs", "parameters", "initial", "lengths", "states", "final"]
 _BACKWARD = [
@@ -36,7 +36,7 @@ _BACKWARD = [
 
 @triton.jit
 def multiply(x, weights, numbers: tl.constexpr, kept, tiles, PRECISION: tl.constexpr):
-    """Products of one operand with some matrices."""
+    """Products of one operand with several matrices."""
     products = ()
     if tiles is not None:
         scratch, depth = tiles
@@ -60,10 +60,10 @@ def multiply(x, weights, numbers: tl.constexpr, kept, tiles, PRECISION: tl.const
 
 @triton.jit
 def multiply_loaded(x, weights, numbers: tl.constexpr, kept, tiles, PRECISION: tl.constexpr):
-    """Products of an operand that may be made of what has been loaded alone.
+    """Products of an operand that may depend only on loaded values.
 
-    It is gathered, unit by unit where it is: the compiler would else not move it between threads,
-    but load and compute it in all that multiply by it.
+    The operand passes through an identity gather: otherwise the compiler would not move it between
+    threads, but load and compute it in every thread that needs it.
     """
     if tiles is None and len(weights[numbers[0]].shape) == 3:
         x = tl.gather(x, tl.arange(0, x.shape[1])[None, :], 1)
@@ -72,7 +72,7 @@ def multiply_loaded(x, weights, numbers: tl.constexpr, kept, tiles, PRECISION: t
 
 @triton.jit
 def multiply_back(x, weights, numbers: tl.constexpr, kept, tiles, PRECISION: tl.constexpr):
-    """Sum of the products of some operands, each with its own matrix."""
+    """Sum of products of operands, each with its own matrix."""
     total = multiply(x[0], weights, (numbers[0],), kept, tiles, PRECISION)[0]
     for i in tl.static_range(1, len(numbers)):
         total += multiply(x[i], weights, (numbers[i],), kept, tiles, PRECISION)[0]
@@ -81,14 +81,14 @@ def multiply_back(x, weights, numbers: tl.constexpr, kept, tiles, PRECISION: tl.
 
 @triton.jit
 def _stored(x, weights, kept, scratch, ROWS: tl.constexpr):
-    """Operand of a product as its matrix is stored, zero where there is no unit.
+    """Operand of a product in the type of its matrix, zero outside of the units.
 
-    One of more columns than a tile has rows goes through memory: registers cannot be sliced.
+    With more columns than a tile has rows it goes through memory, as registers cannot be sliced.
     """
     x = tl.where(kept, x, 0.0).to(weights.dtype.element_ty)
     if x.shape[1] > ROWS:
         row = tl.arange(0, x.shape[0])[:, None]
-        tl.debug_barrier()  # the operand before has been read
+        tl.debug_barrier()  # the previous operand has been read
         tl.store(scratch + row * x.shape[1] + tl.arange(0, x.shape[1])[None, :], x)
         tl.debug_barrier()
     return x
@@ -96,7 +96,7 @@ def _stored(x, weights, kept, scratch, ROWS: tl.constexpr):
 
 @triton.jit
 def _product(x, weights, scratch, depth, PRECISION: tl.constexpr, REAL: tl.constexpr):
-    """Operand times a matrix (D, D), tiles of as many rows as `depth` has one after the other."""
+    """Operand times a matrix (D, D), in tiles with as many rows as `depth`."""
     D: tl.constexpr = x.shape[1]
     ROWS: tl.constexpr = depth.shape[0]
     column = tl.arange(0, D)[None, :]
@@ -115,16 +115,16 @@ def _product(x, weights, scratch, depth, PRECISION: tl.constexpr, REAL: tl.const
 
 @triton.jit
 def _tiles(scratch, BLOCK: tl.constexpr, D: tl.constexpr, TILE: tl.constexpr):
-    """Memory of an operand and the rows of a tile, where matrices are read at every step."""
+    """Memory of an operand and rows of a tile, for matrices read at every step."""
     return scratch + tl.program_id(0).to(tl.int64) * (BLOCK * D), tl.arange(0, TILE)
 
 
 @triton.jit
 def _block(lengths, T, B, d, BLOCK: tl.constexpr, D: tl.constexpr, FULL: tl.constexpr):
-    """Place of a program: its unit of K, its first sequence, and rows (BLOCK, 1), units (1, D).
+    """Position of a program: unit of K, first sequence, rows (BLOCK, 1) and units (1, D).
 
-    Then the steps of each unit (BLOCK, D) and of its row, none outside, and which exist. Of FULL
-    blocks d = D, and all units of a row share a mask.
+    Then the steps of each unit (BLOCK, D) and of its row, 0 outside, and the mask. FULL blocks have
+    d = D, and all units of a row share a mask.
     """
     blocks = tl.cdiv(B, BLOCK)
     k = (tl.program_id(0) // blocks).to(tl.int64)
@@ -141,10 +141,10 @@ def _block(lengths, T, B, d, BLOCK: tl.constexpr, D: tl.constexpr, FULL: tl.cons
 
 @triton.jit
 def _offsets(row, column, steps, width, LONG: tl.constexpr):
-    """Offsets (BLOCK, D) of a vector of a program's sequences, of `steps` of `width` numbers each.
+    """Offsets (BLOCK, D) of a vector in a program's sequences, of `steps` x `width` numbers each.
 
-    They stay, while a pointer to the program's first sequence moves from step to step: pointers of
-    all units would take four times the registers of two.
+    They are fixed, and a pointer to the program's first sequence moves from step to step: pointers
+    of all units would take four times the registers of two.
     """
     if LONG:
         row = row.to(tl.int64)
@@ -153,7 +153,7 @@ def _offsets(row, column, steps, width, LONG: tl.constexpr):
 
 @triton.jit
 def _extremes(length, limit, T):
-    """Shortest length of what exists, and the longest."""
+    """Shortest and longest length in the mask."""
     shortest = tl.min(tl.min(tl.where(limit > 0, length, T), 1), 0)
     return shortest, tl.max(tl.max(length, 1), 0)
 
@@ -162,7 +162,7 @@ def _extremes(length, limit, T):
 def _vectors(
     parameters, k, K, d, column, inside, MATRICES: tl.constexpr, V: tl.constexpr, REAL: tl.constexpr
 ):
-    """Parameters that are vectors, for every sequence."""
+    """Vector parameters, for every sequence."""
     at = parameters + (MATRICES * d * d + column).to(tl.int64) * K + k
     return load(tl.broadcast_to(at, inside.shape), d.to(tl.int64) * K, inside, V, REAL)
 
@@ -177,10 +177,10 @@ def _matrices(
     REAL: tl.constexpr,
     PLACE: tl.constexpr,
 ):
-    """Matrices of a unit: in registers, (1, D, D), or operands of products, or where they are."""
+    """Matrices of a unit: in registers, (1, D, D), as operands of products, or pointers."""
     if PLACE == "registers":
-        # Plus zero, which the compiler does not know: were they aligned to it, a thread would read
-        # four columns at once and keep them, and sums over rows would go through more threads.
+        # Plus a zero unknown to the compiler, to hide the alignment: else a thread would read and
+        # keep four columns at once, and sums over rows would involve more threads.
         at = weights + k * (MATRICES * D * D) + tl.minimum(T, 0)
         at += tl.arange(0, D)[None, :, None] * D + tl.arange(0, D)[None, None, :]
         matrices = ()
@@ -214,9 +214,9 @@ def _march(
     REAL: tl.constexpr,
     AHEAD: tl.constexpr,
 ):
-    """State after `length` steps of each sequence, at most `stop`, written at every one.
+    """State after `length` steps of each sequence, at most `stop`, written at every step.
 
-    If AHEAD, inputs are asked for a step before they are needed.
+    If AHEAD, inputs are prefetched by one step.
     """
     now = load(inputs + inputs_at, d, length > 0, M, REAL)
     for t in range(0, stop):
@@ -247,12 +247,12 @@ def _history(
     GIVEN: tl.constexpr,
     REAL: tl.constexpr,
 ):
-    """Old state, inputs and incoming gradient of step t, where the pointers are.
+    """Old state, inputs and incoming gradient of step t, at the pointers.
 
-    Where a sequence has ended just before the step, the old state is read all the same: it is the
-    new state of its last step.
+    The old state is also read if a sequence ended just before the step, as the new state of its
+    last step.
     """
-    # Compared unit by unit, also where the interpreter has a plain number for t.
+    # Compared unit by unit, even if the interpreter has a plain number for t.
     this = tl.zeros_like(length) + t
     read = (this >= 0) & (this < length)
     old = load(old_states + states_at, d, (this >= 0) & (this <= length) & (length > 0), N, REAL)
@@ -288,9 +288,9 @@ def _march_back(
 ):
     """Gradients of the state before the first step and, summed over time, of the vectors.
 
-    The pointers are at step ``stop - 1``; rows of gradients are written at every step.
+    The pointers start at step ``stop - 1``; rows of gradients are written at every step.
     """
-    # Where no sequence has a step, `stop` is 0 and the pointers stand before the arrays.
+    # If no sequence has a step, `stop` is 0 and the pointers are before the arrays.
     new = load(states + states_at, d, (stop - 1 < length) & (length > 0), N, REAL)
     sums = constants(0.0, g[0], V)
     old, now, incoming = _history(
@@ -412,8 +412,8 @@ def backward(
 ):
     """Gradients of vectors and of the initial state, and at every step rows of ROWS vectors.
 
-    They are the gradients of inputs, then of products where these are others, then operands to be
-    kept. Of the states the first GIVEN fields have a gradient.
+    These rows are the gradients of inputs, then of products if different, then kept operands. Only
+    the first GIVEN fields of the states have a gradient.
     """
     k, first, row, column, length, limit, inside = _block(lengths, T, B, d, BLOCK, D, FULL)
     shortest, longest = _extremes(length, limit, T)

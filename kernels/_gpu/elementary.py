@@ -1,9 +1,8 @@
-"""Elementary functions for emitted Triton code, relative errors of a few roundings.
+"""Elementary functions for emitted Triton code, accurate to a few roundings.
 
-Hardware has a base-2 exponential good to 2^-22. In float32 the others rest on it after a
-reduction x = k ln 2 + r, so that the error does not grow with x; its approximate tanh,
-good to 2^-11, is not used. NaN stays NaN and infinities saturate; of numbers below the normal
-ones some become zero.
+The hardware's base-2 exponential is accurate to 2^-22. In float32 the others use it after a
+reduction x = k ln 2 + r, so that the error does not grow with x; the hardware's tanh, accurate to
+2^-11, is not used. NaN stays NaN and infinities saturate; some subnormal numbers become zero.
 """
 
 import triton
@@ -12,7 +11,7 @@ import triton.language as tl
 __all__ = ["constant", "exp", "expm1", "power", "relu", "sigmoid", "sign", "sqrt", "tanh"]
 
 LOG2_E = tl.constexpr(1.4426950408889634)
-# ln 2 in two parts, the first with so many trailing zeros that k times it is exact.
+# ln 2 in two parts, the first with enough trailing zeros for its product with k to be exact.
 LN2_HIGH = tl.constexpr(0.69314575)
 LN2_LOW = tl.constexpr(1.4286068203094173e-06)
 ROUNDER = tl.constexpr(12582912.0)  # 1.5 * 2^23: adding it rounds to an integer
@@ -39,10 +38,10 @@ def exp(x):
     if x.dtype == tl.float64:
         result = tl.exp(x)
     else:
-        # Beyond, exp(x) is infinite and exp(-x) below half the smallest subnormal number.
+        # Beyond these, exp(x) is infinite and exp(-x) below half the smallest subnormal number.
         x = tl.where(x > 104.0, 104.0, tl.where(x < -104.0, -104.0, x))
         k, mantissa = _reduced(x)
-        half = tl.floor(0.5 * k)  # in two factors, since 2^k may overflow where exp(x) does not
+        half = tl.floor(0.5 * k)  # in two factors, since 2^k may overflow when exp(x) does not
         result = mantissa * tl.exp2(half) * tl.exp2(k - half)
     return result
 
@@ -54,13 +53,13 @@ def _decay(x):
     if x.dtype == tl.float64:
         result = tl.exp(x)
     else:
-        # The last bits of the rounded sum are those of k, which are added to the exponent.
+        # The last bits of the rounded sum are k, which is added to the exponent.
         rounded = x * LOG2_E + ROUNDER
         k = rounded - ROUNDER
         r = (x - k * LN2_HIGH) - k * LN2_LOW
         bits = tl.exp2(r * LOG2_E).to(tl.int32, bitcast=True)
         bits += rounded.to(tl.int32, bitcast=True) << 23
-        # Compared so that NaN passes.
+        # Compared so that NaN stays.
         result = tl.where(x < -86.9, 0.0, bits.to(tl.float32, bitcast=True))
         result = tl.where(x == x, result, x)
     return result
@@ -68,7 +67,7 @@ def _decay(x):
 
 @triton.jit
 def expm1(x):
-    """exp(x) - 1: near zero the Taylor series, nested."""
+    """exp(x) - 1, near zero by the nested Taylor series."""
     # The next term is 5e-17 and 1e-8 of the first at |x| = 0.5.
     terms: tl.constexpr = 14 if x.dtype == tl.float64 else 8
     series = constant(1.0, x)
@@ -79,7 +78,7 @@ def expm1(x):
 
 @triton.jit
 def tanh(x):
-    """Hyperbolic tangent: near zero an odd polynomial, elsewhere 1 - 2 / (exp(2 |x|) + 1)."""
+    """Hyperbolic tangent: an odd polynomial near zero, else 1 - 2 / (exp(2 |x|) + 1)."""
     size = tl.abs(x)
     if x.dtype == tl.float64:
         e = expm1(2.0 * tl.where(size > 30.0, 30.0, size))  # tanh(30) is 1
@@ -89,7 +88,7 @@ def tanh(x):
         s = x * x
         tail = 0.133152977 + s * (-0.0523025580 + s * 0.0157394409)
         near = x + x * (s * (-0.333327681 + s * tail))
-        # Where they meet both are within 4.5 half units in the last place.
+        # Where they meet, both are within 4.5 half units in the last place.
         result = tl.where(size < 0.55, near, tl.where(x < 0, -far, far))
     return result
 
@@ -103,7 +102,7 @@ def sigmoid(x):
 
 @triton.jit
 def relu(x):
-    """max(x, 0); NaN passes."""
+    """max(x, 0); NaN stays."""
     return tl.where(x < 0, 0.0, x)
 
 
@@ -123,7 +122,7 @@ def sqrt(x):
 def power(x, y):
     """Raise x to y, a negative x to integers only.
 
-    Through double precision; the error grows with the logarithm of the result.
+    Computed in double precision; the error grows with the logarithm of the result.
     """
     a, b = x.to(tl.float64), y.to(tl.float64)
     size = tl.exp2(b * tl.log2(tl.abs(a)))

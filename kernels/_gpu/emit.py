@@ -1,9 +1,9 @@
-"""A traced cell or matrix form as the text of Triton functions, kept in files and loaded.
+"""A traced cell or matrix form as Triton source, kept in files and loaded.
 
-The functions take and give tuples of tensors of lanes. The kernels that call them over time
-are the same for all cells. Of a matrix form a vector is a tensor (sequences, units), and the
+The functions take and return tuples of tensors of lanes. The kernels that call them over time
+are the same for all cells. For a matrix form a vector is a tensor (sequences, units), and the
 functions alternate elementwise phases and matrix products. Triton reads a function's source from
-its file, and keeps the machine code it makes of it in a cache of its own.
+its file and has its own cache of machine code.
 """
 
 import ctypes
@@ -50,7 +50,7 @@ _IMPORTED = ("constant", "exp", "expm1", "power", "relu", "sigmoid", "sign", "sq
 _RESERVED = {"float", "state", "inputs", "params", "new", "gradient", "tl", "triton", *_IMPORTED}
 
 
-# Arguments of a function: the letter of its values, the argument and the words before its fields.
+# Arguments of a function: the letter of its values, the argument, and the prefix of its fields.
 _STEP = (("h", "state", ""), ("u", "inputs", ""))
 _VJP = (("g", "gradient", "g_"), ("h", "state", ""), ("u", "inputs", ""), ("s", "new", "new_"))
 _PARAMS, _VECTORS = (("w", "params", ""),), (("w", "vectors", ""),)
@@ -58,7 +58,7 @@ Signature = tuple[tuple[str, str, str], ...]
 
 
 def cell_source(cell: Cell, dtype: torch.dtype) -> str:
-    """Text of ``step`` and ``vjp``, the vector-Jacobian product of a step."""
+    """Source of ``step`` and ``vjp``, the vector-Jacobian product of a step."""
     step, vjp = trace(cell)
     gradients = (cell.n, cell.m, cell.p)
     return (
@@ -69,16 +69,16 @@ def cell_source(cell: Cell, dtype: torch.dtype) -> str:
 
 
 def tangent_source(cell: Cell, dtype: torch.dtype) -> str:
-    """Text of ``tangent``, a step with the product of the matrices of Newton's iteration."""
+    """Source of ``tangent``, a step with the product of the matrices of Newton's iteration."""
     carried = newton_tangent(cell)
     step = trace(carried)[0]
     return header(carried) + graph_function("tangent", carried, dtype, _STEP, step, (carried.n,))
 
 
 def affine_source(n: int) -> str:
-    """Text of ``scan``: each affine map of n numbers after all maps before it.
+    """Source of ``scan``: compositions of affine maps of n numbers with all maps before them.
 
-    A map is its matrix by rows, then its offset.
+    A map is stored as its matrix by rows, then its offset.
     """
     rows = range(n)
     first, second = (
@@ -103,9 +103,9 @@ def affine_source(n: int) -> str:
 
 
 def form_source(form: MatrixForm, dtype: torch.dtype, precision: str = "ieee") -> str:
-    """Text of ``step`` and ``vjp`` of a matrix form, products included.
+    """Source of ``step`` and ``vjp`` of a matrix form, with its products.
 
-    `precision` is that of products of float32, as ``tl.dot`` takes it: "ieee" or "tf32".
+    `precision` of float32 products is passed to ``tl.dot``: "ieee" or "tf32".
 
     Raises
     ------
@@ -126,11 +126,11 @@ def form_source(form: MatrixForm, dtype: torch.dtype, precision: str = "ieee") -
 
 
 class Backward(NamedTuple):
-    """Backward pass of a form on a GPU: a program, and the products that come before it.
+    """Backward pass of a form on a GPU: a program, and the products computed before it.
 
-    They are those of stored vectors, made at once for all steps, by torch: of float32 in the
-    precision that `torch.set_float32_matmul_precision` says. The program takes them as further
-    inputs. `kept` are the results that it writes beside the gradients of inputs.
+    These are products of stored vectors, computed by torch for all steps at once, in float32 with
+    the precision of `torch.set_float32_matmul_precision`. The program takes them as further
+    inputs. `kept` are the results that it writes besides the gradients of inputs.
     """
 
     program: Program
@@ -140,7 +140,7 @@ class Backward(NamedTuple):
 
 @functools.cache
 def backward_of(form: MatrixForm) -> Backward:
-    """Divide a form's vector-Jacobian product."""
+    """Split a form's vector-Jacobian product."""
     plan = plan_of(form)
     needed = [product for phase in plan.backward.phases for product in phase.products]
     before = tuple(p for p in needed if not p.transposed and str(p.operands[0])[0] in "hsu")
@@ -161,7 +161,7 @@ def backward_of(form: MatrixForm) -> Backward:
 
 
 def header(cell: Cell) -> str:
-    """Docstring and imports of a module of functions of a cell."""
+    """Docstring and imports of an emitted module."""
     parts = zip(("state", "inputs", "params"), cell.field_names, strict=True)
     fields = "\n".join(f"{part}: {' '.join(names) or 'none'}" for part, names in parts)
     return (
@@ -179,7 +179,7 @@ def graph_function(
     graph: Graph,
     parts: Sequence[int],
 ) -> str:
-    """Function of a graph; its outputs come back as tuples of so many fields, or as one tuple."""
+    """Function of a graph, which returns tuples of the given sizes, or one tuple."""
     function = _Function(cell, dtype, signature + _PARAMS)
     for op in graph.ops:
         function.operate(op)
@@ -188,7 +188,7 @@ def graph_function(
     return function.text(name, results)
 
 
-# Arguments and functions beside those of a cell.
+# Arguments and functions besides those of a cell.
 _MULTIPLY = ("multiply", "multiply_loaded", "multiply_back")
 _OF_FORMS = ("vectors", "weights", "transposed", "kept", "tiles", *_MULTIPLY)
 
@@ -204,9 +204,9 @@ def _form_function(
     parts: Sequence[Sequence[str]],
     more_inputs: tuple[str, ...] = (),
 ) -> str:
-    """Function of phases and products in order; results come back in tuples of some kinds each.
+    """Function of phases and products in order, which returns a tuple for each group of kinds.
 
-    Its parameters are the vectors, the matrices, and what `multiply` takes beside.
+    Its parameters are the vectors, the matrices, and further arguments of `multiply`.
     """
     fields = {"u": form.inputs + more_inputs, "w": form.vectors}
     function = _Function(form.block(1), dtype, signature + _VECTORS, _OF_FORMS, fields)
@@ -221,10 +221,10 @@ def _form_function(
 
 
 class _Function:
-    """A function that is being written, in one precision.
+    """Writer of a function, in one precision.
 
-    `taken` are words that its values must not have as names, `others` the names of inputs and
-    parameters, by their letter, where they are not those of the cell.
+    `taken` are words that may not be names of values, `others` the names of inputs and parameters,
+    by their letter, that differ from the cell's.
     """
 
     def __init__(
@@ -255,7 +255,7 @@ class _Function:
         return name
 
     def operate(self, op: Op) -> None:
-        """Write an operation; a comparison may come again in a later phase."""
+        """Write an operation; a comparison may be repeated in a later phase."""
         self._names[op.out] = self._names.get(op.out) or self._distinct(op.out)
         self._lines.append(f"{self._names[op.out]} = {self._operation(op)}")
 
@@ -275,7 +275,7 @@ class _Function:
         return f"{_CALLS[op.name]}({', '.join(args)})"
 
     def multiply(self, product: Product, precision: str, *, loaded: bool) -> None:
-        """Write a matrix product; `loaded` says that its operand may be made of what is stored."""
+        """Write a matrix product; `loaded` if its operand depends only on stored values."""
         for out in product.outs:
             self._names[out] = self._distinct(out)
         outs = [self._names[out] for out in product.outs]
@@ -290,7 +290,7 @@ class _Function:
     def _operand(self, value: Operand) -> str:
         if isinstance(value, str):
             return self._names[value]
-        # Nine digits tell any two numbers of single precision apart.
+        # Nine digits distinguish all float32 numbers.
         text = repr(value if self._double else float(f"{ctypes.c_float(value).value:.9g}"))
         if text in ("inf", "-inf", "nan"):
             return f'float("{text}")'
@@ -302,7 +302,7 @@ class _Function:
         return text if isinstance(value, str) else f"constant({text}, {self._like})"
 
     def text(self, name: str, results: Sequence[str], packed: str = "") -> str:
-        """The whole function; `packed` names what its parameters are a tuple of, if they are."""
+        """The whole function; `packed` names the parts of its parameters if they are a tuple."""
         arguments, lines = self._arguments, [*self._lines, f"return {', '.join(results)}"]
         if packed:
             arguments, lines = [*arguments[:-1], "params"], [f"{packed} = params", *lines]
@@ -318,14 +318,14 @@ def tuple_of(values: Iterable[str]) -> str:
 
 @functools.cache
 def load(name: str, source: str) -> ModuleType:
-    """Module of some source text, written where it can be read and imported from there.
+    """Write source text to a file and import it as a module.
 
     Parameters
     ----------
     name : str
         Stem of the file.
     source : str
-        Python text of functions under ``triton.jit``.
+        Python source of functions under ``triton.jit``.
     """
     path = source_file(name, source)
     try:
@@ -345,6 +345,6 @@ def load(name: str, source: str) -> ModuleType:
 
 
 def source_file(name: str, source: str) -> Path:
-    """Path of the file that keeps a source."""
+    """Path of the file for a source."""
     digest = hashlib.sha256(source.encode()).hexdigest()[:20]
     return cache_dir() / f"{name}_{digest}.py"

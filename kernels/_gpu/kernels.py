@@ -1,28 +1,28 @@
 """Triton kernels in time order: a lane, one unit of one sequence, keeps its state in registers.
 
-Inputs of several steps are asked for before the block of steps before them is computed, since
-their addresses do not depend on the recurrence. A step is dead where its lane's sequence has
-ended: nothing is read or written there, and the state stays. Other kernels share the functions that
-march over time, on tuples of fields in registers.
+The inputs of a block of steps are prefetched during the previous block, since their addresses do
+not depend on the recurrence. After the end of a lane's sequence nothing is read or written, and the
+state stays. Other kernels share the functions that march over time, on tuples of fields in
+registers.
 """
 
 import triton
 import triton.language as tl
 
-# One compilation serves all numbers of sequences and steps. The number of units is a constant, so
-# that addresses move from step to step by constants. Arrays need no alignment, since a thread moves
-# one number at a time: a view of an array takes the kernel that is there. No argument may be called
-# `params`: Triton's launcher has a variable of that name.
+# One compilation serves all numbers of sequences and steps. The number of units is a constant, for
+# constant strides between steps. Arrays need no alignment, since a thread moves one number at a
+# time, so that views use the same kernel. No argument may be called `params`: Triton's launcher has
+# a variable of that name.
 
 _SIZES = ["T", "lanes"]
 
 
 @triton.jit
 def places(block, lanes, K: tl.constexpr, BLOCK: tl.constexpr):
-    """Row and unit of K of each lane of a block of lanes, and whether it exists."""
+    """Row and unit of K of each lane of a block, and the mask of existing lanes."""
     first, lane = tl.cast(block, tl.int64) * BLOCK, tl.arange(0, BLOCK)
     if K % BLOCK == 0:
-        # All of one row, which needs no masks.
+        # All in one row, without masks.
         unit = first % K + lane
         row = tl.zeros_like(unit) + first // K
         inside = tl.full((BLOCK,), True, tl.int1)
@@ -34,7 +34,7 @@ def places(block, lanes, K: tl.constexpr, BLOCK: tl.constexpr):
 
 @triton.jit
 def _lanes(lengths, T, lanes, K: tl.constexpr, BLOCK: tl.constexpr):
-    """Sequence and unit of each lane, its length, where lanes exist, the shortest and longest."""
+    """Sequence, unit and length of each lane, the mask, and the shortest and longest length."""
     b, k, inside = places(tl.program_id(0), lanes, K, BLOCK)
     length = lengths_of(lengths, b, T, inside)
     shortest = tl.min(tl.where(inside, length, T), 0)
@@ -111,7 +111,7 @@ def backward(
 ):
     """Gradients of inputs, of params for each sequence (B, p, K), and of the initial state.
 
-    Of the states the first GIVEN fields have a gradient; the final state has one if it is given.
+    Only the first GIVEN fields of the states have a gradient; that of the final state is optional.
     """
     b, k, length, inside, shortest, longest = _lanes(lengths, T, lanes, K, BLOCK)
     w = load(parameters + k, K, inside, P, REAL)
@@ -139,12 +139,12 @@ def backward(
 
 @triton.jit
 def lengths_of(lengths, b, T, inside):
-    """Steps of each lane's sequence, all of T where no lengths are given; none outside."""
+    """Steps of each lane's sequence, T without lengths; 0 outside of the mask."""
     if lengths is None:
         length = tl.where(inside, T, 0)
     else:
-        # The host has not seen what lies on the device: a wrong length must not reach outside of
-        # arrays. Compared before the cast, which would wrap one of more than 32 bits.
+        # Lengths on the device are unchecked: a wrong one must not reach outside of arrays.
+        # Compared before the cast, which would wrap more than 32 bits.
         length = tl.load(lengths + b, mask=inside, other=0)
         length = tl.minimum(tl.maximum(length, 0), T)
     return length.to(tl.int32)
@@ -152,7 +152,7 @@ def lengths_of(lengths, b, T, inside):
 
 @triton.jit
 def load(at, stride, mask, FIELDS: tl.constexpr, REAL: tl.constexpr):
-    """Fields of a row; one, where log, sqrt and division are smooth, in masked lanes."""
+    """Fields of a row; one, where log, sqrt and division are smooth, in masked-out lanes."""
     values = ()
     for i in tl.static_range(FIELDS):
         values += (tl.load(at + i * stride, mask=mask, other=1.0).to(REAL),)
@@ -163,7 +163,7 @@ def load(at, stride, mask, FIELDS: tl.constexpr, REAL: tl.constexpr):
 def load_shared(at, stride, mask, FIELDS: tl.constexpr, REAL: tl.constexpr):
     """Fields of a row that another program may have written since the kernel began.
 
-    Read past the cache of the multiprocessor, which does not see what others write.
+    Bypasses the cache of the multiprocessor, which does not see writes of others.
     """
     values = ()
     for i in tl.static_range(FIELDS):
@@ -174,7 +174,7 @@ def load_shared(at, stride, mask, FIELDS: tl.constexpr, REAL: tl.constexpr):
 
 @triton.jit
 def load_or_zeros(array, at, stride, mask, FIELDS: tl.constexpr, REAL: tl.constexpr):
-    """Fields of a row of an array; zeros where there is none, or the mask does not hold."""
+    """Fields of a row of an array; zeros without an array or outside of the mask."""
     if array is None:
         values = constants(0.0, tl.zeros(mask.shape, REAL), FIELDS)
     else:
@@ -192,7 +192,7 @@ def store(at, stride, mask, values):
 
 @triton.jit
 def choose(mask, a, b):
-    """Fields of a where the mask holds, else of b."""
+    """Fields of a inside the mask, else of b."""
     values = ()
     for i in tl.static_range(len(a)):
         values += (tl.where(mask, a[i], b[i]),)
@@ -201,7 +201,7 @@ def choose(mask, a, b):
 
 @triton.jit
 def add(a, b):
-    """Sum of fields, of which b may have the first alone."""
+    """Sum of fields; b may have only the first ones."""
     values = ()
     for i in tl.static_range(len(a)):
         values += (a[i] + b[i] if i < len(b) else a[i],)
@@ -219,7 +219,7 @@ def constants(value: tl.constexpr, like, FIELDS: tl.constexpr):
 
 @triton.jit
 def store_zeros(at, row, field, length, limit, begin, end, like, FIELDS: tl.constexpr):
-    """Zeros from each lane's length to its limit, of steps `begin`, where `at` is, to `end`."""
+    """Zeros from each lane's length to its limit, for steps from `begin`, at `at`, to `end`."""
     zeros = constants(0.0, like, FIELDS)
     for t in range(begin, end):
         store(at, field, (t >= length) & (t < limit), zeros)
@@ -257,7 +257,7 @@ def march(
 ):
     """State after `length` steps of each lane, at most `stop`.
 
-    KEPT fields are written at every one of them, or at the first `kept` of each lane.
+    KEPT fields are written at every step, or at the first `kept` steps of each lane.
     """
     written = length if kept is None else kept
     now = _inputs_ahead(inputs_at, input_row, input_field, 0, length, M, REAL, PREFETCH)
@@ -294,14 +294,14 @@ def history(
     REAL: tl.constexpr,
     PREFETCH: tl.constexpr,
 ):
-    """Old state, inputs and incoming gradient of step t and those before it.
+    """Old state, inputs and incoming gradient of step t and the steps before it.
 
-    The pointers are at step t. Where a lane has ended just before a step, the old state is read
-    all the same: it is the new state of its last step.
+    The pointers are at step t. The old state is also read if a lane ended just before a step, as
+    the new state of its last step.
     """
     ahead = ()
     for i in tl.static_range(PREFETCH):
-        # Compared lane by lane, also where the interpreter has a plain number for t.
+        # Compared lane by lane, even if the interpreter has a plain number for t.
         this = tl.zeros_like(length) + (t - i)
         read = (this >= 0) & (this < length)
         before = tl.where(this > 0, states_at - (i + 1) * state_row, initial_at)
@@ -339,9 +339,9 @@ def march_back(
 ):
     """Gradients of the state before the first step and, summed over time, of the parameters.
 
-    The pointers are at step ``stop - 1``. Gradients of inputs are written if OF_INPUTS.
+    The pointers start at step ``stop - 1``. Gradients of inputs are written if OF_INPUTS.
     """
-    # Where no lane has a step, `stop` is 0 and the pointer stands before the array.
+    # If no lane has a step, `stop` is 0 and the pointer is before the array.
     new = load(states_at, state_field, (stop - 1 < length) & (length > 0), N, REAL)
     sums = constants(0.0, g[0], P)
     now = history(

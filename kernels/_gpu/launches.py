@@ -1,4 +1,4 @@
-"""Launches of Triton kernels, past Triton's search for what it has compiled."""
+"""Launches of Triton kernels that bypass Triton's look-up of compiled kernels."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# Products fuse with sums: said, since the default of Triton changes with its versions.
+# Products fuse with sums: explicit, since the default depends on Triton's version.
 FUSION = {"enable_fp_fusion": True}
-# Compiled kernel, and the constants that it takes after its arguments, by what it is compiled for.
+# Compiled kernel, and the constants after its arguments, by specialisation.
 compiled: dict[tuple[Any, ...], tuple[Any, list[Any]]] = {}
 
 
@@ -23,16 +23,16 @@ def run(
 ) -> None:
     """Launch a kernel on the device of its tensors, on the current stream there.
 
-    Triton looks for what it has compiled at every launch, which takes half of the host's time. No
-    value of an argument is compiled for, so that types and constants tell what it would find.
+    Triton's look-up of the compiled kernel takes half of the host's time at a launch. Kernels do
+    not specialise on argument values, so types and constants determine the result.
 
     Raises
     ------
     RuntimeError
-        If the kernel would be compiled while a CUDA graph is captured: it is loaded at its first
-        launch, which ends a capture with an error of CUDA that does not say what to do.
+        If the kernel would be compiled while a CUDA graph is captured: loading it ends the capture
+        with an unhelpful CUDA error.
     """
-    # Triton launches on the current device, whatever the tensors' own.
+    # Triton launches on the current device, not that of the tensors.
     with torch.cuda.device_of(tensors[0]):
         on_device = torch.cuda.is_initialized()
         key = (
@@ -51,6 +51,6 @@ def run(
                 "and dtypes, and the backward pass as well if the graph has one"
             )
         binary = kernel[(programs,)](*tensors, *scalars, **FUSION, **options)
-        if binary is not None:  # as it is in the interpreter
+        if binary is not None:  # None in the interpreter
             names = kernel.arg_names[len(tensors) + len(scalars) :]
             compiled[key] = binary, [options[name] for name in names]

@@ -1,4 +1,4 @@
-"""Cells of recurrences, each one small torch function."""
+"""Cells of recurrences, each a small torch function."""
 
 from tsrnn.kernels.cells.lem import lem
 from tsrnn.kernels.cells.lru import lru

@@ -23,7 +23,7 @@ class _Step:
         return (1 - slow) * y + slow * tanh(u_y + W_y @ z), z
 
     def clipped(self, step: Any) -> Any:
-        """Steps of `min_step` at least, without a gradient where they are clipped."""
+        """Clip steps to at least `min_step`, without gradient if clipped."""
         return self.min_step + relu(step - self.min_step) if self.min_step else step
 
 
@@ -48,9 +48,9 @@ def lem(block_size: int = 1, dt: float = 1.0, min_step: float = 0.0) -> Cell:
     dt : float, default 1
         The largest time step, positive.
     min_step : float, default 0
-        Time steps below it are taken as `min_step`, from 0 to `dt`: with
-        :math:`2^{-i}` the clipping of Figure 6 of the paper, with `dt` every step is
-        `dt`, the LEM without multiscale of its Table 9.
+        Lower bound of time steps, from 0 to `dt`: :math:`2^{-i}` gives the clipping of
+        Figure 6 of the paper; `dt` makes all steps equal, the LEM without multiscale of
+        its Table 9.
 
     Returns
     -------

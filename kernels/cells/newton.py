@@ -46,7 +46,7 @@ _FORM = MatrixForm(
 
 
 def newton_lstm(block_size: int = 1) -> Cell:
-    r"""LSTM whose forget and input gate are one, with peepholes.
+    r"""LSTM with coupled forget and input gates and peepholes.
 
     .. math::
         f &= \hat\sigma(A_f h_{t-1} + C_f c_{t-1} + u_f), \qquad z = \tanh(A_z h_{t-1} + u_z), \\

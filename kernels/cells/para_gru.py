@@ -46,9 +46,9 @@ def para_gru(block_size: int, reset_after: bool = False) -> Cell:
     block_size : int
         d_s, at least 1.
     reset_after : bool, default False
-        Whether r multiplies :math:`A_c h_{t-1}`, after the matrix product, as in
-        :class:`torch.nn.GRU`, which also gates the old state with z, not the candidate:
-        its z is 1 - z here, its input and matrix for z those here times -1.
+        Multiply r by :math:`A_c h_{t-1}`, after the matrix product, as in
+        :class:`torch.nn.GRU`. That class also gates the old state instead of the candidate
+        with z: its z is 1 - z here, and its input and matrix for z have the opposite sign.
 
     Returns
     -------

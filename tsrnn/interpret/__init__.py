@@ -1,7 +1,7 @@
 """Interpretation of fitted recurrent networks by their matrices, states and time steps.
 
-Reading a matrix needs no torch; what reads layers or watches training is imported when it
-is first used. ``WIDTH`` is the number of characters of a line of a summary.
+Functions that read matrices need no torch; functions that read layers or training are imported on
+first use. ``WIDTH`` is the number of characters of a line of a summary.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Checks of arguments that several functions share."""
+"""Shared checks of arguments."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ import numpy as np
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["as_floats", "check_tensor", "is_count"]
-
 
 def is_count(value: Any) -> bool:
-    """Whether the value is a positive integer, of Python or numpy."""
+    """Return True for a positive integer of Python or numpy."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     return whole and int(value) >= 1
 
 
 def as_floats(value: Any) -> np.ndarray | None:
-    """The value as an array of float64; None where it is not numbers."""
+    """Convert to an array of float64; None if the value is not numeric."""
     try:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -28,7 +26,7 @@ def as_floats(value: Any) -> np.ndarray | None:
 
 
 def check_tensor(name: str, value: Any, dtype: torch.dtype, hint: str = "") -> None:
-    """Raise unless the value is a tensor; say how it becomes one of the type needed."""
+    """Raise unless the value is a tensor, with advice on the conversion to `dtype`."""
     from torch import Tensor
 
     if not isinstance(value, Tensor):

@@ -1,4 +1,4 @@
-"""Recurrence features epoch by epoch, as a Lightning callback."""
+"""Lightning callback that records recurrence features by epoch."""
 
 from __future__ import annotations
 
@@ -13,49 +13,46 @@ from tsrnn.interpret._checks import is_count
 from tsrnn.interpret._features import recurrence_features
 from tsrnn.layers import Ensemble
 
-__all__ = ["FeatureHistory"]
-
 
 class FeatureHistory(Callback):
-    """Record the recurrence features of a network while it is trained.
+    """Record the recurrence features of a network during training.
 
-    A Lightning callback, for ``callbacks=[...]`` of any forecaster or of a
-    ``lightning.pytorch.Trainer``. It reads `recurrence_features` of the module trained: of
-    every ``torch.nn.RNN`` or ``RNNCell`` in it and of every part that answers
-    ``recurrent_blocks()``, as all layers and networks of `tsrnn.layers` do. It changes nothing.
+    A Lightning callback for ``callbacks=[...]`` of any forecaster or of a
+    ``lightning.pytorch.Trainer``. It reads `recurrence_features` of every ``torch.nn.RNN`` or
+    ``RNNCell`` in the module, and of every part with ``recurrent_blocks()``, such as the layers and
+    networks of `tsrnn.layers`. The module is not changed.
 
     Parameters
     ----------
     every : int, default 1
-        Epochs from one record to the next. The start (epoch 0) and the last epoch are always
-        recorded.
+        Epochs between records. The start (epoch 0) and the last epoch are always recorded.
     freq : str, int or pandas offset, optional
-        Frequency of the data, by which half-lives and periods get a unit of time.
+        Frequency of the data, which sets the unit of half-lives and periods.
     tol : float, optional
         See `recurrence_features`.
 
     Attributes
     ----------
     frame : DataFrame
-        A row a feature, epoch and training, as `recurrence_features` gives them, after the columns
+        A row per feature, epoch and training. The first columns are
 
-        - ``training``: the number of the training, from 1 in the order they began. A forecaster
-          trains `n_estimators` networks one after the other and, with ``refit=True``, after that
-          once more each that had become better than its start;
-        - ``epoch``: how many epochs had been trained;
+        - ``training``: number of the training, from 1 in the order of their start. A forecaster
+          trains `n_estimators` networks one after the other; with ``refit=True`` it then trains
+          each network again that improved on its start;
+        - ``epoch``: number of trained epochs.
 
-        and, of estimators of tsrnn, before ``kept``: whether the training left the network with the
-        weights of this epoch, if it was recorded. Epoch 0 is the start, drawn at random: where it
-        is kept, the network has learned nothing.
+        The columns of `recurrence_features` follow. For estimators of tsrnn the last column is
+        ``kept``: True if the network ended with the weights of this epoch. If epoch 0 is kept, the
+        random start, the network has learned nothing.
 
-        Where a module has several recurrent parts, the networks of an ensemble among them, their
-        layers are numbered one after the other.
+        Layers of several recurrent parts, such as the networks of an ensemble, are numbered
+        consecutively.
 
     Raises
     ------
     ValueError
-        If `every` is not a positive integer; when training begins, if the module has no recurrent
-        matrices; of `frame`, if nothing was recorded.
+        If `every` is not a positive integer; at the start of training if the module has no
+        recurrent matrices; in `frame` if nothing was recorded.
 
     See Also
     --------
@@ -63,12 +60,12 @@ class FeatureHistory(Callback):
 
     Notes
     -----
-    A forecaster keeps the weights of its best epoch on the validation part, not of the last. A
-    2 x 2 block takes microseconds to read; a matrix of 128 rows takes half a second, one of 256
-    five: choose `every` by that.
+    A forecaster keeps the weights of its best epoch on the validation part, not of the last epoch.
+    Reading takes microseconds for a 2 x 2 block, half a second for a matrix of 128 rows and five
+    seconds for 256 rows, which may limit `every`.
 
-    Of several processes that train together the first one's record stays. The state for a
-    checkpoint is the record, so that a training resumed from it is appended as a further one.
+    If several processes train together, the record of the first one is kept. A checkpoint contains
+    the record, and a resumed training is appended as a further one.
 
     References
     ----------
@@ -103,18 +100,18 @@ class FeatureHistory(Callback):
 
     @property
     def state_key(self) -> str:
-        """Name of its state in a checkpoint, where there may be others."""
+        """Key of the state in a checkpoint."""
         return f"{type(self).__qualname__}(every={self.every}, freq={self.freq!r}, tol={self.tol})"
 
     def state_dict(self) -> dict[str, Any]:
-        """The record, in Python's own types."""
+        """Record in Python types."""
         tables = [
             {"columns": table.to_dict("list"), "attrs": dict(table.attrs)} for table in self._tables
         ]
         return {"tables": tables, "training": self._training, "epoch": self._epoch}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take a record over in place of its own."""
+        """Replace the record."""
         self._tables = []
         for state in state_dict["tables"]:
             table = pd.DataFrame(state["columns"])
@@ -124,7 +121,7 @@ class FeatureHistory(Callback):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """Features of every epoch recorded."""
+        """Features of every recorded epoch."""
         if not self._tables:
             raise ValueError(
                 "no training was recorded: pass this FeatureHistory in callbacks=[...] of a "
@@ -140,28 +137,28 @@ class FeatureHistory(Callback):
         self._record(pl_module, trainer.current_epoch)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Record an epoch, if it is time."""
+        """Record every `every`-th epoch."""
         epoch = trainer.current_epoch + 1
         if epoch % self.every == 0:
             self._record(pl_module, epoch)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Record the last epoch, and which one is kept."""
+        """Record the last epoch, and mark the epoch that is kept."""
         if trainer.current_epoch != self._epoch:
             self._record(pl_module, trainer.current_epoch)
-        course = getattr(pl_module, "course", None)  # of a training of this package
+        course = getattr(pl_module, "course", None)  # of estimators of this package
         kept = None if course is None else course.best_epoch
         for table in self._tables:
             if kept is not None and table["training"].iloc[0] == self._training:
                 table["kept"] = table["epoch"] == kept
 
     def _record(self, module: nn.Module, epoch: int) -> None:
-        """Record the outermost parts that have recurrent matrices, their layers numbered on."""
+        """Record the outermost parts with recurrent matrices, and number layers consecutively."""
         readable = [
             part
             for part in module.modules()
             if isinstance(part, nn.RNN | nn.RNNCell)
-            # An ensemble is opened: its networks are parts.
+            # The networks of an ensemble are parts.
             or (
                 callable(getattr(part, "recurrent_blocks", None)) and not isinstance(part, Ensemble)
             )

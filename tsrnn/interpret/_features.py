@@ -1,4 +1,4 @@
-"""Recurrence features: a recurrent matrix read as decays and damped waves."""
+"""Recurrence features: decays and damped waves of recurrent matrices."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ import pandas as pd
 from tsrnn.interpret._fitted import active_networks, fitted_time_unit
 from tsrnn.interpret._jordan import default_tolerance, jordan_structures
 from tsrnn.interpret._time_unit import TimeUnit
-
-__all__ = ["recurrence_features"]
 
 _ACCEPTED = (
     "a square matrix (d, d), a stack of them (K, d, d), a torch.nn.RNN or RNNCell, an object with "
@@ -30,33 +28,33 @@ def recurrence_features(model: Any, *, freq: Any = None, tol: float | None = Non
         \bigoplus_s C_{n_s}(\gamma_s, \theta_s).
 
     A real eigenvalue :math:`\lambda` gives a feature of type R-n, an exponential decay; a
-    conjugate pair :math:`\gamma e^{\pm i\theta}` one of type C-n, a damped wave. Their powers are
-    the `lag_curves`. An eigenvalue zero is of type "zero": it carries an input on for n - 1 steps
-    and then nothing.
+    conjugate pair :math:`\gamma e^{\pm i\theta}` gives type C-n, a damped wave. Their powers are
+    the `lag_curves`. The eigenvalue zero has type "zero": it keeps an input for n - 1 steps only.
 
     Parameters
     ----------
     model : array_like, torch module or fitted forecaster
         A square matrix (d, d); a stack (K, d_s, d_s) of the blocks of one layer; a
-        ``torch.nn.RNN`` or ``RNNCell``; an object whose ``recurrent_blocks()`` gives such a stack
-        for each layer, or a dict of them by the name of the matrix; or a fitted forecaster.
+        ``torch.nn.RNN`` or ``RNNCell``; an object whose ``recurrent_blocks()`` returns such a stack
+        for each layer, or a dict of stacks by the name of the matrix; or a fitted forecaster.
     freq : str, int or pandas offset, optional
-        Frequency of the data, by which half-lives and periods get a unit of time. A fitted
-        forecaster knows its own.
+        Frequency of the data, which sets the unit of half-lives and periods; by default the
+        frequency of a fitted forecaster.
     tol : float, optional
-        Size of a perturbation of a block W, relative to its spectral norm, that is regarded as no
-        change; in [0, 1). The default is 10 sqrt(d) times the machine epsilon of the type in which
-        the block is stored (2e-15 for 2 x 2 blocks in float64, 2e-6 in float32).
+        Size of a negligible perturbation of a block W, relative to its spectral norm, in [0, 1).
+        The default is 10 sqrt(d) times the machine epsilon of the stored dtype (2e-15 for 2 x 2
+        blocks in float64, 2e-6 in float32).
 
     Returns
     -------
     DataFrame
-        One row a feature, by network, layer, matrix, block and falling modulus, with the columns
+        One row per feature, ordered by network, layer, matrix, block and decreasing modulus, with
+        the columns
 
-        - ``network``: counted from 1, only where there are several, as in an ensemble;
-        - ``layer``, ``block``: counted from 1, layers in every network anew;
-        - ``matrix``: "W_f", "A_z", ..., only where a layer has several recurrent matrices, as a
-          gated one;
+        - ``network``: counted from 1, if there are several, as in an ensemble;
+        - ``layer``, ``block``: counted from 1, layers within every network;
+        - ``matrix``: "W_f", "A_z", ..., if a layer has several recurrent matrices, like a gated
+          one;
         - ``type``: "R-1", "R-2", ..., "C-1", ..., "zero";
         - ``order``: n, the order of the Jordan block. R-n takes n of the d_s rows, C-n takes 2n
           and "zero" takes n;
@@ -67,45 +65,44 @@ def recurrence_features(model: Any, *, freq: Any = None, tol: float | None = Non
           for zero. At gamma > 1 the feature grows, has no half-life, and the entry is NaN;
         - ``period``: 2 pi / theta; infinite for a positive real eigenvalue, 2 steps for a negative
           one, NaN for zero;
-        - ``share``: share of the block, the same in all rows of a block, as the forecaster's
-          ``block_shares_()`` gives it; NaN where there is none;
-        - ``beyond_sample``: whether the half-life, or a finite period, is longer than the longest
-          series fitted to. Data that do not show one half-life do not identify it. Only of a
-          fitted model.
+        - ``share``: share of the block from the forecaster's ``block_shares_()``, equal in all rows
+          of a block; NaN if unknown;
+        - ``beyond_sample``: True if the half-life or a finite period is longer than the longest
+          fitted series, which then does not identify it. For fitted models only.
 
         ``attrs["time_unit"]`` is the unit of half_life and period ("steps" if no frequency is
-        known), ``attrs["time_step"]`` the length of a step in this unit: with ``freq="15min"``
-        they are in minutes, and a step is 15. Of a fitted model ``attrs["sample_length"]`` is the
-        length of the longest series in this unit.
+        known), ``attrs["time_step"]`` the length of a step in this unit: minutes and 15 for
+        ``freq="15min"``. For a fitted model ``attrs["sample_length"]`` is the length of the longest
+        series in this unit.
 
         Networks of an ensemble that contribute nothing have no rows.
 
     Raises
     ------
     TypeError
-        If the model is of no known kind or does not hold real numbers.
+        If the model has an unknown type or does not hold real numbers.
     ValueError
-        If a matrix is empty, not square or not finite, or `freq` or `tol` is not understood.
+        If a matrix is empty, not square or not finite, or `freq` or `tol` is invalid.
     tsrnn.interpret.UninformativeNetworkError
         If the network of a fitted model contributes nothing (``network_active_`` is False): its
-        matrices are start values drawn at random, or those of a regressor that predicts no better
-        than a constant. Start values can be read from ``model.network_``.
+        matrices are random start values, or its regressor predicts no better than a constant.
+        ``model.network_`` still gives access to start values.
     sklearn.exceptions.NotFittedError
         If the model is a forecaster that has not been fitted.
 
     Notes
     -----
-    Half-life and period belong to W itself, the recurrence linearised at the hidden state zero. A
-    tanh multiplies W by its slope, at most 1, so away from zero memory fades faster. For n > 1
-    the half-life is that of the factor gamma^j; the curves have powers of j besides. Matrices of
-    a gated layer are read one by one: what its state remembers follows from the gates as well.
+    Half-life and period belong to W, the recurrence linearised at the hidden state zero. A tanh
+    multiplies W by its slope, at most 1, so that memory fades faster away from zero. For n > 1 the
+    half-life is that of the factor gamma^j; the curves also have powers of j. Matrices of a gated
+    layer are read one by one, while the memory of its state also depends on the gates.
 
     Rounding turns one n-fold defective eigenvalue into n simple ones on a circle with a radius of
-    about tol^(1/n), much wider than `tol`. Which eigenvalues are one is therefore not read from
-    their distances: a set of m neighbours with mean mu counts as one eigenvalue if the nullities
-    of (W - mu I)^j reach m, where singular values up to tol ||W|| count as zero. The features are
-    so those of a matrix within the order of tol ||W|| of W. A random matrix has orders of 1 with
-    probability one.
+    about tol^(1/n), much larger than `tol`. Distances therefore do not identify multiple
+    eigenvalues: m neighbours with mean mu count as one eigenvalue if the nullities of (W - mu I)^j
+    reach m, with singular values up to tol ||W|| counted as zero. The features are exact for a
+    matrix within the order of tol ||W|| of W. A random matrix has orders of 1 with probability
+    one.
 
     References
     ----------
@@ -155,14 +152,14 @@ def recurrence_features(model: Any, *, freq: Any = None, tol: float | None = Non
 
 
 def times(modulus: np.ndarray, angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Half-lives, of what grows the times in which it doubles, and periods, in steps."""
+    """Half-lives (doubling times if the modulus is above 1) and periods, in steps."""
     with np.errstate(divide="ignore"):
         return np.abs(np.log(0.5) / np.log(modulus)), 2 * np.pi / angle
 
 
 def mark_beyond_sample(features: pd.DataFrame, length: float) -> None:
-    """Add whether half-lives and periods are longer than the sample, and its length."""
-    period = features["period"].replace(np.inf, 0.0)  # infinite where nothing turns
+    """Add the column ``beyond_sample``, and the sample length to ``attrs``."""
+    period = features["period"].replace(np.inf, 0.0)  # a decay has no period
     features["beyond_sample"] = (features["half_life"] > length) | (period > length)
     features.attrs["sample_length"] = length
 
@@ -170,18 +167,18 @@ def mark_beyond_sample(features: pd.DataFrame, length: float) -> None:
 def _table(
     blocks: Blocks, share: np.ndarray | None, tol: float | None, unit: TimeUnit
 ) -> pd.DataFrame:
-    """Features of one recurrent matrix of a layer, block by block."""
+    """Features of the blocks of one recurrent matrix of a layer."""
     tol = default_tolerance(blocks.values.shape[-1], blocks.eps) if tol is None else tol
     block, eigenvalue, order = jordan_structures(blocks.values, tol)
-    # Adding 0 turns -0 into 0: a real number must not get the angle -pi.
+    # Adding 0 turns -0 into 0: a real eigenvalue must not have the angle -pi.
     eigenvalue = eigenvalue.real + 0.0 + 1j * (eigenvalue.imag + 0.0)
-    # By block, then falling modulus, angle and falling order.
+    # By block, decreasing modulus, angle and decreasing order.
     by = np.lexsort((-order, np.angle(eigenvalue), -np.abs(eigenvalue), block))
     block, eigenvalue, order = block[by], eigenvalue[by], order[by]
     modulus = np.abs(eigenvalue)
     angle = np.where(modulus == 0, np.nan, np.angle(eigenvalue))
     half_life, period = times(modulus, angle)
-    # A modulus that rounding alone tells from 1 neither falls nor grows.
+    # A modulus that equals 1 up to rounding has an infinite half-life.
     half_life[modulus > 1] = np.nan
     half_life[np.abs(modulus - 1) <= tol] = np.inf
     numbered = {} if blocks.network is None else {"network": blocks.network}
@@ -207,24 +204,24 @@ def _table(
     )
 
 
-Place = tuple[int | None, int]  # network, where there are several, and layer
+Place = tuple[int | None, int]  # network, if there are several, and layer
 
 
 class Stack(NamedTuple):
-    """One recurrent matrix of one layer, as a model gives it."""
+    """Unchecked recurrent matrix of a layer."""
 
-    label: str  # in errors
+    label: str  # for errors
     raw: Any
     layer: int = 1
-    matrix: str | None = None  # its name, where a layer has several
-    network: int | None = None  # where a model has several
+    matrix: str | None = None  # name, if a layer has several
+    network: int | None = None  # number, if a model has several
 
 
 class Blocks(NamedTuple):
     """Blocks of one recurrent matrix of one layer."""
 
     values: np.ndarray  # (K, d, d), float64
-    eps: float  # machine epsilon of the type they were stored in
+    eps: float  # machine epsilon of the stored dtype
     layer: int
     matrix: str | None
     network: int | None
@@ -235,14 +232,14 @@ class Blocks(NamedTuple):
 
 
 def _stacks(model: Any) -> list[Stack]:
-    """Recurrent matrices of a network, a module of torch or arrays, layer by layer."""
+    """Recurrent matrices of a network, a torch module or arrays, by layer."""
     if callable(getattr(model, "recurrent_blocks", None)):
         return [
             Stack(f"{name} of layer {i}", raw, i, name) if name else Stack(f"layer {i}", raw, i)
             for i, layer in enumerate(model.recurrent_blocks(), start=1)
             for name, raw in (layer.items() if isinstance(layer, Mapping) else [(None, layer)])
         ]
-    if hasattr(type(model), "recurrent_blocks"):  # a forecaster of a kind without them
+    if hasattr(type(model), "recurrent_blocks"):  # a forecaster without recurrent matrices
         try:
             model.recurrent_blocks()
         except AttributeError as error:
@@ -267,7 +264,7 @@ def _stacks(model: Any) -> list[Stack]:
 
 
 def _single_gate(model: Any, weight: Any) -> Any:
-    """Recurrent matrix of torch, refused where gates are stacked in it."""
+    """Return a recurrent matrix of torch; raise if it stacks several gates."""
     rows, columns = weight.shape
     if rows != columns:
         raise ValueError(
@@ -299,7 +296,7 @@ def _checked_blocks(stack: Stack) -> Blocks:
 
 
 def _as_numbers(stack: Any, name: str) -> tuple[np.ndarray, float]:
-    """Values in float64 and the precision they were stored in."""
+    """Values in float64, and the machine epsilon of the stored dtype."""
     if hasattr(stack, "detach"):
         import torch
 

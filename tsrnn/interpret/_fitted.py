@@ -1,7 +1,7 @@
-"""Networks of a fitted model that have learned something, and its sample of inputs.
+"""Active networks of a fitted model, and its sample of inputs.
 
-A fitted model is recognised by its attributes: this room does not know the classes of forecasters
-and regressors. `inactive_networks_` says which of its networks contribute nothing, and why.
+A fitted model is recognised by its attributes, because this room does not import the classes of
+forecasters and regressors. `inactive_networks_` maps inactive networks to the reason.
 """
 
 from __future__ import annotations
@@ -18,24 +18,12 @@ if TYPE_CHECKING:
 
     from tsrnn.layers import Recurrent
 
-__all__ = [
-    "ReadNetwork",
-    "UninformativeNetworkError",
-    "active_networks",
-    "by_network",
-    "fitted_time_unit",
-    "inputs_for",
-    "read_network",
-    "read_networks",
-    "single_network_hint",
-]
-
 
 class UninformativeNetworkError(ValueError):
-    """Fitted network that contributes nothing, so that its matrices say nothing of the data.
+    """Error for a fitted network that contributes nothing, so that its matrices are uninformative.
 
-    Raised by what reads networks, such as `recurrence_features`, of a fitted model that keeps the
-    start values of its network (epoch 0 was best), or of a regressor whose network predicts no
+    Functions that read networks, such as `recurrence_features`, raise it if a fitted model keeps
+    the start values of its network (epoch 0 was best), or if the network of a regressor predicts no
     better than a constant. The message says what makes the forecasts instead, and what to do.
 
     Parameters
@@ -63,14 +51,14 @@ class UninformativeNetworkError(ValueError):
 
 
 class ReadNetwork(NamedTuple):
-    """Recurrent layers, and the linear map of a network's inputs to theirs."""
+    """Recurrent layers of a network, and the projection of its inputs."""
 
-    layers: Any  # of the kind asked for
+    layers: Any  # of the requested class
     projection: nn.Linear | None
-    number: int | None  # among the networks of its model, where there are several
+    number: int | None  # of the network, if a model has several
 
     def layer_inputs(self, x: Tensor) -> Tensor:
-        """Inputs of the first layer, of inputs of the network (B, T, in) or (T, in)."""
+        """Inputs of the first layer, from inputs x of the network (B, T, in) or (T, in)."""
         import torch
 
         size = self.layers.input_size if self.projection is None else self.projection.in_features
@@ -89,27 +77,27 @@ class ReadNetwork(NamedTuple):
 
 
 def active_networks(model: Any, reader: str) -> list[tuple[int | None, Any]]:
-    """Networks of a fitted model that contribute to it, or of an ensemble.
+    """List the active networks of a fitted model or of an ensemble.
 
     Parameters
     ----------
     model : fitted model, network or layer
-        What is neither a fitted model nor an ensemble stands for itself.
+        A single network or layer is listed as it is.
     reader : str
-        The function that reads, for messages.
+        Name of the calling function, for messages.
 
     Returns
     -------
     list of (int or None, network)
-        Each with its number, from 1, where there are several. Those that contribute nothing to a
-        fitted model are left out.
+        Number, from 1, and network; None for a single network. Networks that contribute nothing
+        to a fitted model are left out.
 
     Raises
     ------
     UninformativeNetworkError
-        If none is left.
+        If no network is active.
     sklearn.exceptions.NotFittedError
-        If the model is an estimator that has not been fitted.
+        If the model is an unfitted estimator.
 
     Examples
     --------
@@ -144,10 +132,7 @@ def active_networks(model: Any, reader: str) -> list[tuple[int | None, Any]]:
 
 
 def read_networks(model: Any, kind: type[Recurrent], reader: str) -> list[ReadNetwork]:
-    """Networks of a model, whose recurrent layers must be of one kind; see `active_networks`.
-
-    A TypeError where they are not; messages call the function that reads `reader`.
-    """
+    """Active networks of a model; raise TypeError unless their layers are instances of `kind`."""
     from tsrnn.layers import RecurrentNetwork
 
     networks = [
@@ -171,7 +156,7 @@ def read_networks(model: Any, kind: type[Recurrent], reader: str) -> list[ReadNe
 
 
 def read_network(model: Any, kind: type[Recurrent], reader: str) -> ReadNetwork:
-    """The only network of a model; a ValueError if there are several."""
+    """Network of a model; raise ValueError if there are several."""
     networks = read_networks(model, kind, reader)
     if len(networks) > 1:
         raise ValueError(
@@ -182,14 +167,14 @@ def read_network(model: Any, kind: type[Recurrent], reader: str) -> ReadNetwork:
 
 
 def single_network_hint(model: Any) -> str:
-    """Advice for a model of several networks where one is needed."""
+    """Advice for a model with several networks if one is needed."""
     if hasattr(model, "network_"):
         return "Pass one of model.network_.networks, and model.sample_ as its inputs"
     return "Pass one of model.networks"
 
 
 def inputs_for(model: Any, x: Any, network: ReadNetwork) -> Tensor:
-    """Inputs of the first layer of a network, by default those of the forecaster's sample."""
+    """Inputs of the first layer of a network, by default from the forecaster's sample."""
     x = getattr(model, "sample_", None) if x is None else x
     if x is None:
         raise TypeError(
@@ -203,12 +188,12 @@ def inputs_for(model: Any, x: Any, network: ReadNetwork) -> Tensor:
 
 
 def fitted_time_unit(model: Any, freq: Any) -> TimeUnit:
-    """Unit of time of a frequency, by default that of the data a forecaster was fitted to."""
+    """Unit of time of `freq`, by default of the frequency of a fitted forecaster."""
     return time_unit(getattr(model, "freq_", None) if freq is None else freq)
 
 
 def by_network(tables: list[pd.DataFrame], networks: list[ReadNetwork]) -> pd.DataFrame:
-    """Tables of networks in one; where there are several, a column `network` numbers them."""
+    """Concatenate the tables of networks, with a column `network` if there are several."""
     if networks[0].number is None:
         return tables[0]
     for table, network in zip(tables, networks, strict=True):

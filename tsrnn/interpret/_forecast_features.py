@@ -1,4 +1,4 @@
-"""Recurrence features of whole forecasts: level, linear path and network together."""
+"""Recurrence features of whole forecasts, with level, linear path and network."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ from tsrnn.interpret._features import mark_beyond_sample, times
 from tsrnn.interpret._fitted import fitted_time_unit
 from tsrnn.interpret._realisation import ENOUGH, realise_paths
 
-__all__ = ["ForecastPaths", "forecast_features", "path_steps"]
-
-SEASONS = 3  # that paths last at least: with two turns a wave of a week in hours is a tenth off
+SEASONS = 3  # in a path: with two, the period of a week in hourly data is a tenth off
 FEWEST_STEPS = 12  # of a path
-ROUNDING = 1e-9  # standard deviations, by which forecasts of a constant differ from each other
+ROUNDING = 1e-9  # standard deviations, rounding differences of constant forecasts
 
 
 class ForecastPaths(NamedTuple):
-    """Paths of forecasts from many origins of the data, of which features are read.
+    """Forecast paths from many origins, for `forecast_features`.
 
     Attributes
     ----------
@@ -30,10 +28,10 @@ class ForecastPaths(NamedTuple):
     sample_length : int
         Rows of the longest series.
     linearisation_error : float
-        Share of the variance of the forecasts that linear ones do not have; zero where the paths
-        are the forecasts themselves.
+        Share of the variance of the forecasts that is lost by linearisation; zero if the paths are
+        the forecasts.
     linear : bool
-        Whether the paths are those of forecasts made linear.
+        True if the paths are linearised forecasts.
 
     Examples
     --------
@@ -53,7 +51,7 @@ class ForecastPaths(NamedTuple):
 
 
 def path_steps(horizon: int, season: int) -> int:
-    """Steps of the paths that features are read of.
+    """Number of steps of the paths for `forecast_features`.
 
     Parameters
     ----------
@@ -75,60 +73,59 @@ def path_steps(horizon: int, season: int) -> int:
 def forecast_features(
     model: Any, *, order: int | None = None, tol: float = ENOUGH, at: str = "data"
 ) -> pd.DataFrame:
-    r"""Read what a fitted forecaster forecasts, all its parts together, as recurrence features.
+    r"""Recurrence features of the whole forecasts of a fitted forecaster.
 
-    The local level, the linear path and the network are one map of past rows to the next steps.
-    It is made linear by its derivative, a mean along the data, and its forecasts, of the horizon
-    and three seasons at least, are realised as a linear recurrence
+    Local level, linear path and network form one map from past rows to the next steps. The map is
+    linearised by its mean derivative along the data. Its forecasts, over the horizon and at least
+    three seasons, are realised as a linear recurrence
 
     .. math:: \hat y_{t+k} = C x_{t+k|t}, \qquad x_{t+k+1|t} = A x_{t+k|t},
 
-    by the method of Ho and Kalman, see `realise`. Eigenvalues of A are the features: a wave of
-    twelve months that lasts is a season. Columns known ahead and other exogenous ones are kept at
-    their means: their effects are apart.
+    by the method of Ho and Kalman, see `realise`. The features are the eigenvalues of A: a lasting
+    wave of twelve months is a season. Exogenous columns are fixed at their means.
 
     Parameters
     ----------
     model : fitted forecaster
-        With a recurrent network, trained on the series or before. Of the prior network the
-        forecasts themselves are realised, which are linear in given weights of its models.
+        Forecaster with a recurrent network. Forecasts of the pretrained prior network are realised
+        directly, because they are linear given the weights of its models.
     order : int, optional
-        States of the recurrence: a wave takes two, a decay one. By default the fewest that leave
-        out at most `tol` of the variance of the forecasts, at most 40.
+        Number of states: two for a wave, one for a decay. By default the smallest number that
+        loses at most `tol` of the variance of the forecasts, at most 40.
     tol : float, default 0.01
     at : {"data", "mean"}
-        Where the derivative is taken: a mean along the data, or at rows that are all at their
-        mean, where the network is linear in small deviations.
+        Point of the derivative: averaged along the data, or at the mean of all rows, where the
+        network is linear in small deviations.
 
     Returns
     -------
     DataFrame
-        One row a feature by falling share, with the columns ``type`` ("R-1", "C-1"), ``order``,
-        ``modulus``, ``angle``, ``half_life``, ``period``, ``share`` and ``beyond_sample`` as of
-        `recurrence_features`. ``share`` is that of the variance of the forecasts up to the
-        horizon; shares sum to 1, and are negative where a feature works against the others.
+        One row per feature by decreasing share, with the columns ``type`` ("R-1", "C-1"),
+        ``order``, ``modulus``, ``angle``, ``half_life``, ``period``, ``share`` and
+        ``beyond_sample`` of `recurrence_features`. ``share`` refers to the variance of the
+        forecasts up to the horizon; shares sum to 1, and are negative for features that work
+        against the others.
 
-        ``attrs`` has, beside those of `recurrence_features`, the ``realisation_order`` and two
-        errors, shares of variance: ``linearisation_error``, of the forecasts that linear ones do
-        not have, and ``realisation_error``, of these that the recurrence does not have.
+        Beside those of `recurrence_features`, ``attrs`` has ``realisation_order``,
+        ``linearisation_error``, the share of the variance of the forecasts lost by linearisation,
+        and ``realisation_error``, the share of the rest lost by the recurrence.
 
     Raises
     ------
     TypeError
-        If the model is no fitted forecaster with a network; classical models have the features
-        of their matrices, see `recurrence_features`.
+        If the model is no fitted forecaster with a network; `recurrence_features` reads the
+        matrices of classical models.
     ValueError
-        If the forecasts do not vary, each series has a network of its own (`for_series` gives
-        one), or `order`, `tol` or `at` is not legal.
+        If the forecasts do not vary, each series has its own network (`for_series` selects one),
+        or `order`, `tol` or `at` is illegal.
     sklearn.exceptions.NotFittedError
         If the forecaster has not been fitted.
 
     Notes
     -----
-    A trend is a feature near 1 that is not told from a level which stays. Half-lives longer than
-    the sample are not identified, as elsewhere. Where several series share a model there is one set
-    of features. What a realisation cannot say is stated by its errors: above a tenth, the features
-    describe the forecasts in part.
+    A trend is a feature near 1, and cannot be distinguished from a constant level. Half-lives
+    longer than the sample are not identified. Series that share a model share one set of features.
+    If an error exceeds a tenth, the features describe the forecasts only in part.
 
     References
     ----------
@@ -163,7 +160,7 @@ def forecast_features(
     unit = fitted_time_unit(model, None)
     modulus, angle = np.abs(eigenvalues), np.abs(np.angle(eigenvalues))
     half_life, period = times(modulus, angle)
-    # Growth that would not double within the sample is not told from a feature that lasts.
+    # Growth that does not double within the sample cannot be distinguished from modulus 1.
     half_life[(modulus > 1) & (half_life > paths.sample_length)] = np.inf
     half_life[(modulus > 1) & np.isfinite(half_life)] = np.nan
     letters = np.where(eigenvalues.imag > 0, "C-1", "R-1")

@@ -1,4 +1,4 @@
-"""Real Jordan form: its blocks, the curves of their powers, and the structure of a matrix."""
+"""Real Jordan form: blocks, curves of their powers, and the structure of a matrix."""
 
 from __future__ import annotations
 
@@ -9,18 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import binom
 
-__all__ = [
-    "JordanBlock",
-    "default_tolerance",
-    "jordan_block",
-    "jordan_structure",
-    "jordan_structures",
-    "lag_curves",
-    "structure_of_twos",
-]
-
-# Jordan blocks of a stack of matrices: index of the matrix, eigenvalue (on or above the real
-# axis) and order of each.
+# Jordan blocks of a stack of matrices: index of the matrix, eigenvalue on or above the real axis,
+# order.
 Structures = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -38,13 +28,13 @@ def jordan_block(modulus: float, angle: float = 0.0, order: int = 1) -> np.ndarr
     Parameters
     ----------
     modulus : float
-        gamma >= 0, the modulus of the eigenvalue.
+        Modulus gamma >= 0 of the eigenvalue.
     angle : float, default 0.0
-        theta in radians, from 0 to pi. At 0 and at pi the eigenvalue is the real number gamma or
-        -gamma (type R), between them one of a conjugate pair (type C). Where the modulus is 0 the
-        angle plays no role and may be NaN.
+        Angle theta in radians, from 0 to pi. At 0 and pi the eigenvalue is real, gamma or -gamma
+        (type R); between them it belongs to a conjugate pair (type C). With modulus 0 the angle is
+        ignored and may be NaN.
     order : int, default 1
-        n of R-n and C-n.
+        Order n of R-n or C-n.
 
     Returns
     -------
@@ -78,11 +68,11 @@ def jordan_block(modulus: float, angle: float = 0.0, order: int = 1) -> np.ndarr
 
 
 def lag_curves(modulus: float, angle: float, order: int, lags: Any) -> np.ndarray:
-    r"""Weights with which a recurrence feature carries inputs of the past into the present.
+    r"""Weights of past inputs in a recurrence feature, by lag.
 
-    The first row of :math:`J^j`, the j-th power of the real Jordan block, for each lag j. In a
-    linear recurrence :math:`h_t = J h_{t-1} + u_t` it weighs :math:`u_{t-j}` in the first
-    component of :math:`h_t`:
+    They are the first row of :math:`J^j`, the j-th power of the real Jordan block. In a linear
+    recurrence :math:`h_t = J h_{t-1} + u_t` they weigh :math:`u_{t-j}` in the first component of
+    :math:`h_t`:
 
     .. math::
 
@@ -95,13 +85,13 @@ def lag_curves(modulus: float, angle: float, order: int, lags: Any) -> np.ndarra
     modulus, angle, order
         As in `jordan_block`.
     lags : array_like of int, shape (L,)
-        j >= 0, in time steps.
+        Lags j >= 0 in time steps.
 
     Returns
     -------
     ndarray
-        Shape (L, n) for type R, a column for each i; shape (L, 2n) for type C, the cosine and the
-        sine curve of each i side by side.
+        Shape (L, n) for type R, a column for each i; shape (L, 2n) for type C, a cosine and a sine
+        column for each i.
 
     Raises
     ------
@@ -126,7 +116,7 @@ def lag_curves(modulus: float, angle: float, order: int, lags: Any) -> np.ndarra
     modulus, angle, order = _checked(modulus, angle, order)
     lag = _checked_lags(lags)[:, None]
     index = np.arange(order)[None, :]
-    # binom(j, i) is 0 for i > j; the power is then kept at 0 to stay finite.
+    # binom(j, i) is 0 for i > j; the exponent is then 0, so that the power is finite.
     power = np.maximum(lag - index, 0)
     weight = binom(lag, index)
     if _is_real(angle):
@@ -176,37 +166,31 @@ def _signed(modulus: float, angle: float) -> float:
 
 
 class JordanBlock(NamedTuple):
-    """One block of the real Jordan form.
-
-    Its eigenvalue lies on the real axis, n x n, or above it, 2n x 2n for a conjugate pair.
-    """
+    """Block of the real Jordan form, with an eigenvalue on or above the real axis."""
 
     eigenvalue: complex
     order: int
 
 
 def default_tolerance(d: int, eps: float) -> float:
-    """Relative perturbation below which a d x d matrix of precision `eps` is not known.
-
-    A similarity transformation or a training step in floating point leaves errors of the order
-    sqrt(d) eps times a condition number; 10 leaves room for well-conditioned ones.
-    """
+    """Relative perturbation of a d x d matrix that is within the precision `eps`."""
+    # Similarity transformations and training steps have errors of sqrt(d) eps times a condition
+    # number; 10 allows for well-conditioned ones.
     return 10.0 * float(np.sqrt(d)) * eps
 
 
 def jordan_structure(matrix: np.ndarray, tol: float) -> list[JordanBlock]:
-    """Real Jordan structure of a matrix (d, d) in float64, known up to tol * ||W||_2.
+    """Real Jordan structure of a matrix (d, d) in float64 with the error delta = tol * ||W||_2.
 
     A perturbation of size delta spreads an n-fold defective eigenvalue over a circle of radius
-    about delta^(1/n), so distances between eigenvalues alone cannot tell what is one eigenvalue.
-    Their mean, however, moves by the order of delta only. Therefore sets of neighbouring
-    eigenvalues are tried from the largest down: a set of m with mean mu is one eigenvalue if the
-    nullities of (W - mu I)^j, j = 1, 2, ..., reach m, singular values up to delta counting as
-    zero; otherwise the set is cut at its widest gap. The nullities follow by deflating one
-    null space after the other instead of forming powers, so that the answer is the structure of
-    a matrix within the order of delta of W (Golub and Wilkinson 1976, SIAM Review 18:578-619).
+    about delta^(1/n), so that distances do not identify multiple eigenvalues. Their mean moves by
+    the order of delta only. Sets of neighbouring eigenvalues are therefore tried from the largest
+    down. A set of m with mean mu is one eigenvalue if the nullities of (W - mu I)^j reach m, with
+    singular values up to delta counted as zero; otherwise the set is cut at its widest gap.
+    Nullities come from successive deflation instead of powers, so that the result is exact for a
+    matrix within the order of delta of W (Golub and Wilkinson 1976, SIAM Review 18:578-619).
     """
-    # The largest entry is 1 from here on: norms neither over- nor underflow.
+    # Scaled to a largest entry of 1, so that norms neither over- nor underflow.
     scale = float(np.abs(matrix).max()) or 1.0
     unit = matrix / scale
     delta = tol * float(np.linalg.norm(unit, 2))
@@ -215,7 +199,7 @@ def jordan_structure(matrix: np.ndarray, tol: float) -> list[JordanBlock]:
     while pending:
         cluster = pending.pop()
         if cluster.imag.max() < 0:
-            continue  # the conjugate cluster stands for it
+            continue  # the conjugate cluster is kept
         center = complex(cluster.mean())
         if cluster.imag.min() <= 0:
             center = complex(center.real)  # closed under conjugation
@@ -225,26 +209,26 @@ def jordan_structure(matrix: np.ndarray, tol: float) -> list[JordanBlock]:
         if orders is None:
             pending.extend(_split(cluster))
             continue
-        # A pair not told from zero is no pair: each of the two is an eigenvalue zero.
+        # A pair within delta of zero is two zero eigenvalues.
         copies = 2 if center == 0 and cluster.imag.min() > 0 else 1
         blocks.extend(JordanBlock(center * scale, order) for order in orders * copies)
     return blocks
 
 
 def _orders(matrix: np.ndarray, center: complex, count: int, delta: float) -> list[int] | None:
-    """Orders of the blocks of `count` eigenvalues taken as one, None if they are not one."""
+    """Orders of the blocks of a `count`-fold eigenvalue at `center`; None if there is none."""
     shift = center.real if center.imag == 0 else center
     shifted = matrix - shift * np.eye(len(matrix))
     # nullity(N^j) - nullity(N^(j-1)) for j = 1, 2, ..., while the sum does not exceed `count`
     increments: list[int] = []
     while sum(increments) < count:
-        # Singular values alone are cheaper than the decomposition, and mostly decide.
+        # Singular values are cheaper than the full decomposition, and mostly decide.
         if np.linalg.svd(shifted, compute_uv=False)[-1] > delta:
             break
         _, singular, right = np.linalg.svd(shifted)
         rank = int(np.sum(singular > delta))
         increments.append(len(singular) - rank)
-        # W restricted to the complement of its null space: powers would square the rounding.
+        # Deflate by restriction to the complement of the null space: powers amplify rounding.
         rest = right[:rank]
         shifted = rest @ shifted @ rest.conj().T
     if sum(increments) != count or sorted(increments, reverse=True) != increments:
@@ -254,12 +238,9 @@ def _orders(matrix: np.ndarray, center: complex, count: int, delta: float) -> li
 
 
 def _split(cluster: np.ndarray) -> list[np.ndarray]:
-    """Cut a cluster at the widest link of its minimum spanning tree.
-
-    All links of that width go, so that conjugate parts are cut alike.
-    """
+    """Cut a cluster at all widest links of its minimum spanning tree, conjugate ones included."""
     distance = np.abs(cluster[:, None] - cluster[None, :])
-    # Slow to import, and of matrices with repeated eigenvalues alone.
+    # Slow to import, and needed for repeated eigenvalues only.
     from scipy.cluster.hierarchy import linkage
     from scipy.sparse.csgraph import connected_components
     from scipy.spatial.distance import squareform
@@ -284,17 +265,14 @@ def jordan_structures(stack: np.ndarray, tol: float) -> Structures:
 
 
 def structure_of_twos(stack: np.ndarray, tol: float) -> Structures:
-    """Jordan blocks of a stack of thousands of real 2 x 2 matrices, shape (K, 2, 2).
+    """Jordan blocks of real 2 x 2 matrices (K, 2, 2), `jordan_structure` in closed form.
 
-    With tau = tr(W) / 2, N = W - tau I and the discriminant D = -det(N) the eigenvalues are
-    tau +- sqrt(D). With delta = tol * ||W||_2 and the singular values s1 >= s2 of N, where
-    s1 s2 = |D|, W is within delta of a matrix with
+    With tau = tr(W) / 2, N = W - tau I and D = -det(N) the eigenvalues are tau +- sqrt(D). With
+    delta = tol * ||W||_2 and the singular values s1 >= s2 of N, where s1 s2 = |D|, W has
 
     - two equal eigenvalues and two blocks, if s1 <= delta,
     - two equal eigenvalues and one block of order 2, if s2 <= delta < s1,
-
-    and has otherwise two real eigenvalues (D > 0) or a conjugate pair (D < 0): the rule of
-    `jordan_structure` in closed form.
+    - else two real eigenvalues (D > 0) or a conjugate pair (D < 0).
     """
     scale = np.abs(stack).max(axis=(1, 2))
     scale[scale == 0] = 1.0
@@ -323,10 +301,10 @@ def structure_of_twos(stack: np.ndarray, tol: float) -> Structures:
 def _eigenvalues(
     matrices: np.ndarray, tau: np.ndarray, discriminant: np.ndarray, equal: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Both eigenvalues, of a conjugate pair the upper one first."""
+    """Both eigenvalues, the upper one of a conjugate pair first."""
     root = np.sqrt(np.abs(discriminant))
     large = tau + np.copysign(root, tau)
-    # The product of the two is the determinant: no cancellation in the smaller one.
+    # From the determinant, the product of both, to avoid cancellation in the smaller one.
     small = np.divide(_determinant(matrices), large, out=tau - root, where=large != 0)
     real = discriminant >= 0
     first = np.where(real, large, tau + 1j * root)

@@ -1,4 +1,4 @@
-"""Time steps and time scales learned by a layer of long expressive memory."""
+"""Learned time steps and time scales of long expressive memory."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ from tsrnn.interpret._fitted import (
 from tsrnn.kernels import recurrence
 from tsrnn.layers import LEM
 
-__all__ = ["time_scales", "time_steps"]
-
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -36,24 +34,23 @@ def time_steps(
     hx: Tensor | None = None,
     lengths: Tensor | Sequence[int] | None = None,
 ) -> Tensor:
-    r"""Time steps that a layer takes along data.
+    r"""Learned time steps of a layer along data.
 
     .. math::
         \Delta t_n = \Delta t \, \hat\sigma(W_1 y_{n-1} + V_1 u_n + b_1), \qquad
         \overline{\Delta t}_n = \Delta t \, \hat\sigma(W_2 y_{n-1} + V_2 u_n + b_2),
 
-    the first two of equations (3) of Rusch et al. (2022): how far a step moves z and y towards
-    their targets. Their histogram is Figure 4 of the paper.
+    the first two of equations (3) of Rusch et al. (2022). A time step is the weight of the target
+    in an update of z or y. Figure 4 of the paper shows their histogram.
 
     Parameters
     ----------
     layer : LEM, network or fitted forecaster
-        Such a layer, a `tsrnn.layers.RecurrentNetwork` of it, or a fitted `tsrnn.LEMForecaster`
-        of one network.
+        A LEM layer, a `tsrnn.layers.RecurrentNetwork` of it, or a fitted `tsrnn.LEMForecaster`
+        with one network.
     x : Tensor of shape (B, T, input_size) or (T, input_size), optional
-        Inputs of the layer; of a network or a forecaster those of the network, before its input
-        projection if it has one. By default the forecaster's own sample, its ``sample_``: the
-        last rows of some series, standardised, each from the state zero.
+        Inputs of the layer or of the network, before an input projection. By default the
+        forecaster's ``sample_``: standardised last rows of some series, from the zero state.
     hx : Tensor of shape (num_layers, B, 2 d) or (num_layers, 2 d), optional
         State before the first step; zero by default.
     lengths : integers of shape (B,), optional
@@ -62,15 +59,15 @@ def time_steps(
     Returns
     -------
     Tensor of shape (num_layers, 2, B, T, d) or (num_layers, 2, T, d)
-        Of z, then of y, between the layer's `min_step` and `dt`; NaN after the end of a sequence.
-        Last axis: units in the order of the layer's outputs. Dropout is left out.
+        Time steps of z, then of y, between the layer's `min_step` and `dt`; NaN after the end of a
+        sequence. The last axis has the order of the layer's outputs. Dropout is off.
 
     Raises
     ------
     TypeError
-        If there is no LEM to read, or `x` or `hx` is not a tensor.
+        If there is no LEM layer, or `x` or `hx` is not a tensor.
     ValueError
-        As the layer does of `x`, `hx` and `lengths`; if there are several networks.
+        If the layer refuses `x`, `hx` or `lengths`, or there are several networks.
     sklearn.exceptions.NotFittedError
         If a forecaster has not been fitted.
 
@@ -89,16 +86,16 @@ def time_steps(
 def _steps_along(
     network: ReadNetwork, x: Tensor, hx: Tensor | None, lengths: Tensor | Sequence[int] | None
 ) -> Tensor:
-    """`time_steps` of a network whose layers have the inputs x."""
+    """`time_steps` of a network, given the inputs x of its first layer."""
     layer: LEM = network.layers
     if hx is not None:
         check_tensor("hx", hx, x.dtype)
     if x.ndim == 2:
         start = None if hx is None else hx[:, None]
         return _steps_along(network, x[None], start, lengths)[:, :, 0]
-    # Dropout of a layer in training draws from the global generators of its device.
+    # Dropout in training mode would move the global generator.
     with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []):
-        layer(x[:, :1], hx)  # raises if shapes do not fit, before anything long
+        layer(x[:, :1], hx)  # one step, to raise early if shapes do not fit
     start = layer.initial_state(len(x)) if hx is None else hx
     steps = torch.stack(
         [
@@ -124,36 +121,36 @@ def time_scales(
     freq: Any = None,
     quantiles: Sequence[float] = QUANTILES,
 ) -> pd.DataFrame:
-    r"""Quantiles of the learned time steps of every unit, and the time scales they stand for.
+    r"""Quantiles of the learned time steps and time scales of every unit.
 
-    With a time step :math:`\Delta t_n` that stays, a state is an exponentially weighted mean of
-    its targets, :math:`z_n = \sum_{j \ge 0} \Delta t_n (1 - \Delta t_n)^j \tanh(\cdot)_{n-j}`, and
-    :math:`1 / \Delta t_n` steps are the mean age of what it holds, the present counted as one.
-    That, times the sampling interval, is the time scale (Rusch et al. 2022, Section 2 and B.2).
+    With a constant time step :math:`\Delta t_n` a state is an exponentially weighted mean of its
+    targets, :math:`z_n = \sum_{j \ge 0} \Delta t_n (1 - \Delta t_n)^j \tanh(\cdot)_{n-j}`, whose
+    mean age is :math:`1 / \Delta t_n` steps, the present counted as one. The time scale is this
+    age times the sampling interval (Rusch et al. 2022, Section 2 and B.2).
 
     Parameters
     ----------
     layer, x, hx, lengths
-        As in `time_steps`, but that there may be several networks, in a forecaster or a
-        `tsrnn.layers.Ensemble`, all from the state zero.
+        As in `time_steps`. A forecaster or a `tsrnn.layers.Ensemble` may have several networks,
+        which start from zero.
     freq : str, int or pandas offset, optional
-        Frequency of the data, by which time scales get a unit of time. A fitted forecaster knows
-        its own.
+        Frequency of the data, which sets the unit of time scales; by default the frequency of a
+        fitted forecaster.
     quantiles : sequence of float
-        Between 0 and 1, over all sequences and steps.
+        Probabilities between 0 and 1; quantiles are taken over all sequences and steps.
 
     Returns
     -------
     DataFrame
-        A row a quantile of a unit, with the columns
+        A row per quantile and unit, with the columns
 
-        - ``network``: counted from 1, only where there are several;
+        - ``network``: counted from 1, if there are several;
         - ``layer``, ``unit``: counted from 1, units in the order of the layer's outputs;
         - ``state``: "z" for :math:`\Delta t_n`, "y" for :math:`\overline{\Delta t}_n`;
         - ``quantile``;
-        - ``time_step``: that quantile of the time steps, between 0 and the layer's `dt`;
-        - ``time_scale``: the sampling interval over ``time_step``. It falls where time steps
-          rise: by the 0.05 quantile of the one stands the 0.95 quantile of the other.
+        - ``time_step``: quantile of the time steps, between 0 and the layer's `dt`;
+        - ``time_scale``: sampling interval over ``time_step``. It decreases in the time step, so
+          that the 0.05 quantile of time steps corresponds to the 0.95 quantile of time scales.
 
         ``attrs["time_unit"]`` is the unit of time scales ("steps" if no frequency is known),
         ``attrs["time_step"]`` the length of a step in this unit.
@@ -163,14 +160,14 @@ def time_scales(
     TypeError
         If there is no LEM to read, or `x` or `hx` is not a tensor.
     ValueError
-        As the layer does of `x`, `hx` and `lengths`; if `freq` or `quantiles` are not understood,
-        or there are several networks and an `hx`.
+        If the layer refuses `x`, `hx` or `lengths`, `freq` or `quantiles` is invalid, or there are
+        several networks and an `hx`.
     sklearn.exceptions.NotFittedError
         If a forecaster has not been fitted.
 
     Notes
     -----
-    A time scale of below one step belongs to a time step above 1, which overshoots its target.
+    A time scale below one step means a time step above 1, which overshoots its target.
 
     Examples
     --------
@@ -231,7 +228,7 @@ def _checked_levels(quantiles: Any) -> np.ndarray:
 def layer_states(
     layer: LEM, x: Tensor, start: Tensor, lengths: Tensor | Sequence[int] | None = None
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Input (B, T, in) and states y, z (B, T, 2, d) of every layer, without dropout."""
+    """Inputs (B, T, in) and states y, z (B, T, 2, d) of every layer, without dropout."""
     for i in range(layer.num_layers):
         weight_ih, weight_hh, bias = layer.weights(i)
         inputs = linear(x, weight_ih, bias).unflatten(-1, (layer.cell.m, -1))

@@ -1,4 +1,4 @@
-"""Propositions 4.1 and 4.2 on long expressive memory: bounds on states and gradients, and both."""
+"""Bounds on states and gradients of long expressive memory, Propositions 4.1 and 4.2."""
 
 from __future__ import annotations
 
@@ -20,22 +20,12 @@ from tsrnn.interpret._fitted import (
 from tsrnn.interpret._lem import layer_states
 from tsrnn.layers import LEM
 
-__all__ = [
-    "KINDS",
-    "GradientConstants",
-    "checked_inputs",
-    "checked_target",
-    "gradient_bound",
-    "gradient_constants",
-    "hidden_state_bound",
-]
-
 KINDS = ("1", "2", "z", "y")
 
 
 @torch.no_grad()
 def hidden_state_bound(layer: Any, x: Tensor | None = None) -> pd.DataFrame:
-    r"""Proposition 4.1 along data: how large hidden states may be, and how large they are.
+    r"""Bound of Proposition 4.1 on hidden states, and the states along data.
 
     .. math:: \max_i \max\{|z_n^i|, |y_n^i|\} \le \min(1, \overline\Delta \sqrt{t_n}), \qquad
         t_n = n \Delta t, \quad \overline\Delta = \frac{1 + \Delta t}{\sqrt{2 - \Delta t}},
@@ -45,32 +35,32 @@ def hidden_state_bound(layer: Any, x: Tensor | None = None) -> pd.DataFrame:
     Parameters
     ----------
     layer : LEM, network or fitted forecaster
-        Such a layer with a `dt` of 1 at most, as the proposition assumes, a network or an
-        ensemble of networks of `tsrnn.layers` with it, or a fitted `tsrnn.LEMForecaster`.
+        A LEM layer with a `dt` of at most 1, a network or ensemble of `tsrnn.layers` with it, or a
+        fitted `tsrnn.LEMForecaster`.
     x : Tensor of shape (B, T, input_size) or (T, input_size), optional
-        As in `time_steps`; by default the forecaster's own sample.
+        As in `time_steps`; by default the forecaster's sample.
 
     Returns
     -------
     DataFrame
-        A row a step of a layer, with the columns ``layer`` and ``step`` (n), counted from 1,
-        ``bound``, and ``actual``, the largest modulus over sequences and units. Where there are
-        several networks, a column ``network`` comes first.
+        A row per layer and step, with the columns ``layer`` and ``step`` (n), counted from 1,
+        ``bound``, and ``actual``, the largest modulus over sequences and units. With several
+        networks the first column is ``network``.
 
     Raises
     ------
     TypeError
-        If there is no LEM to read, or `x` is not a tensor.
+        If there is no LEM layer, or `x` is not a tensor.
     ValueError
-        If `dt` is above 1, or as the layer does of `x`.
+        If `dt` is above 1, or the layer refuses `x`.
     sklearn.exceptions.NotFittedError
         If a forecaster has not been fitted.
 
     Notes
     -----
-    The bound does not depend on the inputs, and so holds for every layer of a stack. It is
-    proved with the squares of the states; :math:`1 - (1 - \Delta t)^n`, which a unit reaches
-    that always takes the largest step towards 1, is smaller and a bound as well.
+    The bound does not depend on the inputs, and so holds for every layer of a stack. A smaller
+    bound is :math:`1 - (1 - \Delta t)^n`, which a unit attains if it always takes the largest step
+    towards 1.
 
     Examples
     --------
@@ -89,7 +79,7 @@ def hidden_state_bound(layer: Any, x: Tensor | None = None) -> pd.DataFrame:
 def gradient_bound(
     layer: Any, x: Tensor | None = None, target: Tensor | None = None
 ) -> pd.DataFrame:
-    r"""Proposition 4.2 on data: how large gradients of a loss at the end may be, and are.
+    r"""Bound of Proposition 4.2 on gradients of a final loss, and the gradients along data.
 
     For the loss :math:`\mathcal{E}_n = \frac12 \|y_n - \bar y_n\|^2` of the last step and any
     entry :math:`\theta` of the parameters of the last layer,
@@ -99,38 +89,38 @@ def gradient_bound(
         \max(1, \eta \Delta t) \sum_{k=1}^n \Delta t \Bigl(1 + \frac{\Gamma \Delta t}{2}
         \Bigr)^{n - k}, \qquad \Gamma = 2 (1 + \eta) (1 + 3 \eta),
 
-    where :math:`\hat Y = \|\bar y_n\|_\infty`, :math:`\eta` is the largest of the maximum norms
-    of :math:`W_1, W_2, W_z, W_y`, and S is 1, for V the largest modulus of an input. It holds for
-    every :math:`\Delta t \le 1`.
+    where :math:`\hat Y = \|\bar y_n\|_\infty`, :math:`\eta` is the largest maximum norm of
+    :math:`W_1, W_2, W_z, W_y`, and S is the largest modulus of an input for V, else 1. The bound
+    holds for every :math:`\Delta t \le 1`.
 
     Parameters
     ----------
     layer : LEM, network or fitted forecaster
-        Such a layer with a `dt` of 1 at most, a `tsrnn.layers.RecurrentNetwork` of it, or a fitted
-        `tsrnn.LEMForecaster` of one network. The loss is this one, not that of its training.
+        A LEM layer with a `dt` of at most 1, a `tsrnn.layers.RecurrentNetwork` of it, or a fitted
+        `tsrnn.LEMForecaster` with one network, whose training loss is not used.
     x : Tensor of shape (B, T, input_size) or (T, input_size), optional
-        As in `time_steps`; by default the forecaster's own sample.
+        As in `time_steps`; by default the forecaster's sample.
     target : Tensor of shape (B, d) or (d,), optional
-        :math:`\bar y_n`, for the outputs at the last step; zero by default.
+        Target :math:`\bar y_n` of the outputs at the last step; zero by default.
 
     Returns
     -------
     DataFrame
-        A row a parameter, "W_1" to "b_y", with the columns
+        A row per parameter, "W_1" to "b_y", with the columns
 
-        - ``actual``: the largest modulus over sequences, each with a loss of its own, and entries;
-        - ``bound``: the right-hand side above, infinite where it is too large for a number;
-        - ``printed``: that of equation (6), NaN where its condition (34) does not hold.
+        - ``actual``: largest modulus over entries and over sequences, each with its own loss;
+        - ``bound``: right-hand side above, infinite if it overflows;
+        - ``printed``: right-hand side of equation (6), NaN if its condition (34) does not hold.
 
         ``attrs`` holds ``eta``, ``gamma`` and ``t_n``.
 
     Raises
     ------
     TypeError
-        If there is no LEM to read, or `x` or `target` is not a tensor.
+        If there is no LEM layer, or `x` or `target` is not a tensor.
     ValueError
-        If `dt` is above 1, `target` does not fit, there are several networks, or as the layer does
-        of `x`.
+        If `dt` is above 1, `target` does not fit, there are several networks, or the layer refuses
+        `x`.
     sklearn.exceptions.NotFittedError
         If a forecaster has not been fitted.
 
@@ -141,14 +131,13 @@ def gradient_bound(
     .. math:: \left|\frac{\partial \mathcal{E}_n}{\partial \theta}\right| \le
         (1 + \hat Y) t_n + (1 + \hat Y) \Gamma t_n^2, \qquad t_n = n \Delta t,
 
-    for :math:`\Delta t` so small that :math:`(1 + \Gamma \Delta t / 2)^{n - k} \le
-    1 + \Gamma (n - k) \Delta t` for all k, its (34), does not hold in general. In (40) it
-    multiplies maximum norms of a row, a matrix and a column; the row, the gradient
-    :math:`y_n - \bar y_n`, has to be summed, at most :math:`d (1 + \hat Y)`, with blocks of size
-    d_s those of one block. What multiplies a V are inputs, which need not be below 1; and a change
-    of :math:`z_k` changes :math:`y_k` in the same step, by up to :math:`\eta \Delta t` of it. The
-    bound above has these three factors and is otherwise (33) as proved. It is a worst case, which
-    grows with n like :math:`(1 + \Gamma \Delta t / 2)^n`.
+    under the condition (34), :math:`(1 + \Gamma \Delta t / 2)^{n - k} \le 1 + \Gamma (n - k)
+    \Delta t` for all k, does not hold in general, for three reasons. The product of maximum norms
+    in (40) needs the sum of the row :math:`y_n - \bar y_n`, at most :math:`d (1 + \hat Y)`, or d_s
+    in place of d with blocks. V is multiplied by inputs, which may exceed 1. And a change of
+    :math:`z_k` changes :math:`y_k` in the same step, by a factor of up to :math:`\eta \Delta t`.
+    The bound above is (33) as proved with these three factors. It is a worst case, which grows
+    with n like :math:`(1 + \Gamma \Delta t / 2)^n`.
 
     Examples
     --------
@@ -173,7 +162,7 @@ def gradient_bound(
 
 
 def _state_table(layer: LEM, x: Tensor) -> pd.DataFrame:
-    """Bound and states along inputs (B, T, in) of the first layer."""
+    """Table of `hidden_state_bound`, given inputs (B, T, in) of the first layer."""
     start = layer.initial_state(len(x))
     n = np.arange(1, x.shape[1] + 1)
     slope = (1 + layer.dt) / np.sqrt(2 - layer.dt)
@@ -193,7 +182,7 @@ def _state_table(layer: LEM, x: Tensor) -> pd.DataFrame:
 
 
 class GradientConstants(NamedTuple):
-    """Constants of the bounds on gradients, and the bounds."""
+    """Bounds on gradients and their constants."""
 
     n: int
     dt: float
@@ -207,7 +196,7 @@ class GradientConstants(NamedTuple):
 
     @property
     def growth(self) -> float:
-        """Growth of a gradient in a step, at most."""
+        """Largest growth of a gradient in a step."""
         return self.gamma * self.dt / 2
 
     @property
@@ -215,9 +204,9 @@ class GradientConstants(NamedTuple):
         return self.n * self.dt
 
     def bound(self, multiplier: float) -> float:
-        """Corrected bound, for a parameter that is multiplied by `multiplier` at most."""
+        """Corrected bound for a parameter that is multiplied by at most `multiplier`."""
         growth = self.growth
-        # The geometric sum as ((1 + growth)^n - 1) / growth, which loses no digits at small growth.
+        # Geometric sum ((1 + growth)^n - 1) / growth by expm1, exact for small growth.
         with np.errstate(over="ignore"):
             geometric = float(np.expm1(self.n * np.log1p(growth))) * 2 / self.gamma
         direct = multiplier * max(1.0, self.eta * self.dt)
@@ -231,11 +220,11 @@ class GradientConstants(NamedTuple):
         with np.errstate(over="ignore", invalid="ignore"):
             powers = np.exp((self.n - k) * np.log1p(self.growth))
             direct = self.block_size * (1 + self.y_hat) * max(1.0, self.eta * self.dt) * self.dt
-            # A V without inputs has the gradient zero, times what may be infinite.
+            # With zero inputs the bound for V is 0 times a possibly infinite power.
             return np.nan_to_num(direct * multiplier * powers, nan=0.0, posinf=np.inf)
 
     def small_enough(self) -> bool:
-        """Condition (34), which is convex in n - k: n - 1 decides."""
+        """Condition (34), which is convex in n - k, so that n - 1 decides."""
         steps = self.n - 1
         return bool(steps * np.log1p(self.growth) <= np.log1p(self.gamma * steps * self.dt))
 
@@ -244,14 +233,14 @@ class GradientConstants(NamedTuple):
         return (1 + self.y_hat) * self.t_n * (1 + self.gamma * self.t_n)
 
     def printed(self) -> float:
-        """Equation (6), or NaN where its condition does not hold."""
+        """Equation (6), or NaN if its condition does not hold."""
         return self.right_hand_side() if self.small_enough() else float("nan")
 
 
 def read_last_layer(
     model: Any, x: Tensor | None, target: Tensor | None, called: str
 ) -> tuple[LEM, Tensor, Tensor, GradientConstants, float]:
-    """Layers of a model, inputs u and targets of the last, and `gradient_constants` of these."""
+    """Layers of a model, inputs and targets of the last layer, and its `gradient_constants`."""
     network = read_network(model, LEM, called)
     lem: LEM = network.layers
     x = checked_inputs(network, model, x)
@@ -262,7 +251,7 @@ def read_last_layer(
 
 
 def gradient_constants(layer: LEM, u: Tensor, target: Tensor) -> tuple[GradientConstants, float]:
-    """Constants of the last layer on its inputs u (B, T, in), and the largest of these."""
+    """Constants of the last layer, and the largest modulus of its inputs u (B, T, in)."""
     weight_hh = layer.weights(layer.num_layers - 1)[1].detach()
     eta = float(weight_hh.abs().sum(2).max())  # rows of every block of every matrix
     y_hat = float(target.abs().max())
@@ -272,7 +261,7 @@ def gradient_constants(layer: LEM, u: Tensor, target: Tensor) -> tuple[GradientC
 
 
 def _largest_gradients(layer: LEM, u: Tensor, target: Tensor) -> dict[str, float]:
-    """Largest modulus of a gradient by the name of the parameter, sequence by sequence."""
+    """Largest modulus of the gradients of each parameter over sequences."""
     last = layer.num_layers - 1
     parameters = [p for p in layer.weights(last) if p is not None]
     largest: dict[str, float] = {}
@@ -289,7 +278,7 @@ def _largest_gradients(layer: LEM, u: Tensor, target: Tensor) -> dict[str, float
 
 
 def checked_target(layer: LEM, x: Tensor, target: Tensor | None) -> Tensor:
-    """Targets (B, d)."""
+    """Validate targets, and return them with shape (B, d)."""
     shape = (len(x), layer.hidden_size)
     if target is None:
         return x.new_zeros(shape)
@@ -305,7 +294,7 @@ def checked_target(layer: LEM, x: Tensor, target: Tensor | None) -> Tensor:
 
 
 def checked_inputs(network: ReadNetwork, model: Any, x: Tensor | None) -> Tensor:
-    """Inputs (B, T, in) of layers of which the propositions speak, see `inputs_for`."""
+    """Inputs (B, T, in) of layers with dt <= 1, see `inputs_for`."""
     dt = network.layers.dt
     if dt > 1:
         raise ValueError(
@@ -315,7 +304,7 @@ def checked_inputs(network: ReadNetwork, model: Any, x: Tensor | None) -> Tensor
 
 
 def finite_inputs(network: ReadNetwork, model: Any, x: Tensor | None) -> Tensor:
-    """Inputs (B, T, in) without missing values, of which bounds would say nothing."""
+    """Inputs (B, T, in); raise if they are not finite."""
     inputs = inputs_for(model, x, network)
     if not inputs.isfinite().all():
         raise ValueError("x must be finite; got NaN or infinite values. Leave these steps out")

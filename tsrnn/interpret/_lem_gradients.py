@@ -1,4 +1,4 @@
-"""Gradients of long expressive memory: contributions of every step, growth with the length."""
+"""Gradients of long expressive memory by step, and their growth with the length."""
 
 from __future__ import annotations
 
@@ -24,16 +24,14 @@ from tsrnn.interpret._lem_bounds import (
 from tsrnn.kernels import recurrence
 from tsrnn.layers import LEM
 
-__all__ = ["gradient_growth", "partial_gradients"]
-
 
 def partial_gradients(
     layer: Any, x: Tensor | None = None, target: Tensor | None = None
 ) -> pd.DataFrame:
-    r"""Contributions of every step to a gradient at the end, Propositions 4.3 and E.2.
+    r"""Contributions of every step to the gradient of a final loss, Propositions 4.3 and E.2.
 
-    The gradient of the loss :math:`\mathcal{E}_n = \frac12 \|y_n - \bar y_n\|^2` by parameters of
-    the last layer is a sum over the steps at which they act, equation (5) of Rusch et al. (2022),
+    The gradient of the loss :math:`\mathcal{E}_n = \frac12 \|y_n - \bar y_n\|^2` with respect to
+    parameters of the last layer is a sum over steps, equation (5) of Rusch et al. (2022),
 
     .. math::
         \frac{\partial \mathcal{E}_n}{\partial \theta}
@@ -54,13 +52,13 @@ def partial_gradients(
     Returns
     -------
     DataFrame
-        A row a parameter and step k, with the columns ``parameter``, "W_1" to "b_y", ``step``,
-        and, each the largest modulus over sequences and entries of the parameter,
+        A row per parameter and step k, with the columns ``parameter``, "W_1" to "b_y", and
+        ``step``, and the largest moduli over sequences and entries of
 
         - ``actual``: the partial gradient;
         - ``leading``: the leading term;
         - ``remainder``: the partial gradient less the expansion;
-        - ``bound``: the summand of `gradient_bound`, for a W times
+        - ``bound``: the summand of `gradient_bound`, for W times
           :math:`\min(1, \overline\Delta \sqrt{t_k})` by Proposition 4.1.
 
     Raises
@@ -70,23 +68,22 @@ def partial_gradients(
 
     Notes
     -----
-    One backward pass gives all steps: the gradient by what enters a gate at step k, times what
-    its matrix is multiplied by there, is the partial gradient.
+    One backward pass gives all steps: a partial gradient is the gradient with respect to the input
+    of a gate at step k, times the factor of its matrix.
 
-    For :math:`W_y` leading term and expansion are those of equation (45), with the sign that the
-    last sum has in (50) and not in (45), and without the 2 in the index of :math:`W_2`, up to
-    :math:`\Delta t^3`. That power stands for a fixed number of steps n - k: with
-    :math:`t_n = n \Delta t` fixed the remainder is of the order :math:`\Delta t \, (t_n - t_k)^2`.
+    For :math:`W_y` leading term and expansion agree with equation (45) up to :math:`\Delta t^3`,
+    after two corrections: the last sum has the sign of (50), and the index of :math:`W_2` has no
+    2. The power refers to a fixed number of steps n - k; for fixed :math:`t_n = n \Delta t` the
+    remainder is of the order :math:`\Delta t \, (t_n - t_k)^2`.
 
-    Proposition 4.3, :math:`\partial \mathcal{E}_n^{(k)} / \partial \theta =
-    O(\Delta t^{3/2})`, holds as an upper bound for the matrices W at a fixed k, since states are
-    bounded by :math:`\sqrt{t_k}`. It is not the order itself, as the notation (17) of the paper
-    has it: early states are of the order :math:`t_k`, and so are partial gradients
-    :math:`\Delta t \, t_k`, that is :math:`\Delta t^2` at a fixed k. They depend on k so,
-    and are :math:`\Delta t` at a fixed :math:`t_k`. For biases and for V they are of the order
-    :math:`\Delta t` from the first step on, above :math:`\Delta t^{3/2}`. What the
-    proposition is meant to say does hold: with :math:`t_n` of order 1 partial gradients follow
-    :math:`t_k` and do not vanish with the number of steps n - k.
+    Proposition 4.3, :math:`\partial \mathcal{E}_n^{(k)} / \partial \theta = O(\Delta t^{3/2})`,
+    is an upper bound for the matrices W at fixed k, because states are bounded by
+    :math:`\sqrt{t_k}`. It is not the exact order, contrary to notation (17) of the paper: early
+    states are of the order :math:`t_k`, and partial gradients of the order
+    :math:`\Delta t \, t_k`, which is :math:`\Delta t^2` at fixed k and :math:`\Delta t` at fixed
+    :math:`t_k`. For biases and V the order is :math:`\Delta t` from the first step on, above
+    :math:`\Delta t^{3/2}`. The intended conclusion holds: with :math:`t_n` of order 1 partial
+    gradients follow :math:`t_k` and do not vanish with the number of steps n - k.
 
     References
     ----------
@@ -131,33 +128,33 @@ def gradient_growth(
     lengths: Sequence[int] | None = None,
     target: Tensor | None = None,
 ) -> pd.DataFrame:
-    r"""Growth of gradients with the length of the data where the time step shrinks with it.
+    r"""Growth of gradients with the length of the data if the time step shrinks with it.
 
     Remark E.1 of Rusch et al. (2022) sets :math:`\Delta t = n^{-s}` in the bound (6) of
     Proposition 4.2, which becomes of the order :math:`n^{2 (1 - s)}`: bounded for s = 1, linear in
-    n for s = 1/2. Here a layer of given weights gets these time steps.
+    n for s = 1/2. Here these time steps are set in a layer with given weights.
 
     Parameters
     ----------
     layer, x, target
-        As in `gradient_bound`; the layer's own `dt` plays no part.
+        As in `gradient_bound`; the layer's `dt` is replaced.
     exponents : sequence of float
-        s, from 0 to 1.
+        Exponents s, from 0 to 1.
     lengths : sequence of int, optional
-        n, at most the steps of `x`; by default its halves, down to an eighth.
+        Lengths n, up to the steps of `x`; by default 1/8, 1/4, 1/2 and all of them.
 
     Returns
     -------
     DataFrame
-        A row an exponent and length, with the columns ``exponent``, ``length``, ``dt``, ``t_n``
+        A row per exponent and length, with the columns ``exponent``, ``length``, ``dt``, ``t_n``
         :math:`= n \Delta t`, and
 
-        - ``actual``: the largest modulus of a gradient of the loss after n steps;
-        - ``bound``: the largest bound of `gradient_bound`;
-        - ``printed``: the right-hand side of (6), of the order above whether it holds or not;
-        - ``condition``: True where its condition (34) holds.
+        - ``actual``: largest modulus of a gradient of the loss after n steps;
+        - ``bound``: largest bound of `gradient_bound`;
+        - ``printed``: right-hand side of (6), even if its condition does not hold;
+        - ``condition``: True if its condition (34) holds.
 
-        ``attrs["orders"]`` has, by exponent, the slopes of log ``actual`` and log ``printed``
+        ``attrs["orders"]`` maps exponents to the slopes of log ``actual`` and log ``printed``
         against log n.
 
     Raises
@@ -167,11 +164,11 @@ def gradient_growth(
 
     Notes
     -----
-    The remark needs (34), and with it :math:`\Gamma t_n \le 2.51` nearly, for every n. Where
-    s < 1, :math:`t_n = n^{1 - s}` grows, so that the condition fails from some n on, and the
-    bound as proved grows like :math:`\exp(\Gamma n^{1 - s} / 2)`. Gradients may do so, too: a
-    unit at an unstable state has a gradient that grows like :math:`\exp(r n^{1 - s})` until the
-    state has left it. For s = 1 gradients are bounded in n for any weights, by the same formula.
+    The remark needs (34), which is nearly :math:`\Gamma t_n \le 2.51`, for every n. If s < 1,
+    :math:`t_n = n^{1 - s}` grows, the condition fails from some n on, and the bound as proved grows
+    like :math:`\exp(\Gamma n^{1 - s} / 2)`. Gradients may do so, too: near an unstable state of a
+    unit they grow like :math:`\exp(r n^{1 - s})`. For s = 1 gradients are bounded in n for any
+    weights, by the same formula.
 
     Examples
     --------
@@ -220,7 +217,7 @@ def gradient_growth(
 def _partial_columns(
     layer: LEM, u: Tensor, target: Tensor
 ) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
-    """Names of parameters with their columns actual, leading and remainder, along n steps."""
+    """Columns actual, leading and remainder (n,) of each parameter, with its name."""
     last, d_s, K = layer.num_layers - 1, layer.block_size, layer.n_blocks
     weight_ih, weight_hh, bias = layer.weights(last)
     params = weight_hh.detach().flatten(0, -2)
@@ -233,7 +230,7 @@ def _partial_columns(
     before = torch.cat([torch.zeros_like(states[:, :1]), states[:, :-1]], 1).detach()
 
     def backward(cotangent: Tensor) -> tuple[Tensor, Tensor]:
-        """Cotangents (B, T, n, K) of X_k to those of the gates at step k and of X_(k-1)."""
+        """Map cotangents (B, T, n, K) of X_k to those of the gates at step k and of X_(k-1)."""
         start = before.flatten(0, 1).requires_grad_()
         entering = gates.detach().flatten(0, 1)[:, None].requires_grad_()
         with torch.enable_grad():  # all steps at once, each a sequence of one step
@@ -250,8 +247,7 @@ def _partial_columns(
     later = changes.flip(1).cumsum(1).flip(1) - changes
     expansion, _ = backward(at_end + later)
 
-    # An entry is a product of what enters a gate and what its matrix multiplies, so that largest
-    # moduli of blocks are products of largest moduli.
+    # A partial gradient is an outer product, whose largest modulus is a product of largest moduli.
     y_before, z_now = before[:, :, :d_s], states.detach()[:, :, d_s:]
     for letter in "WVb" if bias is not None else "WV":
         for number, kind in enumerate(KINDS):
@@ -272,7 +268,7 @@ def _partial_columns(
 
 
 def _with_time_step(layer: LEM, dt: float) -> LEM:
-    """Layer with the same weights and another time step, its range of steps scaled with it."""
+    """Copy of a layer with another time step, and `min_step` in proportion."""
     scaled = LEM(
         layer.input_size, layer.hidden_size, layer.num_layers, dt=dt,
         min_step=min(layer.min_step / layer.dt * dt, dt),
@@ -284,7 +280,7 @@ def _with_time_step(layer: LEM, dt: float) -> LEM:
 
 
 def _order(lengths: pd.Series, values: pd.Series) -> float:
-    """Slope of logarithms, NaN where there is one length or a value is no positive number."""
+    """Slope of logarithms; NaN for one length or values that are not positive."""
     logs = np.log(np.where(values > 0, values, np.nan))
     if len(lengths) < 2 or not np.isfinite(logs).all():
         return float("nan")

@@ -1,4 +1,4 @@
-"""LEM with the weights of a dynamical system: Propositions 4.4, 4.5, E.4 and F.1."""
+"""LEM layers that reproduce dynamical systems, Propositions 4.4, 4.5, E.4 and F.1."""
 
 from __future__ import annotations
 
@@ -16,43 +16,33 @@ from torch import Tensor
 from tsrnn.interpret._checks import check_tensor
 from tsrnn.layers import LEM
 
-__all__ = [
-    "LEMSystem",
-    "TanhMap",
-    "lem_of_fast_slow_ode",
-    "lem_of_multiscale_system",
-    "lem_of_system",
-    "lem_of_two_scale_system",
-]
-
-# Logistic functions are 1 this far up in double precision: the delta of (73) is zero, not small.
-OPEN = 40.0
-SCALE = 1e-4  # identity networks are then off by 1e-8 / 3 times the cube of what they copy
+OPEN = 40.0  # bias of an open gate: the logistic function is 1 in float64, so delta of (73) is zero
+SCALE = 1e-4  # identity networks then have errors of 1e-8 / 3 times the cube of their input
 
 
 @dataclass(frozen=True, eq=False)
 class TanhMap:
-    r"""Network of one hidden layer of tanh, by which the proofs approximate a map.
+    r"""Map given by a network with one hidden layer of tanh, as in the proofs.
 
     .. math:: N(h^1, \dots, h^r, u) = W \tanh\Bigl(\sum_{i=1}^r W_i h^i + V u + b\Bigr)
 
     Parameters
     ----------
     output : Tensor of shape (d, width)
-        W, in double precision as the others.
+        Matrix W, float64 like all weights.
     states : sequence of Tensor of shape (width, d_i)
-        :math:`W_i`, a matrix for every state that the map reads.
+        Matrices :math:`W_i` of the states that the map reads.
     inputs : Tensor of shape (width, d_u), optional
-        V; left out where there are no inputs.
+        Matrix V; None without inputs.
     bias : Tensor of shape (width,), optional
-        b; zero by default.
+        Bias b; zero by default.
 
     Raises
     ------
     TypeError
-        If a weight is no tensor, or `states` no sequence of them.
+        If a weight is no tensor, or `states` no sequence of tensors.
     ValueError
-        If a weight is not of double precision, finite and of a shape that fits.
+        If a weight is not float64, not finite, or has a wrong shape.
 
     Examples
     --------
@@ -106,17 +96,17 @@ class TanhMap:
 
     @property
     def largest(self) -> float:
-        """Largest value that an entry of the map can have, as tanh is below 1."""
+        """Bound of the entries of the map, because tanh is below 1."""
         return float(self.output.abs().sum(1).max())
 
     @property
     def lipschitz(self) -> float:
-        """Lipschitz constant in all states jointly, an upper bound by spectral norms."""
+        """Upper bound of the Lipschitz constant in all states, by spectral norms."""
         joint = torch.cat(tuple(self.states), 1)
         return float(torch.linalg.matrix_norm(self.output, 2) * torch.linalg.matrix_norm(joint, 2))
 
     def plus_state(self, number: int, factor: float, scale: float) -> TanhMap:
-        """Map plus `factor` times a state, which tanh(scale h) / scale stands for."""
+        """Map plus `factor` times a state, approximated by tanh(scale h) / scale."""
         size = self.size
         eye = torch.eye(size, dtype=torch.float64)
         return TanhMap(
@@ -133,22 +123,22 @@ class TanhMap:
 
 @dataclass(frozen=True, eq=False)
 class LEMSystem:
-    r"""LEM that reproduces a dynamical system, with the output :math:`\omega_n = W y_n`.
+    r"""LEM layer that reproduces a dynamical system, with the output :math:`\omega_n = W y_n`.
 
-    Returned by `lem_of_system`, `lem_of_two_scale_system`, `lem_of_multiscale_system` and
+    It is the result of `lem_of_system`, `lem_of_two_scale_system`, `lem_of_multiscale_system` and
     `lem_of_fast_slow_ode`.
 
     Parameters
     ----------
     layer : LEM
-        With the weights of the proof, in double precision.
+        Layer with the weights of the proof, float64.
     readout : Tensor of shape (d_o, d)
-        W.
+        Matrix W.
     simulate : callable
-        Outputs (T, d_o) of the system itself for inputs (T, d_u), step by step.
+        Function from inputs (T, d_u) to outputs (T, d_o) of the exact system.
     epsilon, factor, growth : float
         :math:`\epsilon^*`, A and C of the bound :math:`A \epsilon^* \sum_{\lambda < n} C^\lambda`
-        on the error after n steps; NaN where the paper prints none.
+        on the error after n steps; NaN if the paper has no bound.
 
     Examples
     --------
@@ -190,9 +180,9 @@ class LEMSystem:
         Returns
         -------
         DataFrame
-            A row a step, with the columns ``step``, ``error`` and ``bound``.
+            A row per step, with the columns ``step``, ``error`` and ``bound``.
         """
-        outputs = self.outputs(u)  # refuses what u must not be
+        outputs = self.outputs(u)  # also validates u
         error = (outputs - self.simulate(u)).norm(dim=1).numpy()
         step = np.arange(1, len(u) + 1)
         with np.errstate(over="ignore"):
@@ -201,41 +191,41 @@ class LEMSystem:
 
 
 def lem_of_system(f: TanhMap, output: TanhMap | None = None, *, scale: float = SCALE) -> LEMSystem:
-    r"""LEM of a dynamical system, as the proof of Proposition 4.4 builds it.
+    r"""LEM of a dynamical system, by the proof of Proposition 4.4.
 
     .. math:: \phi_n = f(\phi_{n-1}, u_n), \qquad o_n = o(\phi_n), \qquad \phi_0 = 0,
 
-    equation (8) of Rusch et al. (2022). The proof approximates f and o by networks of one hidden
-    layer; here they are such networks. Gates are open, :math:`\Delta t = 1`; z is the hidden
-    layer of f, y a copy of :math:`\phi_n` by an identity network
-    :math:`\tanh(c x) / c`, beside the hidden layer of o: the weights (72).
+    equation (8) of Rusch et al. (2022). The proof approximates f and o by networks with one hidden
+    layer; here they are such networks. Gates are open, :math:`\Delta t = 1`. z is the hidden layer
+    of f; y holds a copy of :math:`\phi_n` by an identity network :math:`\tanh(c x) / c`, and the
+    hidden layer of o: the weights (72).
 
     Parameters
     ----------
     f : TanhMap
-        Of one state, with as many values, and of the inputs.
+        Map f of one state, with values of the same size, and of the inputs.
     output : TanhMap, optional
-        o, of one state; the identity by default.
+        Map o of the state; the identity by default.
     scale : float, default 1e-4
-        c, by which the error of the identity networks falls like its square.
+        Scale c; the error of the identity networks is proportional to its square.
 
     Returns
     -------
     LEMSystem
-        Its bound is (58), with A = 2 and C = Lip(f), times Lip(o).
+        System with the bound (58), A = 2 and C = Lip(f), times Lip(o).
 
     Raises
     ------
     TypeError
         If `f` or `output` is no TanhMap.
     ValueError
-        If their sizes do not fit, or `scale` does not lie between 0 and 1.
+        If sizes do not fit, or `scale` does not lie between 0 and 1.
 
     Notes
     -----
-    The proof approximates (67), o of what y copies, by one more network; o of what z holds,
-    which is what y copies, needs none. Hidden layers and states need not have one size, as they
-    have in (72): smaller ones are filled with units that stay at zero.
+    The proof approximates (67), o of the copy in y, by a further network, which is not needed for o
+    of z. Hidden layers and states may differ in size, unlike in (72): smaller ones are padded with
+    units that stay at zero.
 
     References
     ----------
@@ -287,7 +277,7 @@ def lem_of_system(f: TanhMap, output: TanhMap | None = None, *, scale: float = S
 def lem_of_two_scale_system(
     f: TanhMap, g: TanhMap, tau: float, *, scale: float = SCALE
 ) -> LEMSystem:
-    r"""LEM of a fast and a slow variable, as the proof of Proposition 4.5 builds it.
+    r"""LEM of a fast and a slow variable, by the proof of Proposition 4.5.
 
     .. math:: \phi_n = f(\phi_{n-1}, \psi_{n-1}, u_n), \qquad
         \psi_n = \tau g(\phi_n, \psi_{n-1}, u_n), \qquad o_n = \psi_n,
@@ -298,16 +288,16 @@ def lem_of_two_scale_system(
     Parameters
     ----------
     f, g : TanhMap
-        Of the two states, :math:`\phi` first, and of the inputs.
+        Maps of the two states, :math:`\phi` first, and of the inputs.
     tau : float
-        Above 0, at most 1.
+        Time scale, above 0, at most 1.
     scale : float, default 1e-4
         As in `lem_of_system`.
 
     Returns
     -------
     LEMSystem
-        Its bound is (87), with C as in the notes.
+        System with the bound (87), with C as in the notes.
 
     Raises
     ------
@@ -318,13 +308,12 @@ def lem_of_two_scale_system(
 
     Notes
     -----
-    The proposition has weights, biases and size of the LEM independent of :math:`\tau`. The size
-    is. A bias of gate 2 is the logit of :math:`\tau`, by (91), and a weight that reads G out has
-    the factor :math:`1 - 1 / \tau`.
+    The proposition claims that weights, biases and size of the LEM do not depend on :math:`\tau`,
+    which holds for the size only: a bias of gate 2 is the logit of :math:`\tau`, by (91), and a
+    weight that reads G has the factor :math:`1 - 1 / \tau`.
 
-    The second term of :math:`C^*` in (86) has a factor Lip(f) that the inequalities before it do
-    not have: :math:`\mathrm{Lip}(f) + (3 + \mathrm{Lip}(g)) (1 + \mathrm{Lip}(f))` follows from
-    them, and is taken here.
+    The second term of :math:`C^*` in (86) has a superfluous factor Lip(f). The inequalities before
+    it give :math:`\mathrm{Lip}(f) + (3 + \mathrm{Lip}(g)) (1 + \mathrm{Lip}(f))`, used here.
 
     Examples
     --------
@@ -354,7 +343,7 @@ def lem_of_two_scale_system(
             outputs.append(psi)
         return torch.stack(outputs)
 
-    # Copies stay below R* = 2 R, as in the proof; G copies psi, 1 / tau - 1 times.
+    # Copies stay below R* = 2 R, as in the proof; G multiplies the copy of psi by 1 / tau - 1.
     largest = max((2 * f.largest) ** 3, (2 * tau * g.largest) ** 3 * max(1.0, 1 / tau - 1))
     epsilon = math.sqrt(max(f.size, g.size)) * scale**2 * largest / 3
     of_f, of_g = f.lipschitz, g.lipschitz
@@ -366,7 +355,7 @@ def lem_of_two_scale_system(
 def lem_of_multiscale_system(
     maps: Sequence[TanhMap], taus: Sequence[float], *, scale: float = SCALE
 ) -> LEMSystem:
-    r"""LEM of a system with r time scales, Proposition E.4.
+    r"""LEM of a system with r time scales, by Proposition E.4.
 
     .. math:: \phi_n^i = \tau_i f^i(\phi_{n-1}^1, \dots, \phi_{n-1}^r, u_n), \qquad
         o_n = (\phi_n^1, \dots, \phi_n^r),
@@ -378,16 +367,16 @@ def lem_of_multiscale_system(
     Parameters
     ----------
     maps : sequence of TanhMap
-        :math:`f^i`, each of all r states and of the inputs.
+        Maps :math:`f^i` of all r states and of the inputs.
     taus : sequence of float
-        :math:`\tau_i`, above 0, at most 1.
+        Time scales :math:`\tau_i`, above 0, at most 1.
     scale : float, default 1e-4
         As in `lem_of_system`.
 
     Returns
     -------
     LEMSystem
-        Without a bound.
+        System without a bound.
 
     Raises
     ------
@@ -450,11 +439,11 @@ def lem_of_fast_slow_ode(
     *,
     scale: float = SCALE,
 ) -> LEMSystem:
-    r"""LEM of a multiscale method for fast and slow equations, Proposition F.1.
+    r"""LEM of a multiscale method for fast and slow equations, by Proposition F.1.
 
     For :math:`\phi' = (f(\psi) - \phi) / \tau` and :math:`\psi' = g(\phi, \psi)`, (97) of Rusch et
     al. (2022), the heterogeneous multiscale method takes K small steps :math:`\delta t` of the
-    fast variable at a fixed slow one, and then one of that, (98) to (101),
+    fast variable at a fixed slow one, then one step of the slow variable, (98) to (101),
 
     .. math::
         \phi_n = (1 - \delta t)^K \phi_{n-1} + (1 - (1 - \delta t)^K) f(\psi_{n-1}), \qquad
@@ -465,18 +454,18 @@ def lem_of_fast_slow_ode(
     Parameters
     ----------
     f, g : TanhMap
-        f of :math:`\psi` alone, g of both, :math:`\phi` first. A map may have inputs.
+        Maps f of :math:`\psi` and g of :math:`\phi` and :math:`\psi`; both may have inputs.
     step, micro_step : float
         :math:`\widetilde{\Delta t}` and :math:`\delta t`, above 0, at most 1.
     micro_steps : int
-        K, at least 1.
+        Number K of small steps.
     scale : float, default 1e-4
         As in `lem_of_system`.
 
     Returns
     -------
     LEMSystem
-        Without a bound: the constant of (112) is not printed.
+        System without a bound: the paper omits the constant of (112).
 
     Raises
     ------
@@ -487,8 +476,8 @@ def lem_of_fast_slow_ode(
 
     Notes
     -----
-    The gate of z is :math:`1 - (1 - \delta t)^K`; (115) has one minus that. (99) has a minus
-    where (101) follows from a plus.
+    Two corrections of the paper: the gate of z is :math:`1 - (1 - \delta t)^K`, one minus the value
+    in (115), and (99) needs a plus in place of a minus to give (101).
 
     Examples
     --------
@@ -512,7 +501,7 @@ def lem_of_fast_slow_ode(
         raise ValueError(
             f"micro_step must be large enough for 1 - micro_step to differ from 1; got {micro_step}"
         )
-    both = TanhMap(  # f as a map of both states, which does not read the first
+    both = TanhMap(  # f as a map of both states that ignores the first
         f.output, [f.output.new_zeros(f.width, f.size), *f.states], f.inputs, f.bias
     )
     added = g.plus_state(1, 1.0, scale)
@@ -533,7 +522,7 @@ def lem_of_fast_slow_ode(
 def _two_scale_layer(
     f: TanhMap, g: TanhMap, z_step: float, y_step: float, scale: float
 ) -> tuple[LEM, Tensor, Tensor]:
-    """Layer of (93) and (118), and what reads the slow and the copied fast variable from y."""
+    """Layer of (93) and (118), and readouts of the slow variable and the copied fast one."""
     weights = _Weights(max(g.width + f.size, f.width + g.size), _count_inputs([f, g]))
     # z is the hidden layer of f and a copy of psi, y the hidden layer of g and a copy of phi.
     of_f, psi = slice(0, f.width), slice(f.width, f.width + g.size)
@@ -556,7 +545,7 @@ def _two_scale_layer(
 
 
 class _Weights:
-    """Weights of a LEM with full matrices that start at zero, its gates open."""
+    """Weights of a LEM with full matrices, initially zero with open gates."""
 
     def __init__(self, size: int, input_size: int) -> None:
         self.size, self.input_size = size, input_size
@@ -566,7 +555,7 @@ class _Weights:
         self.b |= {kind: torch.full((size,), OPEN).double() for kind in "12"}
 
     def read(self, tanh_map: TanhMap, kind: str, units: slice) -> None:
-        """Inputs and bias of a map at its hidden units."""
+        """Set inputs and bias of the hidden units of a map."""
         if tanh_map.inputs is not None:
             self.V[kind][units] = tanh_map.inputs
         if tanh_map.bias is not None:
@@ -574,7 +563,7 @@ class _Weights:
 
     def layer(self) -> LEM:
         """Layer with these weights."""
-        # Unrolled, a block of eight units takes half a minute to compile, dense a second.
+        # An unrolled block of eight units compiles in half a minute, the dense engine in a second.
         layer = LEM(self.input_size, self.size, dtype=torch.float64, engine="dense")
         with torch.no_grad():
             for name, weights in (
@@ -587,12 +576,12 @@ class _Weights:
 
 
 def _logit(step: float) -> float:
-    """Bias at which a gate is `step`, (91)."""
+    """Bias of a gate with the value `step`, (91)."""
     return OPEN if step == 1 else math.log(step) - math.log1p(-step)
 
 
 def _slices(sizes: Sequence[int]) -> list[slice]:
-    """Places of parts of these sizes, one after the other."""
+    """Consecutive slices of the given sizes."""
     ends = np.cumsum(sizes).tolist()
     return [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
 
@@ -602,7 +591,7 @@ def _with_zeros(tensor: Tensor, rows: int) -> Tensor:
 
 
 def _count_inputs(maps: Sequence[TanhMap]) -> int:
-    """Inputs of maps, which must agree; 1, without effect, where no map has any."""
+    """Common number of inputs of maps; 1 unused input if no map has any."""
     widths = {tanh_map.inputs.shape[1] for tanh_map in maps if tanh_map.inputs is not None}
     if len(widths) > 1:
         raise ValueError(f"maps must have inputs of one size; got {sorted(widths)}")

@@ -1,4 +1,4 @@
-"""Memory of a linear recurrent unit: how long it lasts, and what the state holds of the past."""
+"""Memory lengths of linear recurrent units, and reconstruction of inputs from their states."""
 
 from __future__ import annotations
 
@@ -20,24 +20,22 @@ from tsrnn.interpret._fitted import (
 )
 from tsrnn.layers import LRU
 
-__all__ = ["Reconstruction", "elapsed_steps", "memory_lengths", "reconstruct_input"]
-
-# Times the rounding of one step, of which 1 / (1 - modulus) are remembered: a tenth of the bound
-# is typical of states of up to 20,000 steps.
+# Error bound of a state in rounding errors of one step; states of up to 20,000 steps typically
+# have a tenth of it.
 ROUNDING = 16.0
 MOST_CANDIDATES = 10**6  # numbers of steps that are compared with a state
 
 
 class Reconstruction(NamedTuple):
-    """Past inputs read back from a state, and how far errors of the state are magnified.
+    """Inputs reconstructed from a state, with the condition number.
 
     Attributes
     ----------
     inputs : ndarray of shape (B, steps, input_size) or (steps, input_size)
-        The last of them is the latest.
+        Inputs in time order.
     condition_number : float
-        Largest singular value over the smallest, of the real matrix that was inverted; infinite
-        where it has fewer rows than columns, and the input is not determined by the state.
+        Largest over smallest singular value of the inverted real matrix; infinite if it has fewer
+        rows than columns, so that the state does not determine the inputs.
 
     Examples
     --------
@@ -56,30 +54,31 @@ class Reconstruction(NamedTuple):
 
 
 def memory_lengths(layer: Any, *, share: float = 0.01, freq: Any = None) -> pd.DataFrame:
-    r"""Time for which every state of a linear recurrent unit remembers an input.
+    r"""Memory lengths of every state of a linear recurrent unit.
 
-    After k steps :math:`|\lambda|^k` of what an input added to the state is left, equation (3)
-    of Orvieto et al.
+    After k steps a share :math:`|\lambda|^k` of an input remains in the state, equation (3) of
+    Orvieto et al.
 
     Parameters
     ----------
     layer : LRU, network or fitted forecaster
-        Such a layer, a network or an ensemble of networks of `tsrnn.layers` with it, or a fitted
+        An LRU layer, a network or ensemble of `tsrnn.layers` with it, or a fitted
         `tsrnn.LRUForecaster`.
     share : float, default 0.01
-        Share of an input below which it counts as forgotten, between 0 and 1.
+        Share below which an input is forgotten, between 0 and 1.
     freq : str, int or pandas offset, optional
-        Frequency of the data, which gives half-lives, memory and periods a unit of time. A fitted
-        forecaster knows its own; of others they are in steps by default.
+        Frequency of the data, which sets the unit of half-lives, memory and periods; by default
+        the frequency of a fitted forecaster, else steps.
 
     Returns
     -------
     DataFrame
-        One row a state, by layer, with the columns
+        One row per state, ordered by layer, with the columns
 
-        - ``network``: counted from 1, only where there are several;
+        - ``network``: counted from 1, if there are several;
         - ``layer``, ``unit``: counted from 1;
-        - ``modulus``, ``angle``: of lambda, the angle from -pi to pi in radians a step;
+        - ``modulus``, ``angle``: polar form of lambda, the angle from -pi to pi in radians per
+          step;
         - ``half_life``: log(1/2) / log(modulus);
         - ``memory``: time until :math:`|\lambda|^k` is first below `share`;
         - ``period``: 2 pi / abs(angle).
@@ -129,38 +128,37 @@ def reconstruct_input(
     *,
     basis: np.ndarray | None = None,
 ) -> Reconstruction:
-    r"""Read the inputs of the last steps back from the state of a linear recurrent unit.
+    r"""Reconstruct the inputs of the last steps from the state of a linear recurrent unit.
 
     The state of the first layer after k steps from zero is a linear map of its inputs,
 
     .. math:: x_k = \sum_{j=0}^{k-1} \Lambda^j \gamma \odot B u_{k-j} = V_k u_{1:k},
 
-    equation (4) of Orvieto et al., there with gamma B = (1, ..., 1), so that V is a Vandermonde
-    matrix. It is solved by least squares, equation (5). Inputs that are sparse in a basis,
-    :math:`u_{1:k} = \Psi_k \alpha`, are found with :math:`\Omega_k = V_k \Psi_k` in the place of V,
-    equations (6) and (22), from far smaller states.
+    equation (4) of Orvieto et al., where gamma B = (1, ..., 1), so that V is a Vandermonde matrix.
+    The map is inverted by least squares, equation (5). Inputs that are combinations of P functions,
+    :math:`u_{1:k} = \Psi_k \alpha`, are reconstructed with :math:`\Omega_k = V_k \Psi_k` in place
+    of V, equations (6) and (22), from much smaller states.
 
     Parameters
     ----------
     layer : LRU, network or fitted forecaster
-        Such a layer, a `tsrnn.layers.RecurrentNetwork` of it, or a fitted `tsrnn.LRUForecaster`
-        of one network. What is read back are the inputs of the first layer: with an input
-        projection the projected ones.
+        An LRU layer, a `tsrnn.layers.RecurrentNetwork` of it, or a fitted `tsrnn.LRUForecaster`
+        with one network. The inputs of the first layer are reconstructed, after an input
+        projection if there is one.
     state : Tensor of shape (num_layers, B, state_size) or (num_layers, state_size)
-        State that the layer returned, at the end of sequences of `steps` steps that began at
-        the state zero. What came before, and is not forgotten, is an error here. A forecaster's
-        own state has seen all its series, so that by default its layer runs from zero over the
-        last `steps` rows of its sample, ``sample_``.
+        Final state of sequences of `steps` steps from the zero state; remains of earlier inputs
+        are errors. By default the layer of a forecaster runs from zero over the last `steps` rows
+        of its ``sample_``.
     steps : int
-        k, steps to read back; where the state is that of the sample all its rows by default, and
-        with ``constant_input=True`` the steps that `elapsed_steps` reads from the state.
+        Number k of steps; by default all rows of the sample, or with ``constant_input=True`` the
+        result of `elapsed_steps`.
     basis : array of shape (P, steps, input_size), optional
-        Psi, the functions of time that inputs are combinations of.
+        Functions of time Psi that inputs are combinations of.
 
     Returns
     -------
     Reconstruction
-        Named tuple of the inputs and the condition number.
+        Inputs and condition number.
 
     Raises
     ------
@@ -174,12 +172,12 @@ def reconstruct_input(
 
     Notes
     -----
-    Inputs are real, so that real and imaginary parts of the N states are 2 N equations for
-    `steps` times `input_size` unknowns, or P with a basis. The error of an exact solution is at
-    most the error of the state times the condition number over the norm of V. Eigenvalues well
-    inside the unit circle make V ill-conditioned: singular values that are lost in the rounding
-    of the state's dtype are left out, which loses the distant past and keeps the recent one. With
-    more unknowns than equations the inputs are the shortest ones that explain the state.
+    Real and imaginary parts of the N states are 2 N equations for `steps` times `input_size` real
+    unknowns, or P with a basis. The error of an exact solution is at most the error of the state
+    times the condition number over the norm of V. Eigenvalues well inside the unit circle make V
+    ill-conditioned. Singular values within the rounding of the state's dtype are dropped, which
+    loses the distant past and keeps the recent one. With more unknowns than equations the inputs
+    have the smallest norm.
 
     References
     ----------
@@ -207,7 +205,7 @@ def reconstruct_input(
         steps = _common_steps(elapsed_steps(layer, state))
     steps = _checked_steps(steps)
     parts = _first_state(lru, state)
-    # V of shape (N, steps * input_size): what every input adds to the last state.
+    # V of shape (N, steps * input_size), the contributions of the inputs to the last state.
     eigenvalues, weights = _as_complex(lru.eigenvalues()[0]), _as_complex(lru.input_weights())
     powers = eigenvalues[:, None] ** np.arange(steps - 1, -1, -1)
     vandermonde = (powers[:, :, None] * weights[:, None, :]).reshape(len(eigenvalues), -1)
@@ -216,7 +214,7 @@ def reconstruct_input(
     if functions is not None:
         matrix = matrix @ functions
     left, values, right = np.linalg.svd(matrix, full_matrices=False)
-    # Singular values that rounding of the state hides would magnify it.
+    # Small singular values would amplify the rounding of the state.
     kept = values > singular_value_threshold(matrix, float(np.finfo(parts.dtype).eps), values[0])
     inverse = (right[kept].T / values[kept]) @ left[:, kept].T
     determined = matrix.shape[0] >= matrix.shape[1] and values[-1] > 0
@@ -230,25 +228,25 @@ def reconstruct_input(
 
 @torch.no_grad()
 def elapsed_steps(layer: Any, state: Tensor) -> np.ndarray:
-    r"""Read the number of steps since the state zero from the state of a linear recurrent unit.
+    r"""Number of steps since the zero state, from the state of a linear recurrent unit.
 
-    With ``constant_input=True`` the first number of the state after k steps is
+    With ``constant_input=True`` the first state after k steps is
 
     .. math:: x_{k,0} = \gamma_0 \sum_{j=0}^{k-1} \lambda_0^j
         = \gamma_0 \frac{\lambda_0^k - 1}{\lambda_0 - 1}, \qquad
         \lambda_0^k = x_{k,0} (\lambda_0 - 1) / \gamma_0 + 1,
 
-    of which equation (27) of Orvieto et al. takes the logarithm to the base :math:`\lambda_0`. In
-    complex numbers that is unique up to whole turns: the modulus gives k roughly, and of the
-    numbers around it k is the one whose power this is.
+    Equation (27) of Orvieto et al. takes the logarithm to the base :math:`\lambda_0`. A complex
+    logarithm is unique up to whole turns: the modulus gives k roughly, and the nearby integers are
+    compared by their powers.
 
     Parameters
     ----------
     layer : LRU, network or fitted forecaster
-        With ``constant_input=True``; such a layer, a `tsrnn.layers.RecurrentNetwork` of it, or a
-        fitted `tsrnn.LRUForecaster` of one network.
+        An LRU layer with ``constant_input=True``, a `tsrnn.layers.RecurrentNetwork` of it, or a
+        fitted `tsrnn.LRUForecaster` with one network.
     state : Tensor of shape (num_layers, B, state_size) or (num_layers, state_size)
-        State that the layer returned.
+        State returned by the layer.
 
     Returns
     -------
@@ -266,9 +264,9 @@ def elapsed_steps(layer: Any, state: Tensor) -> np.ndarray:
 
     Notes
     -----
-    As :math:`|\lambda_0|^k` falls to the rounding of the state, neighbouring k can no longer be
-    told apart, which is refused. With moduli from 0.99 to 1 that is after more than 500 steps, in
-    float32 too.
+    When :math:`|\lambda_0|^k` approaches the rounding of the state, neighbouring k cannot be
+    distinguished, and an error is raised. With moduli from 0.99 to 1 this takes more than 500
+    steps, also in float32.
 
     References
     ----------
@@ -293,7 +291,7 @@ def elapsed_steps(layer: Any, state: Tensor) -> np.ndarray:
         )
     parts = _first_state(lru, state)
     x = parts[..., 0].astype(np.float64) + 1j * parts[..., lru.state_units]
-    eigenvalue = _as_complex(lru.eigenvalues()[0])[0]  # as rounded, by which the states went on
+    eigenvalue = _as_complex(lru.eigenvalues()[0])[0]  # rounded as in the recurrence
     weight = float(lru.gamma_log_l0[0].double().exp())
     power = 1 + x * (eigenvalue - 1) / weight  # lambda^k
     decay = -np.log(np.abs(eigenvalue))
@@ -313,7 +311,7 @@ def elapsed_steps(layer: Any, state: Tensor) -> np.ndarray:
 
 
 def _exponent(base: complex, power: complex, rounding: float) -> int:
-    """The only whole number whose power of a base is this to a rounding; -1 if there are others."""
+    """Unique integer k with base^k = power up to rounding; -1 if k is not unique."""
     decay, size = -np.log(np.abs(base)), np.abs(power)
     if not size > 2 * rounding:
         return -1
@@ -322,14 +320,14 @@ def _exponent(base: complex, power: complex, rounding: float) -> int:
     if last - first > MOST_CANDIDATES:
         return -1
     numbers = np.arange(first, last + 1)
-    # The angle of a power is rounded as its number of turns.
+    # The rounding error of the angle grows with the number of turns.
     rounded = rounding + 4 * np.finfo(float).eps * numbers * size
     close = numbers[np.abs(base**numbers - power) <= rounded]
     return int(close[0]) if len(close) == 1 else -1
 
 
 def _common_steps(counts: np.ndarray) -> int:
-    """Number of steps of all states of a batch."""
+    """Common number of steps of a batch; raise if the numbers differ."""
     if counts.size == 0 or (counts != counts.flat[0]).any():
         raise ValueError(
             "states must be of sequences of one length to be read back together; got lengths "
@@ -339,12 +337,12 @@ def _common_steps(counts: np.ndarray) -> int:
 
 
 def singular_value_threshold(matrix: np.ndarray, eps: float, largest: float) -> float:
-    """Size up to which rounding by `eps` hides singular values of a matrix."""
+    """Bound below which singular values are within rounding errors `eps`."""
     return max(matrix.shape) * eps * largest
 
 
 def _sample_state(model: Any, network: ReadNetwork, steps: Any) -> tuple[Tensor, int]:
-    """State after the last rows of a forecaster's sample, from zero, and how many they are."""
+    """State after the last rows of a forecaster's sample, from zero, and the number of rows."""
     sample = getattr(model, "sample_", None)
     if sample is None:
         raise TypeError(
@@ -362,11 +360,10 @@ def _sample_state(model: Any, network: ReadNetwork, steps: Any) -> tuple[Tensor,
 
 
 def _memory(layer: LRU, share: float, step: float) -> pd.DataFrame:
-    """Memory of the states of all layers, the unit of time `step` a step."""
+    """Table of `memory_lengths` of all layers; `step` is the length of a time step."""
     tables = []
     for i, eigenvalues in enumerate(layer.eigenvalues()):
-        # A modulus near 1 loses digits in the rounding of lambda; its logarithm, -nu, is a
-        # parameter.
+        # From the parameter nu, because a modulus near 1 loses digits.
         nu_log = getattr(layer, f"nu_log_l{i}").detach().cpu().numpy()
         nu = np.exp(nu_log.astype(np.float64))
         angle = np.angle(_as_complex(eigenvalues))
@@ -416,7 +413,7 @@ def _checked_steps(steps: Any) -> int:
 
 
 def _checked_basis(basis: Any, steps: int, input_size: int) -> np.ndarray:
-    """Functions as columns: (steps * input_size, P)."""
+    """Validate the basis, and return its functions as columns (steps * input_size, P)."""
     functions = as_floats(basis)
     wanted = f"basis must be numbers of shape (P, {steps}, {input_size}) with P >= 1"
     if functions is None:

@@ -1,4 +1,4 @@
-"""Choice of the number of states of a linear recurrent unit by what they hold of the past."""
+"""Choice of the number of states of a linear recurrent unit by the reconstruction error."""
 
 from __future__ import annotations
 
@@ -15,23 +15,21 @@ from tsrnn.interpret._checks import as_floats, is_count
 from tsrnn.interpret._lru import singular_value_threshold
 from tsrnn.layers import LRU
 
-__all__ = ["StateUnits", "choose_state_units"]
-
-SHARES = (0.25, 0.5, 1.0, 2.0)  # of the unknowns, of which a number is tried by default
+SHARES = (0.25, 0.5, 1.0, 2.0)  # default candidates for N, relative to the number of unknowns
 
 
 class StateUnits(NamedTuple):
-    """Number of states chosen, and the numbers that it was chosen by.
+    """Chosen number of states, with the errors of all candidates.
 
     Attributes
     ----------
     state_units : int or None
-        The smallest N tried that meets the tolerances; None where none does.
+        Smallest candidate N that meets the tolerances; None if none does.
     table : DataFrame
-        By N, with the columns ``condition_number``, the median over draws, and ``error``, the
-        expected root mean squared error of the inputs read back over their root mean square.
-    error_by_step : DataFrame of shape (N tried, length)
-        The error by step, the last one the latest.
+        Columns ``condition_number``, the median over draws, and ``error``, the expected root mean
+        squared error of the reconstructed inputs over their root mean square, by N.
+    error_by_step : DataFrame of shape (n_candidates, length)
+        Error by step in time order.
 
     Examples
     --------
@@ -61,12 +59,12 @@ def choose_state_units(
     n_draws: int = 10,
     random_state: int | None = None,
 ) -> StateUnits:
-    r"""Number N of states from which inputs of so many steps can be read back.
+    r"""Choose the number N of states from which the inputs of `length` steps can be reconstructed.
 
     The state after k steps is :math:`x = V_k u_{1:k}` with the Vandermonde matrix of N eigenvalues,
     equation (4) of Orvieto et al., or :math:`V_k \Psi_k \alpha` for inputs that are combinations of
-    P functions, equation (6). With :math:`A = V_k \Psi_k = U S W'`, white coefficients and an error
-    of the state of standard deviation s, inverting the singular values that are kept gives
+    P functions, equation (6). With :math:`A = V_k \Psi_k = U S W'`, white coefficients and state
+    errors of standard deviation s, a truncated inverse has the error
 
     .. math:: E (\hat u_t - u_t)^2 = \sum_{i \text{ lost}} (\Psi w_i)_t^2
         + s^2 \sum_{i \text{ kept}} (\Psi w_i)_t^2 / S_i^2.
@@ -74,31 +72,30 @@ def choose_state_units(
     Parameters
     ----------
     length : int
-        k, steps to be read back.
+        Number k of steps.
     basis : array_like of shape (P, length), optional
-        :math:`\Psi`, the functions that inputs are combinations of; by default they are any.
+        Functions :math:`\Psi` that inputs are combinations of; by default inputs are arbitrary.
     units : sequence of int, optional
-        Values of N to try; by default a quarter, a half, once and twice the unknowns, which are
-        `length` or P.
+        Candidates for N; by default 1/4, 1/2, 1 and 2 times the number of unknowns, `length` or P.
     r_min, r_max, max_phase : float
-        Ring on which eigenvalues are drawn, as in `tsrnn.layers.LRU`.
+        Ring of the drawn eigenvalues, as in `tsrnn.layers.LRU`.
     roots_of_unity : bool, default False
-        Whether the eigenvalues are the N-th roots of one in place of draws.
+        True for the N-th roots of unity as eigenvalues, instead of draws.
     noise : float, default 2**-23
-        Error of a state, relative to the root mean square of states: the rounding of float32.
+        Error of a state relative to the root mean square of states; by default the rounding of
+        float32.
     tolerance : float, default 0.01
         Largest error, see `StateUnits`.
     max_condition : float, default infinity
         Largest condition number.
     n_draws : int, default 10
-        Draws of the eigenvalues, whose mean squared errors are averaged.
+        Number of draws of the eigenvalues, over which mean squared errors are averaged.
     random_state : int, optional
-        Seed of the draws; None draws anew.
+        Seed of the draws; None for a new one.
 
     Returns
     -------
     StateUnits
-        Named tuple of the number, the table and the errors by step.
 
     Raises
     ------
@@ -107,11 +104,11 @@ def choose_state_units(
 
     Notes
     -----
-    Inputs are one number a step, with B = (1, ..., 1); M of them take N states each, equation (15).
-    Real and imaginary parts are 2 N equations for real inputs, as in `reconstruct_input`, so that
-    N of half the unknowns can do; the paper solves N complex equations, and its condition numbers
-    (Figures 4 and 6) are of the squared matrix. Which singular values are lost is decided as there,
-    with `noise` for the rounding.
+    Inputs are scalar, with B = (1, ..., 1); M inputs need N states each, equation (15). As in
+    `reconstruct_input`, real and imaginary parts are 2 N equations for real inputs, so that N of
+    half the unknowns may suffice. The paper solves N complex equations, and its condition numbers
+    (Figures 4 and 6) refer to the squared matrix. Singular values are dropped as in
+    `reconstruct_input`, with `noise` as the rounding.
 
     References
     ----------
@@ -171,17 +168,17 @@ def choose_state_units(
 def _reading(
     eigenvalues: np.ndarray, functions: np.ndarray, noise: float
 ) -> tuple[float, np.ndarray]:
-    """Condition number, and expected squared error of every input read back from a state."""
+    """Condition number, and expected squared error (k,) of the reconstructed inputs."""
     powers = eigenvalues[:, None] ** np.arange(len(functions) - 1, -1, -1)
     matrix = powers @ functions
     matrix = np.concatenate([matrix.real, matrix.imag])
     _, values, right = np.linalg.svd(matrix, full_matrices=False)
     kept = values > singular_value_threshold(matrix, noise, values[0])
-    directions = (functions @ right[kept].T) ** 2  # (k, kept), of what is read
+    directions = (functions @ right[kept].T) ** 2  # (k, kept)
     lost = np.maximum((functions**2).sum(1) - directions.sum(1), 0.0)
     deviation = noise * np.sqrt(np.mean(matrix**2) * matrix.shape[1])
     determined = matrix.shape[0] >= matrix.shape[1] and values[-1] > 0
-    # Roots of one of which two are conjugate give the same equations twice, to rounding.
+    # Conjugate roots of unity give the same equations twice, up to rounding.
     determined = determined and values[-1] > singular_value_threshold(
         matrix, np.finfo(float).eps, values[0]
     )
@@ -190,7 +187,7 @@ def _reading(
 
 
 def _draw(count: int, ring: tuple[float, float, float], generator: torch.Generator) -> np.ndarray:
-    """Eigenvalues of a layer as it is initialised."""
+    """Eigenvalues of a newly initialised layer."""
     r_min, r_max, max_phase = ring
     with torch.random.fork_rng(devices=[]):
         layer = LRU(
@@ -202,7 +199,7 @@ def _draw(count: int, ring: tuple[float, float, float], generator: torch.Generat
 
 
 def _checked_units(units: Any, unknowns: int) -> list[int]:
-    """Numbers of states to try, rising."""
+    """Validate the candidates, in increasing order."""
     if units is None:
         return sorted({math.ceil(share * unknowns) for share in SHARES})
     counts = list(units) if isinstance(units, Sequence | np.ndarray) else [units]

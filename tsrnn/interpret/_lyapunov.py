@@ -22,13 +22,11 @@ from tsrnn.interpret._time_unit import TimeUnit
 from tsrnn.kernels import Cell, Fields, recurrence
 from tsrnn.layers import LRU, CellStack, NewtonBlocks, Recurrent
 
-__all__ = ["LyapunovExponents", "lyapunov_exponent"]
-
-STEPS_OF_A_MAP = 10_000  # of a chaotic map: a standard error of about 0.01
-FEWEST_STEPS = 10  # behind the burn-in: fewer show no serial dependence
-DISCARDED_SHARE = 10  # a tenth: the trace of the start falls as 1 / T, the error as 1 / sqrt(T)
+STEPS_OF_A_MAP = 10_000  # default for maps: a standard error of about 0.01 in a chaotic one
+FEWEST_STEPS = 10  # after the burn-in: fewer show no serial dependence
+DISCARDED_SHARE = 10  # a tenth: the bias by the start falls as 1 / T, the error as 1 / sqrt(T)
 LARGEST_UNROLLED_BLOCK = 8  # products of larger Jacobians take long to compile
-EXACT = 1e-12  # of logarithms of eigenvalues, above their rounding
+EXACT = 1e-12  # smaller logarithms of eigenvalues are rounding errors
 NUMBERS_AT_ONCE = 2**22  # of Jacobians in memory: 32 MB
 
 
@@ -49,31 +47,31 @@ def lyapunov_exponent(
         \lambda_1 = \lim_{T \to \infty} \frac1T \log \| J_T J_{T-1} \cdots J_1 v \|, \qquad
         J_t = \frac{\partial h_t}{\partial h_{t-1}},
 
-    the mean rate a step at which a small shock to the state grows (positive) or is forgotten
-    (negative) while the inputs stay as they are. The first k exponents are those at which the
-    volumes of k directions grow.
+    the mean rate per step at which a small shock to the state grows (positive) or decays
+    (negative), given the inputs. The sum of the first k exponents is the growth rate of volumes in
+    k directions.
 
     Parameters
     ----------
     model : fitted forecaster, network, layer or callable
-        A fitted forecaster or a `tsrnn.layers.RecurrentNetwork`, an `Ensemble` of them, a
-        recurrent layer of `tsrnn.layers`; or a map ``model(state)``, ``model(state, x_t)`` where
-        `x` is given, of a tensor (d,) to one, written with functions of torch.
+        A fitted forecaster, a `tsrnn.layers.RecurrentNetwork`, an `Ensemble` of networks or a
+        recurrent layer of `tsrnn.layers`; or a map ``model(state)``, or ``model(state, x_t)`` if
+        `x` is given, from tensors (d,) to tensors (d,), written in torch.
     x : Tensor of shape (B, T, input_size) or (T, input_size), optional
-        Inputs of the layer or the network; of a map any numbers. By default the forecaster's own
-        sample, its ``sample_``. A layer of linear recurrent units needs none.
+        Inputs of the layer, network or map. By default the forecaster's ``sample_``. Linear
+        recurrent units need no inputs.
     state : array_like of shape (d,) or (B, d), optional
-        Start of a map, which it needs. Networks start at zero.
+        Initial state of a map, required. Networks start at zero.
     n_steps : int, optional
         Steps of a map without inputs; 10,000 by default.
     n_exponents : int, default 1
-        Number of exponents k, from the largest down.
+        Number k of the largest exponents.
     burn_in : int, optional
-        Steps that are run and not counted; a tenth of T by default. They bring the state to where
-        the recurrence stays and the direction v to the one that grows most.
+        Steps that are discarded; a tenth of T by default. In the burn-in the state approaches the
+        attractor, and v the direction of largest growth.
     freq : str, int or pandas offset, optional
-        Frequency of the data, by which the half-life gets a unit of time. A fitted forecaster
-        knows its own.
+        Frequency of the data, which sets the unit of the half-life; by default the frequency of a
+        fitted forecaster.
 
     Returns
     -------
@@ -82,8 +80,8 @@ def lyapunov_exponent(
     Raises
     ------
     TypeError
-        If the model is of no known kind, as block-recurrent attention is; an argument is missing
-        or does not belong to the model.
+        If the model has an unsupported type, such as block-recurrent attention, or an argument is
+        missing or does not belong to the model.
     ValueError
         If shapes or numbers of steps do not fit, values are not finite, or the trajectory
         overflows.
@@ -94,27 +92,26 @@ def lyapunov_exponent(
 
     Notes
     -----
-    Jacobians are exact, by automatic differentiation in double precision. A direction is carried
-    along and scaled to length one at every step; several are orthonormalised by QR (Benettin et
-    al., 1980). Logarithms of the scales, the local rates, are averaged, so that nothing overflows.
+    Jacobians come from automatic differentiation in float64. Directions are orthonormalised by QR
+    at every step (Benettin et al., 1980), and the logarithms of their growth, the local rates, are
+    averaged.
 
-    The Jacobian of a layer of blocks is block diagonal, that of stacked layers block triangular
-    with those of the layers on the diagonal: the exponents are those of all blocks of all layers,
-    each computed by itself, and the largest of them is that of the network. A convolution or a
-    skip connection forgets in finitely many steps and adds exponents of minus infinity, which are
-    left out. Where the Jacobian is the same at every step, as in linear recurrent units, exponents
-    are logarithms of moduli of its eigenvalues, exact and with a standard error of zero.
+    The Jacobian of a layer of blocks is block diagonal; for stacked layers it is block triangular.
+    The exponents of a network are therefore the exponents of all blocks, which are computed one by
+    one. A convolution or a skip connection forgets in finitely many steps; its exponents of minus
+    infinity are left out. If the Jacobian is constant, as in linear recurrent units, exponents are
+    log moduli of its eigenvalues, exact and with a standard error of zero.
 
-    Local rates are serially dependent. Their long-run variance is estimated with Bartlett's
-    kernel, the bandwidth chosen as Newey and West (1994) do, autocovariances pooled over series
-    that are taken to be independent. It is divided by its expectation under white noise, and
-    intervals are those of Student's t with its equivalent degrees of freedom. The standard error
-    leaves out that the largest was chosen among blocks, which biases it upwards where several are
-    close together. Where rates are differences of a stationary series, as those of the logistic
-    map at r = 4, the error falls as 1 / T and the interval is too wide.
+    Local rates are serially dependent. Their long-run variance is estimated with Bartlett's kernel,
+    the bandwidth of Newey and West (1994), and autocovariances pooled over series, which are
+    treated as independent. It is divided by its expectation under white noise, and intervals use
+    Student's t with equivalent degrees of freedom. The standard error ignores the choice of the
+    largest among blocks, which biases the exponent upwards if several are close. If rates are
+    differences of a stationary series, as in the logistic map at r = 4, the error falls as 1 / T
+    and the interval is too wide.
 
-    The exponent of a network driven by data is conditional on them. Forecasts that are fed back,
-    or data of another kind, have another one. It is not that of the process behind the data.
+    The exponent of a network driven by data is conditional on the data. It differs for forecasts
+    that are fed back, and from the exponent of the process behind the data.
 
     References
     ----------
@@ -162,7 +159,7 @@ def lyapunov_exponent(
             spectra = _linear_spectra(layers, n_exponents)
         else:
             inputs = inputs_for(model, x, network).double()
-            # Shocks of a chaotic network double within steps: single precision ends too early.
+            # In float64, because shocks of a chaotic network double within few steps.
             layers = copy.deepcopy(layers).double().requires_grad_(False)
             spectra = [
                 _spectrum(trajectory, n_exponents, burn_in)
@@ -179,22 +176,22 @@ class LyapunovExponents:
     Attributes
     ----------
     table : DataFrame
-        A row an exponent, of each network from the largest down, with the columns
+        A row per exponent, in decreasing order for each network, with the columns
 
-        - ``network``: counted from 1, only where there are several, as in an ensemble;
-        - ``layer``, ``block``: the block that has it, counted from 1; not of a map;
-        - ``exponent``: a step; minus infinity where a step forgets the state before;
-        - ``standard_error``: zero where the exponent is exact, NaN where it is not finite;
-        - ``lower``, ``upper``: the 95 percent interval;
-        - ``half_life``: log 2 / -exponent, in `time_unit`; NaN where shocks grow.
+        - ``network``: counted from 1, if there are several, as in an ensemble;
+        - ``layer``, ``block``: block of the exponent, counted from 1; not for a map;
+        - ``exponent``: rate per step; minus infinity if a step forgets the previous state;
+        - ``standard_error``: zero for exact exponents, NaN for infinite ones;
+        - ``lower``, ``upper``: 95 percent interval;
+        - ``half_life``: log 2 / -exponent, in `time_unit`; NaN if shocks grow.
     rates : ndarray of shape (B, n)
-        Local rates of the largest exponent, a series a row; empty where it is exact.
+        Local rates of the largest exponent by series; empty if it is exact.
     burn_in : int
-        Steps of each series before those.
+        Discarded steps of each series.
     bandwidth : int
-        Autocovariances of the rates in the standard error.
+        Number of autocovariances in the standard error.
     degrees_of_freedom : float
-        Of the interval, see `conf_int`; infinite where the exponent is exact.
+        Degrees of freedom of `conf_int`; infinite for an exact exponent.
     time_unit : str
         Unit of half-lives; "steps" if no frequency is known.
     time_step : float
@@ -220,7 +217,7 @@ class LyapunovExponents:
 
     @property
     def exponent(self) -> float:
-        """Largest exponent, a step; of an ensemble the largest of its networks."""
+        """Largest exponent per step, over all networks of an ensemble."""
         return float(self._largest["exponent"])
 
     @property
@@ -230,17 +227,17 @@ class LyapunovExponents:
 
     @property
     def half_life(self) -> float:
-        """Time in `time_unit` after which half of a shock is left; NaN where it grows."""
+        """Time in `time_unit` after which half of a shock remains; NaN if it grows."""
         return float(self._largest["half_life"])
 
     @property
     def n_series(self) -> int:
-        """Number of series B; 0 where the exponent is exact."""
+        """Number of series B; 0 for an exact exponent."""
         return len(self.rates)
 
     @property
     def n_steps(self) -> int:
-        """Number of steps n of each series that count; 0 where the exponent is exact."""
+        """Number of steps n of each series after the burn-in; 0 for an exact exponent."""
         return self.rates.shape[1]
 
     def conf_int(self, alpha: float = 0.05) -> tuple[float, float]:
@@ -254,7 +251,7 @@ class LyapunovExponents:
         Returns
         -------
         lower, upper : float
-            Both the exponent itself where it is exact.
+            Both equal an exact exponent.
 
         Raises
         ------
@@ -268,7 +265,7 @@ class LyapunovExponents:
 
     @property
     def words(self) -> str:
-        """Sentence on what becomes of a shock to the state."""
+        """Sentence on the growth or decay of shocks to the state."""
         lower, upper = self.conf_int()
         exponent, exact = self.exponent, not self.rates.size
         if exponent == -math.inf:
@@ -304,31 +301,27 @@ class LyapunovExponents:
 
 
 class _Trajectory(NamedTuple):
-    """Recurrence of K blocks of n states along data, from which the Jacobians of its steps follow.
+    """States of K blocks along data, and the map of a step for its Jacobians."""
 
-    ``step(states, steps)`` gives the states (b, n, K) after those before steps numbered (b,).
-    """
-
-    step: Callable[[Tensor, slice], Tensor]
+    step: Callable[[Tensor, slice], Tensor]  # states before the given steps -> states after them
     before: Tensor  # states (B, T, n, K) before every step
     layer: int | None  # counted from 1
 
 
 class _Spectrum(NamedTuple):
-    """Exponents (k, K) of the blocks of a layer, from the largest of a block down."""
+    """Exponents of the K blocks of a layer, in decreasing order."""
 
-    exponents: np.ndarray
-    rates: np.ndarray | None  # (B, n, k, K); None where the exponents are exact
+    exponents: np.ndarray  # (k, K)
+    rates: np.ndarray | None  # (B, n, k, K); None for exact exponents
     burn_in: int
     layer: int | None
 
 
 def _spectrum(trajectory: _Trajectory, count: int, burn_in: Any) -> _Spectrum:
-    """Method of Benettin et al. (1980) on every block of every series."""
+    """Exponents of every block by the method of Benettin et al. (1980)."""
     batch, steps, n, units = trajectory.before.shape
     burn_in = _checked_burn_in(burn_in, steps)
-    # Of no special direction: a start within an invariant subspace would stay in it. Always the
-    # same, and forgotten in the burn-in.
+    # Random, because a start within an invariant subspace stays in it; with a fixed seed.
     generator = torch.Generator().manual_seed(0)
     start = torch.randn(n, n, generator=generator, dtype=torch.float64)
     directions = torch.linalg.qr(start)[0][:, :count].to(trajectory.before.device)
@@ -343,7 +336,7 @@ def _spectrum(trajectory: _Trajectory, count: int, burn_in: Any) -> _Spectrum:
     if is_constant:
         moduli = torch.linalg.eigvals(first[0, 0].permute(2, 0, 1)).abs()
         exponents = moduli.sort(1, descending=True)[0][:, :count].T.log().cpu().numpy()
-        # A modulus that rounding alone tells from 1 neither falls nor grows.
+        # A modulus that equals 1 up to rounding has the exponent 0.
         exponents[np.abs(exponents) < EXACT] = 0.0
         return _Spectrum(exponents, None, 0, trajectory.layer)
     local = torch.cat(pieces, 1)[:, burn_in:].cpu().numpy()
@@ -360,13 +353,13 @@ def _spectrum(trajectory: _Trajectory, count: int, burn_in: Any) -> _Spectrum:
 
 @torch.enable_grad()
 def _jacobians(trajectory: _Trajectory, steps: slice) -> Tensor:
-    """Jacobians (B, t, n, n, K) of steps, all at once: a row a backward pass."""
+    """Jacobians (B, t, n, n, K) of all given steps, one row per backward pass."""
     before = trajectory.before[:, steps].clone().requires_grad_()
     after = trajectory.step(before, steps)
     n = before.shape[2]
-    if not after.requires_grad:  # nothing of the state before is in it
+    if not after.requires_grad:  # the new state does not depend on the old one
         return before.new_zeros(*before.shape[:2], n, n, before.shape[3])
-    # Blocks and steps do not meet, so the gradient of one sum has a row of all of them.
+    # Blocks and steps are independent, so the gradient of one sum holds the rows of all.
     rows = [
         torch.autograd.grad(after[:, :, i].sum(), before, retain_graph=True)[0] for i in range(n)
     ]
@@ -374,9 +367,9 @@ def _jacobians(trajectory: _Trajectory, steps: slice) -> Tensor:
 
 
 def _growth(jacobians: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
-    """Local rates (B, t, k, K) along products of Jacobians, and directions (B, n, k, K) at the end.
+    """Local rates (B, t, k, K) of orthonormal directions, and directions (B, n, k, K) at the end.
 
-    Directions are orthonormal before every step; rates are log |R_ii| of their QR after it.
+    Rates are log |R_ii| in the QR decomposition of J Q.
     """
     n, count = directions.shape[1:3]
     if count == 1 and n <= LARGEST_UNROLLED_BLOCK:
@@ -394,7 +387,7 @@ def _growth(jacobians: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
 
 @functools.cache
 def _direction(n: int) -> Cell:
-    """Direction v of length one and the logarithm of its growth: J v / |J v|, log |J v|."""
+    """Cell that maps a unit vector v to J v / |J v| and log |J v|."""
 
     def step(state: Fields, jacobian: Fields, params: Fields) -> Fields:
         v = state[:n]
@@ -404,7 +397,7 @@ def _direction(n: int) -> Cell:
             moved.append(sum(terms[1:], start=terms[0]))
         squares = [a * a for a in moved]
         norm = torch.sqrt(sum(squares[1:], start=squares[0]))
-        # A direction that vanishes is kept, its rate is minus infinity.
+        # If J v = 0, v is kept and the rate is minus infinity.
         lives = norm > 0
         scale = torch.where(lives, norm, torch.ones_like(norm))
         kept = [torch.where(lives, a / scale, b) for a, b in zip(moved, v, strict=True)]
@@ -414,7 +407,7 @@ def _direction(n: int) -> Cell:
 
 
 def _layer_trajectories(layers: CellStack | NewtonBlocks, x: Tensor) -> Iterator[_Trajectory]:
-    """Recurrences of all layers along inputs (B, T, in), from zero and without dropout."""
+    """Trajectories of all layers along inputs (B, T, in), from zero and without dropout."""
     x = x if x.ndim == 3 else x[None]
     if not x.isfinite().all():
         raise ValueError("x must be finite; got NaN or infinity. Fill or cut what is missing")
@@ -432,7 +425,7 @@ def _layer_trajectories(layers: CellStack | NewtonBlocks, x: Tensor) -> Iterator
 
 
 def _newton_inputs(layers: NewtonBlocks, x: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Inputs (B, T, m, units) and parameters of the recurrence of every block."""
+    """Inputs (B, T, m, units) and parameters of every recurrence."""
     mixed: list[Tensor] = []
     mixers: list[Any] = list(layers.mixers)
     hooks = [
@@ -464,17 +457,17 @@ def _cell_trajectory(
 
 
 def _linear_spectra(layers: LRU, count: int) -> list[_Spectrum]:
-    """Exponents of linear recurrent units: log |lambda|, twice, as a number has two parts."""
+    """Exponents log |lambda| of linear recurrent units, twice for real and imaginary parts."""
     spectra = []
     for i in range(layers.num_layers):
-        # The logarithm of the modulus is a parameter: its exponential rounds near 1.
+        # From the parameter, because the modulus itself rounds near 1.
         exponents = -getattr(layers, f"nu_log_l{i}").double().exp().cpu().numpy()
         spectra.append(_Spectrum(np.stack([exponents] * min(count, 2)), None, 0, i + 1))
     return spectra
 
 
 def _map_trajectory(function: Callable[..., Any], x: Any, state: Any, n_steps: Any) -> _Trajectory:
-    """Trajectory of a map of one state (d,) from one or more starts."""
+    """Trajectory of a map from one or more initial states."""
     start, drive = _map_arguments(x, state, n_steps)
     batch = max(len(start), 1 if drive is None else len(drive))
     steps = drive.shape[1] if drive is not None else int(n_steps or STEPS_OF_A_MAP)
@@ -483,9 +476,9 @@ def _map_trajectory(function: Callable[..., Any], x: Any, state: Any, n_steps: A
     _check_map(function, start[0], None if drive is None else drive[0, 0])
 
     def apply(old: Tensor, inputs: Tensor | None) -> Tensor:
-        """Map of states (b, d), with the inputs (b, p) of each."""
+        """Map states (b, d), given inputs (b, p)."""
         given = (old,) if inputs is None else (old, inputs)
-        if len(old) == 1:  # a call of vmap costs as much as a map
+        if len(old) == 1:  # vmap costs as much as a small map
             return function(*(value[0] for value in given))[None]
         return torch.func.vmap(function)(*given)
 
@@ -506,7 +499,7 @@ def _map_trajectory(function: Callable[..., Any], x: Any, state: Any, n_steps: A
 
 
 def _map_arguments(x: Any, state: Any, n_steps: Any) -> tuple[Tensor, Tensor | None]:
-    """Starts (B, d) of a map and its inputs (B, T, p), if it has any; B may be 1 in either."""
+    """Initial states (B, d) of a map and its inputs (B, T, p) or None; B may be 1 in either."""
     if state is None:
         raise TypeError("a map needs its start, state, numbers of shape (d,) or (B, d); got None")
     arrays = {}
@@ -535,7 +528,7 @@ def _map_arguments(x: Any, state: Any, n_steps: Any) -> tuple[Tensor, Tensor | N
 
 
 def _check_map(function: Callable[..., Any], start: Tensor, inputs: Tensor | None) -> None:
-    """Raise unless a map takes a state to another."""
+    """Raise unless a map returns a state of the same shape."""
     new = function(start) if inputs is None else function(start, inputs)
     if not isinstance(new, Tensor):
         raise TypeError(
@@ -549,7 +542,7 @@ def _check_map(function: Callable[..., Any], start: Tensor, inputs: Tensor | Non
 
 
 def _checked_burn_in(burn_in: Any, steps: int) -> int:
-    """Steps to leave out of T; raise unless enough are left."""
+    """Validate the burn-in; raise unless enough steps remain."""
     burn_in = steps // DISCARDED_SHARE if burn_in is None else burn_in
     if not is_count(burn_in) and (burn_in != 0 or isinstance(burn_in, bool)):
         raise ValueError(
@@ -572,7 +565,7 @@ class _Error(NamedTuple):
 
 
 def _standard_error(rates: np.ndarray) -> _Error:
-    """Standard error of the mean of independent series (B, n), each serially dependent."""
+    """Standard error of the mean of independent, serially dependent series (B, n)."""
     batch, n = rates.shape
     if not np.isfinite(rates).all():
         return _Error(math.nan, 0, math.inf)
@@ -581,19 +574,19 @@ def _standard_error(rates: np.ndarray) -> _Error:
     def autocovariance(lag: int) -> float:
         return float((centred[:, lag:] * centred[:, : n - lag]).sum()) / rates.size
 
-    # Newey and West (1994), Table I for Bartlett's kernel: the first lags give the rule's ratio.
+    # Newey and West (1994), Table I for Bartlett's kernel, with its pilot lags.
     pilot = [autocovariance(lag) for lag in range(math.ceil(4 * (n / 100) ** (2 / 9)) + 1)]
     level = pilot[0] + 2 * sum(pilot[1:])
     slope = 2 * sum(lag * value for lag, value in enumerate(pilot))
     wanted = 1.1447 * abs(slope / level) ** (2 / 3) * n ** (1 / 3) if level else 0.0
-    # Of rates that are differences the level is near zero; more lags than a quarter have no data.
+    # The level is near zero if rates are differences; a quarter of the lags bounds the bandwidth.
     bandwidth = math.ceil(min(wanted, n / 4))
     weights = 1 - np.arange(1, bandwidth + 1) / (bandwidth + 1)
     covariances = [autocovariance(lag) for lag in range(1, bandwidth + 1)]
-    # Bartlett's estimate is not negative but for rounding, where all rates are the same.
+    # Bartlett's estimate is nonnegative up to rounding.
     variance = max(autocovariance(0) + 2 * float(weights @ covariances), 0.0)
-    # Under white noise: the share of the variance that is left about the mean of the sample, and
-    # the chi-squared distribution of the same mean and variance.
+    # Under white noise: expected share of the variance around the sample mean, and degrees of
+    # freedom of the chi-squared distribution with the same mean and variance.
     b = (bandwidth + 1) / n
     expected = 1 - (b - b**2 / 3) / batch
     degrees = rates.size / (1 + 2 * float(weights @ weights))
@@ -601,7 +594,7 @@ def _standard_error(rates: np.ndarray) -> _Error:
 
 
 def _interval(exponent: float, error: float, degrees: float, alpha: float) -> tuple[float, float]:
-    """Interval of Student's t."""
+    """Confidence interval from Student's t."""
     if error == 0:
         return exponent, exponent
     half = error * float(stats.t.ppf(1 - alpha / 2, degrees))
@@ -609,7 +602,7 @@ def _interval(exponent: float, error: float, degrees: float, alpha: float) -> tu
 
 
 class _Row(NamedTuple):
-    """Exponent of a block, and what its standard error is of."""
+    """Exponent of a block, with its rates and standard error."""
 
     network: int | None
     layer: int | None
@@ -621,7 +614,7 @@ class _Row(NamedTuple):
 
 
 def _leading_rows(spectra: list[_Spectrum], count: int, network: int | None) -> list[_Row]:
-    """First exponents of all blocks of all layers of a network, from the largest down."""
+    """Largest exponents over all blocks of all layers of a network, in decreasing order."""
     places = [
         (spectrum.exponents[i, block], -number, -block, i)
         for number, spectrum in enumerate(spectra)
@@ -648,7 +641,7 @@ def _summarised(rows: list[_Row], unit: TimeUnit) -> LyapunovExponents:
     records = []
     for row in rows:
         lower, upper = _interval(row.exponent, row.error.value, row.error.degrees_of_freedom, 0.05)
-        # Rounding apart, what neither grows nor dies has a half-life without end.
+        # An exponent of zero has an infinite half-life.
         with np.errstate(divide="ignore"):
             half_life = float(np.divide(math.log(2), -row.exponent)) * unit.step
         records.append(

@@ -1,36 +1,33 @@
-"""Features of two fits that are the same: an assignment by modulus, angle and share."""
+"""Assignment of the features of two fits by modulus, angle and share."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
-__all__ = ["match_features"]
-
-MODULUS = 0.05  # largest difference of moduli, and of angles as a part, of one feature
-ANGLE = 0.05
-LEAST_ANGLE = 0.02  # radians, a turn of 300 steps: slower waves and decays are hardly told apart
-SHARE_COST = 0.1  # of a whole share, beside differences in units of the tolerances
-APART = 1e6  # cost of features that cannot be one
+MODULUS = 0.05  # tolerance of moduli
+ANGLE = 0.05  # relative tolerance of angles
+LEAST_ANGLE = 0.02  # absolute tolerance, a turn of 300 steps: slower waves look like decays
+SHARE_COST = 0.1  # cost of a whole share, relative to differences in units of the tolerances
+APART = 1e6  # cost of a forbidden match
 
 
 def match_features(first: pd.DataFrame, second: pd.DataFrame) -> np.ndarray:
     r"""Match the features of one fit with those of another.
 
-    Features are one where their moduli differ by at most 0.05 and their angles by at most 5
-    percent or 0.02 radians. Among these, pairs are assigned one to one with the least total of
-    differences in modulus and angle, over their tolerances, and in share, which counts little
-    (the Hungarian method).
+    Features may match if their moduli differ by at most 0.05, and their angles by at most 5 percent
+    or 0.02 radians. The Hungarian method assigns them one to one with the least sum of differences
+    in modulus and angle, over their tolerances, and in share with a small weight.
 
     Parameters
     ----------
     first, second : DataFrame
-        Features, as `forecast_features` or `recurrence_features` give them.
+        Results of `forecast_features` or `recurrence_features`.
 
     Returns
     -------
     integer ndarray of shape (len(first),)
-        Position in `second` of the feature that each one is; -1 where it does not return.
+        Position in `second` of the match of each feature, -1 for none.
 
     Raises
     ------

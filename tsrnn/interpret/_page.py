@@ -1,4 +1,4 @@
-"""Page that sums up a fitted network: its width, rules, columns, notes and table of features."""
+"""Layout of the summary of a fitted network: rules, columns, notes and the table of features."""
 
 from __future__ import annotations
 
@@ -7,24 +7,14 @@ import textwrap
 import numpy as np
 import pandas as pd
 
-__all__ = [
-    "WIDTH",
-    "feature_section",
-    "reading_of",
-    "reading_of_forecasts",
-    "section",
-    "two_columns",
-    "wrapped",
-]
-
 WIDTH = 78
 FEATURES_SHOWN = 8
 HEADING = "Recurrence features: the strongest by share of the output's variance"
-POOR = 0.1  # share of variance left out, above which features describe the forecasts in part
+POOR = 0.1  # unexplained share of variance above which a warning is shown
 
 
 def section(heading: str) -> str:
-    """Rule across a page and a heading below it.
+    """Rule across the page with a heading below it.
 
     Parameters
     ----------
@@ -45,7 +35,7 @@ def section(heading: str) -> str:
 
 
 def two_columns(facts: dict[str, object]) -> str:
-    """Lay names and values out, two pairs to a line.
+    """Format names and values in two columns.
 
     Parameters
     ----------
@@ -69,19 +59,19 @@ def two_columns(facts: dict[str, object]) -> str:
 
 
 def feature_section(features: pd.DataFrame | None, heading: str = HEADING) -> list[str]:
-    """Section of a page with the features that carry most of the output.
+    """Section of the features with the largest shares.
 
     Parameters
     ----------
     features : DataFrame or None
-        As `recurrence_features` gives them of a fitted model, or `forecast_features`; None for no
+        Result of `recurrence_features` or `forecast_features` for a fitted model; None for no
         section.
     heading : str
 
     Returns
     -------
     list of str
-        Heading and table, or nothing.
+        Heading and table, or an empty list.
 
     Examples
     --------
@@ -92,11 +82,11 @@ def feature_section(features: pd.DataFrame | None, heading: str = HEADING) -> li
     if features is None:
         return []
     strongest = features.sort_values("share", ascending=False, kind="stable")
-    shown = strongest.head(FEATURES_SHOWN).drop(columns="order")  # stated by the type
+    shown = strongest.head(FEATURES_SHOWN).drop(columns="order")  # the type contains the order
     unit, length = features.attrs["time_unit"], features.attrs["sample_length"]
     beyond = shown.pop("beyond_sample").any()
     for name in ("half_life", "period"):
-        # An infinite period means that nothing turns; an infinite half-life is a long one.
+        # An infinite half-life is long, while an infinite period means no period.
         longer = (shown[name] > length) & ((name == "half_life") | np.isfinite(shown[name]))
         shown[name] = shown[name].astype(object).mask(longer, f">{length:g}")
     text = shown.to_string(index=False, na_rep="-", float_format=lambda v: f"{v:.3g}")
@@ -108,12 +98,12 @@ def feature_section(features: pd.DataFrame | None, heading: str = HEADING) -> li
 
 
 def reading_of(features: pd.DataFrame) -> str:
-    """Note on how to read a table of features.
+    """Note on the interpretation of a table of features.
 
     Parameters
     ----------
     features : DataFrame
-        As `recurrence_features` gives them.
+        Result of `recurrence_features`.
 
     Returns
     -------
@@ -142,12 +132,12 @@ def reading_of(features: pd.DataFrame) -> str:
 
 
 def reading_of_forecasts(features: pd.DataFrame) -> str:
-    """Note on how well features stand for the forecasts.
+    """Note on the approximation of the forecasts by features.
 
     Parameters
     ----------
     features : DataFrame
-        As `forecast_features` gives them.
+        Result of `forecast_features`.
 
     Returns
     -------
@@ -182,13 +172,13 @@ def reading_of_forecasts(features: pd.DataFrame) -> str:
 
 
 def wrapped(text: str, indent: int = 4) -> str:
-    """Wrap a note at the width of the page, its later lines indented.
+    """Wrap a note at the width of the page, with a hanging indent.
 
     Parameters
     ----------
     text : str
     indent : int, default 4
-        Spaces before every line but the first.
+        Spaces before every line except the first.
 
     Returns
     -------

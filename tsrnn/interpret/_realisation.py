@@ -10,11 +10,9 @@ import numpy as np
 
 from tsrnn.interpret._checks import is_count
 
-__all__ = ["Realisation", "realise", "realise_paths"]
-
-LARGEST_ORDER = 40  # states; a forecast of a dozen waves and decays is nothing one can read
-ENOUGH = 0.01  # share of the variance that may be left out
-LITTLE = 1e-10  # singular values below it, relative to the largest, are rounding errors
+LARGEST_ORDER = 40  # more waves and decays cannot be interpreted
+ENOUGH = 0.01  # share of the variance that may be lost
+LITTLE = 1e-10  # singular value over the largest: below, rounding errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,15 +24,15 @@ class Realisation:
     Attributes
     ----------
     transition : ndarray of shape (n, n)
-        A; its eigenvalues are the features of the forecasts.
+        Matrix A, whose eigenvalues are the features of the forecasts.
     output : ndarray of shape (C, n)
-        C.
+        Matrix C.
     states : ndarray of shape (M, n)
-        :math:`x_1` of each path.
+        First state :math:`x_1` of each path.
     singular_values : ndarray
-        Of the block Hankel matrix, or of the paths.
+        Singular values of the block Hankel matrix, or of the matrix of paths.
     error : float
-        Share of the squares of the paths that the recurrence does not reproduce.
+        Share of the sum of squares of the paths that the recurrence does not reproduce.
 
     Examples
     --------
@@ -56,27 +54,18 @@ class Realisation:
         return len(self.transition)
 
     def parts(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
-        """Eigenvalues and the additive part of each in the paths.
+        """Eigenvalues (m,) on or above the real axis, and their additive parts (m, M, steps, C).
 
-        Parameters
-        ----------
-        steps : int
-
-        Returns
-        -------
-        eigenvalues : complex ndarray of shape (m,)
-            One of each conjugate pair, the one above the real axis.
-        parts : ndarray of shape (m, M, steps, C)
-            Which sum over the first axis to what the recurrence reproduces.
+        The parts sum over the first axis to the reproduced paths.
         """
         values, vectors = np.linalg.eig(self.transition)
-        # Modes of a defective matrix are huge and cancel: least squares takes the smallest.
+        # Modes of a nearly defective matrix are huge and cancel; least squares bounds them.
         states = np.linalg.lstsq(vectors, self.states.T.astype(complex), rcond=None)[0]
         chosen = np.flatnonzero(values.imag >= 0)
         powers = values[chosen, None] ** np.arange(steps)
         loadings = self.output @ vectors[:, chosen]
         parts = np.einsum("ms,cm,mn->mnsc", powers, loadings, states[chosen])
-        twice = np.where(values[chosen].imag > 0, 2.0, 1.0)  # the conjugate adds as much
+        twice = np.where(values[chosen].imag > 0, 2.0, 1.0)  # includes the conjugate
         return values[chosen], twice[:, None, None, None] * parts.real
 
 
@@ -85,27 +74,28 @@ def realise(impulse_response: Any, *, order: int | None = None, tol: float = ENO
 
     The block Hankel matrix of :math:`\psi_1, \dots, \psi_{2N-1}`, with the blocks
     :math:`\psi_{i+j-1} = C A^{i+j-2} B`, is the product of :math:`(C', A'C', \dots)'` and
-    :math:`(B, AB, \dots)`. Its singular value decomposition gives both, and A from the first:
-    its rows, one block further down, are those times A (Ho and Kalman, 1966; Kung, 1978).
+    :math:`(B, AB, \dots)`. Its singular value decomposition gives both factors. A follows from the
+    first factor, because a shift by one block of rows multiplies it by A (Ho and Kalman, 1966;
+    Kung, 1978).
 
     Parameters
     ----------
     impulse_response : array_like of shape (T,) or (T, C, D)
-        Responses of C outputs to D inputs, :math:`\psi_1` first; T is at least 3.
+        Responses of C outputs to D inputs, from :math:`\psi_1` on; T is at least 3.
     order : int, optional
-        States; by default the fewest that leave out at most `tol`.
+        Number of states; by default the smallest that loses at most `tol`.
     tol : float, default 0.01
-        Share of the squares of the Hankel matrix that may be left out, in [0, 1).
+        Share of the sum of squares of the Hankel matrix that may be lost, in [0, 1).
 
     Returns
     -------
     Realisation
-        With a path for each column of the Hankel matrix: the responses from a lag on.
+        Realisation with a path for each column of the Hankel matrix, the responses from a lag on.
 
     Raises
     ------
     ValueError
-        If the response is too short, not finite or zero, or `order` is larger than it tells.
+        If the response is too short, not finite or zero, or `order` is too large for it.
 
     References
     ----------
@@ -143,21 +133,21 @@ def realise(impulse_response: Any, *, order: int | None = None, tol: float = ENO
 def realise_paths(
     paths: np.ndarray, *, order: int | None = None, tol: float = ENOUGH
 ) -> Realisation:
-    r"""Realise paths of forecasts, or of responses, as a linear recurrence.
+    r"""Realise paths of forecasts or responses as a linear recurrence.
 
-    If forecasts of K steps follow :math:`\hat y_{t+k} = C A^{k-1} x_t`, the matrix of their paths
-    is the product of :math:`(C', A'C', \dots)'` and the states, as a Hankel matrix is. A follows
-    from its leading right singular vectors as in `realise`. Paths along data weigh
-    directions by how far they move the forecasts there.
+    If forecasts follow :math:`\hat y_{t+k} = C A^{k-1} x_t`, the matrix of their paths is the
+    product of :math:`(C', A'C', \dots)'` and the states, like a Hankel matrix. A follows from its
+    leading right singular vectors as in `realise`. Paths along data weigh directions by their
+    effect on the forecasts.
 
     Parameters
     ----------
     paths : ndarray of shape (M, K, C)
         Paths of K steps of C targets.
     order : int, optional
-        States; by default the fewest that leave out at most `tol`, at most 40.
+        Number of states; by default the smallest that loses at most `tol`, at most 40.
     tol : float, default 0.01
-        Share of the squares of the paths that may be left out.
+        Share of the sum of squares of the paths that may be lost.
 
     Returns
     -------
@@ -185,10 +175,10 @@ def realise_paths(
     if not (isinstance(tol, numbers.Real) and 0 <= tol < 1):
         raise ValueError(f"tol must be a share in [0, 1); got {tol!r}")
     n_paths, steps, width = paths.shape
-    # Divided by the largest value: squares neither overflow nor vanish.
+    # Divided by the largest value, so that squares neither over- nor underflow.
     flat = paths.reshape(n_paths, steps * width) / np.abs(paths).max()
     _, singular, right = np.linalg.svd(flat, full_matrices=False)
-    # The last block of rows has no successor, so that the order is at most that of the others.
+    # The last block of rows has no successor: the order is at most the rank of the others.
     most = min(int((singular > LITTLE * singular[0]).sum()), (steps - 1) * width)
     if order is not None and not (is_count(order) and order <= most):
         raise ValueError(
@@ -196,7 +186,7 @@ def realise_paths(
         )
     best: tuple[float, Any] = (np.inf, None)
     for n in [order] if order is not None else range(1, min(most, LARGEST_ORDER) + 1):
-        observability = right[:n].T * np.sqrt(singular[:n])  # balanced, as Kung has it
+        observability = right[:n].T * np.sqrt(singular[:n])  # balanced as in Kung (1978)
         transition = np.linalg.lstsq(observability[:-width], observability[width:], rcond=None)[0]
         output = observability[:width]
         powers = [output]
@@ -205,7 +195,7 @@ def realise_paths(
         reproduced = np.concatenate(powers)
         if not np.isfinite(reproduced).all():
             continue
-        # The states that reproduce the paths best, not the singular vectors' own.
+        # Least-squares states reproduce the paths better than the singular vectors.
         states = np.linalg.lstsq(reproduced, flat.T, rcond=None)[0]
         error = float(((flat.T - reproduced @ states) ** 2).sum() / (flat**2).sum())
         if error < best[0]:

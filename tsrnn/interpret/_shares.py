@@ -1,4 +1,4 @@
-"""Shares of the output's variance that recurrent blocks carry."""
+"""Shares of the output's variance by recurrent block."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from torch import Tensor
 
 from tsrnn.layers import CellStack, RecurrentNetwork, UnequalParaRNN
 
-__all__ = ["block_shares"]
-
 
 @torch.no_grad()
 def block_shares(network: RecurrentNetwork, x: Tensor) -> list[Tensor]:
@@ -16,27 +14,27 @@ def block_shares(network: RecurrentNetwork, x: Tensor) -> list[Tensor]:
 
     .. math:: \frac{\sum_o \mathrm{Cov}(z_o - z_o^{(-k)}, z_o)}{\sum_o \mathrm{Var}(z_o)}
 
-    with z the network's outputs and :math:`z^{(-k)}` those with the states of block k
-    held at their mean. In the last layer under a linear aggregation the difference is
-    the block's additive part and the shares sum to 1; elsewhere they need not. A share
-    can be negative where a block works against the others.
+    with the network's outputs z, and its outputs :math:`z^{(-k)}` after the states of block k are
+    replaced by their mean. In the last layer with a linear aggregation the difference is the
+    block's additive part, and the shares sum to 1; elsewhere they need not. A share is negative if
+    a block works against the others.
 
     Parameters
     ----------
     network : RecurrentNetwork
-        Its layers have blocks: a `CellStack` such as `ParaRNN`, or `UnequalParaRNN`.
+        Network whose layers have blocks: a `CellStack` such as `ParaRNN`, or `UnequalParaRNN`.
     x : Tensor of shape (B, T, input_size)
-        Inputs to judge by.
+        Inputs to average over.
 
     Returns
     -------
     list of Tensor, each of shape (K,)
-        One a layer, float64.
+        Shares of each layer, float64.
 
     Raises
     ------
     TypeError
-        If its layers have no blocks.
+        If the layers have no blocks.
 
     Examples
     --------
@@ -57,12 +55,12 @@ def block_shares(network: RecurrentNetwork, x: Tensor) -> list[Tensor]:
         )
     if isinstance(rnn, UnequalParaRNN):
         units = [torch.as_tensor(block) for block in rnn.block_units()]
-    else:  # states are ordered field by field
+    else:  # states are ordered by field
         units = list(torch.arange(rnn.hidden_size).view(-1, rnn.n_blocks).T)
     layers = [x if network.input is None else network.input(x)]
     for layer in range(rnn.num_layers):
         layers.append(rnn.run_layer(layer, layers[-1], None)[0])
-    # Sums over all rows and steps: float32 would lose the shares of small blocks.
+    # In float64, because sums over all rows and steps would lose small shares in float32.
     output = network.head(layers[-1]).flatten(0, 1).double()
     centred = output - output.mean(0)
     total = centred.square().sum()

@@ -1,4 +1,4 @@
-"""Unit of time of a pandas frequency, as people say it."""
+"""Unit of time of a pandas frequency in words."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 from pandas.tseries.frequencies import to_offset
 
 from tsrnn.interpret._checks import is_count
-
-__all__ = ["TimeUnit", "time_unit"]
 
 _UNITS = {
     "ns": "nanoseconds",
@@ -32,17 +30,17 @@ _ALIAS = re.compile(r"(?P<multiple>0*[1-9]\d*|)(?P<alias>[A-Za-z]+)(-[A-Z0-9]+)?
 
 
 class TimeUnit(NamedTuple):
-    """Length of a time step: `step` times `name`."""
+    """Length of a time step, `step` times the unit `name`."""
 
     name: str
     step: float
 
 
 def time_unit(freq: Any) -> TimeUnit:
-    """Unit of time of a frequency: "15min" is 15 minutes a step, "MS" 1 month.
+    """Unit of time of a frequency: ("minutes", 15) for "15min", ("months", 1) for "MS".
 
-    `freq` is an alias or offset of pandas, an integer for an integer index, or None where nothing
-    is known: ("steps", 1) for None and 1, ("index units", k) for another integer k.
+    An integer k is the frequency of an integer index and gives ("index units", k). None and 1 give
+    ("steps", 1).
     """
     if freq is None:
         return TimeUnit("steps", 1.0)
@@ -54,7 +52,7 @@ def time_unit(freq: Any) -> TimeUnit:
     unit = _from_alias(text)
     if unit is None:
         try:
-            unit = _from_alias(str(to_offset(text).freqstr))  # which makes "1h30min" "90min"
+            unit = _from_alias(str(to_offset(text).freqstr))  # pandas turns "1h30min" into "90min"
         except (ValueError, AttributeError) as error:
             raise _not_understood(text) from error
     if unit is None:

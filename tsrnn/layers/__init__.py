@@ -1,9 +1,8 @@
 """Recurrent layers and networks as torch modules.
 
-Constants say what a model may give: ``CELLS``, cells by the name that every `cell=` takes,
-``OPTIONS``, arguments of models that are options of cells, ``LAYERS``, classes of layers by the
-name that files and `LayerChoice` use, and ``AGGREGATIONS`` of `RecurrentNetwork`. ``MOST_SIZE``
-bounds the options in a file whose arrays are smaller.
+Tables of legal values: ``CELLS`` by the names that every `cell=` takes, ``OPTIONS`` of cells that
+are arguments of models, ``LAYERS`` by their class names in files and `LayerChoice`, and
+``AGGREGATIONS`` of `RecurrentNetwork`. ``MOST_SIZE`` bounds options in files.
 """
 
 from tsrnn.layers._attention import BlockRecurrentAttention

@@ -1,4 +1,4 @@
-"""Block-recurrent transformer: attention within windows, state vectors across them."""
+"""Block-recurrent transformer, with attention within windows and state vectors across windows."""
 
 from __future__ import annotations
 
@@ -28,44 +28,43 @@ UPDATES = ("gated", "joint")
 class BlockRecurrentAttention(Recurrent):
     r"""Block-recurrent transformer, called like :class:`torch.nn.RNN` with ``batch_first=True``.
 
-    A causal transformer of local attention in which one layer is recurrent: it has S state vectors
-    M of size d, read by every step and updated once in a window of W steps (Hutchins et al.,
-    2022; sections 5 and 6.2 of Cai et al., 2026). Steps are embedded, :math:`u_t = W_x x_t + b`.
-    In each layer a step attends to itself and the W steps before it, with a bias
-    :math:`\beta_{t-s}` for every distance and head,
+    A causal transformer with local attention and one recurrent layer (Hutchins et al., 2022;
+    sections 5 and 6.2 of Cai et al., 2026). The recurrent layer has S state vectors M of size d,
+    which every step reads and each window of W steps updates. Steps are embedded by
+    :math:`u_t = W_x x_t + b`. In each layer a step attends to itself and the W previous steps,
+    with a bias :math:`\beta_{t-s}` for every distance and head,
 
     .. math:: a_t = \sum_{s=t-W}^{t} \operatorname{softmax}_s\left(
         q_t^\top k_s / \sqrt{d_h} + \beta_{t-s}\right) v_s, \qquad
         y_t = u_t + W_o a_t, \qquad y_t + \mathrm{FFN}(\mathrm{LN}(y_t)),
 
-    where q, k, v are linear in LN(u). In the recurrent layer :math:`W_o` takes besides
-    :math:`a_t` what the step reads of the state vectors, into which a window X is written when it
-    is complete:
+    where q, k, v are linear in LN(u). In the recurrent layer :math:`W_o` also takes the read-out
+    :math:`a'_t` of the state vectors, and a complete window X updates them:
 
     .. math:: a'_t &= \mathrm{Attention}(W_q' \mathrm{LN}(u_t), W_k' \bar M, W_v' \bar M), \\
         M &\leftarrow g \odot M + (1 - g) \odot \left(\mathrm{SelfAttention}(\bar M)
         + W_p \, \mathrm{Attention}(W_q'' \bar M, K_X, V_X) + b_p\right),
 
-    with :math:`\bar M = \mathrm{LN}(M) + E`, keys and values of the window as in its local
-    attention, and the fixed gate :math:`g = \sigma(b_g)`. The self-attention of the states has
-    K = d / d_s heads that each see their own d_s columns of M (section 6.2),
+    with :math:`\bar M = \mathrm{LN}(M) + E`, the keys and values of local attention, and the fixed
+    gate :math:`g = \sigma(b_g)`. The self-attention of the states has K = d / d_s heads of d_s
+    columns of M each (section 6.2),
 
     .. math:: \mathrm{ParaAttention}(\bar M) = [\mathrm{head}_1, \dots, \mathrm{head}_K] W_O,
         \qquad \mathrm{head}_k = \mathrm{Attention}(\bar M^{(k)} W_Q^{(k)},
         \bar M^{(k)} W_K^{(k)}, \bar M^{(k)} W_V^{(k)}),
 
     or, with ``block_size=hidden_size``, the ordinary network, `n_heads` heads of
-    :math:`\bar M W_Q, \bar M W_K, \bar M W_V` with matrices of size d x d. The output is LN of the
-    output of the last layer. Table S.1 has 3 to 5 layers.
+    :math:`\bar M W_Q, \bar M W_K, \bar M W_V` with d x d matrices. The output is LN of the output
+    of the last layer. Table S.1 has 3 to 5 layers.
 
-    With ``update="joint"`` the cell of section 5 updates the states instead, by one softmax over
-    states and steps of the window X, whose rows are the :math:`\mathrm{LN}(u_t)`,
+    With ``update="joint"`` the cell of section 5 updates the states, by one softmax over states
+    and steps of the window X, whose rows are :math:`\mathrm{LN}(u_t)`,
 
     .. math:: M \leftarrow \operatorname{softmax}\left(M W_Q [M W_K; X W_K]^\top / \sqrt{d}\right)
         [M W_V; X W_V].
 
-    The paper's has one state vector, ``n_heads=1`` and ``block_size=hidden_size``; smaller blocks
-    are heads of their columns of M and X, with :math:`\sqrt{d_s}`.
+    In the paper this cell has one state vector, ``n_heads=1`` and ``block_size=hidden_size``.
+    Smaller blocks are heads of their columns of M and X, with :math:`\sqrt{d_s}`.
 
     Parameters
     ----------
@@ -75,24 +74,24 @@ class BlockRecurrentAttention(Recurrent):
         Number of outputs d, and size of a state vector.
     num_layers : int, default 2
     block_size : int or None, default 2
-        d_s, a divisor of `hidden_size`; None is `hidden_size`, multi-head attention of the states.
+        d_s, a divisor of `hidden_size`; None for `hidden_size`, multi-head attention of the states.
     n_states : int, default 32
-        S.
+        Number S of state vectors.
     window : int, default 64
-        W.
+        Length W of a window.
     n_heads : int, default 4
-        Heads of all attention but that of state blocks; a divisor of `hidden_size`.
+        Heads of all attention except self-attention of state blocks; a divisor of `hidden_size`.
     recurrent_layer : int or "all", optional
-        The layer with state vectors, counted from 1, or each of them. By default the one before
-        the last, of a single layer that; "all" for EigenWorms (supplement D.2 of Cai et al.).
+        Layer with state vectors, counted from 1, or all layers, as for EigenWorms (supplement D.2
+        of Cai et al.). By default the layer before the last, or the only one.
     update : {"gated", "joint"}, default "gated"
-        How a complete window updates the states, see above.
+        Update of the states by a complete window, see above.
     bias : bool, default True
-        Whether linear maps and normalisations have biases. W_Q, W_K and W_V have none.
+        True to include biases of linear maps and normalisations, except W_Q, W_K and W_V.
     dropout : float, default 0
-        Probability of dropping a number that attention or feedforward network adds, in training.
+        Dropout probability of the outputs of attention and feedforward networks, in training.
     engine : {"auto"}
-        Attention runs in torch, window by window; engines are of recurrences of `tsrnn.kernels`.
+        Attention runs in torch, window by window.
     device, dtype
         As in torch.
 
@@ -110,26 +109,24 @@ class BlockRecurrentAttention(Recurrent):
     ------
     ValueError
         If a size is not a positive integer, `block_size` or `n_heads` does not divide
-        `hidden_size`, there is no layer `recurrent_layer`, the update is unknown, or an engine is
-        asked for.
+        `hidden_size`, `recurrent_layer` does not exist, the update is unknown, or an engine is
+        given.
 
     Notes
     -----
-    A row of the state holds, one after the other, the output (of the last layer, otherwise
-    zeros), how many steps were seen, the inputs of the layer at the last W steps, and the state
-    vectors (of a recurrent layer, otherwise zeros). From 2 W steps on, the number seen is W
-    plus what is left of whole windows. A state of zeros means that nothing was seen: the vectors
-    are then their learned start. The steps of a window that is not complete are among the inputs
-    kept, so that a sequence may be cut anywhere.
+    The state of a layer concatenates the output (zeros except in the last layer), the number of
+    steps, the inputs of the layer at the last W steps, and the state vectors (zeros except in a
+    recurrent layer). From 2 W steps on, the number of steps is W plus the phase in the window. A
+    zero state means no steps; the vectors then have their learned initial values. The state keeps
+    the steps of an incomplete window, so that a sequence may be cut anywhere.
 
-    Of the variants of Hutchins et al. this is the one with the fixed gate and without a
-    feedforward network for the states. Two things are different. W_Q, W_K, W_V are of the
-    self-attention alone, steps read the states through matrices of their own; otherwise blocks
-    of d_s would bind what steps read as well. And :math:`\mathrm{LN}(u_t)` of the recurrent
-    layer has a learned embedding of the place in the window added (`token_ids`), as
-    :math:`\mathrm{LN}(M)` has E: the states would else not know in which order a window came. The
-    cell of section 5 has no gate, no normalisation of the states and no output matrix, and none is
-    added; how steps read the states the section leaves open, and is as in the other.
+    This is the variant of Hutchins et al. with the fixed gate and without a feedforward network for
+    the states, with two differences. W_Q, W_K, W_V belong to the self-attention only, and steps
+    read the states through separate matrices, so that blocks do not restrict the reading. And
+    :math:`\mathrm{LN}(u_t)` of the recurrent layer has a learned embedding of the place in the
+    window (`token_ids`), as :math:`\mathrm{LN}(M)` has E; otherwise the states would not know the
+    order of the steps. The cell of section 5 has no gate, no normalisation of the states and no
+    output matrix. The section does not specify how steps read the states, which is as above.
 
     References
     ----------
@@ -244,17 +241,17 @@ class BlockRecurrentAttention(Recurrent):
         return output, new.pack(self.recurrent)
 
     def outputs(self, states: Tensor) -> Tensor:
-        """Outputs within states (..., state_size): the first hidden_size numbers."""
+        """Outputs within states (..., state_size), the first hidden_size numbers."""
         return states[..., : self.hidden_size]
 
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         r"""Draw the parameters anew.
 
-        Linear maps are uniform on (-1/sqrt(in), 1/sqrt(in)) as in torch, blocks of the
-        recurrent matrices on (-1/sqrt(d_s), 1/sqrt(d_s)). The start of the states and the
-        embeddings are standard normal, the biases of distances zero. b_g is uniform on (0, 4):
-        in one window a number of the states keeps from half to 98 percent of itself.
+        Linear maps are uniform on (-1/sqrt(in), 1/sqrt(in)) as in torch, blocks of the recurrent
+        matrices on (-1/sqrt(d_s), 1/sqrt(d_s)). Initial states and embeddings are standard normal,
+        distance biases are zero. b_g is uniform on (0, 4): a window keeps 50 to 98 percent of a
+        state.
         """
         for module in self.modules():
             if isinstance(module, nn.Linear):
@@ -267,10 +264,9 @@ class BlockRecurrentAttention(Recurrent):
                 module.draw(generator)
 
     def recurrent_blocks(self) -> list[Tensor] | list[dict[str, Tensor]]:
-        """Recurrent matrices of the recurrent layers: W_Q, W_K, W_V by name.
+        """Matrices W_Q, W_K, W_V (K, d_s, d_s) of the recurrent layers, by name.
 
-        They are (K, d_s, d_s), of ``block_size=hidden_size`` (1, d, d). As the papers of
-        transformers have it, states are rows: a block W acts as m W.
+        States are rows, as in papers on transformers: a block W maps m to m W.
         """
         return [
             {name: m.self_attention.get_parameter(name).detach() for name in RECURRENT_MATRICES}
@@ -305,7 +301,7 @@ def _recurrent_layers(recurrent_layer: int | str, num_layers: int) -> range:
 
 
 class TransformerLayer(nn.Module):
-    """Local attention, in a recurrent layer also attention to its states, then feedforward."""
+    """Local attention, attention to states in a recurrent layer, and feedforward network."""
 
     def __init__(
         self, size: int, n_heads: int, window: int, bias: bool, dropout: float,
@@ -327,7 +323,7 @@ class TransformerLayer(nn.Module):
     def forward(
         self, tokens: Tensor, windows: Windows, states: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """Tokens (B, 1 + G, W, d) and states (B, S, d) to tokens (B, G, W, d) and states."""
+        """Map tokens (B, 1 + G, W, d) and states (B, S, d) to tokens (B, G, W, d) and states."""
         normed = self.norm(tokens)
         if self.memory is not None:
             normed = normed + self.memory.token_ids
@@ -341,7 +337,7 @@ class TransformerLayer(nn.Module):
 
 
 class LocalAttention(nn.Module):
-    """Attention of every step to itself and the W steps before it, with a bias by distance."""
+    """Attention of every step to itself and the W previous steps, with a bias by distance."""
 
     def __init__(self, size: int, n_heads: int, window: int, bias: bool) -> None:
         super().__init__()
@@ -351,30 +347,27 @@ class LocalAttention(nn.Module):
         self.distance_bias = nn.Parameter(torch.empty(n_heads, window + 1))
 
     def forward(self, tokens: Tensor, fresh: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Tokens (B, 1 + G, W, d) to heads, keys and values (B, G, W, d).
+        """Map tokens (B, 1 + G, W, d) to heads, keys and values (B, G, W, d).
 
-        Where `fresh` (B,) is true there is nothing in the first window.
+        The first window of `fresh` (B,) sequences is empty.
         """
         keys, values = self.key_value(tokens).chunk(2, -1)
-        # k and v (B, G, heads, 2 W, d / heads): of the window before and the present one
+        # k and v (B, G, heads, 2 W, d / heads) of the previous and the present window
         k, v = (_heads(torch.cat([x[:, :-1], x[:, 1:]], -2), self.n_heads) for x in (keys, values))
         q = _heads(self.query(tokens[:, 1:]), self.n_heads)
-        scores = (q * q.shape[-1] ** -0.5) @ k.mT + self._bias()
-        # Zeros of an empty cache would take weight from the steps that there are.
+        window = tokens.shape[2]
+        places = torch.arange(2 * window, device=tokens.device)
+        distance = places[:window, None] + window - places
+        outside = (distance < 0) | (distance > window)
+        bias = self.distance_bias[:, distance.clamp(0, window)].masked_fill(outside, -torch.inf)
+        scores = (q * q.shape[-1] ** -0.5) @ k.mT + bias
+        # Zeros of an empty cache would take weight from the real steps.
         scores[:, 0, ..., : tokens.shape[2]].masked_fill_(fresh[:, None, None, None], -torch.inf)
         return _joined(scores.softmax(-1) @ v), keys[:, 1:], values[:, 1:]
 
-    def _bias(self) -> Tensor:
-        """Bias of the scores (heads, W, 2 W): that of the distance, minus infinity beyond W."""
-        window = self.distance_bias.shape[1] - 1
-        places = torch.arange(2 * window, device=self.distance_bias.device)
-        distance = places[:window, None] + window - places
-        outside = (distance < 0) | (distance > window)
-        return self.distance_bias[:, distance.clamp(0, window)].masked_fill(outside, -torch.inf)
-
 
 class Memory(nn.Module):
-    """State vectors that tokens read, updated by each window when it is complete."""
+    """State vectors that tokens read and complete windows update."""
 
     def __init__(
         self, size: int, n_states: int, window: int, n_heads: int, block_size: int | None,
@@ -396,7 +389,7 @@ class Memory(nn.Module):
         self.read_key_value = nn.Linear(size, 2 * size, bias=bias)
 
     def updated(self, states: Tensor, window: Sequence[Tensor]) -> Tensor:
-        """States (B, S, d) after a window: its keys and values, or its tokens, (B, W, d) each."""
+        """States (B, S, d) after a window, given keys and values, or tokens, (B, W, d) each."""
         if self.update == "joint":
             return self.self_attention(states, *window)
         keys, values = window
@@ -408,13 +401,13 @@ class Memory(nn.Module):
     def carry(
         self, states: Tensor, written: Sequence[Tensor], complete: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """States before each window (B, G, S, d), and at the end (B, S, d).
+        """States before each window (B, G, S, d), and after all complete windows (B, S, d).
 
-        Tensors of the windows are (B, G, W, d); a sequence takes in its first `complete` (B,)
+        `written` has shape (B, G, W, d); a sequence is updated by its first `complete` (B,)
         windows.
         """
         before = [states]
-        # One window after the other: a window reads the states that the one before has left.
+        # Sequential, because a window reads the states after the previous one.
         for g in range(max(over_replicates(complete).flatten().tolist(), default=0)):
             new = self.updated(states, [tensor[:, g] for tensor in written])
             states = torch.where((complete > g)[:, None, None], new, states)
@@ -424,27 +417,24 @@ class Memory(nn.Module):
         return torch.stack(before[:count], 1), states
 
     def read(self, tokens: Tensor, states: Tensor) -> Tensor:
-        """Tokens (B, G, W, d) attend to the states (B, G, S, d) before their window."""
+        """Attention of tokens (B, G, W, d) to the states (B, G, S, d) before their window."""
         keys, values = self.read_key_value(self.norm(states) + self.state_ids).chunk(2, -1)
         return attend(self.read_query(tokens), keys, values, self.n_heads)
 
     @torch.no_grad()
     def draw(self, generator: torch.Generator | None) -> None:
-        """Draw the parameters that belong to no linear map."""
+        """Draw the parameters outside of linear maps."""
         for embedding in (self.initial, self.state_ids, self.token_ids):
             embedding.normal_(generator=generator)
         if self.update == "gated":
-            self.gate.uniform_(0.0, 4.0, generator=generator)  # 0.5 to 0.98 of a state is kept
+            self.gate.uniform_(0.0, 4.0, generator=generator)  # keeps 0.5 to 0.98 of a state
         for name in RECURRENT_MATRICES:
             matrix = self.self_attention.get_parameter(name)
             draw_uniform([matrix], matrix.shape[-1] ** -0.5, generator)
 
 
 class StateAttention(nn.Module):
-    """Attention of the states to themselves, and to tokens beside them in the cell of section 5.
-
-    The recurrent matrices W_Q, W_K, W_V have K blocks.
-    """
+    """Self-attention of the states in K blocks; in the cell of section 5 also to tokens."""
 
     def __init__(
         self, size: int, n_heads: int, block_size: int | None, bias: bool, update: str
@@ -459,7 +449,7 @@ class StateAttention(nn.Module):
         self.W_O = nn.Linear(size, size, bias=bias) if update == "gated" else nn.Identity()
 
     def forward(self, states: Tensor, tokens: Tensor | None = None) -> Tensor:
-        """States (B, S, d), and tokens (B, W, d) of a window if any, to states (B, S, d)."""
+        """Map states (B, S, d), and tokens (B, W, d) if given, to states (B, S, d)."""
         attended = states if tokens is None else torch.cat([states, tokens], -2)
         q, k, v = (
             torch.einsum(
@@ -471,22 +461,22 @@ class StateAttention(nn.Module):
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, n_heads: int) -> Tensor:
-    """Softmax attention of queries (..., n, d) to keys and values (..., m, d), head by head."""
+    """Multi-head softmax attention of queries (..., n, d) to keys and values (..., m, d)."""
     lead = q.shape[:-2]
-    # The fast kernels of torch take four axes.
+    # torch's fast kernels take four axes.
     q, k, v = (_heads(x, n_heads).flatten(0, -4) for x in (q, k, v))
     if over_replicates(q) is q:
         heads = nn.functional.scaled_dot_product_attention(q, k, v)
-    else:  # torch.vmap has no rule for it and would loop over the replicates
+    else:  # torch.vmap has no rule for the fast kernels and would loop over the replicates
         heads = (q * q.shape[-1] ** -0.5 @ k.mT).softmax(-1) @ v
     return _joined(heads).unflatten(0, lead)
 
 
 def _heads(x: Tensor, n_heads: int) -> Tensor:
-    """(..., n, d) to (..., heads, n, d / heads)."""
+    """Split (..., n, d) to (..., heads, n, d / heads)."""
     return x.unflatten(-1, (n_heads, -1)).transpose(-2, -3)
 
 
 def _joined(heads: Tensor) -> Tensor:
-    """(..., heads, n, d / heads) to (..., n, d)."""
+    """Join (..., heads, n, d / heads) to (..., n, d)."""
     return heads.transpose(-2, -3).flatten(-2)

@@ -1,4 +1,4 @@
-"""Cells by the names that every `cell=` of the package takes, and the layers that run them."""
+"""Cells by the names that every `cell=` takes, and the layers that run them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from tsrnn.kernels import Cell
 
 
 class NamedCell(NamedTuple):
-    """Layer that runs a cell, options that it then has by default, and the cell in words.
+    """Layer of a cell, its default options, and the cell in words.
 
     Parameters
     ----------
     layer : str
-        Class of `tsrnn.layers`.
+        Class name in `tsrnn.layers`.
     options : dict
-        Arguments of the class; those of models that use the cell replace them.
+        Default arguments of the class; models may replace them.
     words : str
+        Description for messages.
 
     Examples
     --------
@@ -30,7 +31,7 @@ class NamedCell(NamedTuple):
     words: str
 
 
-# A window of 16 steps keeps the state of a series small; heads and states as window and width.
+# A window of 16 steps keeps the state of a series small.
 _ATTENTION = {"block_size": 2, "n_states": 16, "window": 16, "n_heads": 4}
 CELLS: dict[str, NamedCell] = {
     "rnn": NamedCell(
@@ -47,18 +48,18 @@ CELLS: dict[str, NamedCell] = {
 
 
 def check_cell(cell: Any, layer: str | None = None) -> None:
-    """Check that a cell is one of `CELLS` or a user's, and one that a layer runs.
+    """Raise unless a cell is in `CELLS` or custom, and the layer runs it.
 
     Parameters
     ----------
     cell : str or Cell
     layer : str, optional
-        Class of `tsrnn.layers`; any by default.
+        Class name in `tsrnn.layers`; any by default.
 
     Raises
     ------
     ValueError
-        If it is not; the message says which cells are legal, or which layer runs this one.
+        If the cell is illegal; the message names the legal cells, or the layer of this one.
 
     Examples
     --------

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import torch
 
-LARGEST_SIZE = 2**31 - 1  # of what torch and the kernels count
-LARGEST_BLOCK = 2048  # a cell names each entry of its matrices: four million each
+LARGEST_SIZE = 2**31 - 1  # torch and the kernels count in 32 bits
+LARGEST_BLOCK = 2048  # a cell names each entry of its matrices, four million at this size
 
 
 def check_sizes(**sizes: int) -> list[int]:
-    """Positive sizes as integers of Python, whose products do not overflow, or an error."""
+    """Validate positive sizes, and return Python integers, whose products do not overflow."""
     for name, value in sizes.items():
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name} must be a positive integer; got {value!r}")
@@ -22,7 +22,7 @@ def check_sizes(**sizes: int) -> list[int]:
 
 
 def check_block_size(hidden_size: int, block_size: int) -> list[int]:
-    """Both as `check_sizes`, if blocks make up the layer: before a cell of it is traced."""
+    """Validate both sizes before a cell is traced, and return Python integers."""
     sizes = check_sizes(hidden_size=hidden_size, block_size=block_size)
     if block_size > LARGEST_BLOCK:
         raise ValueError(
@@ -44,19 +44,19 @@ def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
 
 
 def check_dropout(value: Any) -> None:
-    """Raise unless it is a share of at least 0 and below 1."""
+    """Raise unless the value is in [0, 1)."""
     if not isinstance(value, Real) or not 0 <= value < 1:  # type: ignore[operator]
         raise ValueError(f"dropout must lie in [0, 1); got {value!r}")
 
 
 def check_flag(name: str, value: Any) -> None:
-    """Raise unless it is True or False."""
+    """Raise unless the value is True or False."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be either True or False; got {value!r}")
 
 
 def check_tensor_kind(device: Any, dtype: Any) -> None:
-    """Raise unless weights can be on this device and of this type, both None by default."""
+    """Raise unless `device` and `dtype` are legal for weights or None."""
     if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
         raise TypeError(f"dtype must be a type of real numbers of torch, or None; got {dtype!r}")
     if device is None or isinstance(device, torch.device):

@@ -1,4 +1,4 @@
-"""Recurrent layers of a model by name, and those that a cell and its options describe."""
+"""Choice of the recurrent layers of a model by cell and options."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tsrnn.layers._para_rnn import ParaRNN
 from tsrnn.layers._recurrent import Recurrent
 from tsrnn.layers._unequal import UnequalParaRNN
 
-# Layers that a file may name. Each takes input_size, hidden_size, num_layers and its options.
+# Layers by their names in files. Each takes input_size, hidden_size, num_layers and its options.
 LAYERS: dict[str, Callable[..., Recurrent]] = {
     "BlockRecurrentAttention": BlockRecurrentAttention,
     "LEM": LEM,
@@ -29,7 +29,7 @@ LAYERS: dict[str, Callable[..., Recurrent]] = {
     "ParaRNN": ParaRNN,
     "UnequalParaRNN": UnequalParaRNN,
 }
-# Options of cells that models have as arguments, sizes among them.
+# Options of cells that are arguments of models.
 OPTIONS = (
     "block_size", "init", "chrono_length", "nonlinearity", "n_states", "window", "n_heads",
 )  # fmt: skip
@@ -37,20 +37,20 @@ NOT_OPTIONS = (
     "input_size", "hidden_size", "num_layers", "cell", "engine", "device", "dtype",
 )  # fmt: skip
 SIZES = ("block_size", "n_states", "window", "n_heads", "state_units")
-# Options that size no array of a file, such as chrono_length=365, exceed those of small networks;
-# layers of this size are built in an instant, should a file ask for them falsely.
+# Bound of options in a file that size none of its arrays, such as chrono_length=365. Layers of this
+# size are cheap to build, should a corrupt file ask for them.
 MOST_SIZE = 1000
 
 
 class LayerChoice(NamedTuple):
-    """A layer by its name, and what it takes beside its sizes; `make_layer` builds it.
+    """Name and options of a layer, for `make_layer`.
 
     Parameters
     ----------
     name : {"ParaRNN", "UnequalParaRNN", "BlockRecurrentAttention", "LEM", "LRU", "NewtonBlocks"}
         Class of `tsrnn.layers`.
     options : dict
-        Its arguments but for the sizes and the number of layers.
+        Arguments of the class except the sizes and the number of layers.
 
     Examples
     --------
@@ -64,27 +64,25 @@ class LayerChoice(NamedTuple):
 
 
 def layer_choice(cell: str | Cell, options: Mapping[str, Any] | None = None) -> LayerChoice:
-    """Layers that run a cell, with the options of a model.
-
-    Every `cell=` of a model is read here, so that a cell has one meaning and one refusal.
+    """Choose the layers of a cell, with the options of a model.
 
     Parameters
     ----------
     cell : str or Cell
-        One of `CELLS`, or a user's, which `ParaRNN` runs.
+        Name in `CELLS`, or a custom cell, which `ParaRNN` runs.
     options : mapping, optional
-        Arguments of the layers by name; None leaves one at the default of the cell. A
-        `block_size` of several sizes is that of `UnequalParaRNN`.
+        Arguments of the layers by name; None stands for the default of the cell. Several sizes in
+        `block_size` select `UnequalParaRNN`.
 
     Returns
     -------
     LayerChoice
-        With sizes as integers of Python, which a file can hold.
+        Choice whose sizes are Python integers, for files.
 
     Raises
     ------
     TypeError, ValueError
-        If there is no such cell, its layer does not take an option, or a size is no positive
+        If the cell is unknown, its layer does not take an option, or a size is no positive
         integer.
 
     Examples
@@ -115,7 +113,7 @@ def layer_choice(cell: str | Cell, options: Mapping[str, Any] | None = None) -> 
     for option, value in options.items():
         if value is not None and option not in _arguments(name):
             takers = [repr(c) for c, entry in CELLS.items() if option in _arguments(entry.layer)]
-            takers = ["'rnn'"] if option == "nonlinearity" else takers  # ParaRNN refuses the others
+            takers = ["'rnn'"] if option == "nonlinearity" else takers  # refused for gated cells
             called = cell.name if isinstance(cell, Cell) else cell
             raise ValueError(
                 f"{option} is no choice of cell={called!r}, only of {', '.join(takers)}; got "
@@ -133,14 +131,14 @@ def layer_choice(cell: str | Cell, options: Mapping[str, Any] | None = None) -> 
 
 
 def _is_several(value: Any) -> bool:
-    """True of a sequence of sizes, of Python or numpy."""
+    """Return True for a sequence or array of sizes."""
     return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
 
 
 def with_options(
     choice: LayerChoice, options: Any, cell: Any, arguments: Collection[str]
 ) -> LayerChoice:
-    """Layers with further arguments, the `layer_options` of a model.
+    """Add the argument `layer_options` of a model to a choice.
 
     Parameters
     ----------
@@ -148,9 +146,9 @@ def with_options(
     options : mapping or None
         Arguments of the layer by name.
     cell : str or Cell
-        Of the model, for messages.
+        Cell of the model, for messages.
     arguments : collection of str
-        Options that are arguments of the model, which are given by themselves.
+        Options that are separate arguments of the model.
 
     Returns
     -------
@@ -161,7 +159,7 @@ def with_options(
     TypeError
         If the options are no mapping.
     ValueError
-        If the layer has no such argument, or the model has it.
+        If an option is no argument of the layer, or a separate argument of the model.
 
     Examples
     --------
@@ -182,19 +180,19 @@ def with_options(
                 f"layer_options of cell={cell!r} may hold {known}, see tsrnn.layers.{choice.name}; "
                 f"got {option!r}{also}"
             )
-    # Numbers of Python, which a file can hold.
+    # Python numbers, for files.
     plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in options.items()}
     return choice._replace(options=choice.options | plain)
 
 
 def with_engine(choice: LayerChoice, engine: str) -> LayerChoice:
-    """Layers that run on an engine of `tsrnn.kernels.recurrence`.
+    """Add an engine of `tsrnn.kernels.recurrence` to a choice.
 
     Parameters
     ----------
     choice : LayerChoice
     engine : str
-        With "auto" the choice stays as it is.
+        Name of the engine; "auto" leaves the choice unchanged.
 
     Returns
     -------
@@ -203,7 +201,7 @@ def with_engine(choice: LayerChoice, engine: str) -> LayerChoice:
     Raises
     ------
     ValueError
-        If the layers have no argument `engine`. That it runs their cell they check themselves.
+        If the layers have no argument `engine`.
 
     Examples
     --------
@@ -225,7 +223,7 @@ def _arguments(layer: str) -> Mapping[str, inspect.Parameter]:
 
 
 def make_layer(choice: LayerChoice, input_size: int, hidden_size: int, n_layers: int) -> Recurrent:
-    """Build the layers of a choice; they check their options themselves.
+    """Build the layers of a choice.
 
     Parameters
     ----------
@@ -239,9 +237,9 @@ def make_layer(choice: LayerChoice, input_size: int, hidden_size: int, n_layers:
     Raises
     ------
     KeyError
-        If there is no layer of this name.
+        If the name is unknown.
     ValueError
-        If a size or an option is not legal.
+        If a size or an option is illegal.
 
     Examples
     --------
@@ -253,17 +251,17 @@ def make_layer(choice: LayerChoice, input_size: int, hidden_size: int, n_layers:
 
 
 def check_saveable(cell: Any) -> None:
-    """Refuse a cell with which a model cannot be written to a file.
+    """Refuse a cell that a file cannot hold.
 
     Parameters
     ----------
     cell : str or Cell
-        A cell by name, which a file holds; or one of a user, whose step is code.
+        Name of a cell, or a custom cell, whose step is code.
 
     Raises
     ------
     TypeError
-        If it is a cell of a user.
+        If the cell is custom.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Initialisation of the parameters of a layer, each scheme drawing from a generator given."""
+"""Initialisation schemes of layers."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -16,9 +16,9 @@ from tsrnn.layers._stack import gate, matrices_of
 
 @contextmanager
 def shapes_only() -> Iterator[None]:
-    """Build modules whose parameters have shapes and no values, without a draw.
+    """Build modules on the meta device, with shapes but no values, without draws.
 
-    On torch's meta device a draw does nothing, slowly: the first one loads torch's compiler.
+    A draw on the meta device has no effect, but the first one loads torch's compiler.
 
     Yields
     ------
@@ -37,7 +37,7 @@ def shapes_only() -> Iterator[None]:
 
 
 class _WithoutDraws(TorchFunctionMode):
-    """Leave the weights of torch's own layers as they are."""
+    """Skip the initialisation of torch's own layers."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
@@ -51,13 +51,13 @@ class _WithoutDraws(TorchFunctionMode):
 def draw_uniform(
     parameters: Iterable[Tensor], bound: float, generator: torch.Generator | None
 ) -> None:
-    """Draw uniform numbers on (-bound, bound)."""
+    """Draw parameters uniformly on (-bound, bound)."""
     for parameter in parameters:
         parameter.uniform_(-bound, bound, generator=generator)
 
 
 def draw_linear(linear: nn.Linear, generator: torch.Generator | None) -> None:
-    """Draw a linear map as :class:`torch.nn.Linear` does: uniform on +-1 / sqrt(in)."""
+    """Draw a linear map uniformly on +-1 / sqrt(in), like :class:`torch.nn.Linear`."""
     draw_uniform(linear.parameters(), linear.in_features**-0.5, generator)
 
 
@@ -69,9 +69,9 @@ def draw_stable(
     generator: torch.Generator | None,
     start: str = "stable",
 ) -> None:
-    """Draw recurrent matrices that expand nothing, other parameters small, forget gates open.
+    """Draw recurrent matrices with singular values up to 1, by a scheme `start` of `MATRICES`.
 
-    `start` is one of `MATRICES`.
+    Other parameters are small, and forget gates are open.
     """
     draw_uniform([weight_ih], 1 / math.sqrt(weight_ih.shape[1]), generator)
     matrices = matrices_of(cell, params)
@@ -83,20 +83,20 @@ def draw_stable(
         bias.zero_()
         forget = gate(cell, "u_f")
         if forget is not None:
-            bias.view(cell.m, -1)[forget] = 1.0  # a gate of 0.73: the past is kept at the start
+            bias.view(cell.m, -1)[forget] = 1.0  # a gate of 0.73, which keeps the past at the start
 
 
 def _contractions(like: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Blocks r Q of shape (K, d_s, d_s): Q orthogonal (Haar), r^2 uniform on [0, 1]."""
+    """Blocks r Q of shape (K, d_s, d_s), Q orthogonal (Haar), r^2 uniform on [0, 1]."""
     q = _orthogonal(like, generator)
     radius = like.new_empty(len(like)).uniform_(generator=generator).sqrt()
     return radius[:, None, None] * q
 
 
 def _orthogonal(like: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Orthogonal blocks (K, d_s, d_s), uniform over all of them (Haar)."""
+    """Orthogonal blocks (K, d_s, d_s) from the Haar distribution."""
     q, r = torch.linalg.qr(like.new_empty(like.shape).normal_(generator=generator))
-    return q * torch.diagonal(r, dim1=1, dim2=2).sign()[:, None, :]  # without it Q is not uniform
+    return q * torch.diagonal(r, dim1=1, dim2=2).sign()[:, None, :]  # Q alone is not Haar
 
 
 def _identity(like: Tensor, _: torch.Generator | None) -> Tensor:
@@ -104,7 +104,7 @@ def _identity(like: Tensor, _: torch.Generator | None) -> Tensor:
     return torch.eye(like.shape[1], dtype=like.dtype, device=like.device).expand_as(like)
 
 
-# Starts of recurrent matrices of which no singular value is above 1.
+# Initial recurrent matrices, with singular values up to 1.
 MATRICES: dict[str, Callable[[Tensor, torch.Generator | None], Tensor]] = {
     "stable": _contractions,
     "orthogonal": _orthogonal,
@@ -113,11 +113,11 @@ MATRICES: dict[str, Callable[[Tensor, torch.Generator | None], Tensor]] = {
 
 
 def draw_chrono(cell: Cell, bias: Tensor, length: float, generator: torch.Generator | None) -> None:
-    """Draw biases of gates by which units remember from one step to `length`; others are zero."""
+    """Draw gate biases for time scales from one step to `length`; other biases are zero."""
     bias.zero_()
     fields = bias.view(cell.m, -1)
     forget, new = gate(cell, "u_f"), gate(cell, "u_i")
-    # z of a GRU lets the new in; without a reset gate beside it u_z enters a state of that name.
+    # z of a GRU is an update gate; in a cell without a reset gate u_z is no gate.
     update = gate(cell, "u_z") if gate(cell, "u_r") is not None else None
     for drawn, sign in ((forget, 1.0), (update, -1.0)):
         if drawn is not None:
@@ -129,10 +129,9 @@ def draw_chrono(cell: Cell, bias: Tensor, length: float, generator: torch.Genera
 
 
 def check_chrono(init: str, length: float | None, bias: bool, dt: float | None = None) -> None:
-    """Raise unless the length comes with the initialisation that needs it, and it alone.
+    """Raise unless a legal length is given with init='chrono', and only then.
 
-    With a time step `dt` the shortest length is 2 / dt, otherwise 2: the logarithm of the
-    distribution's upper end must be positive.
+    The length must exceed 2, or 2 / dt with a time step: its log-uniform distribution starts at 1.
     """
     if init != "chrono":
         if length is not None:
@@ -157,7 +156,7 @@ def draw_newton(
     width: int,
     generator: torch.Generator | None,
 ) -> None:
-    """Draw a projection of `width` inputs Kaiming uniform, parameters (p, K) Xavier Gaussian."""
+    """Draw a projection of `width` inputs Kaiming uniform, parameters (p, K) Xavier normal."""
     draw_uniform([weight], math.sqrt(3 / width), generator)
     params.normal_(0, params.shape[1] ** -0.5, generator=generator)
     if bias is not None:

@@ -1,4 +1,4 @@
-"""Long expressive memory, a layer whose units learn their own time steps."""
+"""Long expressive memory, a layer whose units learn their time steps."""
 
 import torch
 from torch import nn
@@ -14,8 +14,8 @@ INITIALISATIONS = ("uniform", "chrono")
 class LEM(CellStack):
     r"""Stacked layers of long expressive memory, called like :class:`torch.nn.RNN`, batch first.
 
-    A time discretisation of a system of ordinary differential equations with learned time
-    scales, equation (3) of Rusch et al. (2022),
+    The layer discretises a system of ordinary differential equations with learned time scales,
+    equation (3) of Rusch et al. (2022),
 
     .. math::
         \Delta t_n &= \Delta t \, \hat\sigma(W_1 y_{n-1} + V_1 u_n + b_1), \qquad
@@ -25,9 +25,9 @@ class LEM(CellStack):
         y_n &= (1 - \overline{\Delta t}_n) \odot y_{n-1}
             + \overline{\Delta t}_n \odot \tanh(W_y z_n + V_y u_n + b_y),
 
-    with the logistic function :math:`\hat\sigma`. The output is y; layer l > 1 takes that of
-    layer l - 1 as its u. Gate 1 sets the pace of the fast states z, gate 2 that of the slow
-    states y. For :math:`\Delta t \le 1` all states stay in [-1, 1].
+    with the logistic function :math:`\hat\sigma`. The output is y, the u of the next layer. Gate 1
+    sets the pace of the fast states z, gate 2 the pace of the slow states y. For
+    :math:`\Delta t \le 1` all states stay in [-1, 1].
 
     Parameters
     ----------
@@ -37,19 +37,19 @@ class LEM(CellStack):
         Number of outputs d of a layer.
     num_layers : int, default 1
     dt : float, default 1
-        :math:`\Delta t`, the largest time step. The paper searches below 2 and finds values from
-        1 / sqrt(sequence length) to 1 to do well (B.1).
+        Largest time step :math:`\Delta t`. In the paper values from 1 / sqrt(sequence length) to 1
+        do well (B.1).
     min_step : float, default 0
-        Lower end of the range in which time steps are clipped, at most `dt`: 2**-i with
-        ``dt=1`` for Figure 6 of the paper. With `dt` all steps are `dt`, the model without
-        multiscale of Table 9, whose parameters of the gates 1 and 2 have no effect.
+        Lower bound of the time steps, at most `dt`: 2**-i with ``dt=1`` in Figure 6 of the paper.
+        If equal to `dt`, all steps are `dt` and the gates have no effect, the model without
+        multiscale of Table 9.
     block_size : int, optional
         Size d_s of the blocks of the matrices W, a divisor of `hidden_size`. By default the
         matrices are full, as published.
     bias : bool, default True
-        Whether the four b are there.
+        True to include the four b.
     dropout : float, default 0
-        Probability of dropping an output of a layer but the last, in training.
+        Probability of dropping an output of a layer except the last, in training.
     init : {"uniform", "chrono"}, default "uniform"
         See `reset_parameters`.
     chrono_length : float, optional
@@ -62,8 +62,8 @@ class LEM(CellStack):
     Attributes
     ----------
     weight_ih_l{l} : Parameter of shape (4 d, in)
-        V_1, V_2, V_z, V_y, stacked by rows. Row ``i * K + k`` of a V belongs to unit i of
-        block k, K being the number of blocks, 1 by default.
+        V_1, V_2, V_z, V_y, stacked by rows. Row ``i * K + k`` of a V belongs to unit i of block k
+        of K, 1 by default.
     weight_hh_l{l} : Parameter of shape (4, d_s, d_s, K)
         W_1, W_2, W_z, W_y. Matrix W_1 of block k is ``weight_hh_l0[0, :, :, k]``.
     bias_l{l} : Parameter of shape (4 d,)
@@ -75,13 +75,12 @@ class LEM(CellStack):
     ValueError
         If a size is not a positive integer, `block_size` does not divide `hidden_size`, `dt` is
         not positive, `min_step` lies outside [0, dt], or the initialisation is unknown or lacks
-        what it needs.
+        an argument.
 
     Notes
     -----
-    A state is y, then z: 2 `hidden_size` numbers a layer. All parameters learn at one rate,
-    `recurrent_parameters` names none: the matrices do not start as contractions that a fast
-    step could leave, and states stay bounded whatever the matrices are, by Proposition 4.1.
+    The state of a layer is y, then z, 2 `hidden_size` numbers. All parameters learn at one rate:
+    `recurrent_parameters` is empty, because states are bounded for any matrices (Proposition 4.1).
 
     References
     ----------
@@ -135,12 +134,11 @@ class LEM(CellStack):
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         r"""Draw the parameters anew.
 
-        All are uniform on (-1/sqrt(d), 1/sqrt(d)), appendix A of the paper. With
-        ``init="chrono"``, appendix B.3, this holds for the matrices W and V; the biases are
-        zero but for those of the time steps of z in every layer,
-        :math:`b_1 \sim -\log U[1, T_{\max} \Delta t - 1]`. At zero input and state the time
-        scales :math:`1 / \Delta t_n` of z are then uniform between :math:`2 / \Delta t` and
-        :math:`T_{\max}` steps, and those of y are :math:`2 / \Delta t`.
+        "uniform": all are uniform on (-1/sqrt(d), 1/sqrt(d)), appendix A of the paper. "chrono",
+        appendix B.3: the matrices are the same, and biases are zero, except
+        :math:`b_1 \sim -\log U[1, T_{\max} \Delta t - 1]`. At zero input and state, the time scales
+        :math:`1 / \Delta t_n` of z are then uniform between :math:`2 / \Delta t` and
+        :math:`T_{\max}` steps, and the time scale of y is :math:`2 / \Delta t`.
         """
         draw_uniform(self.parameters(), self.hidden_size**-0.5, generator)
         if self.chrono_length is None:
@@ -153,7 +151,7 @@ class LEM(CellStack):
             fast.log_().neg_()
 
     def recurrent_parameters(self) -> list[nn.Parameter]:
-        """None: the state stays bounded whatever the matrices are."""
+        """Empty list, because the state is bounded for any matrices."""
         return []
 
     def extra_repr(self) -> str:

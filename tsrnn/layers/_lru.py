@@ -1,4 +1,4 @@
-"""The linear recurrent unit: a complex diagonal recurrence and a network at every step."""
+"""Linear recurrent unit, a complex diagonal recurrence with a position-wise network."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tsrnn.layers._checks import check_dropout, check_flag, check_sizes, check_t
 from tsrnn.layers._initialisation import draw_linear
 from tsrnn.layers._recurrent import LayeredRecurrent, last_output
 
-LOGARITHMS = ("nu_log", "theta_log", "gamma_log")  # of positive numbers, one a state
-READOUT = ("C", "D")  # trained in any case
+LOGARITHMS = ("nu_log", "theta_log", "gamma_log")  # one number per state
+READOUT = ("C", "D")  # always trained
 
 
 class LRU(LayeredRecurrent):
@@ -37,37 +37,37 @@ class LRU(LayeredRecurrent):
         x_k = \Lambda x_{k-1} + \gamma \odot B u_k, \qquad
         y_k = \hat\phi(\Re[C x_k] + D u_k),
 
-    equation (2) of Orvieto et al. and the text after it, with
-    :math:`\Lambda = \operatorname{diag}(\exp(-e^{\nu} + i e^{\theta}))`, which keeps every
-    eigenvalue inside the unit circle. :math:`\hat\phi` is a multi-layer perceptron with ReLU, the
-    same at every step. Layer l > 1 takes the y of layer l - 1 as its u.
+    equation (2) of Orvieto et al. and the text after it. Here
+    :math:`\Lambda = \operatorname{diag}(\exp(-e^{\nu} + i e^{\theta}))` has all eigenvalues inside
+    the unit circle, and :math:`\hat\phi` is a multi-layer perceptron with ReLU. Layer l > 1 takes
+    the y of layer l - 1 as its u.
 
     Parameters
     ----------
     input_size : int
         Number of inputs per step.
     hidden_size : int
-        Number of outputs y a step.
+        Number of outputs y per step.
     num_layers : int, default 1
     state_units : int, optional
-        N, complex numbers in the state; `hidden_size` by default.
+        Number N of complex states; `hidden_size` by default.
     r_min, r_max : float, default 0 and 1
-        Radii of the ring on which eigenvalues are drawn uniformly. Close to 1 a state remembers
-        for long: after k steps a share :math:`|\lambda|^k` of an input is left.
+        Radii of the ring on which eigenvalues are drawn uniformly. After k steps a share
+        :math:`|\lambda|^k` of an input remains.
     max_phase : float, default 2 pi
-        Eigenvalues are drawn with an angle from 0 to it, in radians a step.
+        Largest initial angle of the eigenvalues, in radians per step.
     mlp : bool, int or sequence of int, default True
-        Widths of the inner layers of :math:`\hat\phi`. True is one of `hidden_size`; with False
-        :math:`\hat\phi` is the identity, and the whole module linear.
+        Widths of the inner layers of :math:`\hat\phi`. True for one of `hidden_size`; with False
+        :math:`\hat\phi` is the identity, and the module is linear.
     trainable_recurrence : bool, default True
-        With False :math:`\Lambda`, gamma and B stay as they were drawn and are buffers: the random
-        linear network of the paper, of which C, D and :math:`\hat\phi` are trained.
+        With False :math:`\Lambda`, gamma and B are fixed buffers: the random linear network of the
+        paper, in which C, D and :math:`\hat\phi` are trained.
     constant_input : bool, default False
-        Whether the first number of the state has the constant 1 as its input, and none of u, which
-        the other N - 1 take (Proposition 7): it depends on the number of steps alone, which
-        :func:`tsrnn.interpret.elapsed_steps` reads from it. Of several layers that of the first.
+        True to give the first state of the first layer the constant input 1 instead of u
+        (Proposition 7). It then depends on the number of steps only, which
+        :func:`tsrnn.interpret.elapsed_steps` reads from it.
     dropout : float, default 0
-        Probability of dropping an output of a layer but the last, in training.
+        Probability of dropping an output of a layer except the last, in training.
     engine : str, default "auto"
         Engine of `tsrnn.kernels.recurrence` that runs the layers.
     device, dtype
@@ -78,30 +78,29 @@ class LRU(LayeredRecurrent):
     nu_log_l{l}, theta_log_l{l}, gamma_log_l{l} : Parameter or buffer of shape (N,)
         nu and theta as above, and log gamma.
     B_l{l} : Parameter or buffer of shape (2 N, in)
-        Real parts of the N rows of B, then imaginary parts; of the first layer with
-        `constant_input` the N - 1 rows of u.
+        Real parts of the N rows of B, then imaginary parts; N - 1 rows in the first layer with
+        `constant_input`.
     C_l{l} : Parameter of shape (hidden_size, 2 N)
-        Real parts of the N columns of C, then imaginary parts with the sign turned, so that it
-        times (Re x, Im x) is Re[C x].
+        Real parts of the N columns of C, then negative imaginary parts, so that the product with
+        (Re x, Im x) is Re[C x].
     D_l{l} : Parameter of shape (hidden_size, in)
     mlps : ModuleList
         :math:`\hat\phi` of every layer.
     state_size : int
-        2 N + hidden_size: the real parts of x, its imaginary parts, and y.
+        2 N + hidden_size, for the real parts of x, its imaginary parts, and y.
 
     Raises
     ------
     ValueError
         If a size or a width is not a positive integer, a radius, `max_phase` or `dropout` lies
-        outside its range, or `constant_input` leaves no number of the state to the inputs.
+        outside its range, or `constant_input` leaves no state to the inputs.
 
     Notes
     -----
-    D, gamma and the parametrisation of :math:`\Lambda` are those of the unit of Orvieto et al.
-    (2023), which the paper builds on; D is a full matrix here, because inputs and outputs may
-    differ in number. The paper leaves normalisation layers and residual connections aside, and
-    so does this module. With `constant_input` B is that of equation (15), but that the numbers of
-    the state that take u take all of its columns, which the equation keeps apart.
+    D, gamma and the parametrisation of :math:`\Lambda` follow the unit of Orvieto et al. (2023); D
+    is a full matrix here, because inputs and outputs may differ in number. Like the paper, the
+    module has no normalisation layers and no residual connections. With `constant_input` B follows
+    equation (15), except that each state that takes u takes all of its columns.
 
     References
     ----------
@@ -189,12 +188,12 @@ class LRU(LayeredRecurrent):
 
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        r"""Draw the parameters anew, and the recurrences that are not trained.
+        r"""Draw the parameters anew, including fixed recurrences.
 
-        Eigenvalues are uniform on the ring (Lemma 6), gamma is
+        Eigenvalues are uniform on the ring (Lemma 6), and gamma is
         :math:`\sqrt{1 - |\lambda|^2}`. Entries of B are complex normal with variance 1 / in, so
-        that states have the variance of white inputs; those of C have variance 2 / N, D has
-        1 / in; the perceptrons are drawn as :class:`torch.nn.Linear`.
+        that states have the variance of white inputs. Entries of C have variance 2 / N, entries of
+        D 1 / in. The perceptrons are drawn as in :class:`torch.nn.Linear`.
         """
         for layer in range(self.num_layers):
             tensors = self._tensors(layer)
@@ -215,7 +214,7 @@ class LRU(LayeredRecurrent):
     def run_layer(
         self, layer: int, x: Tensor, initial: Tensor, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """One layer: x (B, T, in) and initial (B, state) to outputs (B, T, hidden), last state."""
+        """Outputs (B, T, hidden) and last state of a layer, given x (B, T, in), initial (B, n)."""
         x, tensors = without_padding(x, lengths), self._tensors(layer)
         start = initial[:, : 2 * self.state_units].unflatten(-1, (2, -1))
         states, end = projected_recurrence(
@@ -244,27 +243,24 @@ class LRU(LayeredRecurrent):
             )  # fmt: skip
 
     def recurrent_parameters(self) -> list[nn.Parameter]:
-        """Nu, theta and gamma of every layer, as logarithms; none where they are not trained."""
+        """Logarithms of nu, theta and gamma of every layer, if they are trained."""
         if not self.trainable_recurrence:
             return []
         layers = range(self.num_layers)
         return [self.get_parameter(f"{name}_l{layer}") for layer in layers for name in LOGARITHMS]
 
     def eigenvalues(self) -> list[Tensor]:
-        """Diagonal of Lambda of every layer: complex tensors of shape (N,), without gradient."""
+        """Diagonal of Lambda of every layer, complex tensors (N,) without gradient."""
         layers = range(self.num_layers)
         return [torch.complex(*self._tensors(layer).diagonal().detach()) for layer in layers]
 
     def recurrent_blocks(self) -> list[Tensor]:
-        """Multiplication by every eigenvalue as a real block: (N, 2, 2) for every layer."""
+        """Real blocks (N, 2, 2) of every layer, multiplication by the eigenvalues."""
         parts = [(value.real, value.imag) for value in self.eigenvalues()]
         return [torch.stack([a, -b, b, a], -1).unflatten(-1, (2, 2)) for a, b in parts]
 
     def input_weights(self, layer: int = 0) -> Tensor:
-        """Weights gamma B of the inputs in the state: complex, shape (N, in), without gradient.
-
-        That of the constant is gamma, in a row that is zero here.
-        """
+        """Weights gamma B of the inputs, complex (N, in) without gradient, 0 for the constant."""
         return torch.complex(*self._tensors(layer).input_weights().detach())
 
     def extra_repr(self) -> str:
@@ -275,7 +271,7 @@ class LRU(LayeredRecurrent):
         )
 
     def _constants(self, layer: int) -> int:
-        """Numbers of the state of a layer whose input is the constant 1: one or none."""
+        """Number of states of a layer with a constant input, 0 or 1."""
         return int(self.constant_input and layer == 0)
 
     def _tensors(self, layer: int) -> LayerTensors:
@@ -283,13 +279,13 @@ class LRU(LayeredRecurrent):
 
 
 class LayerTensors(NamedTuple):
-    """Parameters of a layer of N states; of complex numbers real parts, then imaginary ones."""
+    """Parameters of a layer of N states; real parts of complex numbers precede imaginary parts."""
 
     nu_log: Tensor  # (N,)
     theta_log: Tensor  # (N,)
     gamma_log: Tensor  # (N,)
-    B: Tensor  # (2 N, in); (2 (N - 1), in) where the first number of the state has a constant
-    C: Tensor  # (hidden, 2 N), imaginary parts with the sign turned
+    B: Tensor  # (2 N, in); (2 (N - 1), in) with a constant input
+    C: Tensor  # (hidden, 2 N), imaginary parts negated
     D: Tensor  # (hidden, in)
 
     def diagonal(self) -> Tensor:
@@ -304,7 +300,7 @@ class LayerTensors(NamedTuple):
         return B * self.gamma_log.exp()[:, None]
 
     def constant(self) -> Tensor | None:
-        """Constant added to real and imaginary parts, (2 N,); None without one."""
+        """Constant input (2 N,) of real and imaginary parts, if there is one."""
         units = len(self.gamma_log)
         if len(self.B) == 2 * units:
             return None
@@ -312,7 +308,7 @@ class LayerTensors(NamedTuple):
 
 
 class Ring(NamedTuple):
-    """Ring of the complex plane, or a sector of it, on which eigenvalues are drawn."""
+    """Ring, or a sector of it, in the complex plane, from which eigenvalues are drawn."""
 
     r_min: float
     r_max: float
@@ -334,11 +330,11 @@ class Ring(NamedTuple):
     def draw(
         self, count: int, device: torch.device, generator: torch.Generator | None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Logarithms of nu, theta and gamma in float64, eigenvalues uniform on the ring (Lemma 6).
+        """Logarithms of nu, theta and gamma in float64, for eigenvalues uniform on the ring.
 
         An eigenvalue is exp(-nu + i theta), and gamma is sqrt(1 - |lambda|^2).
         """
-        # In float32 a modulus near 1 is 1 often enough to meet log(0).
+        # In float32 a modulus near 1 often rounds to 1, which gives log(0).
         eps = torch.finfo(torch.float64).eps
         uniform = torch.empty(2, count, dtype=torch.float64, device=device)
         area, turn = uniform.uniform_(eps, 1 - eps, generator=generator)
@@ -348,7 +344,7 @@ class Ring(NamedTuple):
 
 
 def _inner_widths(mlp: bool | int | Sequence[int], hidden_size: int) -> tuple[int, ...]:
-    """Widths of the inner layers: none for False, one of `hidden_size` for True."""
+    """Widths of the inner layers, from the argument `mlp`."""
     if isinstance(mlp, bool):
         return (hidden_size,) if mlp else ()
     sizes = tuple(mlp) if isinstance(mlp, Sequence) and not isinstance(mlp, str) else (mlp,)
@@ -365,7 +361,7 @@ def _perceptron(
     device: torch.device | str | None,
     dtype: torch.dtype | None,
 ) -> nn.Module:
-    """Linear maps with ReLU between them, from `size` to `size`; the identity without widths."""
+    """Perceptron with ReLU from `size` to `size`; the identity without widths."""
     if not widths:
         return nn.Identity()
     parts: list[nn.Module] = []

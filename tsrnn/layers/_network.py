@@ -1,4 +1,4 @@
-"""Network around recurrent layers: projection, recurrence, aggregation, output; and ensembles."""
+"""Networks of recurrent layers with projection, aggregation and output, and their ensembles."""
 
 from __future__ import annotations
 
@@ -22,25 +22,23 @@ class RecurrentNetwork(nn.Module):
 
     .. math:: z_t = Q \, F(h_{t,L}) + c, \qquad h_{t,l} = R_l(h_{t,l-1}), \quad h_{t,0} = P x_t
 
-    with recurrent layers R_l and the aggregation F, applied once, after the last
-    layer. With ``aggregation="linear"`` F is a matrix W_f and only the product
-    Q W_f acts; the two are not identified one by one, so the network holds their
-    product. The same is true of P and the first layer's W_x unless P is asked for.
-    With ``aggregation="fc"`` F is the fully connected layer :math:`\max(0, W_1 h + b_1)` of
-    section 4.1, with "ffn" the position-wise feedforward network
-    :math:`W_2 \max(0, W_1 h + b_1) + b_2`.
+    with recurrent layers R_l and the aggregation F after the last layer. With
+    ``aggregation="linear"`` F is a matrix W_f. Only the product Q W_f is identified, so the network
+    holds the product; likewise the product of P and the first layer's W_x, unless P is requested.
+    With "fc" F is the fully connected layer :math:`\max(0, W_1 h + b_1)` of section 4.1, with "ffn"
+    the position-wise network :math:`W_2 \max(0, W_1 h + b_1) + b_2`.
 
     Parameters
     ----------
     rnn : Recurrent
-        The recurrent layers, such as a `ParaRNN`.
+        Recurrent layers, such as a `ParaRNN`.
     output_size : int
     aggregation : {"linear", "fc", "ffn"}
         With "linear" the output of a `ParaRNN` is a sum over blocks, see `contributions`.
     ffn_size : int, optional
         Inner width of "ffn"; 4 times the hidden size by default (Vaswani et al., 2017).
     input_size : int, optional
-        Inputs of P, a matrix of its own before the first layer; without it there is none.
+        Inputs of a separate matrix P before the first layer; by default there is no P.
 
     Raises
     ------
@@ -121,12 +119,12 @@ class RecurrentNetwork(nn.Module):
             State of `rnn`.
         lengths : integers of shape (B,), optional
         start : int, default 0
-            Steps before it only warm the state up; negative counts from the end.
+            First step with an output; negative counts from the end.
 
         Returns
         -------
         output : Tensor of shape (B, T - start, output_size) or (T - start, output_size)
-        h_n : Tensor of shape of `hx`
+        h_n : Tensor of the shape of `hx`
 
         Raises
         ------
@@ -143,7 +141,7 @@ class RecurrentNetwork(nn.Module):
         self, x: Tensor, hx: Tensor | None = None, lengths: Tensor | Sequence[int] | None = None
     ) -> tuple[Tensor, Tensor]:
         """Outputs of the last layer (B, T, hidden_size) and the state after the last step."""
-        if lengths is not None:  # once for the map before the layers and for these
+        if lengths is not None:  # convert once for the projection and the layers
             lengths = as_lengths(lengths, len(x), x.device, x.shape[1])
         if self.input is not None:
             x = self.input(without_padding(x, lengths))
@@ -165,7 +163,7 @@ class RecurrentNetwork(nn.Module):
         return self.rnn.initial_state(batch)
 
     def outputs(self, states: Tensor) -> Tensor:
-        """Output of the last layer that belongs to its state."""
+        """Output of the last layer for its state."""
         return self.rnn.outputs(states)
 
     @property
@@ -183,11 +181,11 @@ class RecurrentNetwork(nn.Module):
 
     @property
     def sums_blocks(self) -> bool:
-        """Whether the output is a sum over blocks, so that there are `contributions`."""
+        """True if the output is a sum over blocks, see `contributions`."""
         return self.ffn is None and isinstance(self.rnn, CellStack | UnequalParaRNN)
 
     def constant(self) -> Tensor:
-        """Constant c of the output, (output_size,), to which `contributions` are added."""
+        """Constant c (output_size,) of the output, to which `contributions` are added."""
         return self.output.bias
 
     def head(self, states: Tensor) -> Tensor:
@@ -197,8 +195,8 @@ class RecurrentNetwork(nn.Module):
     def contributions(self, states: Tensor) -> Tensor:
         r"""Additive parts of the output by block of the last layer.
 
-        The equation after (7) of Cai et al. (2026): with a linear aggregation the
-        output is :math:`c + \sum_k Q^{(k)} h_t^{(k)}`.
+        With a linear aggregation the output is :math:`c + \sum_k Q^{(k)} h_t^{(k)}`, the equation
+        after (7) of Cai et al. (2026).
 
         Parameters
         ----------
@@ -208,12 +206,12 @@ class RecurrentNetwork(nn.Module):
         Returns
         -------
         Tensor of shape (..., K, output_size)
-            Without the constant c, ``output.bias``.
+            Parts without the constant c.
 
         Raises
         ------
         ValueError
-            If the aggregation is not linear, or the layers have no blocks: there is no such sum.
+            If the aggregation is not linear, or the layers have no blocks.
         """
         if not isinstance(self.rnn, CellStack | UnequalParaRNN):
             raise ValueError(
@@ -243,9 +241,9 @@ class RecurrentNetwork(nn.Module):
 
 
 class Ensemble(nn.Module):
-    r"""Networks of one shape that see the same inputs: :math:`z_t = \frac1E \sum_e z_t^{(e)}`.
+    r"""Mean of E networks of one shape, :math:`z_t = \frac1E \sum_e z_t^{(e)}`.
 
-    Called like a `RecurrentNetwork`. States are those of the members one after the other.
+    It is called like a `RecurrentNetwork`. Its state concatenates the states of the members.
 
     Parameters
     ----------
@@ -278,7 +276,7 @@ class Ensemble(nn.Module):
 
     @property
     def networks(self) -> list[RecurrentNetwork]:
-        """The members."""
+        """Members of the ensemble."""
         return list(self.members)  # type: ignore[arg-type]
 
     def reset_parameters(
@@ -301,7 +299,7 @@ class Ensemble(nn.Module):
         """States of the last layers (B, T, hidden_size) and the state after the last step."""
         count = len(self.members)
         starts = [None] * count if hx is None else hx.chunk(count, -1)
-        if lengths is not None:  # once for all members
+        if lengths is not None:  # convert once for all members
             lengths = as_lengths(lengths, len(x), x.device, x.shape[1])
         runs = [net.run(x, h, lengths) for net, h in zip(self.networks, starts, strict=True)]
         states, h_n = zip(*runs, strict=True)
@@ -312,7 +310,7 @@ class Ensemble(nn.Module):
         return torch.cat([member.initial_state(batch) for member in self.networks], -1)
 
     def outputs(self, states: Tensor) -> Tensor:
-        """Outputs of the last layers that belong to their states."""
+        """Outputs of the last layers for their states."""
         return torch.cat(self._each(RecurrentNetwork.outputs, states), -1)
 
     def head(self, states: Tensor) -> Tensor:
@@ -321,7 +319,7 @@ class Ensemble(nn.Module):
 
     @property
     def sums_blocks(self) -> bool:
-        """Whether there are `contributions`."""
+        """True if the output is a sum over blocks, see `contributions`."""
         return self.networks[0].sums_blocks
 
     def constant(self) -> Tensor:
@@ -329,7 +327,7 @@ class Ensemble(nn.Module):
         return torch.stack([member.constant() for member in self.networks]).mean(0)
 
     def contributions(self, states: Tensor) -> Tensor:
-        """Additive parts by block, of the first member, the second, and so on."""
+        """Additive parts by block, in the order of the members."""
         parts = self._each(RecurrentNetwork.contributions, states)
         return torch.cat(parts, -2) / len(self.members)
 
@@ -342,12 +340,12 @@ class Ensemble(nn.Module):
         return [p for member in self.networks for p in member.recurrent_parameters()]
 
     def recurrent_blocks(self) -> list[Tensor] | list[dict[str, Tensor]]:
-        """Recurrent matrices of the first member's layers, then of the second's, and so on."""
+        """Recurrent matrices of every layer, in the order of the members."""
         return [block for member in self.networks for block in member.recurrent_blocks()]  # type: ignore[return-value]
 
     def _each(
         self, method: Callable[[RecurrentNetwork, Tensor], Tensor], states: Tensor
     ) -> list[Tensor]:
-        """Results of a method, member by member, for the states of each."""
+        """Results of a method for the states of each member."""
         parts = states.chunk(len(self.members), -1)
         return [method(member, part) for member, part in zip(self.networks, parts, strict=True)]

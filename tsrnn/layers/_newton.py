@@ -1,4 +1,4 @@
-"""The GRU and LSTM of Danieli et al. (2025): gates without mixing, solved in parallel in time."""
+"""Diagonal GRU and LSTM of Danieli et al. (2025), solved in parallel in time."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ INITIALISATIONS = ("paper", "stable")
 
 
 class _Bounded(torch.autograd.Function):
-    """Clamp whose gradient is zero only where a step against it would leave the bounds.
+    """Clamp whose gradient is zero only if a descent step would leave the bounds.
 
-    Steps of an optimiser with it are those of projection onto the bounds: unlike those of
-    `torch.clamp`, they lead back from a bound when the gradient turns.
+    Descent steps are then projected onto the bounds, and can return from a bound, unlike with
+    `torch.clamp`.
     """
 
     generate_vmap_rule = True
@@ -43,7 +43,7 @@ class _Bounded(torch.autograd.Function):
 
 
 def bounded(values: Tensor, limit: float | None) -> Tensor:
-    """Recurrent parameters within +-limit; as they are where there is none."""
+    """Clamp recurrent parameters to +-limit, if there is a limit."""
     if limit is None:
         return values
     if torch.is_grad_enabled():
@@ -53,7 +53,7 @@ def bounded(values: Tensor, limit: float | None) -> Tensor:
 
 
 def check_limit(value: Any) -> float | None:
-    """Largest recurrent parameter, None or a positive number, or an error."""
+    """Validate `max_recurrent`."""
     if value is None:
         return None
     if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < math.inf:
@@ -62,13 +62,13 @@ def check_limit(value: Any) -> float | None:
 
 
 class _NewtonStack(CellStack):
-    """Stack of cells whose parameters are drawn as in the appendix of Danieli et al. (2025)."""
+    """Stack of cells with the initialisation and the bounds of Danieli et al. (2025)."""
 
     init: str
     max_recurrent: float | None
 
     def weights(self, layer: int) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Projection (m K, in), recurrent parameters within their bounds and bias of a layer."""
+        """Projection (m K, in), bounded recurrent parameters, and bias of a layer."""
         weight_ih, weight_hh, bias = super().weights(layer)
         return weight_ih, bounded(weight_hh, self.max_recurrent), bias
 
@@ -76,12 +76,11 @@ class _NewtonStack(CellStack):
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         r"""Draw the parameters anew.
 
-        With ``init="paper"`` as in appendix C.1 of Danieli et al. (2025): B is Kaiming
-        uniform, which we take with the gain of a linear unit, uniform on
-        (-sqrt(3 / in), sqrt(3 / in)); a and c are Xavier Gaussian, normal with variance
-        1 / `hidden_size`; b is zero. With ``init="stable"`` recurrent matrices are contractions
-        of half-lives short to long, as in `ParaRNN`. What lies beyond `max_recurrent` is moved to
-        it.
+        ``init="paper"`` follows appendix C.1 of Danieli et al. (2025): B is Kaiming uniform with
+        the gain of a linear unit, on (-sqrt(3 / in), sqrt(3 / in)); a and c are Xavier Gaussian
+        with variance 1 / `hidden_size`; b is zero. With ``init="stable"`` recurrent matrices are
+        contractions with short to long half-lives, as in `ParaRNN`. Draws beyond `max_recurrent`
+        are clamped.
         """
         for layer in range(self.num_layers):
             weight_ih, weight_hh, bias = super().weights(layer)
@@ -90,10 +89,10 @@ class _NewtonStack(CellStack):
                 draw_stable(self.cell, weight_ih, params, bias, generator)
             else:
                 draw_newton(weight_ih, params, bias, weight_ih.shape[1], generator)
-            params.copy_(bounded(params, self.max_recurrent))  # training starts within the bounds
+            params.copy_(bounded(params, self.max_recurrent))  # start within the bounds
 
     def recurrent_parameters(self) -> list[nn.Parameter]:
-        """Recurrent matrices, if they start as contractions; else they are small and must grow."""
+        """Recurrent matrices if they start as contractions; others are small and must grow."""
         return super().recurrent_parameters() if self.init == "stable" else []
 
     def extra_repr(self) -> str:
@@ -110,10 +109,10 @@ class NewtonGRU(_NewtonStack):
         c_t &= \tanh(a_c \odot r_t \odot h_{t-1} + B_c x_t + b_c), \\
         h_t &= (1 - z_t) \odot h_{t-1} + z_t \odot c_t,
 
-    equation (7a) with (9) of Danieli et al. (2025), their ParaGRU. Units of a layer do not see
-    each other; layer l > 1 takes the outputs of all units of layer l - 1 as its x. The
-    Jacobian of a step is diagonal, so that Newton's method over all steps at once is cheap:
-    on long sequences with few lanes the kernels run parallel in time.
+    This is the ParaGRU of Danieli et al. (2025), equation (7a) with (9). Units of a layer do not
+    interact; layer l > 1 takes the outputs of all units of layer l - 1 as its x. The Jacobian of a
+    step is diagonal, which makes Newton's method over all steps cheap: on long sequences with few
+    lanes the kernels run in parallel in time.
 
     Parameters
     ----------
@@ -123,13 +122,13 @@ class NewtonGRU(_NewtonStack):
         Number of outputs of a layer, its units.
     num_layers : int, default 1
     bias : bool, default True
-        Whether b is there.
+        True to include b.
     dropout : float, default 0
-        Probability of dropping an output of a layer but the last, in training.
+        Probability of dropping an output of a layer except the last, in training.
     init : {"paper", "stable"}, default "paper"
         See `reset_parameters`.
     max_recurrent : float, optional
-        Bound of the absolute values of a, see Notes; none by default. 0.5 and 0.9 in the paper.
+        Bound of the absolute values of a, see Notes; none by default, 0.5 or 0.9 in the paper.
     engine : str, default "auto"
         Engine of `tsrnn.kernels.recurrence` that runs the layers.
     device, dtype
@@ -146,16 +145,15 @@ class NewtonGRU(_NewtonStack):
     Raises
     ------
     ValueError
-        If a size is not a positive integer, or `init`, `dropout` or `max_recurrent` is not legal.
+        If a size is not a positive integer, or `init`, `dropout` or `max_recurrent` is illegal.
 
     Notes
     -----
-    Danieli et al. "clip the norm of a and c", of language models to 0.5 (appendix C.1), of most
-    synthetic tasks to 0.9 (C.2), which bounds the Jacobians. They do not say more; we take the
-    norm of the matrix diag(a), its largest absolute value. The recurrence runs with a clamped to
-    +-`max_recurrent`. Its gradient is that of a where a step against it stays within the bounds,
-    and zero where it would leave them: steps along the gradient are those of clipping after each
-    step. An optimiser with momentum may carry a beyond the bound for some steps, in which the
+    To bound the Jacobians, Danieli et al. "clip the norm of a and c", to 0.5 in language models
+    (appendix C.1) and to 0.9 in most synthetic tasks (C.2). Here the norm is the largest absolute
+    value, the norm of diag(a), and the recurrence runs with a clamped to +-`max_recurrent`. The
+    gradient is zero if a descent step would leave the bounds, so that gradient descent equals
+    clipping after each step. Momentum may carry a beyond the bound for some steps, while the
     recurrence stays at it. Parity cannot be learned with such a bound.
 
     References
@@ -206,8 +204,8 @@ class NewtonLSTM(_NewtonStack):
         o_t &= \hat\sigma(A_o h_{t-1} + B_o x_t + c_o \odot c_t + b_o), \qquad
         h_t = o_t \odot \tanh(c_t),
 
-    equation (7b) with (9) of Danieli et al. (2025), their ParaLSTM, where A = diag(a). With
-    ``block_size`` d_s > 1 the A are block-diagonal and d_s units see each other.
+    This is the ParaLSTM of Danieli et al. (2025), equation (7b) with (9), where A = diag(a). With
+    ``block_size`` d_s > 1 the A are block-diagonal, and the d_s units of a block interact.
 
     Parameters
     ----------
@@ -219,14 +217,14 @@ class NewtonLSTM(_NewtonStack):
     block_size : int, default 1
         d_s, a divisor of `hidden_size`.
     bias : bool, default True
-        Whether b is there.
+        True to include b.
     dropout : float, default 0
-        Probability of dropping an output of a layer but the last, in training.
+        Probability of dropping an output of a layer except the last, in training.
     init : {"paper", "stable"}, default "paper"
         See `reset_parameters`.
     max_recurrent : float, optional
-        Bound of the absolute values of a and c where the A are diagonal, as of `NewtonGRU`; none
-        by default.
+        Bound of the absolute values of a and c, as in `NewtonGRU`; for diagonal A only, none by
+        default.
     engine : str, default "auto"
         Engine of `tsrnn.kernels.recurrence` that runs the layers.
     device, dtype
@@ -244,12 +242,12 @@ class NewtonLSTM(_NewtonStack):
     ------
     ValueError
         If a size is not a positive integer, `block_size` does not divide `hidden_size`, `init`,
-        `dropout` or `max_recurrent` is not legal, or this is given with blocks.
+        `dropout` or `max_recurrent` is illegal, or `max_recurrent` is given with blocks.
 
     Notes
     -----
-    The state is (h, c), 2 `hidden_size` numbers a layer, as the pair of
-    :class:`torch.nn.LSTM`. State i of block k is number ``i * K + k`` of h and of c.
+    The state of a layer is (h, c), 2 `hidden_size` numbers, like the pair of
+    :class:`torch.nn.LSTM`. State i of block k has index ``i * K + k`` in h and in c.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The block around the recurrence of Danieli et al. (2025), stacked."""
+"""Stacked blocks around the recurrences of Danieli et al. (2025)."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ class NewtonBlocks(Recurrent):
         s_t &\leftarrow s_t + V_{out} (\operatorname{silu}(a_t) \odot b_t), \qquad
         (a_t, b_t) = V_{in} \operatorname{norm}(s_t),
 
-    and norm(s) of the last block is the output; norm is RMS normalisation with a learned scale.
-    This is the block of appendix C.1 of Danieli et al. (2025): a Transformer whose attention is
-    a recurrence (their equation 7 with 9), with the causal depthwise convolution and the gated
-    normalisation of Mamba2. The recurrence has heads: u falls into `n_heads` parts, and the
-    units of a head read its part only.
+    The output is norm(s) of the last block, with RMS normalisation and a learned scale. This is the
+    block of appendix C.1 of Danieli et al. (2025): a Transformer with a recurrence (their equation
+    7 with 9) in place of attention, and with the causal depthwise convolution and gated
+    normalisation of Mamba2. The recurrence has `n_heads` heads; the units of a head read one part
+    of u.
 
     Parameters
     ----------
     input_size : int
-        Number of inputs per step; tokens go in one-hot, P being their embedding.
+        Number of inputs per step; P embeds one-hot tokens.
     hidden_size : int
         Width of the stream, and number of outputs.
     num_layers : int, default 2
         Number of blocks.
     cell : {"newton-gru", "newton-lstm"}
-        The recurrence: that of `NewtonGRU` or of `NewtonLSTM`.
+        Recurrence of `NewtonGRU` or of `NewtonLSTM`.
     expansion : int, default 1
         Width of a block, in multiples of `hidden_size`.
     conv_size : int, default 4
-        J, the steps that the convolution sees.
+        Length J of the convolution.
     n_heads : int, default 1
-        A divisor of the width of a block; 4 in the paper.
+        Divisor of the width of a block; 4 in the paper.
     mlp_size : int, optional
         Width of a and b; 8/3 `hidden_size`, rounded up, by default.
     max_recurrent : float, optional
-        Bound of the absolute values of the recurrent parameters, as of `NewtonGRU`; none by
+        Bound of the absolute values of the recurrent parameters, as in `NewtonGRU`; none by
         default, 0.5 in the paper.
     engine : str, default "auto"
         Engine of `tsrnn.kernels.recurrence` that runs the layers.
@@ -71,8 +71,8 @@ class NewtonBlocks(Recurrent):
     units : int
         Width of a block.
     state_size : int
-        `hidden_size` for the output, then the n * units of the recurrence's state, then the
-        (J - 1) * units of the last u, oldest first.
+        Size of the output (`hidden_size`), the recurrent state (n * units) and the last J - 1
+        values of u, oldest first ((J - 1) * units).
 
     Raises
     ------
@@ -83,12 +83,12 @@ class NewtonBlocks(Recurrent):
 
     Notes
     -----
-    The paper shows the block as a picture. Its parameter counts (Table 4, to three digits at
-    all four sizes) fix what the text leaves open: `expansion` is 1, W_in, W_out, V_in and V_out
-    have no bias, and the MLP is gated with a width of 8/3, there rounded up to a multiple of
-    256. Taken from Mamba2 are the order of gate and normalisation, silu after the convolution,
-    and D, "the learnable scaling of the input", a number a unit that starts at 1. p is ours:
-    without it a single input would lose its magnitude in the normalisation.
+    The paper shows the block as a picture. Its parameter counts (Table 4, to three digits at all
+    four sizes) settle open questions: `expansion` is 1, W_in, W_out, V_in and V_out have no bias,
+    and the MLP is gated with a width of 8/3, in the paper rounded up to a multiple of 256. Mamba2
+    provides the order of gate and normalisation, silu after the convolution, and D, "the learnable
+    scaling of the input", one number per unit that starts at 1. The bias p is an addition: without
+    it a single input would lose its magnitude in the normalisation.
 
     References
     ----------
@@ -156,7 +156,7 @@ class NewtonBlocks(Recurrent):
 
     def run(self, x: Tensor, hx: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
         """See `Recurrent`."""
-        # The sums of all blocks keep their precision under `torch.autocast`.
+        # The residual stream keeps its precision under `torch.autocast`.
         stream = self.input(without_padding(x, lengths)).to(self.norm.weight.dtype)
         final = []
         for layer, (mixer, mlp) in enumerate(zip(self.mixers, self.mlps, strict=True)):
@@ -170,17 +170,17 @@ class NewtonBlocks(Recurrent):
         return stream, torch.stack(final)
 
     def outputs(self, states: Tensor) -> Tensor:
-        """Output that a state (..., state_size) carries: its first hidden_size numbers."""
+        """Output within a state (..., state_size), its first hidden_size numbers."""
         return states[..., : self.hidden_size]
 
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         r"""Draw the parameters anew, as in appendix C.1 of Danieli et al. (2025).
 
-        Matrices are normal with variance 1 / in, cut at three standard deviations, W_out and
-        V_out of block l smaller by :math:`\sqrt{2 l}` (the initialisation of DCLM); those of
-        the recurrence are drawn as in `NewtonGRU`. K, k and p are uniform as in torch, scales
-        and D are 1.
+        Matrices are normal with variance 1 / in, truncated at three standard deviations; W_out and
+        V_out of block l are divided by :math:`\sqrt{2 l}`, the initialisation of DCLM. Matrices of
+        the recurrence are drawn as in `NewtonGRU`. K, k and p are uniform as in torch; scales and D
+        are 1.
         """
         _draw_truncated(self.input, generator)
         draw_uniform([self.input.bias], self.input_size**-0.5, generator)
@@ -237,14 +237,14 @@ class Mixer(nn.Module):
     def forward(
         self, stream: Tensor, carried: Tensor, lengths: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Change of the stream (B, T, size), and what is carried on: (B, n units + (J - 1) units).
+        """Change of the stream (B, T, size), and the carried state (B, (n + J - 1) units).
 
-        `carried` is the state of the recurrence, then the last J - 1 inputs of the convolution.
+        The carried state holds the recurrent state and the last J - 1 inputs of the convolution.
         """
         u, gate = self.inwards(self.before(stream)).chunk(2, -1)
         start, past = carried.tensor_split([self.params[0].numel() * self.cell.n], -1)
         seen = torch.cat([past.unflatten(-1, (-1, u.shape[-1])), u], 1)
-        if u.shape[1] == 1:  # of one step a weighted sum: the call of a convolution costs more
+        if u.shape[1] == 1:  # for one step a weighted sum is cheaper than a convolution
             assert self.conv.bias is not None
             mixed = (seen * self.conv.weight[:, 0].T).sum(1, keepdim=True) + self.conv.bias
         else:
@@ -260,7 +260,7 @@ class Mixer(nn.Module):
         return change, torch.cat([final.flatten(1), recent.flatten(1)], -1)
 
     def recurrent_params(self) -> Tensor:
-        """Parameters (p, units) of the recurrence, within their bounds."""
+        """Bounded parameters (p, units) of the recurrence."""
         return bounded(self.params, self.max_recurrent)
 
     def inputs(self, v: Tensor) -> Tensor:
@@ -274,13 +274,13 @@ class Mixer(nn.Module):
         bound = self.conv.kernel_size[0] ** -0.5
         draw_uniform(self.conv.parameters(), bound, generator)
         draw_newton(self.weight, self.params, self.bias, self.weight.shape[-1], generator)
-        self.params.copy_(self.recurrent_params())  # training starts within the bounds
+        self.params.copy_(self.recurrent_params())  # start within the bounds
         for ones in (self.before.weight, self.skip, self.gated.weight):
             nn.init.ones_(ones)
 
 
 class MLP(nn.Module):
-    """Gated network that acts on every step by itself."""
+    """Gated position-wise network."""
 
     def __init__(self, size: int, width: int, **kind: Any) -> None:
         super().__init__()
@@ -301,13 +301,13 @@ class MLP(nn.Module):
 def _draw_truncated(
     linear: nn.Linear, generator: torch.Generator | None, scale: float = 1.0
 ) -> None:
-    """Draw weights: normal of variance scale^2 / in, cut at three standard deviations."""
+    """Draw normal weights with variance scale^2 / in, truncated at three standard deviations."""
     std = scale / math.sqrt(linear.in_features)
     nn.init.trunc_normal_(linear.weight, 0, std, -3 * std, 3 * std, generator=generator)
 
 
 def _last_steps(sequence: Tensor, count: int, lengths: Tensor | None) -> Tensor:
-    """Last `count` steps of every sequence (B, count + T, D), which `count` earlier ones lead."""
+    """Last `count` steps of every sequence (B, count + T, D) that starts with `count` old steps."""
     if lengths is None:
         return sequence[:, sequence.shape[1] - count :]
     steps = lengths[:, None].long() + torch.arange(count, device=sequence.device)

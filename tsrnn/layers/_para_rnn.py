@@ -1,4 +1,4 @@
-"""The ParaRNN layer: many small recurrent networks side by side."""
+"""ParaRNN layer, many small recurrent networks in parallel."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ BLOCKS: dict[str, Callable[..., Cell]] = {
     "lstm": cells.para_lstm,
 }
 NONLINEARITIES = ("tanh", "relu", "identity")
-BLOCK_SIZE = 2  # the smallest block that can hold a damped wave
+BLOCK_SIZE = 2  # smallest block with complex eigenvalues, for damped waves
 INITIALISATIONS = (*MATRICES, "uniform", "chrono")
 
 
@@ -35,9 +35,9 @@ class ParaRNN(CellStack):
     .. math:: h_t^{(k)} = \sigma(W_h^{(k)} h_{t-1}^{(k)} + W_x^{(k)} x_t + b^{(k)}),
         \qquad h_t^{(k)} \in \mathbb{R}^{d_s},
 
-    equation (7) of Cai et al. (2026) before aggregation, or gated ones, their section 5,
-    or those of a user's cell; layer l > 1 takes the outputs of all blocks of
-    layer l - 1 as its x. With ``block_size=hidden_size`` it is the ordinary network.
+    equation (7) of Cai et al. (2026) before aggregation; or gated networks (their section 5), or
+    networks of a custom cell. Layer l > 1 takes the outputs of all blocks of layer l - 1 as its x.
+    ``block_size=hidden_size`` is the ordinary network.
 
     Parameters
     ----------
@@ -46,21 +46,19 @@ class ParaRNN(CellStack):
     hidden_size : int
         Number of outputs d of a layer.
     block_size : int, optional
-        d_s, a divisor of `hidden_size`; 2 by default. Blocks of more than 8 states take a
-        matrix product a step. For a user's cell it is the
-        number of its outputs.
+        d_s, a divisor of `hidden_size`; 2 by default. Blocks of more than 8 states need a matrix
+        product per step. A custom cell sets it to the number of its outputs.
     num_layers : int, default 1
     cell : {"rnn", "gru", "lstm"} or Cell
-        What the blocks are: :func:`~tsrnn.kernels.cells.para_rnn`,
-        :func:`~tsrnn.kernels.cells.para_gru`, :func:`~tsrnn.kernels.cells.para_lstm`, or a
-        :class:`tsrnn.kernels.Cell`, of which each block is one. Other cells of
-        `tsrnn.layers.CELLS` have layers of their own.
+        Cell of a block: :func:`~tsrnn.kernels.cells.para_rnn`,
+        :func:`~tsrnn.kernels.cells.para_gru`, :func:`~tsrnn.kernels.cells.para_lstm`, or a custom
+        :class:`tsrnn.kernels.Cell`. Other cells of `tsrnn.layers.CELLS` have other layers.
     nonlinearity : {"tanh", "relu", "identity"}
-        The function sigma of "rnn".
+        Function sigma of "rnn".
     bias : bool, default True
-        Whether b is there.
+        True to include b.
     dropout : float, default 0
-        Probability of dropping an output of a layer but the last, in training.
+        Probability of dropping an output of a layer except the last, in training.
     init : {"stable", "orthogonal", "identity", "uniform", "chrono"}, default "stable"
         See `reset_parameters`.
     chrono_length : float, optional
@@ -73,19 +71,19 @@ class ParaRNN(CellStack):
     Attributes
     ----------
     weight_ih_l{l} : Parameter of shape (m K, in)
-        Row ``i * K + k`` projects to input field i of block k: for "rnn" of state i; for
-        "gru" fields are those of z, of r, then of c; for "lstm" of i, f, g, o.
+        Row ``i * K + k`` projects to input field i of block k. Fields are the states for "rnn", z,
+        r, c for "gru", and i, f, g, o for "lstm".
     weight_hh_l{l} : Parameter of shape (d_s, d_s, K), (matrices, d_s, d_s, K) or (p, K)
-        For "rnn", for "gru" (z, r, c) and "lstm" (i, f, g, o), and for cells with parameters
-        that are no matrices. Matrix of block k is ``weight_hh_l0[..., k]``.
+        Recurrent parameters of "rnn"; of "gru" (z, r, c) and "lstm" (i, f, g, o); of cells with
+        other parameters. The matrix of block k is ``weight_hh_l0[..., k]``.
     bias_l{l} : Parameter of shape (m K,)
     cell : Cell
     n_blocks : int
         K.
     state_size : int
-        Numbers that a layer carries from step to step: n K.
+        Size n K of the state of a layer.
     matrix_names : tuple of str
-        Names of the recurrent matrices of a block; empty if a user's cell has none.
+        Names of the recurrent matrices of a block; empty if a custom cell has none.
 
     Raises
     ------
@@ -95,11 +93,10 @@ class ParaRNN(CellStack):
 
     Notes
     -----
-    States are ordered field by field: field i of block k is number ``i * K + k``, so that
-    what is computed together lies together. The first `hidden_size` numbers of a
-    state are the output. For "rnn" and "gru" there are no others; for "lstm" the cells c
-    follow, so that one tensor of 2 `hidden_size` numbers is the pair (h, c) of
-    :class:`torch.nn.LSTM`.
+    States are ordered by field: field i of block k has index ``i * K + k``, which keeps memory
+    access contiguous. The first `hidden_size` numbers of a state are the output. They are the
+    whole state of "rnn" and "gru"; for "lstm" the cells c follow, so that one tensor of 2
+    `hidden_size` numbers is the pair (h, c) of :class:`torch.nn.LSTM`.
 
     Examples
     --------
@@ -153,28 +150,25 @@ class ParaRNN(CellStack):
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         r"""Draw the parameters anew.
 
-        With ``init="stable"`` every recurrent block, of each matrix of a gated cell, is
-        r Q with Q a random orthogonal matrix and r^2 uniform on [0, 1]: a contraction, so
-        that states neither explode nor, for the blocks near r = 1, are forgotten at once.
-        Half-lives are spread from one step to long. W_x is uniform with variance
-        1 / (3 in), b is zero but for the forget gate of "lstm", where it is 1. Parameters of
-        a user's cell are uniform on (-1/sqrt(p), 1/sqrt(p)).
+        "stable": each recurrent block is r Q with Q a random orthogonal matrix and r^2 uniform on
+        [0, 1]. It is a contraction: states do not explode, and half-lives range from one step to
+        long. W_x is uniform with variance 1 / (3 in); b is 1 for the forget gate of "lstm", else
+        0. Parameters of a custom cell are uniform on (-1/sqrt(p), 1/sqrt(p)).
 
-        With ``init="orthogonal"`` all r are 1, and with ``init="identity"`` (Le et al., 2015)
-        the blocks are identity matrices; the rest is as with "stable". Of an ordinary network,
-        ``block_size=hidden_size``, "stable" draws one r for the whole matrix, which may forget
-        within a few steps, and a matrix that is "uniform" has eigenvalues up to about
-        1 / sqrt(3). These two begin with eigenvalues of modulus 1: an orthogonal matrix has
-        waves of all periods (C-1), the identity d features R-1.
+        "orthogonal" sets all r to 1, and "identity" (Le et al., 2015) uses identity matrices;
+        otherwise they equal "stable". They suit the ordinary network, ``block_size=hidden_size``,
+        whose memory starts with eigenvalues of modulus 1: an orthogonal matrix has waves of all
+        periods (C-1), the identity d features R-1. There "stable" draws one r for the whole
+        matrix, which may forget within a few steps, and "uniform" has eigenvalues up to about
+        1 / sqrt(3).
 
-        With ``init="uniform"`` W_x and b are
-        uniform on (-1/sqrt(d), 1/sqrt(d)), as in :class:`torch.nn.RNN`, and blocks on
-        (-1/sqrt(d_s), 1/sqrt(d_s)), as there if a block is a network by itself; with the bound
-        of the whole they would forget at once. With
-        ``init="chrono"`` (Tallec and Ollivier, 2018), for "lstm" and "gru", so are the matrices;
-        the biases are zero, as in appendix B.3 of Rusch et al. (2022), but for those of the gates
-        that keep the past: :math:`b_f \sim \log U[1, T_{\max} - 1]` and :math:`b_i = -b_f` of an
-        LSTM, :math:`b_z \sim -\log U[1, T_{\max} - 1]` of a GRU.
+        "uniform": W_x and b are uniform on (-1/sqrt(d), 1/sqrt(d)), as in :class:`torch.nn.RNN`,
+        and blocks on (-1/sqrt(d_s), 1/sqrt(d_s)), the bound of a network of this size.
+
+        "chrono" (Tallec and Ollivier, 2018), for "lstm" and "gru": matrices are as with "uniform",
+        and biases are zero, as in appendix B.3 of Rusch et al. (2022), except
+        :math:`b_f \sim \log U[1, T_{\max} - 1]` and :math:`b_i = -b_f` in an LSTM, and
+        :math:`b_z \sim -\log U[1, T_{\max} - 1]` in a GRU.
         """
         for layer in range(self.num_layers):
             weight_ih, weight_hh, bias = self.weights(layer)
@@ -189,7 +183,7 @@ class ParaRNN(CellStack):
                 draw_chrono(self.cell, bias, self.chrono_length, generator)
 
     def recurrent_parameters(self) -> list[nn.Parameter]:
-        """Recurrent matrices, if they start as maps that expand nothing."""
+        """Recurrent matrices, if their singular values start at 1 or below."""
         return super().recurrent_parameters() if self.init in MATRICES else []
 
     def extra_repr(self) -> str:
@@ -203,7 +197,7 @@ class ParaRNN(CellStack):
 
 
 def _block_cell(cell: str | Cell, block_size: int | None, nonlinearity: str) -> Cell:
-    """Cell of a block: by name, of a block size and a nonlinearity, or the user's own."""
+    """Cell of a block, by name with a block size and a nonlinearity, or custom."""
     check_cell(cell, "ParaRNN")
     if isinstance(cell, Cell):
         if cell.shared or not cell.m:

@@ -1,4 +1,4 @@
-"""Recurrent modules: the interface of all, and stacks whose layers run one after the other."""
+"""Interface of the recurrent modules, and stacks of recurrent layers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from tsrnn.kernels import as_lengths, in_arithmetic
 
 
 class Recurrent(nn.Module, ABC):
-    """Base of the recurrent modules, called like :class:`torch.nn.RNN` with batch first.
+    """Abstract base of the recurrent modules, called like :class:`torch.nn.RNN` with batch first.
 
-    A module is causal, and its state is all that it needs to go on: running over x_1 and then over
-    x_2 from the state it returned is the same as running over both, up to the rounding of torch's
-    matrix products, and `outputs` of the state is the output of the last step. A subclass gives the
-    attributes and implements `run`, `outputs` and `reset_parameters`; where they apply, also
-    `prepare`, `recurrent_parameters` and `recurrent_blocks`.
+    A module is causal, and its state suffices to continue: running over x_1, then over x_2 from the
+    returned state, equals running over both up to rounding. `outputs` of the state is the output of
+    the last step. A subclass sets the attributes and implements `run`, `outputs` and
+    `reset_parameters`; if applicable also `prepare`, `recurrent_parameters` and `recurrent_blocks`.
 
     Attributes
     ----------
@@ -28,12 +27,11 @@ class Recurrent(nn.Module, ABC):
         Outputs per step.
     num_layers : int
     state_size : int
-        Numbers that a layer carries from step to step.
+        Size of the state of a layer.
     matrix_names : tuple of str
-        Names of the recurrent matrices of a layer; empty if there are none to read.
+        Names of the recurrent matrices of a layer; may be empty.
     engine : str
-        Engine of `tsrnn.kernels.recurrence` that runs the recurrence; "auto" where a layer has
-        no choice.
+        Engine of `tsrnn.kernels.recurrence`; "auto" for a layer without a choice.
 
     Examples
     --------
@@ -70,14 +68,13 @@ class Recurrent(nn.Module, ABC):
         hx : Tensor of shape (num_layers, B, state_size) or (num_layers, state_size), optional
             State before the first step; `initial_state` by default.
         lengths : integers of shape (B,), optional
-            Number of steps of each sequence in a padded batch. Outputs after the
-            end are zero.
+            Number of steps of each sequence in a padded batch. Outputs in the padding are zero.
 
         Returns
         -------
         output : Tensor of shape (B, T, hidden_size) or (T, hidden_size)
             Outputs of the last layer.
-        h_n : Tensor of shape of `hx`
+        h_n : Tensor of the shape of `hx`
             State of every layer after the last step.
 
         Raises
@@ -87,8 +84,8 @@ class Recurrent(nn.Module, ABC):
 
         Notes
         -----
-        Under `torch.autocast` in bfloat16 matrix products run in it, the projection of `x` among
-        them; the recurrence runs in the dtype of the layer, which output and state have.
+        Under `torch.autocast` in bfloat16, matrix products such as the projection of `x` run in
+        bfloat16. The recurrence, output and state keep the dtype of the layer.
         """
         for name, value in (("x", x), ("hx", hx)):
             if not isinstance(value, Tensor) and (name == "x" or value is not None):
@@ -105,7 +102,7 @@ class Recurrent(nn.Module, ABC):
         self._check_input(x, hx)
         steps = as_lengths(lengths, len(x), x.device, x.shape[1])
         output, h_n = self.run(x, self.initial_state(len(x)) if hx is None else hx, steps)
-        # Autocast rounds what a layer ends with, where that is a matrix product.
+        # Autocast rounds the output of a layer that ends with a matrix product.
         return output.to(dtype), h_n
 
     @abstractmethod
@@ -114,27 +111,27 @@ class Recurrent(nn.Module, ABC):
 
     @abstractmethod
     def outputs(self, states: Tensor) -> Tensor:
-        """Output (..., hidden_size) that belongs to a state (..., state_size) of the last layer."""
+        """Output (..., hidden_size) of a state (..., state_size) of the last layer."""
 
     @abstractmethod
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the parameters anew."""
 
     def initialise(self) -> None:
-        """Draw the parameters, if they have values and not only shapes; for constructors."""
+        """Draw the parameters in a constructor, unless they are on the meta device."""
         if not next(self.parameters()).is_meta:
             self.reset_parameters()
 
     def initial_state(self, batch: int) -> Tensor:
-        """State (num_layers, batch, state_size) before the first step: zero."""
+        """Zero state (num_layers, batch, state_size)."""
         like = next(self.parameters())
         return like.new_zeros(self.num_layers, batch, self.state_size)
 
     @property
     def takes_replicates(self) -> bool:
-        """Support for a first axis of R replicates in the parameters.
+        """True if parameters may have a first axis of R replicates.
 
-        The first B / R sequences of a batch are then of the first replicate, and so on.
+        The first B / R sequences of a batch then belong to the first replicate, and so on.
         """
         return False
 
@@ -142,11 +139,11 @@ class Recurrent(nn.Module, ABC):
         """Compile the kernels ahead of their use; with `verbose` report it."""
 
     def recurrent_parameters(self) -> list[nn.Parameter]:
-        """Parameters that carry a state on and start stable: trained slowly, without decay."""
+        """Stable recurrent parameters, which are trained slowly and without decay."""
         return []
 
     def recurrent_blocks(self) -> list[Tensor] | list[dict[str, Tensor]]:
-        """Recurrent matrices (K, d_s, d_s) of every layer; a dict by name where there are several.
+        """Recurrent matrices (K, d_s, d_s) of every layer; a dict by name if there are several.
 
         Raises
         ------
@@ -176,15 +173,9 @@ class Recurrent(nn.Module, ABC):
 
 
 class LayeredRecurrent(Recurrent):
-    """Base of the modules whose layers are recurrences of their own, with dropout between them.
+    """Abstract base of the modules that run layer by layer, with dropout between layers."""
 
-    Attributes
-    ----------
-    dropout : float
-        Probability of dropping an output of a layer but the last, in training.
-    """
-
-    dropout: float
+    dropout: float  # probability of dropping an output of a layer except the last, in training
 
     def run(self, x: Tensor, hx: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
         """See `Recurrent`."""
@@ -200,11 +191,11 @@ class LayeredRecurrent(Recurrent):
     def run_layer(
         self, layer: int, x: Tensor, initial: Tensor, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """One layer: x (B, T, in) and initial (B, state) to outputs (B, T, hidden), last state."""
+        """Outputs (B, T, hidden) and last state of a layer, given x (B, T, in), initial (B, n)."""
 
 
 def last_output(output: Tensor, initial: Tensor, lengths: Tensor | None) -> Tensor:
-    """Output (B, d) at the end of each sequence, the initial one where it has no steps."""
+    """Output (B, d) at the end of each sequence; `initial` for sequences without steps."""
     if lengths is None:
         return output[:, -1]
     end = (lengths.long() - 1).clamp(min=0)[:, None, None].expand(-1, 1, output.shape[2])

@@ -1,4 +1,4 @@
-"""Layers of one cell each: many small recurrent networks side by side, stacked."""
+"""Stacked layers that run one cell each in many blocks."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from tsrnn.layers._recurrent import LayeredRecurrent
 
 
 class Linear(nn.Linear):
-    """Linear map that takes the weights of replicates too, see :func:`tsrnn.kernels.linear`."""
+    """Linear map with support for replicates, see :func:`tsrnn.kernels.linear`."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Values (..., in) to (..., out)."""
+        """Map (..., in) to (..., out)."""
         return linear(x, self.weight, self.bias)
 
 
 class CellStack(LayeredRecurrent):
-    """Base of the modules whose layers each run one cell; not to be used by itself.
+    """Abstract base of the modules whose layers run one cell.
 
     Layer l > 1 takes the outputs of all blocks of layer l - 1 as its x. A subclass chooses the
     cell, documents its parameters and draws them.
@@ -42,16 +42,16 @@ class CellStack(LayeredRecurrent):
     ----------
     input_size : int
     hidden_size : int
-        Outputs of a layer, a multiple of the cell's.
+        Outputs of a layer, a multiple of the cell's outputs.
     num_layers : int
     cell : Cell
     bias : bool
     dropout : float
-        Probability of dropping an output of a layer but the last, in training.
+        Probability of dropping an output of a layer except the last, in training.
     engine : str, default "auto"
         Engine of `tsrnn.kernels.recurrence` that runs the layers.
     called : str, optional
-        Words for the cell where an engine cannot run it.
+        Description of the cell, for the error if an engine cannot run it.
     device, dtype
         As in torch.
 
@@ -60,23 +60,23 @@ class CellStack(LayeredRecurrent):
     weight_ih_l{l} : Parameter of shape (m K, in)
         Row ``i * K + k`` projects to input field i of block k.
     weight_hh_l{l} : Parameter
-        Parameters of the cell, the last axis K.
+        Parameters of the cell, with last axis K.
     bias_l{l} : Parameter of shape (m K,)
     cell : Cell
     block_size : int
-        Outputs of a block, of one cell.
+        Outputs of a block.
     n_blocks : int
-        K, the blocks of a layer.
+        Number K of blocks of a layer.
 
     Raises
     ------
     ValueError
-        If a size is not a positive integer, outputs of the cell do not divide `hidden_size`, or
-        the engine cannot run the cell.
+        If a size is not a positive integer, the cell's outputs do not divide `hidden_size`, or the
+        engine cannot run the cell.
 
     Notes
     -----
-    States are ordered field by field: field i of block k is number ``i * K + k``. The first
+    States are ordered by field: field i of block k has index ``i * K + k``. The first
     `hidden_size` numbers of a state are the output.
 
     Examples
@@ -137,7 +137,7 @@ class CellStack(LayeredRecurrent):
     def run_layer(
         self, layer: int, x: Tensor, initial: Tensor | None, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """One layer: x (B, T, in) and initial (B, state) to outputs (B, T, hidden), last state."""
+        """Outputs (B, T, hidden) and last state of a layer, given x (B, T, in), initial (B, n)."""
         weight_ih, weight_hh, bias = self.weights(layer)
         if initial is None:
             initial = x.new_zeros(len(x), self.state_size)
@@ -149,13 +149,13 @@ class CellStack(LayeredRecurrent):
         return outputs.flatten(-2), final.flatten(-2)
 
     def outputs(self, states: Tensor) -> Tensor:
-        """Outputs within states (..., state_size) of a layer: the first hidden_size numbers."""
-        # A slice of everything would cost a copy in the backward pass.
+        """Outputs within states (..., state_size), the first hidden_size numbers."""
+        # A full slice would cost a copy in the backward pass.
         return states if self.cell.n_outputs == self.cell.n else states[..., : self.hidden_size]
 
     @property
     def takes_replicates(self) -> bool:
-        """See `Recurrent`: where kernels run in time order."""
+        """True if kernels run in time order, see `Recurrent`."""
         weight = self.weights(0)[0]
         compiled = weight.device.type == "cpu" and weight.dtype in (torch.float32, torch.float64)
         return compiled and self.engine in ("auto", "sequential") and is_small(self.cell)
@@ -165,28 +165,20 @@ class CellStack(LayeredRecurrent):
         for layer in range(self.num_layers):
             weight, _, bias = self.weights(layer)
             if weight.device.type != "cpu":
-                return  # kernels of other devices are compiled where they are first used
+                return  # kernels of other devices are compiled on first use
             prepare_projected(
                 self.cell, weight.shape[1], bias is not None, weight.dtype, self.engine,
                 verbose=verbose,
             )  # fmt: skip
 
     def recurrent_parameters(self) -> list[nn.Parameter]:
-        """Recurrent matrices. Parameters of a cell without matrices move like all others."""
+        """Recurrent matrices; empty for a cell without matrices."""
         if not self.matrix_names:
             return []
         return [self.get_parameter(f"weight_hh_l{layer}") for layer in range(self.num_layers)]
 
     def recurrent_blocks(self) -> list[Tensor] | list[dict[str, Tensor]]:
-        """Recurrent matrices of every layer, a tensor of shape (K, d_s, d_s) each.
-
-        With several matrices, as in cells with gates, a layer is a dict of them by name.
-
-        Raises
-        ------
-        ValueError
-            If the cell has no recurrent matrices.
-        """
+        """Recurrent matrices (K, d_s, d_s) of every layer; a dict by name if there are several."""
         if not self.matrix_names:
             raise ValueError(f"cell {self.cell.name!r} has no recurrent matrices to read")
         weights = [self.weights(layer)[1].detach() for layer in range(self.num_layers)]
@@ -205,7 +197,7 @@ class CellStack(LayeredRecurrent):
 
 
 def weight_shape(cell: Cell, n_blocks: int) -> tuple[int, ...]:
-    """Shape of a layer's recurrent parameters: that of its matrices if it has nothing else."""
+    """Shape of the recurrent parameters of a layer, with axes of matrices if it has no vectors."""
     if not isinstance(cell.step, BlockStep) or cell.step.form.vectors:
         return cell.p, n_blocks
     size, count = cell.step.size, len(cell.step.form.matrices)
@@ -213,12 +205,12 @@ def weight_shape(cell: Cell, n_blocks: int) -> tuple[int, ...]:
 
 
 def matrix_names(cell: Cell) -> tuple[str, ...]:
-    """Names of the recurrent matrices of a cell; only cells of a matrix form have any."""
+    """Names of the recurrent matrices of a cell in matrix form; empty for other cells."""
     return cell.step.form.matrices if isinstance(cell.step, BlockStep) else ()
 
 
 def matrices_of(cell: Cell, params: Tensor) -> dict[str, Tensor]:
-    """Recurrent matrices (K, d_s, d_s) by name, from parameters (p, K) of which they come first."""
+    """Recurrent matrices (K, d_s, d_s) by name, the first rows of the parameters (p, K)."""
     if not isinstance(cell.step, BlockStep):
         return {}
     matrices, _ = cell.step.split(params)
@@ -226,7 +218,7 @@ def matrices_of(cell: Cell, params: Tensor) -> dict[str, Tensor]:
 
 
 def gate(cell: Cell, name: str) -> slice | None:
-    """Input fields of a gate, such as "u_f", where the cell is a matrix form that has it."""
+    """Input fields of a gate, such as "u_f", or None if the cell has no such gate."""
     if not isinstance(cell.step, BlockStep) or name not in cell.step.form.inputs:
         return None
     first = cell.step.form.inputs.index(name) * cell.step.size

@@ -20,9 +20,9 @@ class UnequalParaRNN(LayeredRecurrent):
     .. math:: h_t^{(k)} = \sigma(W_h^{(k)} h_{t-1}^{(k)} + W_x^{(k)} x_t + b^{(k)})
         \in \mathbb{R}^{d_k}, \qquad h_t = [h_t^{(1)}, \dots, h_t^{(K)}],
 
-    equation (3) of Cai et al. (2026) without the equal sizes of equation (7), or gated blocks.
-    Blocks of one size are a `ParaRNN` of one layer; layer l > 1 takes the outputs of all blocks of
-    layer l - 1 as its x.
+    equation (3) of Cai et al. (2026) without the equal sizes of equation (7); or gated blocks.
+    Blocks of one size form a `ParaRNN` layer. Layer l > 1 takes the outputs of all blocks of layer
+    l - 1 as its x.
 
     Parameters
     ----------
@@ -31,21 +31,21 @@ class UnequalParaRNN(LayeredRecurrent):
     hidden_size : int
         Number of outputs d of a layer, a multiple of the sum of `block_size`.
     block_size : sequence of int, default (2,)
-        d_1, ..., d_K; repeated as often as `hidden_size` has room for.
+        d_1, ..., d_K, repeated to fill `hidden_size`.
     num_layers : int, default 1
     cell : {"rnn", "gru", "lstm"}
     nonlinearity, bias, dropout, init, chrono_length, engine, device, dtype
-        As in `ParaRNN`. Blocks of one size are drawn as a layer of their own.
+        As in `ParaRNN`. Blocks of one size are drawn like a layer.
 
     Attributes
     ----------
     layers : ModuleList of ModuleList of ParaRNN
-        For every layer those of its sizes, by rising size.
+        Parts of every layer, by increasing block size.
     block_size : tuple of int
     n_blocks : int
-        K of a layer, repetitions counted.
+        Number K of blocks of a layer, including repetitions.
     state_size : int
-        Numbers that a layer carries from step to step.
+        Size of the state of a layer.
     matrix_names : tuple of str
         Recurrent matrices by size, such as "W (2 x 2)" and "W (4 x 4)".
 
@@ -57,9 +57,9 @@ class UnequalParaRNN(LayeredRecurrent):
 
     Notes
     -----
-    Outputs and states have the blocks of the smallest size first, within a size field by field as
-    in `ParaRNN`. `contributions` number them all in this order, recurrence features from 1 within
-    each size. The time of a step grows with the largest size, Theorem 2.
+    Outputs and states are ordered by block size, within a size by field as in `ParaRNN`.
+    `contributions` number blocks in this order, recurrence features from 1 within each size. The
+    time of a step grows with the largest size (Theorem 2).
 
     References
     ----------
@@ -135,14 +135,14 @@ class UnequalParaRNN(LayeredRecurrent):
         self.matrix_names = tuple(_name(name, part) for part in first for name in part.matrix_names)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the parameters anew, layer by layer, see `ParaRNN`."""
+        """Draw the parameters anew, see `ParaRNN`."""
         for part in self.parts():
             part.reset_parameters(generator)
 
     def run_layer(
         self, layer: int, x: Tensor, initial: Tensor | None, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """One layer: x (B, T, in) and initial (B, state) to outputs (B, T, hidden), last state."""
+        """Outputs (B, T, hidden) and last state of a layer, given x (B, T, in), initial (B, n)."""
         if initial is None:
             initial = x.new_zeros(len(x), self.state_size)
         runs = [
@@ -168,11 +168,11 @@ class UnequalParaRNN(LayeredRecurrent):
             part.prepare(verbose=verbose)
 
     def recurrent_parameters(self) -> list[nn.Parameter]:
-        """Recurrent matrices, if they start stable."""
+        """Recurrent matrices if they start stable."""
         return [p for part in self.parts() for p in part.recurrent_parameters()]
 
     def recurrent_blocks(self) -> list[Tensor] | list[dict[str, Tensor]]:
-        """Recurrent matrices of every layer by name and size, (K, d_k, d_k) each."""
+        """Recurrent matrices (K, d_k, d_k) of every layer, by name and size."""
         layers: list[dict[str, Tensor]] = []
         for layer in range(self.num_layers):
             matrices: dict[str, Tensor] = {}
@@ -184,7 +184,7 @@ class UnequalParaRNN(LayeredRecurrent):
         return layers
 
     def block_units(self) -> list[Tensor]:
-        """Places of the units of every block among the outputs of a layer."""
+        """Indices of the units of every block among the outputs of a layer."""
         places, first = [], 0
         for part in self.parts(0):
             units = torch.arange(first, first + part.hidden_size)
@@ -200,12 +200,12 @@ class UnequalParaRNN(LayeredRecurrent):
         )
 
     def parts(self, layer: int | None = None) -> Iterator[ParaRNN]:
-        """Layers of one size of a layer, or of all layers."""
+        """Parts with one block size, of one layer or of all layers."""
         for parts in self.layers if layer is None else [self.layers[layer]]:
             yield from parts  # type: ignore[misc]
 
     def _by_size(self, states: Tensor) -> Sequence[Tensor]:
-        """States (..., state) of the blocks of every size."""
+        """Split states (..., state_size) by block size."""
         return states.split([part.state_size for part in self.parts(0)], -1)
 
 

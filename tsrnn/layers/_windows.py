@@ -1,4 +1,4 @@
-"""Windows of a batch whose sequences go on at different places, and the state carried on."""
+"""Windows of a batch whose sequences continue at different phases, and their state."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from tsrnn.layers._recurrent import last_output
 
 
 class Windows:
-    """Windows of the new steps of a batch, and the window before them.
+    """Windows of W steps that contain the new steps of a batch, and the window before these.
 
-    A sequence that has seen n steps goes on at its phase, n mod W: its windows are counted from
-    its beginning. Tensors by window are (B, G, W, d): the first of the G windows holds
-    `phase` steps that came before. Tensors with the window before them are (B, 1 + G, W, d).
+    Windows are counted from the start of each sequence: after n steps, the next step has the phase
+    n mod W. Tensors by window have shape (B, G, W, d), and the first window starts with `phase` old
+    steps. Tensors with the previous window have shape (B, 1 + G, W, d).
 
     Parameters
     ----------
     seen : integer Tensor of shape (B,)
-        Steps so far; of more than W only what is left over W counts.
+        Number of old steps; beyond W only the phase matters.
     lengths : integer Tensor of shape (B,)
-        New steps.
+        Number of new steps.
     steps : int
-        T, new steps of the longest.
+        Largest number T of new steps.
     window : int
         W.
 
     Attributes
     ----------
     complete : integer Tensor of shape (B,)
-        How many of the G windows are complete.
+        Number of complete windows among the G.
     fresh : bool Tensor of shape (B,)
-        Whether there is nothing before the first of the G windows.
+        True if no window precedes the G windows.
     """
 
     def __init__(self, seen: Tensor, lengths: Tensor, steps: int, window: int) -> None:
@@ -48,13 +48,13 @@ class Windows:
         self.fresh = seen < window
 
     def place(self, x: Tensor) -> Tensor:
-        """New steps (B, T, d) by window; other places are filled with copies that nothing reads."""
+        """New steps (B, T, d) by window; other places hold copies that are never read."""
         places = self._range(self.count * self.window) - self.phase[:, None]
         rows = _take(x, places.clamp(0, self.steps - 1))
         return rows.unflatten(1, (self.count, self.window))
 
     def after(self, cache: Tensor, new: Tensor) -> Tensor:
-        """The W steps before (B, W, d), then new ones by window: (B, 1 + G, W, d)."""
+        """Concatenate W old steps (B, W, d) and new ones by window to (B, 1 + G, W, d)."""
         places = self._range(2 * self.window) - self.phase[:, None]
         before, begun = _take(cache, places.clamp(0, self.window - 1)).chunk(2, 1)
         old = (self._range(self.window) < self.phase[:, None])[..., None]
@@ -62,11 +62,11 @@ class Windows:
         return torch.cat([before[:, None], first[:, None], new[:, 1:]], 1)
 
     def new(self, by_window: Tensor) -> Tensor:
-        """The new steps (B, T, d) of (B, G, W, d)."""
+        """New steps (B, T, d) from (B, G, W, d)."""
         return _take(by_window.flatten(1, 2), self._range(self.steps) + self.phase[:, None])
 
     def cache(self, by_window: Tensor) -> Tensor:
-        """The last W steps (B, W, d) of (B, 1 + G, W, d)."""
+        """Last W steps (B, W, d) from (B, 1 + G, W, d)."""
         end = self.phase + self.lengths
         return _take(by_window.flatten(1, 2), self._range(self.window) + end[:, None])
 
@@ -75,22 +75,16 @@ class Windows:
 
 
 class TransformerState(NamedTuple):
-    """State of a block-recurrent transformer, which one tensor (layers, B, state_size) holds."""
+    """State of a block-recurrent transformer, packed into a tensor (layers, B, state_size)."""
 
-    output: Tensor  # (B, d), of the last step
-    seen: Tensor  # (B,) integers: steps; from 2 W on W and the rest over whole windows
+    output: Tensor  # (B, d), at the last step
+    seen: Tensor  # (B,) integers, number of steps; from 2 W on, W plus the phase
     cache: Tensor  # (layers, B, W, d), inputs of the layers at the last W steps
-    states: Tensor  # (recurrent layers, B, S, d), zero before the first window is complete
+    states: Tensor  # (recurrent layers, B, S, d), zero until the first window is complete
 
     @classmethod
     def unpack(cls, hx: Tensor, size: int, window: int, recurrent: range) -> TransformerState:
-        """State within a tensor (layers, B, state_size); `recurrent` layers are counted from 1.
-
-        Raises
-        ------
-        ValueError
-            If it is not a state of these sizes.
-        """
+        """Unpack a tensor (layers, B, state_size); `recurrent` layers are counted from 1."""
         output, seen, cache, states = hx.tensor_split([size, size + 1, (window + 1) * size + 1], -1)
         steps = seen[0, :, 0].detach()
         every = over_replicates(steps).flatten()
@@ -106,15 +100,15 @@ class TransformerState(NamedTuple):
 
     @property
     def begun(self) -> Tensor:
-        """Whether the first window of a sequence is complete, (B, 1, 1)."""
+        """Mask (B, 1, 1) of the sequences whose first window is complete."""
         return (self.seen >= self.cache.shape[2])[:, None, None]
 
     def after(
         self, windows: Windows, output: Tensor, cache: Tensor, states: Tensor
     ) -> TransformerState:
-        """State after new steps with outputs (B, T, d), their cache and state vectors."""
+        """State after new steps with outputs (B, T, d), caches and state vectors."""
         total = self.seen + windows.lengths
-        # Beyond two windows only the phase counts, so that the number stays exact in any dtype.
+        # Beyond two windows only the phase matters: small counts are exact in any dtype.
         seen = torch.where(
             total < 2 * windows.window, total, windows.window + total % windows.window
         )
@@ -143,5 +137,5 @@ class TransformerState(NamedTuple):
 
 
 def _take(x: Tensor, index: Tensor) -> Tensor:
-    """Rows index (B, M) of x (B, N, d)."""
+    """Select the steps `index` (B, M) of x (B, N, d)."""
     return x.gather(1, index[..., None].expand(-1, -1, x.shape[-1]))

@@ -1,4 +1,4 @@
-"""Accuracy of forecasts: those of a backtest, comparisons of models, diagnostics of errors."""
+"""Plots of backtests, comparisons of models and diagnostics of errors."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ _LONGEST_MODEL = 80  # letters of a title
 _TABLES = ("accuracy", "by_step", "ranks", "critical_difference")
 _COVERAGE = "coverage-"
 _PANEL = (5.2, 3.4)  # inches
-_LETTER = 0.66 * SMALL / 72  # inches, of the wider ones
-_BESIDE = 4.8 * SMALL / 72  # inches, of the line beside a name in the legend
-_RANGE = (0.05, 0.95)  # of the series, where there are several
+_LETTER = 0.66 * SMALL / 72  # inches of a wide letter
+_BESIDE = 4.8 * SMALL / 72  # inches of the line beside a name in the legend
+_RANGE = (0.05, 0.95)  # quantiles over several series
 
 
 def plot_backtest(
     frame: pd.DataFrame, series: Any = None, models: Sequence[str] | None = None
 ) -> np.ndarray:
-    """Draw the forecasts of each window over the actual values, a panel a model.
+    """Draw the forecasts of each window over the actual values, with a panel for each model.
 
-    Where windows overlap, only so many are drawn that they do not. Bands are the intervals of
-    all levels there are. The actual values are a line with gaps where no window has them.
+    Of overlapping windows only some are drawn. Bands are the intervals of all levels. Actual
+    values are a line with gaps between windows.
 
     Parameters
     ----------
     frame : DataFrame
-        What `backtest` gave.
+        Result of `backtest`.
     series : object, optional
-        Which series, by its id; the first by default.
+        Id of the series; the first by default.
     models : sequence of str, optional
-        All by default.
+        Models to draw; all by default.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def plot_backtest(
         raise ValueError("there is nothing to draw: the frame has no rows")
     ids = frame["unique_id"]
     every = _select_series(frame, ids, ids.iloc[0] if series is None else series)
-    # Rows of windows that do not overlap, the last of them drawn for sure.
+    # Windows that do not overlap, from the last one back.
     kept: list[Any] = []
     for cutoff, window in reversed(list(every.groupby("cutoff", sort=True))):
         if not kept or window["ds"].max() <= kept[-1]:
@@ -130,7 +130,7 @@ def _select_series(frame: pd.DataFrame, ids: pd.Series | pd.Index, series: Any) 
 
 
 def _draw_actual(ax: Axes, rows: pd.DataFrame) -> None:
-    """Draw the actual values, broken where a window begins after the last has ended."""
+    """Draw the actual values, with gaps between windows."""
     actual = rows.drop_duplicates("ds").set_index("ds")["y"].sort_index()
     at: list[int] = []
     reached: Any = None
@@ -139,7 +139,7 @@ def _draw_actual(ax: Axes, rows: pd.DataFrame) -> None:
             at.append(int(actual.index.searchsorted(window.min())))
         reached = window.max() if reached is None else max(reached, window.max())
     x, y = place_on_axis(ax, actual.index), actual.to_numpy(dtype=float)
-    alone = np.diff([0, *at, len(y)]).min() == 1  # which a line does not show
+    alone = np.diff([0, *at, len(y)]).min() == 1  # single points need a marker
     ax.plot(
         np.insert(x, at, np.nan), np.insert(y, at, np.nan), color=INK, linewidth=0.9,
         marker="." if alone else None, markersize=4,
@@ -147,7 +147,7 @@ def _draw_actual(ax: Axes, rows: pd.DataFrame) -> None:
 
 
 def _draw_windows(ax: Axes, rows: pd.DataFrame, name: str, tint: str) -> None:
-    """Draw the forecasts of a model and their bands, the widest below."""
+    """Draw the forecasts of a model and their bands, from the widest."""
     matches = [match for column in rows.columns if (match := _END.match(str(column)))]
     levels = [match[3] for match in matches if match[1] == name and match[2] == "lo"]
     for _, window in rows.groupby("cutoff"):
@@ -170,31 +170,31 @@ def plot_comparison(
 ) -> np.ndarray:
     """Draw a comparison of models: a measure by step, coverage by step, and mean ranks.
 
-    Coverage is drawn where models have intervals, a dashed line at the level; ranks where there
-    are some, with a bar as long as the critical difference from the best: models on it (filled)
-    are not told apart from the best. A model has the same colour in each panel.
+    Coverage needs intervals; a dashed line is the level. In the panel of ranks a bar is the
+    critical difference from the best model; models within it (filled) do not differ significantly
+    from the best. A model has the same colour in each panel.
 
     Parameters
     ----------
     comparison : Comparison
-        What `compare` gave, or anything with its tables ``accuracy``, ``by_step``, ``ranks`` and
+        Result of `compare`, or an object with its tables ``accuracy``, ``by_step``, ``ranks`` and
         the number ``critical_difference``.
     measure : str, optional
-        Column of ``by_step``; by default the one that models are sorted by.
+        Column of ``by_step``; by default the measure that models are sorted by.
     panels : sequence of str, optional
-        Some of the panels: the measure, ``"coverage-80"`` and so on, ``"ranks"``.
+        Panels to draw: the measure, ``"coverage-80"`` and so on, ``"ranks"``.
 
     Returns
     -------
     ndarray of matplotlib Axes, of shape (panels,)
-        In a new figure, ``axes[0].figure``.
+        Axes of a new figure, ``axes[0].figure``.
 
     Raises
     ------
     TypeError
-        If it has no such tables.
+        If the tables are missing.
     ValueError
-        If the measure is not one of the columns, or a panel is not there.
+        If the measure or a panel does not exist.
 
     Examples
     --------
@@ -234,18 +234,18 @@ def plot_comparison(
         else:
             drawn = _draw_steps(ax, table[panel].unstack("model"), names, str(panel))
             lines = lines or drawn
-    if lines:  # ranks have the names beside them
+    if lines:  # the panel of ranks has labels
         _draw_legend(axes[0], lines, beside)
     return axes
 
 
 def _fit_name(name: Any, width: float) -> str:
-    """Name cut to the width of a figure in inches."""
+    """Shorten a name to a width in inches."""
     return shorten(name, int((width - _BESIDE) / _LETTER))
 
 
 def _new_panels(count: int, legend_rows: int) -> np.ndarray:
-    """Axes of panels, the last across both columns if it is alone; above, room for a legend."""
+    """Axes of panels with room for a legend above; an odd last one spans both columns."""
     import matplotlib.pyplot as plt
 
     wide = min(count, 2)
@@ -262,7 +262,7 @@ def _new_panels(count: int, legend_rows: int) -> np.ndarray:
 
 
 def _draw_steps(ax: Axes, table: pd.DataFrame, names: list[str], panel: str) -> list[Line2D]:
-    """Draw a line a model, and the level of a coverage; the lines of the models."""
+    """Draw and return the lines of the models, and draw the level of a coverage."""
     if panel.startswith(_COVERAGE):
         level = float(panel.removeprefix(_COVERAGE))
         ax.axhline(level / 100, color=GREY, linewidth=0.9, linestyle="--")
@@ -282,7 +282,7 @@ def _draw_steps(ax: Axes, table: pd.DataFrame, names: list[str], panel: str) -> 
 
 
 def _draw_ranks(ax: Axes, ranks: pd.DataFrame, difference: float, names: list[str]) -> None:
-    """Draw mean ranks from the best down, and the critical difference from the best."""
+    """Draw mean ranks from the best model down, and the critical difference."""
     ordered = ranks.sort_values("mean_rank", kind="stable")
     best = float(ordered["mean_rank"].iloc[0])
     ax.axvspan(best, best + difference, color=PALE, alpha=0.45, linewidth=0)
@@ -299,7 +299,7 @@ def _draw_ranks(ax: Axes, ranks: pd.DataFrame, difference: float, names: list[st
 
 
 def _draw_legend(ax: Axes, lines: list[Line2D], columns: int) -> None:
-    """Draw one legend for all panels, with names as they are: a legend would leave out "_x"."""
+    """Draw one legend for all panels; texts are set later, because legends drop names like "_x"."""
     place: dict[str, Any] = {"loc": "outside upper center", "ncols": columns}
     places = [str(i) for i in range(len(lines))]
     figure = ax.get_figure(root=True)
@@ -311,17 +311,17 @@ def _draw_legend(ax: Axes, lines: list[Line2D], columns: int) -> None:
 
 
 def plot_diagnostics(diagnostics: Any, series: Any = None) -> np.ndarray:
-    """Draw autocorrelations of one-step errors and the histogram of the PIT, a row a model.
+    """Draw autocorrelations of one-step errors and the PIT histogram, with a row for each model.
 
-    Of several series autocorrelations are their mean, with a line from the 5 to the 95 percent
-    quantile over series, and the histogram is that of all.
+    Autocorrelations of several series are averaged, with a line from the 5 to the 95 percent
+    quantile over series; their histograms are pooled.
 
     Parameters
     ----------
     diagnostics : Diagnostics
-        What `diagnose` gave, or anything with its tables ``acf`` and ``pit``.
+        Result of `diagnose`, or an object with its tables ``acf`` and ``pit``.
     series : object, optional
-        One series, by its id.
+        Id of one series; all by default.
 
     Returns
     -------
@@ -330,7 +330,7 @@ def plot_diagnostics(diagnostics: Any, series: Any = None) -> np.ndarray:
     Raises
     ------
     ValueError
-        If the series is not there.
+        If the series does not exist.
 
     Examples
     --------

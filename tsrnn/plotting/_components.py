@@ -1,4 +1,4 @@
-"""Components of a series over time: level, trend, season, and the effects of columns."""
+"""Plot of the components of a series: level, trend, season, and the effects of columns."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.plotting._style import (
+    BAND,
     GREY,
     INK,
     PALE,
     SMALL,
     checked_count,
     colour,
+    given_panels,
     legend_above,
-    new_axes,
     place_on_axis,
     shorten,
     tidy,
 )
 
-BAND = 1.2816  # standard errors to either side of a band of 80 percent
-LEAST_RANGE = 0.1  # of an axis over the range of the fit: a small component shall look small
-NOT_DRAWN = ("data", "fit", "network")  # by themselves
+LEAST_RANGE = (
+    0.1  # smallest range of an axis over the range of the fit: small components look small
+)
+NOT_DRAWN = ("data", "fit", "network")  # columns without a panel
 STATES = ("level", "trend", "cycle", "season", "regression", "calendar")
 ERROR = "-se"
 
@@ -36,18 +38,17 @@ def plot_components(
     Parameters
     ----------
     frame : DataFrame
-        What ``components()`` of a fitted model gave, of one series and target: columns of keys, of
-        which the last is the time, then ``level``, ``trend`` and others. Where ``data`` and
-        ``fit`` come first they have a panel, and rows with a part of the ``network`` are shaded
-        as the horizon.
-        Columns ``-se`` are standard errors, drawn as bands of 80 percent. Components that
-        the model does not have, all NaN, are left out.
+        Result of ``components()`` of a fitted model for one series and target: key columns that
+        end with the time, then ``level``, ``trend`` and others. ``data`` and ``fit``, if they come
+        first, share a panel, and rows with a value of ``network`` are shaded as the horizon.
+        Columns ``-se`` are standard errors, drawn as 80 percent bands. Components with NaN only
+        are left out.
     ax : sequence of matplotlib Axes, optional
-        Where to draw, one a panel; a new figure by default.
+        Axes of the panels; a new figure by default.
     last : int, optional
-        Rows before the horizon to draw; all by default.
+        Number of last rows before the horizon; all by default.
     n : int, default 8
-        Columns that are drawn, those with the largest effects.
+        Number of columns with the largest effects.
 
     Returns
     -------
@@ -56,8 +57,7 @@ def plot_components(
     Raises
     ------
     ValueError
-        If the frame has other columns, no rows, or several series, or the axes are more or fewer
-        than the panels.
+        If the frame has other columns, no rows, or several series, or the number of axes is wrong.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def plot_components(
 def _draw_band(
     panel: Any, x: np.ndarray, values: np.ndarray, error: np.ndarray, shade: str, least: float
 ) -> None:
-    """Band around a line, on an axis that the wide band of the first rows does not stretch."""
+    """Draw a band around a line, with limits that ignore the wide bands of the first rows."""
     low, high = values - BAND * error, values + BAND * error
     panel.fill_between(x, low, high, color=shade, alpha=0.18, linewidth=0)
     known = np.flatnonzero(np.isfinite(error))
@@ -122,7 +122,7 @@ def _draw_band(
 
 
 def _columns(frame: Any, n: int) -> tuple[str, list[str]]:
-    """Name of the column of times, and those of the components that are there."""
+    """Name of the time column, and names of the components to draw."""
     names = list(getattr(frame, "columns", []))
     first = next((i for i, name in enumerate(names) if name in ("data", "level")), 0)
     if not first:
@@ -147,15 +147,10 @@ def _columns(frame: Any, n: int) -> tuple[str, list[str]]:
 
 
 def _axes(ax: Any, count: int) -> np.ndarray:
-    if ax is None:
-        import matplotlib.pyplot as plt
+    if ax is not None:
+        return given_panels(ax, count)
+    import matplotlib.pyplot as plt
 
-        size = (8.0, 0.6 + (1.9 if count < 4 else 1.35) * count)
-        grid = plt.subplots(
-            count, 1, figsize=size, sharex=True, layout="constrained", squeeze=False
-        )
-        return np.asarray(grid[1].ravel())
-    axes = np.ravel(np.asarray(ax, dtype=object))
-    if len(axes) != count:
-        raise ValueError(f"`ax` must be one axes a component, {count}; got {len(axes)}")
-    return np.array([new_axes(panel, 0, 0) for panel in axes], dtype=object)
+    size = (8.0, 0.6 + (1.9 if count < 4 else 1.35) * count)
+    grid = plt.subplots(count, 1, figsize=size, sharex=True, layout="constrained", squeeze=False)
+    return np.asarray(grid[1].ravel())

@@ -1,4 +1,4 @@
-"""A forecast as the sum of its parts."""
+"""Plot of a forecast as the sum of its parts."""
 
 from __future__ import annotations
 
@@ -32,20 +32,19 @@ _NAMED_IN_BASE = 3
 def plot_contributions(contributions: pd.DataFrame, ax: Axes | None = None, n: int = 6) -> Axes:
     """Draw a forecast as the stacked contributions of its parts.
 
-    Parts that are the same at every step, such as the level, form the base line from which the
-    others are stacked: positive contributions upwards, negative ones downwards. The line through
-    the sums is the forecast.
+    Constant parts, such as the level, form the base line. Positive contributions are stacked
+    upwards from it, negative ones downwards. The line through the sums is the forecast.
 
     Parameters
     ----------
     contributions : DataFrame
-        A row a step of the horizon, a column a part; the sum over the columns is the forecast.
-        The steps are the index, or a column of timestamps or one named "step", "h" or "horizon".
+        Parts of the forecast (columns) by step (rows), which sum to the forecast. Steps are the
+        index, a column of timestamps, or a column named "step", "h" or "horizon".
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     n : int, default 6
-        How many of the varying parts are drawn by name, the largest by mean absolute
-        contribution; the rest are summed to one.
+        Number of varying parts with the largest mean absolute contributions that are drawn
+        separately; the rest is summed.
 
     Returns
     -------
@@ -93,7 +92,7 @@ def plot_contributions(contributions: pd.DataFrame, ax: Axes | None = None, n: i
 
 
 def _checked_parts(frame: Any) -> pd.DataFrame:
-    """Parts as float columns over an index of steps or times."""
+    """Validate the parts, and return float columns over an index of steps or times."""
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(
             "`contributions` must be a DataFrame with a row a step and a column a part; "
@@ -123,16 +122,16 @@ def _checked_parts(frame: Any) -> pd.DataFrame:
 
 
 def _split_base(parts: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Constant parts and varying parts; all count as varying where none varies."""
+    """Constant and varying parts; if none varies, all are treated as varying."""
     spread = parts.max() - parts.min()
-    constant = spread <= 1e-9 * parts.abs().max()  # up to rounding of the sums that they are
+    constant = spread <= 1e-9 * parts.abs().max()  # parts are sums with rounding errors
     if constant.all() or len(parts) == 1:
         return parts.iloc[:, :0], parts
     return parts.loc[:, constant], parts.loc[:, ~constant]
 
 
 def _base_names(base: pd.DataFrame) -> str:
-    """Names of the largest parts of the base; parts that are zero are none."""
+    """Names of the largest nonzero parts of the base."""
     sizes = base.iloc[0].abs().sort_values(ascending=False, kind="stable")
     names = [str(name) for name in sizes[sizes > 0].index] or ["zero"]
     if len(names) > _NAMED_IN_BASE + 1:

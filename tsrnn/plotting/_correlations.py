@@ -1,4 +1,4 @@
-"""Conditional correlations over time."""
+"""Plot of conditional correlations over time."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _VALUES = ("correlation", "covariance")
 
 
 def plot_correlations(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw the correlations or covariances of pairs over time, a line a pair.
+    """Draw the correlations or covariances of pairs over time.
 
     Parameters
     ----------
     frame : DataFrame
-        What ``correlations()`` or ``covariances()`` of a fitted multivariate GARCH model gave,
-        of one series: a column of times, ``first``, ``second`` and the value. Take some pairs
-        by selecting rows.
+        Result of ``correlations()`` or ``covariances()`` of a fitted multivariate GARCH model for
+        one series: a column of times, ``first``, ``second`` and the value. Select rows to draw
+        some pairs only.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def plot_correlations(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
 
 
 def _columns(frame: pd.DataFrame) -> tuple[str, str]:
-    """Names of the columns of times and of values."""
+    """Names of the time column and of the value column."""
     names = [str(name) for name in getattr(frame, "columns", [])]
     if len(names) < 4 or names[-3:-1] != ["first", "second"] or names[-1] not in _VALUES:
         raise ValueError(

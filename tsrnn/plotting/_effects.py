@@ -1,4 +1,4 @@
-"""Effects of columns: curves over their values, responses by lag."""
+"""Plot of the effects of columns: curves over their values, responses by lag."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ import pandas as pd
 
 from tsrnn.data import quote
 from tsrnn.plotting._style import (
+    BAND,
     GREY,
     PALE,
     SMALL,
     checked_count,
     colour,
+    given_panels,
     legend_above,
     line_style,
-    new_axes,
     tidy,
     whole_ticks,
 )
 
-BAND = 1.2816  # standard errors to either side of a band of 80 percent
 ACROSS = 3  # panels in a row of a new figure
 
 
 def plot_effects(
     frame: pd.DataFrame, columns: Any = None, ax: Any = None, *, n: int = 8
 ) -> np.ndarray:
-    """Draw the effects of columns: a panel a curve, and one for the response by lag.
+    """Draw the effects of columns, with a panel for each curve and each response by lag.
 
     Parameters
     ----------
     frame : DataFrame
-        What ``effect_curves()`` of a fitted model gave, of one target.
+        Result of ``effect_curves()`` of a fitted model for one target.
     columns : str or list of str, optional
-        Columns to draw.
+        Columns to draw; by default the `n` with the largest effects.
     ax : sequence of matplotlib Axes, optional
-        Where to draw, one a panel; a new figure by default.
+        Axes of the panels; a new figure by default.
     n : int, default 8
-        Columns that are drawn where none are named, those with the largest effects.
+        Number of columns by default.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def plot_effects(
     Raises
     ------
     ValueError
-        If there are no effects, a column has none, or the axes are more or fewer than the panels.
+        If there are no effects, a column has none, or the number of axes is wrong.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def plot_effects(
 
 
 def _draw_curves(panel: Any, rows: pd.DataFrame) -> None:
-    """Curve of a column with its band, by the hour where there are several."""
+    """Draw the curves of a column with their bands, by hour if there are several."""
     curves = rows[rows["kind"] == "curve"]
     for i, (_, curve) in enumerate(curves.groupby("hour", dropna=False, sort=False)):
         hour = curve["hour"].iloc[0]
@@ -116,7 +116,7 @@ def _draw_curves(panel: Any, rows: pd.DataFrame) -> None:
 
 
 def _draw_lags(panel: Any, rows: pd.DataFrame) -> None:
-    """Bars of the response by lag, and a line through their sums."""
+    """Draw bars of the response by lag, and a line of their cumulated sums."""
     by_lag, sums = (rows[rows["kind"] == kind] for kind in ("lag", "cumulated"))
     bars = {"color": colour(0), "alpha": 0.55, "width": 0.7}
     panel.bar(by_lag["at"], by_lag["effect"], yerr=BAND * by_lag["se"], **bars, label="by lag",
@@ -131,17 +131,14 @@ def _draw_lags(panel: Any, rows: pd.DataFrame) -> None:
 
 
 def _axes(ax: Any, count: int) -> np.ndarray:
-    if ax is None:
-        import matplotlib.pyplot as plt
+    if ax is not None:
+        return given_panels(ax, count)
+    import matplotlib.pyplot as plt
 
-        across = min(count, ACROSS)
-        down = -(-count // across)
-        size = (3.4 * across + 0.6, 2.7 * down + 0.3)
-        grid = plt.subplots(down, across, figsize=size, layout="constrained", squeeze=False)[1]
-        for unused in grid.ravel()[count:]:
-            unused.set_visible(False)
-        return np.asarray(grid.ravel()[:count])
-    axes = np.ravel(np.asarray(ax, dtype=object))
-    if len(axes) != count:
-        raise ValueError(f"`ax` must be one axes a panel, {count}; got {len(axes)}")
-    return np.array([new_axes(panel, 0, 0) for panel in axes], dtype=object)
+    across = min(count, ACROSS)
+    down = -(-count // across)
+    size = (3.4 * across + 0.6, 2.7 * down + 0.3)
+    grid = plt.subplots(down, across, figsize=size, layout="constrained", squeeze=False)[1]
+    for unused in grid.ravel()[count:]:
+        unused.set_visible(False)
+    return np.asarray(grid.ravel()[:count])

@@ -1,4 +1,4 @@
-"""Types of recurrence features against epochs of training."""
+"""Plot of the types of recurrence features by epoch."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import pandas as pd
 from tsrnn.plotting._style import PALE, PALETTE, SMALL, tidy, whole_ticks
 
 _KINDS = {"R": PALETTE[0], "C": PALETTE[1]}
-_FADE = 0.6  # of what is left of a colour from one order to the next
+_FADE = 0.6  # factor of the colour strength from one order to the next
 _COLUMNS = ("training", "epoch", "layer", "type")
 
 
 def plot_feature_history(frame: pd.DataFrame, training: int | None = None) -> np.ndarray:
-    """Draw the shares of the types of recurrence features while a network was trained.
+    """Draw the shares of the types of recurrence features during training.
 
-    A panel a recurrent matrix, a column of panels a layer, as in Figure 3 of Cai et al. (2026).
-    Decays (R) are stacked from below and damped waves (C) from above, the simplest outermost; a
-    higher order is paler. Under the panels stands which epoch's weights were kept; where it is
-    epoch 0, the network has learned nothing, and what follows was discarded.
+    Rows of panels are recurrent matrices, columns are layers, as in Figure 3 of Cai et al. (2026).
+    Decays (R) are stacked from below and damped waves (C) from above, with the lowest orders
+    outermost; higher orders are paler. The label names the epoch whose weights were kept. If it is
+    epoch 0, the network has learned nothing.
 
     Parameters
     ----------
     frame : DataFrame
-        ``frame`` of a `tsrnn.interpret.FeatureHistory`. Select rows to see some layers, matrices
-        or epochs.
+        ``frame`` of a `tsrnn.interpret.FeatureHistory`. Select rows to draw some layers, matrices
+        or epochs only.
     training : int, optional
-        Number of the training to draw, the first by default. A forecaster with ``refit=True``
-        trains twice, ensembles train more often.
+        Number of the training, the first by default. A forecaster with ``refit=True`` trains
+        twice, ensembles train more often.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def plot_feature_history(frame: pd.DataFrame, training: int | None = None) -> np
 
 
 def _one_training(frame: Any, training: int | None) -> pd.DataFrame:
-    """Rows of a training, checked."""
+    """Validate the frame, and select the rows of one training."""
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(
             "`frame` must be the DataFrame `frame` of a FeatureHistory; "
@@ -97,13 +97,13 @@ def _one_training(frame: Any, training: int | None) -> pd.DataFrame:
 
 
 def _place(kind: str) -> tuple[int, int]:
-    """Place in the stack: R-1, R-2, ..., zero, ..., C-2, C-1."""
+    """Sort key in the stack: R-1, R-2, ..., zero, ..., C-2, C-1."""
     letter, _, order = kind.partition("-")
     return {"R": (0, int(order or 0)), "C": (2, -int(order or 0))}.get(letter, (1, 0))
 
 
 def _shade(kind: str) -> Any:
-    """Colour of a type: that of its letter, with more white the higher the order."""
+    """Colour of a type, by letter, and paler for higher orders."""
     from matplotlib.colors import to_rgb
 
     letter, _, order = kind.partition("-")
@@ -123,7 +123,7 @@ def _new_panels(rows: int, columns: int) -> np.ndarray:
 
 
 def _draw_panel(ax: Any, rows: pd.DataFrame, types: list[str], title: str) -> None:
-    """Stack the shares of one matrix; a layer that lacks the matrix shows nothing."""
+    """Draw the stacked shares of one matrix; nothing if the layer lacks it."""
     if rows.empty:
         ax.set_axis_off()
         return
@@ -142,7 +142,7 @@ def _draw_panel(ax: Any, rows: pd.DataFrame, types: list[str], title: str) -> No
 
 
 def _explain(figure: Any, types: list[str], kept: int | None) -> None:
-    """Label the axes all panels share and name the types beside, in the order of the stack."""
+    """Label the shared axes, and add a legend in the order of the stack."""
     from matplotlib.patches import Patch
 
     of_kept = "" if kept is None else f" ({kept} is kept{': nothing was learned' * (kept == 0)})"

@@ -1,4 +1,4 @@
-"""Recurrence features: in the unit disk, and as curves over lags."""
+"""Plots of recurrence features: eigenvalues in the complex plane, curves over lags."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ if TYPE_CHECKING:
 _COLUMNS = ("type", "order", "modulus", "angle", "half_life", "period", "share")
 _LARGEST = 260.0  # area of a marker, in points squared
 _SMALLEST = 8.0
-_PLAIN = 34.0  # where no shares are known
-_BESIDE = 1.12  # where names begin, in radii of the plane
-_PASSES = 3  # of laying out the disk and the names beside it, which depend on each other
-_LEAST = 0.45  # of the smaller side of the room that the disk keeps
-_DEFAULT_LAGS = (12, 200)  # fewest and most
-_FADED = 0.05  # of the maximum, to which all curves fall within the default lags
-_FAINT = 0.01  # of the maximum, below which dots are not drawn
+_PLAIN = 34.0  # area without shares
+_BESIDE = 1.12  # start of the names, in radii of the plane
+_PASSES = 3  # fixed-point iterations of the layout of disk and names
+_LEAST = 0.45  # smallest size of the disk, relative to the smaller side of the axes
+_DEFAULT_LAGS = (12, 200)  # bounds of the default number of lags
+_FADED = 0.05  # level that all curves reach within the default lags
+_FAINT = 0.01  # level below which dots are not drawn
 _ZIGZAG = 2 * math.pi / 3  # angle of a period of three steps
 
 
 def plot_features(features_or_model: Any, ax: Axes | None = None, *, n_labels: int = 5) -> Axes:
     """Draw recurrence features as eigenvalues in the complex plane.
 
-    The distance from the origin is the modulus gamma (at the unit circle memory never fades), the
-    angle is theta (a full turn divided by it is the period). A feature of type C shows both
-    eigenvalues of its pair, a colour is a layer of any network, and where shares are known the area
-    of a marker is proportional to the share of its block.
+    The distance from the origin is the modulus gamma; on the unit circle memory never fades. The
+    angle is theta; the period is a full turn divided by theta. A feature of type C has both
+    eigenvalues of its pair. Colours are layers, and the area of a marker is proportional to the
+    share of its block, if known.
 
     Parameters
     ----------
     features_or_model : DataFrame or model
-        What `tsrnn.interpret.recurrence_features` or `tsrnn.interpret.forecast_features` gave, or
-        anything the first accepts. Of a forecaster with a network the features of its whole
+        Result of `tsrnn.interpret.recurrence_features` or `tsrnn.interpret.forecast_features`, or
+        an argument of the former. For a forecaster with a network the features of the whole
         forecast are drawn.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     n_labels : int, default 5
-        How many of the slowest features (largest modulus) are named.
+        Number of slowest features (largest modulus) with a label.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def plot_features(features_or_model: Any, ax: Axes | None = None, *, n_labels: i
         ax.scatter([], [], label=f"area: share {whose}, largest {largest:.0%}", **style)
     if ax.get_legend_handles_labels()[1]:
         legend_above(ax)
-    _label_slowest(ax, features, n_labels, radius)  # last: in the room that the others leave
+    _label_slowest(ax, features, n_labels, radius)  # last, in the remaining room
     return ax
 
 
@@ -111,7 +111,7 @@ def _draw_plane(ax: Axes, radius: float) -> None:
     ax.plot(span, zero, zero, span, color=GREY, linewidth=0.5, zorder=0)
     ax.set(ylim=(-radius, radius), aspect="equal", xticks=[-1, 0, 1], yticks=[-1, 0, 1])
     ax.set(xlabel="Real part", ylabel="Imaginary part")
-    # Under the disk, not under the middle of disk and names.
+    # Centred under the disk, not under disk and names.
     ax.xaxis.set_label_coords(0, -0.09, transform=ax.get_xaxis_transform())
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0, labelsize=SMALL)
@@ -120,7 +120,7 @@ def _draw_plane(ax: Axes, radius: float) -> None:
 def _draw_layer(
     ax: Axes, rows: pd.DataFrame, sizes: np.ndarray, shade: str, label: str | None
 ) -> None:
-    """Draw one collection a layer, each pair as two points."""
+    """Draw the features of a layer, with two points for each pair."""
     points = _eigenvalues(rows)
     pair = points.imag > 0
     points = np.concatenate([points, points[pair].conj()])
@@ -130,7 +130,7 @@ def _draw_layer(
 
 
 def _eigenvalues(rows: pd.DataFrame) -> np.ndarray:
-    """Eigenvalues on or above the real axis; exactly on it for type R."""
+    """Eigenvalues on or above the real axis, exactly real for type R."""
     modulus = rows["modulus"].to_numpy()
     angle = rows["angle"].fillna(0.0).to_numpy()
     imaginary = np.where(angle == np.pi, 0.0, np.sin(angle))
@@ -138,10 +138,10 @@ def _eigenvalues(rows: pd.DataFrame) -> np.ndarray:
 
 
 def _label_slowest(ax: Axes, features: pd.DataFrame, n: int, radius: float) -> None:
-    """Name the slowest features beside the disk, each tied to its point by a line.
+    """Label the slowest features beside the disk, with lines to their points.
 
-    Names stand on the side of their points or, where that is too narrow, all on the right; the
-    disk is as large as they leave room for. Those without room below each other are left out.
+    Labels are on the side of their points, or all on the right if the axes are narrow. The disk
+    fills the remaining room. Labels that do not fit are left out.
     """
     slowest = features[features["modulus"] > 0].nlargest(n, "modulus")
     points = _eigenvalues(slowest)
@@ -150,11 +150,11 @@ def _label_slowest(ax: Axes, features: pd.DataFrame, n: int, radius: float) -> N
     left = points.real < 0
     room = np.array([np.inf, np.inf])
     for _ in range(_PASSES):
-        room = np.minimum(room, _room(ax))  # which the margins of the axis depend on in turn
+        room = np.minimum(room, _room(ax))  # margins depend on the axis limits
         sides = [
             np.array([widths[s].max(initial=0.0) for s in (m, ~m)]) for m in (left, left & False)
         ]
-        text = room[0] - _LEAST * room.min()  # what the disk can spare
+        text = room[0] - _LEAST * room.min()  # largest width of the labels
         both, right = (min(1.0, text / max(side.sum(), 1.0)) for side in sides)
         scale, beside = (both, sides[0]) if both >= right else (right, sides[1])
         edges = np.where(beside > 0, _BESIDE, 1.0) * radius
@@ -173,7 +173,7 @@ def _label_slowest(ax: Axes, features: pd.DataFrame, n: int, radius: float) -> N
 
 
 def _room(ax: Axes) -> np.ndarray:
-    """Width and height in pixels that the axes may fill."""
+    """Largest width and height of the axes in pixels."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     figure.draw_without_rendering()  # lays the figure out
@@ -181,7 +181,7 @@ def _room(ax: Axes) -> np.ndarray:
 
 
 def _width(ax: Axes, text: str) -> float:
-    """Width of a name in pixels."""
+    """Width of a label in pixels."""
     probe = ax.text(0, 0, text, fontsize=SMALL)
     width = probe.get_window_extent().width
     probe.remove()
@@ -202,11 +202,11 @@ def _label(
         color=INK,
         arrowprops=line | {"relpos": (float(place[0] < 0), 0.5)},
     )
-    label.set_in_layout(False)  # the axes hold it
+    label.set_in_layout(False)  # the axis limits leave room for it
 
 
 def _spread(heights: np.ndarray, gap: float, top: float) -> np.ndarray:
-    """Move rising heights apart to `gap` or more, from -`top` to `top`, in a pass up and down."""
+    """Separate increasing heights by at least `gap` within -`top` to `top`."""
     moved = heights.copy()
     moved[:1] = np.maximum(moved[:1], -top)
     for i in range(1, len(moved)):
@@ -220,28 +220,27 @@ def _spread(heights: np.ndarray, gap: float, top: float) -> np.ndarray:
 def plot_lag_curves(
     features_or_model: Any, n: int = 6, max_lag: int | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw how the leading recurrence features weigh the past.
+    """Draw the weights of past inputs in the leading recurrence features.
 
     Each curve is the response of a feature to a unit impulse at lag 0, scaled to the maximum 1:
-    gamma^j, gamma^j cos(j theta), or, for order n > 1, the last of its `lag_curves`, which carries
-    the binomial coefficient binom(j, n - 1). Of a feature with a period below three steps, which a
-    line would fill with its zigzag, each lag is a dot inside the shaded envelope plus and minus
-    gamma^j, as long as that is 1% at least.
+    gamma^j, gamma^j cos(j theta), or, for order n > 1, the last of its `lag_curves` with the
+    binomial coefficient binom(j, n - 1). A feature with a period below three steps is drawn as
+    dots within the shaded envelope plus and minus gamma^j, down to 1 percent.
 
     Parameters
     ----------
     features_or_model : DataFrame or model
-        What `tsrnn.interpret.recurrence_features` or `tsrnn.interpret.forecast_features` gave, or
-        anything the first accepts. Of a forecaster with a network the features of its whole
+        Result of `tsrnn.interpret.recurrence_features` or `tsrnn.interpret.forecast_features`, or
+        an argument of the former. For a forecaster with a network the features of the whole
         forecast are drawn.
     n : int, default 6
-        How many features; the leading ones by share where shares are known, else by modulus.
-        Features of type "zero" are left out.
+        Number of features with the largest shares, or the largest moduli without shares. Features
+        of type "zero" are left out.
     max_lag : int, optional
-        Last lag, in time steps. By default the lag at which all curves have fallen to 5%, at
+        Last lag in time steps. By default the lag at which all curves have decayed to 5 percent, at
         least 12 and at most 200.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
@@ -264,7 +263,7 @@ def plot_lag_curves(
     'Lag (months)'
     """
     features = _as_features(features_or_model)
-    # Zeros left out: by share where there is one, then by modulus.
+    # By share if known, then by modulus.
     lasting = features[features["modulus"] > 0]
     ranked = lasting.sort_values(["share", "modulus"], ascending=False, kind="stable")
     chosen = ranked.head(checked_count(n, "n"))
@@ -293,7 +292,7 @@ def plot_lag_curves(
 
 
 def _curve(feature: Any, lags: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Response at each lag and the size of the wave that it lies on, of the maximum 1."""
+    """Response by lag, scaled to the maximum 1, and its envelope."""
     curves = lag_curves(feature.modulus, feature.angle, feature.order, lags)
     wave = feature.type.startswith("C")
     curve = curves[:, -2] if wave else curves[:, -1]
@@ -322,7 +321,7 @@ def _describe_curve(feature: Any, features: pd.DataFrame) -> str:
 
 
 def _as_features(features_or_model: Any) -> pd.DataFrame:
-    """Frame of features, checked; of a forecaster with a network, those of its whole forecast."""
+    """Validate a frame of features, or read the features of a model."""
     if not (isinstance(features_or_model, pd.DataFrame) and "modulus" in features_or_model):
         whole = callable(getattr(features_or_model, "forecast_paths", None))
         return (forecast_features if whole else recurrence_features)(features_or_model)
@@ -343,10 +342,9 @@ def _as_features(features_or_model: Any) -> pd.DataFrame:
 
 
 def _in_words(feature: Any, attrs: Mapping[Any, Any]) -> str:
-    """Name a feature, a row of the frame with these attrs: "C-1, half-life 53, period 12 months".
+    """Label of a feature, such as "C-1, half-life 53, period 12 months".
 
-    Times longer than the sample are bounded by its length, as they are not identified:
-    "R-1, half-life beyond the sample of 216 months".
+    Times beyond the sample are not identified: "R-1, half-life beyond the sample of 216 months".
     """
     if feature.modulus == 0:
         return f"zero, memory of {feature.order - 1} steps"
@@ -370,5 +368,5 @@ def _in_words(feature: Any, attrs: Mapping[Any, Any]) -> str:
 
 
 def _format(value: float) -> str:
-    """Three significant digits, no exponent below a million."""
+    """Format with three significant digits, without an exponent below a million."""
     return f"{value:,.0f}" if 100 <= value < 1e6 else f"{value:.3g}"

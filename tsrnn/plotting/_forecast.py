@@ -1,4 +1,4 @@
-"""Pictures of forecasts: history, points and intervals, a panel a series."""
+"""Plots of forecasts: history, point forecasts and intervals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tsrnn.plotting._style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_PANELS = 4  # of a new figure, if no more are asked for
+_PANELS = 4  # default number in a new figure
 _BOUND = re.compile(r"(?P<base>.+)-(?P<side>lo|hi)-(?P<level>\d+(\.\d+)?)")
 
 
@@ -49,25 +49,25 @@ def plot_forecast(
     Parameters
     ----------
     history : Series or DataFrame
-        The data the forecast follows, in the layout given to `fit`: a Series, a wide frame (a
-        column a variable) or a long one (a row a series and time).
+        Data before the forecast, in the layout given to `fit`: a Series, a wide frame (a column
+        per variable) or a long frame (a row per series and time).
     forecast : Series or DataFrame
-        What `predict` gave, with columns ``name``, ``name-lo-80``, ``name-hi-80``, ...
+        Result of `predict`, with columns ``name``, ``name-lo-80``, ``name-hi-80``, ...
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     column : str, optional
-        Which variable of a wide forecast, or which model or target of a long one. Not needed
-        where there is one.
+        Variable of a wide forecast, or model or target of a long one; required if there are
+        several.
     series : object, optional
-        Which series of a long forecast, by its id. Not needed where there is one.
+        Id of the series of a long forecast; required if there are several.
     last : int, optional
-        Draw only the last so many points of the history.
+        Number of last points of the history; all by default.
     levels : number or sequence of numbers, optional
-        Which intervals to draw, such as ``[80]``; all by default.
+        Levels of the intervals, such as ``[80]``; all by default.
     actual : Series or DataFrame, optional
-        Values observed since, in the layout of the history.
+        Later observations, in the layout of the history.
     outliers : DataFrame, optional
-        Rows of the history to mark, as `ParaRNNForecaster.outliers_` has them.
+        Rows of the history to mark, such as `ParaRNNForecaster.outliers_`.
     id_col, time_col, target_col : str
         Column names of long frames.
 
@@ -80,8 +80,8 @@ def plot_forecast(
     TypeError
         If `history`, `forecast` or `actual` is no pandas Series or DataFrame.
     ValueError
-        If the series, column or level asked for is not there or not determined, an interval has
-        one bound only, or `last` is not a positive whole number.
+        If the series, column or level does not exist or is ambiguous, an interval has one bound
+        only, or `last` is not a positive integer.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def plot_forecast(
     x = place_on_axis(ax, picture.point.index)
     point = picture.point.to_numpy(dtype=float)
     style: dict[str, Any] = {"color": colour(0), "linewidth": 1.8}
-    style |= {"marker": "o"} if len(point) == 1 else {}  # of which a line shows nothing
+    style |= {"marker": "o"} if len(point) == 1 else {}  # a single point has no line
     ax.plot(x, point, label="forecast", **style)
     if picture.actual is not None:
         x = place_on_axis(ax, picture.actual.index)
@@ -139,31 +139,21 @@ def plot_forecasts(
     time_col: str = "ds",
     target_col: str = "y",
 ) -> np.ndarray:
-    """Draw several forecasts as `plot_forecast` does, a panel a series and column.
+    """Draw several forecasts, with a panel for each series and column.
 
     Parameters
     ----------
-    history, forecast : Series or DataFrame
-        As for `plot_forecast`.
-    ax : matplotlib Axes or sequence of them, optional
-        Where to draw, one a panel; a new figure by default.
+    history, forecast, last, levels, actual, outliers, id_col, time_col, target_col
+        As in `plot_forecast`.
+    ax : matplotlib Axes or sequence of Axes, optional
+        Axes of the panels; a new figure by default.
     columns : str or list of str, optional
-        Columns of the forecast; by default all, of a new figure the first four.
+        Columns of the forecast; by default all, in a new figure the first four.
     series : id or list of ids, optional
-        Series of a long forecast; by default all, as far as four panels hold them. What is left out
-        is said below the panels.
-    last : int, optional
-        Draw only the last so many points of each history.
-    levels : number or sequence of numbers, optional
-        Which intervals to draw, such as ``[80]``; all by default.
-    actual : Series or DataFrame, optional
-        Values observed since, in the layout of the history.
-    outliers : DataFrame, optional
-        As for `plot_forecast`.
+        Series of a long forecast; by default all, in a new figure up to four panels. A note below
+        the panels says what is left out.
     note : str
-        To be said below the panels of a new figure.
-    id_col, time_col, target_col : str
-        Column names of long frames.
+        Note below the panels of a new figure.
 
     Returns
     -------
@@ -172,7 +162,7 @@ def plot_forecasts(
     Raises
     ------
     TypeError, ValueError
-        As `plot_forecast`, or if there are more or fewer axes than panels.
+        As `plot_forecast`, or if the number of axes is wrong.
 
     Examples
     --------
@@ -208,12 +198,12 @@ def plot_forecasts(
             target_col=target_col,
         )  # fmt: skip
         if i and ax is None:
-            panel.get_legend().remove()  # that of the first is that of all
+            panel.get_legend().remove()  # the first legend serves all panels
     return axes
 
 
 def _panel_axes(ax: Any, count: int, note: str) -> np.ndarray:
-    """Axes of panels one below the other, side by side where they are many and even."""
+    """Axes of panels in one column, or in two if they are many and even."""
     if ax is not None:
         axes = np.ravel(np.asarray(ax, dtype=object))
         if len(axes) != count:
@@ -238,7 +228,7 @@ def _as_list(labels: Any) -> list[Any]:
 
 
 def _levels(picture: _Picture, levels: float | Sequence[float] | None) -> list[float]:
-    """Levels to draw, the widest first so that the narrower ones lie on it."""
+    """Levels in decreasing order, so that narrow bands are drawn over wide ones."""
     chosen = [*picture.bands] if levels is None else [float(level) for level in _as_list(levels)]
     missing = [level for level in chosen if level not in picture.bands]
     if missing:
@@ -268,14 +258,14 @@ def _draw_bands(ax: Axes, picture: _Picture, levels: list[float]) -> None:
 
 
 def _mark_outliers(ax: Axes, past: pd.Series, outliers: pd.DataFrame, names: _Names) -> None:
-    """Crosses at gross errors, and diamonds at the rows where the level shifts."""
+    """Draw crosses at gross errors, and diamonds at level shifts."""
     of_series = np.ones(len(outliers), bool)
     if names.series is not None and names.id_col in outliers.columns:
         of_series &= (outliers[names.id_col] == names.series).to_numpy()
     if "target" in outliers.columns:
         of_series &= (outliers["target"] == names.column).to_numpy()
     for kind, marker, label in (("error", "x", "error"), ("shift", "D", "level shift")):
-        # Without a name of its own the time is the first column.
+        # A time column without a name is the first one.
         time_col = names.time_col if names.time_col in outliers else outliers.columns[0]
         times = outliers[time_col][of_series & (outliers["kind"] == kind).to_numpy()]
         marked = past[past.index.isin(times)]
@@ -305,7 +295,7 @@ class _Picture(NamedTuple):
 
 
 def _read_picture(history: Any, forecast: Any, actual: Any, names: _Names) -> _Picture:
-    """Take one series out of frames in the layouts that `predict` accepts and gives."""
+    """Read one series from frames in the layouts of `fit` and `predict`."""
     names = names._replace(series=_find_series(forecast, names))
     table = _table_of_series(forecast, "forecast", names)
     column = _point_column(table, names)
@@ -320,7 +310,7 @@ def _read_picture(history: Any, forecast: Any, actual: Any, names: _Names) -> _P
 def _panel_labels(
     forecast: Any, id_col: str, time_col: str, target_col: str
 ) -> tuple[list[Any], list[Any]]:
-    """Series of a forecast, None for the only one without an id, and its columns of points."""
+    """Ids of the series of a forecast, None without ids, and its columns of point forecasts."""
     names = _Names(None, None, id_col, time_col, target_col)
     if not _is_long(forecast, names):
         return [None], _points(_table_of_series(forecast, "forecast", names), names)
@@ -336,7 +326,7 @@ def _is_long(frame: Any, names: _Names) -> bool:
 
 
 def _find_series(forecast: Any, names: _Names) -> Any:
-    """Find the id asked for, the only one where there is one, None where there are no ids."""
+    """Id of the series to draw; None if the forecast has no ids."""
     if not (_is_long(forecast, names) and names.id_col in forecast.columns):
         if names.series is not None:
             raise ValueError(
@@ -388,7 +378,7 @@ def _point_column(table: pd.DataFrame, names: _Names) -> Any:
 
 
 def _points(table: pd.DataFrame, names: _Names) -> list[Any]:
-    """Columns of point forecasts; the actual values of a backtest are none."""
+    """Columns of point forecasts, without the actual values of a backtest."""
     points = [name for name in table.columns if not _is_bound(name, table)]
     if names.column is None and len(points) > 1 and names.target_col in points:
         points.remove(names.target_col)
@@ -416,7 +406,7 @@ def _bands(table: pd.DataFrame, column: str) -> dict[float, tuple[pd.Series, pd.
 
 
 def _values(frame: Any, what: str, column: str, names: _Names) -> pd.Series:
-    """Observed values: the column of the forecast's name, the target, or the only one."""
+    """Observed values: the column named like the forecast, the target, or the only column."""
     if isinstance(frame, pd.Series):
         return frame
     table = _table_of_series(frame, what, names)

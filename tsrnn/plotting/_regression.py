@@ -1,4 +1,4 @@
-"""Pictures of regressions of sequences: functionals of a fitted function, and architectures."""
+"""Plots of sequence regressions: functionals of a fitted function, and architectures."""
 
 from __future__ import annotations
 
@@ -14,29 +14,28 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _LABELS = ("functional", "xlabel", "ylabel", "guarantee")
-_LETTER = 0.5 * SMALL / 72  # inches, of a usual one
-_MARKED = 40  # lags that are told apart by their markers
+_LETTER = 0.5 * SMALL / 72  # inches of an average letter
+_MARKED = 40  # largest number of lags with markers
 _NEEDED = ("block_size", "hidden_size", "n_layers", "risk", "std_error")
 _SECONDS = {"seconds_per_epoch": "Seconds an epoch", "seconds_per_fit": "Seconds a fit"}
 _DASHES = ("-", "--", ":", "-.")
 _MARKERS = ("o", "s", "^", "D")
 _RISK, _TIME = colour(0), colour(1)
-_SPREAD = 0.035  # of a doubling, between lines, so that error bars do not hide each other
+_SPREAD = 0.035  # shift between lines in doublings, so that error bars do not overlap
 
 
 def plot_functional(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Draw a partial dependence, an impulse or step response, or the memory of a function.
 
-    The line above the curve says what the band is, up to the first semicolon of the guarantee in
-    ``frame.attrs``, which has the rest. For the memory, a dashed line is the threshold and a
-    dotted one the memory length.
+    The title describes the band by the first part of the guarantee in ``frame.attrs``, up to its
+    first semicolon. For the memory, a dashed line is the threshold, a dotted one the memory length.
 
     Parameters
     ----------
     frame : DataFrame
-        What `partial_dependence`, `impulse_response` or `memory` gave.
+        Result of `partial_dependence`, `impulse_response` or `memory`.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
@@ -45,9 +44,9 @@ def plot_functional(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     Raises
     ------
     TypeError
-        If it is no DataFrame.
+        If `frame` is no DataFrame.
     ValueError
-        If it lacks the column of estimates or its labels, or has no rows.
+        If the column of estimates, the labels or the rows are missing.
 
     Examples
     --------
@@ -94,7 +93,7 @@ def plot_functional(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax.set(xlabel=labels["xlabel"], ylabel=labels["ylabel"])
     tidy(ax)
     ax.legend(loc="best", fontsize=SMALL - 1, framealpha=0.8, edgecolor="none")
-    # The guarantee in short above the axes, in lines as wide as these.
+    # Short guarantee as the title, wrapped at the width of the axes.
     short = labels["guarantee"].partition(";")[0].rstrip(".")
     figure = ax.get_figure(root=True)
     assert figure is not None
@@ -107,32 +106,32 @@ def plot_functional(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
 def plot_architectures(frame: Any, ax: Axes | None = None) -> Axes:
     """Draw risk and training time against block size, as in Figure 2(c) of Cai et al. (2026).
 
-    Risk, with a bar of one standard error up and down, belongs to the left axis; seconds an
-    epoch, or a fit where epochs are not known, to the right one. There is a line for each hidden
-    size and number of layers, drawn a little beside each other. The chosen candidate has a ring.
+    The left axis is the risk, with bars of plus and minus one standard error; the right axis is the
+    seconds per epoch, or per fit if epochs are unknown. Each hidden size and number of layers has a
+    line, shifted a little. A ring marks the chosen candidate.
 
-    The bars are those of the risks. Which candidates differ is seen from the standard errors of
-    differences, column ``difference_std_error``, which are mostly far smaller.
+    The bars refer to risks. Standard errors of differences, in the column
+    ``difference_std_error``, are mostly much smaller and show which candidates differ.
 
     Parameters
     ----------
     frame : DataFrame or ArchitectureSelection
-        ``select_architecture(...)`` or its ``frame``; without the columns ``seconds_per_epoch`` and
-        ``seconds_per_fit`` there is no right axis, without ``chosen`` no ring.
+        Result of ``select_architecture(...)`` or its ``frame``. The right axis needs the column
+        ``seconds_per_epoch`` or ``seconds_per_fit``, the ring ``chosen``.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib Axes
-        The left one.
+        Left axes.
 
     Raises
     ------
     TypeError
-        If it is no DataFrame.
+        If `frame` is no DataFrame.
     ValueError
-        If it lacks a column, has no rows or no finite risk.
+        If a column is missing, or there is no row with a finite risk.
 
     Examples
     --------
@@ -215,7 +214,7 @@ def _label_right(ax: Axes, right: Axes, words: str) -> None:
 
 
 def _draw_legend(ax: Axes, frame: pd.DataFrame, groups: list[pd.DataFrame]) -> None:
-    """Draw a legend of the lines where there are several, and of the ring."""
+    """Draw a legend of the lines, if there are several, and of the ring."""
     from matplotlib.lines import Line2D
 
     named = {"hidden_size": "hidden size", "n_layers": "layers"}

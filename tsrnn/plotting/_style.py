@@ -1,4 +1,4 @@
-"""Style of all plots: colours, axes without clutter, legends beside or above the data, SVG."""
+"""Shared style of all plots: colours, axes, legends, SVG."""
 
 from __future__ import annotations
 
@@ -14,35 +14,36 @@ from tsrnn.data import quote
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito's palette, told apart with any colour vision; yellow left out as too light.
+# Okabe and Ito's palette for any colour vision, without yellow, which is too light.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 INK = "#222222"
 GREY = "#8C8C8C"
 PALE = "#C8C8C8"
 SMALL = 9
-DASHES = ("-", "--", ":")  # of lines beyond the colours of the palette
+DASHES = ("-", "--", ":")  # for more lines than colours
 MARKERS = ("o", "s", "^")
+BAND = 1.2816  # standard errors to either side in an 80 percent band
 
 
 def colour(i: int) -> str:
-    """Give the i-th colour of the palette, from the start again after the last."""
+    """Colour i of the palette, which is repeated."""
     return PALETTE[i % len(PALETTE)]
 
 
 def line_style(i: int) -> dict[str, Any]:
-    """Colour, dashes and marker of the i-th line; dashes change when colours begin again."""
+    """Colour, dashes and marker of line i; dashes change when the colours repeat."""
     turn = i // len(PALETTE) % len(DASHES)
     return {"color": colour(i), "linestyle": DASHES[turn], "marker": MARKERS[turn]}
 
 
 def shorten(name: Any, most: int) -> str:
-    """Name cut to so many letters."""
+    """Shorten a name to at most `most` letters."""
     text = str(name)
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
-    """Give `ax` itself, or axes of a new figure whose layout leaves room for labels outside."""
+    """Validate `ax`, or create the axes of a new figure with room for labels outside."""
     if ax is not None:
         if not hasattr(ax, "xaxis"):
             raise TypeError(f"ax must be the Axes of a matplotlib figure to draw on; got {ax!r}")
@@ -52,8 +53,16 @@ def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
     return plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 
+def given_panels(ax: Any, count: int) -> np.ndarray:
+    """Validate the axes that a user gave for `count` panels."""
+    axes = np.ravel(np.asarray(ax, dtype=object))
+    if len(axes) != count:
+        raise ValueError(f"`ax` must be one axes a panel, {count}; got {len(axes)}")
+    return np.array([new_axes(panel, 0, 0) for panel in axes], dtype=object)
+
+
 def tidy(ax: Axes) -> None:
-    """Take away what carries no information."""
+    """Remove spines and reduce ticks."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(GREY)
     ax.tick_params(color=GREY, labelsize=SMALL)
@@ -74,10 +83,7 @@ def legend_above(ax: Axes) -> None:
 
 
 def legend_beside(ax: Axes, *, inside: bool) -> None:
-    """Put the legend in a column to the right of the data.
-
-    In a figure of the caller's it would take its width from the neighbours: there it goes inside.
-    """
+    """Put the legend in a column to the right of the data, or inside a figure of the user."""
     if inside:
         ax.legend(loc="best", fontsize=SMALL - 1, framealpha=0.8, edgecolor="none")
     else:
@@ -88,7 +94,7 @@ def legend_beside(ax: Axes, *, inside: bool) -> None:
 def place_on_axis(ax: Axes, index: pd.Index) -> np.ndarray:
     """Turn an index into positions on the x axis and label the axis to fit.
 
-    Timestamps become matplotlib's days; numbers stay what they are. Periods stand at their start.
+    Timestamps become matplotlib's days, periods the days of their start; numbers are unchanged.
     """
     if isinstance(index, pd.PeriodIndex):
         index = index.to_timestamp()
@@ -109,7 +115,7 @@ def place_on_axis(ax: Axes, index: pd.Index) -> np.ndarray:
 
 
 def checked_count(value: Any, name: str) -> int:
-    """Let a positive whole number pass and refuse anything else by name."""
+    """Validate a positive integer argument."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ValueError(f"`{name}` must be a positive whole number; got {value!r}.")
     return int(value)
@@ -118,8 +124,8 @@ def checked_count(value: Any, name: str) -> int:
 def figure_svg(axes: Any) -> str:
     """Write the figure of some axes as SVG and close it.
 
-    Letters are drawn as shapes, so that it looks the same everywhere; the same figure gives the
-    same text. Letters that the font lacks are boxes, without a warning.
+    Letters are drawn as paths, so that the picture does not depend on fonts, and equal figures give
+    equal text. Letters missing from the font become boxes, without a warning.
 
     Parameters
     ----------
@@ -142,7 +148,7 @@ def figure_svg(axes: Any) -> str:
 
     figure = np.ravel(axes)[0].figure
     text = io.StringIO()
-    # A fixed salt for the ids of the elements, and no date: the same figure gives the same text.
+    # A fixed salt for the ids and no date, so that equal figures give equal text.
     settings: dict[Any, Any] = {"svg.fonttype": "path", "svg.hashsalt": "tsrnn"}
     with mpl.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph .* missing from", UserWarning)

@@ -1,9 +1,9 @@
-"""Prior of time series: simulated series to train networks on, of components a statistician knows.
+"""Prior of time series, and networks pretrained on series drawn from it.
 
 `SeriesPrior` draws from a mixture of components, functions ``component(rng, n_series, n_rows,
 season_length)`` that return arrays (n_series, n_rows), and passes the series through layers,
-functions ``layer(rng, values, season_length)``. `COMPONENTS` and `LAYERS` are those of the package.
-Networks, and what trains them, load torch when they are first used; forecasts of most do without.
+functions ``layer(rng, values, season_length)``; `COMPONENTS` and `LAYERS` are the defaults.
+Networks and their training load torch on first use; most forecasts do not need it.
 """
 
 # ruff: noqa: F405 (names of `_with_torch`)
@@ -66,11 +66,12 @@ from tsrnn.prior._nonlinear import (
     threshold_ar,
     volatility,
 )
-from tsrnn.prior._outlier_table import outlier_lines, outlier_table
 from tsrnn.prior._outliers import (
     Outliers,
     check_outliers,
     find_outliers,
+    outlier_lines,
+    outlier_table,
     skip_errors,
     without_errors,
 )

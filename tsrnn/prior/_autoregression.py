@@ -1,18 +1,17 @@
-r"""Nonlinear autoregressions beside the structural models, estimated in closed form.
+r"""Nonlinear autoregressions by Gaussian processes, estimated in closed form.
 
-A row k steps ahead is an unknown function of the last rows, drawn from a Gaussian process:
+The row k steps ahead is an unknown function of the last rows, drawn from a Gaussian process:
 
 .. math:: y_{t+k} = f_k(x_t) + e_{t+k}, \qquad x_t = (y_{t+1-l})_{l \in \text{lags}}, \qquad
     \operatorname{cov}(f_k(x), f_k(x')) = \sigma^2 \Bigl(1 + x'x +
     \exp\bigl(-\tfrac{\lVert x - x' \rVert^2}{2 p \ell^2}\bigr)\Bigr), \qquad
     e \sim N(0, \sigma^2 \tau)
 
-for rows of mean zero and variance one and p lags: a linear autoregression, and a smooth departure
-from it of length scale :math:`\ell`. The scale :math:`\sigma^2` is integrated out. One Cholesky
-factor of the covariance of all rows has the forecasts of every step in it, and the likelihood of
-each row given those before, by which lags, length scale and noise are weighed. Where there is
-little noise, the function of one step is iterated as well, and the surer forecast of each step is
-taken.
+for standardised rows and p lags: a linear autoregression plus a smooth departure with length scale
+:math:`\ell`. The scale :math:`\sigma^2` is integrated out. One Cholesky factor of the covariance
+of all rows yields the forecasts of every step and the likelihood of each row given earlier rows,
+which weighs lags, length scales and noises. With little noise the one-step function is iterated as
+well, and each step has the forecast with the smaller standard deviation.
 """
 
 from __future__ import annotations
@@ -28,32 +27,32 @@ from scipy.special import gammaln, logsumexp
 
 from tsrnn.contract import positive_integer
 
-FIRST_ROW = 8  # the first that is forecast: all choices of lags have the same rows
+FIRST_ROW = 8  # first row with a forecast, the same for all choices of lags
 FEWEST_ROWS = 20
-AUTOREGRESSION_ROWS = 256  # the last ones: time grows with their cube
-LEAST_REGRESSED = 0.5  # share of the rows that must have all lags: gaps cost those after them
-MOST_DIRECT, MOST_STEPS = 96, 1000  # further ahead the function is iterated, then the network alone
-DEGREES = 4.0  # of freedom of the scale before the first row
-LENGTH_SCALES = (None, 0.5, 1.0, 2.0, 4.0)  # None: the function is linear
+AUTOREGRESSION_ROWS = 256  # last rows that are used: time is cubic in them
+LEAST_REGRESSED = 0.5  # share of the rows that must have all lags
+MOST_DIRECT, MOST_STEPS = 96, 1000  # horizons of direct and of iterated forecasts
+DEGREES = 4.0  # degrees of freedom of the prior of the scale
+LENGTH_SCALES = (None, 0.5, 1.0, 2.0, 4.0)  # None for a linear function
 NOISES = (1e-5, 1e-3, 3e-2, 0.3)
-START = 1.0  # length scale that the search begins with
-LITTLE_NOISE = 0.3  # deviation one step ahead, over that of the series, below which is iterated
+START = 1.0  # length scale at the start of the search
+LITTLE_NOISE = 0.3  # one-step standard deviation below which forecasts are iterated, too
 LEAST_SHARE = 0.05  # posterior probability of the autoregressions that are iterated
-FARTHEST = 10.0  # deviations from the mean that a path may reach
-ROUNDS = 2  # of the search, which hardly ever moves in a third
-HOPELESS = -15.0  # log Bayes factor of the first choices, from which on none is searched for
+FARTHEST = 10.0  # bound of an iterated path, in standard deviations
+ROUNDS = 2  # of the search: a third hardly ever changes anything
+HOPELESS = -15.0  # log Bayes factor of the first choices below which the search ends
 
 
 class Autoregression(NamedTuple):
-    """Gaussian process of a row given those before.
+    """Gaussian process of a row given earlier rows.
 
     Attributes
     ----------
     lags : tuple of int
     length_scale : float or None
-        In standard deviations of the series; None where the function is linear.
+        Length scale in standard deviations of the series; None for a linear function.
     noise : float
-        Variance of the noise over the squared scale of the function.
+        Noise variance over the squared scale of the function.
 
     Examples
     --------
@@ -109,15 +108,15 @@ class AutoregressionForecasts:
 
 
 class _Fit(NamedTuple):
-    """Autoregression given all rows: by step, its evidence and forecast; by row, its evidence."""
+    """Posterior of one autoregression."""
 
-    log_evidence: np.ndarray  # (h,)
+    log_evidence: np.ndarray  # (h,), by step
     mean: np.ndarray  # (h,)
     deviation: np.ndarray  # (h,)
-    by_row: np.ndarray  # (n,), of the first n rows together, one step ahead
+    by_row: np.ndarray  # (n,), one-step log evidence of the first 1, ..., n rows
     factor: np.ndarray  # (n, n), Cholesky factor of the covariance of the rows
-    errors: np.ndarray  # (n,), one step ahead, over their deviations
-    scale: float  # one step ahead
+    errors: np.ndarray  # (n,), standardised one-step errors
+    scale: float  # squared scale one step ahead
 
 
 def autoregress(
@@ -125,26 +124,26 @@ def autoregress(
 ) -> AutoregressionForecasts | None:
     """Forecast a series by nonlinear autoregressions of its last rows.
 
-    Lags, length scale and noise are searched one after the other, from the middle on. All that
-    were tried are averaged by their posterior probabilities: at each step by the likelihood of
-    forecasts so far ahead, whose errors are taken as independent although they overlap.
+    A coordinate search runs over lags, length scale and noise. All models tried are averaged by
+    posterior probabilities, at each step from the likelihood of forecasts with this horizon, whose
+    errors are treated as independent although they overlap.
 
     Parameters
     ----------
     values : array_like of shape (T,)
-        NaN where a row is missing; the last 256 are regressed on.
+        Rows, NaN if missing; the last 256 are used.
     season_length : int
-        1 for none; some choices have the lags around a season, too.
+        1 for none; some choices include lags around the season.
     h : int
     log_evidence : ndarray of shape (n,), optional
-        Log likelihood that other models have up to each of the last n observed rows: where it is
-        out of reach of the first choices, nothing is searched for.
+        Log likelihood of competing models up to each of the last n observed rows, which ends the
+        search early if the first choices are hopeless.
 
     Returns
     -------
     AutoregressionForecasts or None
-        Of up to 1,000 steps; None of a series of fewer than 20 rows, a constant, where gaps leave
-        fewer than half of the rows with all lags, or where the other models are far better.
+        Forecasts of up to 1,000 steps. None for fewer than 20 rows, a constant series, gaps that
+        leave fewer than half of the rows with all lags, or far better competing models.
 
     Examples
     --------
@@ -162,7 +161,7 @@ def autoregress(
         return None
     choices, scales, noises = series.choices, LENGTH_SCALES, NOISES
     best = Autoregression(choices[0], START, noises[-1])
-    for noise in noises[-2::-1]:  # less noise, as long as the rows are likelier with it
+    for noise in noises[-2::-1]:  # reduce the noise while that raises the evidence
         less = best._replace(noise=noise)
         if series.best([best, less]) is best:
             break
@@ -192,22 +191,22 @@ def autoregress(
 
 @dataclass(frozen=True, eq=False)
 class _Series:
-    """Standardised rows of a series, and the autoregressions that were fitted to them."""
+    """Standardised rows of a series with cached fits of autoregressions."""
 
     mean: float
     deviation: float
     rows: np.ndarray  # (T,), interpolated over gaps
-    observed: np.ndarray  # (T,), before that
+    observed: np.ndarray  # (T,), mask of the rows that are not interpolated
     choices: list[tuple[int, ...]]
-    origins: np.ndarray  # (n,), rows to forecast from, the last row the last of them
-    targets: np.ndarray  # (n, k), rows that followed, 0 where none did
+    origins: np.ndarray  # (n,), forecast origins up to the last row
+    targets: np.ndarray  # (n, k), rows after each origin, 0 if unknown
     known: np.ndarray  # (n, k)
     fits: dict[Autoregression, _Fit] = field(default_factory=dict)
     covariances: dict[tuple[Any, Any], np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def of(cls, values: np.ndarray, season_length: int, h: int) -> _Series | None:
-        """Series of enough rows; None of others."""
+        """Standardise the last rows; None if no autoregression can be fitted."""
         values = values[-AUTOREGRESSION_ROWS:]
         observed = np.isfinite(values)
         if not observed.any():
@@ -218,33 +217,32 @@ class _Series:
             return None
         numbers = np.arange(n_rows)
         filled = np.interp(numbers, numbers[observed], values[observed])
-        with np.errstate(over="ignore", invalid="ignore"):  # of huge values, which are refused
+        with np.errstate(over="ignore", invalid="ignore"):  # huge values are refused below
             mean, deviation = values[observed].mean(), values[observed].std()
         if not 0 < deviation < np.inf:
             return None
         rows = (filled - mean) / deviation
         choices = lag_choices(season_length, n_rows)
-        # All choices forecast the same rows, each from the row before it: those that are observed,
-        # with all lags. The last row is forecast from in any case, with what bridges a gap.
+        # All choices forecast the same rows: observed ones with all lags observed. The last row is
+        # always an origin, with interpolated lags if necessary.
         lags = np.unique(np.concatenate(choices))
         origins = np.arange(max(FIRST_ROW, lags[-1]) - 1, n_rows - 1)
         regressed = observed[origins + 1] & observed[origins[:, None] + 1 - lags].all(1)
         if regressed.sum() < max(LEAST_REGRESSED * len(origins), 2):
             return None
         origins = np.append(origins[regressed], n_rows - 1)
-        # The rows k ahead are known for the first origins. Beyond one step, a row in a gap counts
-        # with its interpolated value.
+        # Rows k ahead are known for the first origins. Beyond one step they may be interpolated.
         ahead = origins[:, None] + np.arange(1, min(h, MOST_DIRECT, len(origins) // 2) + 1)
         known = ahead < n_rows
         targets = np.where(known, rows[np.minimum(ahead, n_rows - 1)], 0.0)
         return cls(mean, deviation, rows, observed, choices, origins, targets, known)
 
     def best(self, models: Iterable[Autoregression]) -> Autoregression:
-        """Model of the largest evidence one step ahead; all are fitted."""
+        """Fit models and return the one with the largest one-step evidence."""
         return max(models, key=lambda model: self.fit(model).log_evidence[0])
 
     def fit(self, model: Autoregression) -> _Fit:
-        """Posterior of a model, computed once."""
+        """Cached posterior of a model."""
         if model not in self.fits:
             if model[:2] not in self.covariances:
                 inputs = self.rows[self.origins[:, None] + 1 - np.array(model.lags)]
@@ -255,14 +253,14 @@ class _Series:
 
     @property
     def drift(self) -> float:
-        """Difference of the means of both halves of the rows."""
+        """Absolute difference of the means of both halves of the rows."""
         earlier, later = np.array_split(self.rows, 2)
         return float(np.abs(later.mean() - earlier.mean()))
 
     def log_density(self) -> np.ndarray:
-        """Log density of each observed row under the mixture of all that were fitted."""
+        """Log density of each observed row under the mixture of the fitted models."""
         by_row = np.stack([fit.by_row for fit in self.fits.values()])
-        # The prior is uniform, also over first choices that were passed over as unlikely.
+        # The uniform prior includes first choices that the search skipped as unlikely.
         first = Autoregression(self.choices[0], START, 0.0)
         tried = {*self.fits, *(first._replace(noise=noise) for noise in NOISES)}
         total = np.logaddexp.reduce(by_row) - np.log(len(tried))
@@ -271,7 +269,7 @@ class _Series:
         return result[self.observed]
 
     def average(self, h: int) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and deviation (h,) of the mixture of all that were fitted."""
+        """Mean and standard deviation (h,) of the mixture of the fitted models."""
         log_evidence, means, deviations = (
             np.stack([getattr(fit, name) for fit in self.fits.values()])
             for name in ("log_evidence", "mean", "deviation")
@@ -289,7 +287,7 @@ class _Series:
         ]
         shares = weights[likely, :1] / weights[likely, :1].sum()
         iterated = mixture_moments(shares, *map(np.array, zip(*paths, strict=True)))
-        # The surer of both, and beyond the direct forecasts the path alone.
+        # The forecast with the smaller deviation; beyond MOST_DIRECT the iterated one.
         direct = np.arange(h) < n_direct
         mean, deviation = (np.pad(part, (0, h - n_direct), "edge") for part in (mean, deviation))
         direct &= ~little_noise | (deviation <= iterated[1])
@@ -299,7 +297,7 @@ class _Series:
 def mixture_moments(
     weights: np.ndarray, means: np.ndarray, deviations: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation (h,) of mixtures of m distributions, all of shape (m, h)."""
+    """Mean and standard deviation (h,) of mixtures of m components, arguments of shape (m, h)."""
     mean = (weights * means).sum(0)
     return mean, np.sqrt((weights * (deviations**2 + (means - mean) ** 2)).sum(0))
 
@@ -307,10 +305,9 @@ def mixture_moments(
 def iterate(
     fit: _Fit, model: Autoregression, rows: np.ndarray, origins: np.ndarray, h: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Forecasts of h rows, each from the forecasts before it, and their deviations.
+    """Iterated forecasts of h rows and their standard deviations, by linear error propagation.
 
-    An error moves the forecasts after it by the slope of the function at the path; errors that
-    arrive at different steps are independent.
+    Errors arriving at different steps are treated as independent.
     """
     lags = np.array(model.lags)
     inputs = rows[origins[:, None] + 1 - lags]
@@ -329,7 +326,7 @@ def iterate(
         path[len(rows) + step] = np.clip(between @ solved, -FARTHEST, FARTHEST)
         known = dtrtrs(fit.factor, between, lower=1)[0]
         arriving = fit.scale * (prior + model.noise - known @ known)
-        ahead = step >= lags  # the others are rows, which have no error
+        ahead = step >= lags  # lags that are forecasts; observed ones have no error
         moved = slope[ahead] @ covariances[step - lags[ahead]]
         covariances[step], covariances[:, step] = moved, moved
         covariances[step, step] = slope[ahead] @ moved[step - lags[ahead]] + arriving
@@ -337,11 +334,11 @@ def iterate(
 
 
 def log_bayes_factor(log_density: np.ndarray, log_evidence: np.ndarray) -> tuple[float, int]:
-    """Log Bayes factor of autoregressions against other models, and the rows that it rests on.
+    """Log Bayes factor of autoregressions against other models, and the number of compared rows.
 
-    The others have `log_evidence` up to each of the last observed rows. The first eight of them
-    are left out: there the others only find their level. No more than twice the factor of the later
-    half of the rows: a series that grew is forecast as it is now.
+    `log_evidence` of the other models is cumulative over the last observed rows. The first
+    `FIRST_ROW` rows are skipped, in which these models find their level. The factor is at most
+    twice the one of the later half, so that a series that changed is judged as it is now.
     """
     count = max(0, min(len(log_density), len(log_evidence) - FIRST_ROW))
     of_others = np.diff(log_evidence)[len(log_evidence) - 1 - count :]
@@ -351,9 +348,9 @@ def log_bayes_factor(log_density: np.ndarray, log_evidence: np.ndarray) -> tuple
 
 
 def lag_choices(season_length: int, n_rows: int) -> list[tuple[int, ...]]:
-    """Lags to regress on; the search begins with the first."""
+    """Choices of lags, from the start of the search."""
     plain = [(1, 2, 3, 4), (1, 2)]
-    if season_length < 4:  # lags around a season would be those before it
+    if season_length < 4:  # the plain lags contain those around the season
         return [*plain, (1,), tuple(range(1, 9))]
     if 3 * (season_length + 1) >= n_rows:
         return plain
@@ -363,7 +360,7 @@ def lag_choices(season_length: int, n_rows: int) -> list[tuple[int, ...]]:
 
 
 def covariance(inputs: np.ndarray, length_scale: float | None) -> np.ndarray:
-    """Covariances (n, n) of the function at inputs (n, p)."""
+    """Prior covariances (n, n) of the function at inputs (n, p)."""
     products = inputs @ inputs.T
     result = 1.0 + products
     if length_scale is not None:
@@ -376,18 +373,18 @@ def covariance(inputs: np.ndarray, length_scale: float | None) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _student_constants(n: int) -> np.ndarray:
-    """Constants of the log densities of 1, ..., n rows under Student's t distribution."""
+    """Constants of the log densities of 1, ..., n rows under Student's t."""
     rows = np.arange(1, n + 1)
     gammas = gammaln(0.5 * (DEGREES + rows)) - gammaln(0.5 * DEGREES)
     return gammas - 0.5 * rows * np.log(np.pi * DEGREES)
 
 
 def _fit(covariances: np.ndarray, noise: float, targets: np.ndarray, known: np.ndarray) -> _Fit:
-    """Posterior of one autoregression, of all steps.
+    """Posterior of one autoregression for all steps.
 
-    With the Cholesky factor L of the covariance of n origins, row i of the solution E of L E =
-    `targets` is the prediction error of origin i given the origins before it, over its deviation.
-    So step k, whose rows are known of the first n - k origins, needs the first n - k rows of E.
+    L is the Cholesky factor of the covariance of n origins, and E solves L E = `targets`. Row i of
+    E is the standardised prediction error of origin i given earlier origins. Step k is known for
+    the first n - k origins, and so needs the first n - k rows of E.
     """
     n = len(targets)
     matrix = covariances.copy()
@@ -398,16 +395,16 @@ def _fit(covariances: np.ndarray, noise: float, targets: np.ndarray, known: np.n
     log_scale, constants = np.log(np.diag(factor)).cumsum(), _student_constants(n)
 
     def log_student(rows: np.ndarray, squares: np.ndarray) -> np.ndarray:
-        """Log density of the first rows together; the scale is integrated out."""
+        """Joint log density of the first rows, with the scale integrated out."""
         power = 0.5 * (DEGREES + rows)
         return constants[rows - 1] - log_scale[rows - 1] - power * np.log(squares / DEGREES)
 
     counts = known.sum(0)
-    # The last row of L belongs to the origin to forecast from.
+    # The last row of L belongs to the final origin.
     loading = factor[-1, :-1, None] * known[:-1]
     variance = covariances[-1, -1] + noise - (loading**2).sum(0)
     scale = squares[-1] / (DEGREES + counts)
-    # One step ahead, row by row: the last origin has no row that is known.
+    # One-step evidence by row; the final origin has no known target.
     by_row = log_student(np.arange(1, n), squares[:-1, 0])
     return _Fit(
         log_student(counts, squares[-1]),

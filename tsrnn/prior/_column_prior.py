@@ -1,4 +1,4 @@
-"""Prior of columns and their effects: series simulated with columns whose future is known."""
+"""Simulation of columns whose future is known, and of their effects on series."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Column = Callable[[np.random.Generator, int, int, int], np.ndarray]
 Response = Callable[[np.random.Generator, np.ndarray, int], np.ndarray]
 
 _BURN_IN = 50
-_LARGEST_LOG = 1.5  # of a factor: a promotion sells four times as much at most
+_LARGEST_LOG = 1.5  # log of the largest factor: promotions multiply sales by at most 4.5
 
 
 def stationary_column(
     rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
 ) -> np.ndarray:
-    r"""Autoregressions of order one with variance one, as rates and surveys.
+    r"""AR(1) processes with variance one, like rates and surveys.
 
     .. math:: x_t = \rho x_{t-1} + \sqrt{1 - \rho^2} \varepsilon_t, \qquad \rho \sim U(0, 0.95)
     """
@@ -36,7 +36,7 @@ def stationary_column(
 def wandering_column(
     rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
 ) -> np.ndarray:
-    r"""Random walks with drift, as incomes and prices.
+    r"""Random walks with drift, like incomes and prices.
 
     .. math:: x_t = x_{t-1} + \mu + \varepsilon_t, \qquad \mu \sim N(0, 0.3^2)
     """
@@ -47,12 +47,12 @@ def wandering_column(
 def weather_column(
     rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
 ) -> np.ndarray:
-    r"""Seasons with deviations that last, as temperatures.
+    r"""Seasons with persistent deviations, like temperatures.
 
     .. math:: x_t = s_{t \bmod m} + a x^\circ_t, \qquad a \sim U(0.2, 1)
 
-    with a smooth season s of variance one and deviations :math:`x^\circ` of `stationary_column`,
-    which are all that there is without a season.
+    with a smooth season s of variance one and :math:`x^\circ` from `stationary_column`. Without a
+    season the column is :math:`x^\circ`.
     """
     deviation = stationary_column(rng, n_series, n_rows, season_length)
     if season_length == 1:
@@ -65,7 +65,7 @@ def weather_column(
 def promotion_column(
     rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
 ) -> np.ndarray:
-    """Indicators of spells of one to four rows, of 5 to 40 percent of the rows."""
+    """Indicators of spells of one to four rows, which cover 5 to 40 percent of the rows."""
     share = loguniform(rng, 0.05, 0.4, n_series)
     length = rng.integers(1, 5, n_series)
     begins = rng.random((n_rows, n_series)) < share / length
@@ -76,9 +76,9 @@ def promotion_column(
 def holiday_column(
     rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
 ) -> np.ndarray:
-    """Indicators of one row of each season, in half of the series a row later in some seasons.
+    """Indicators of one row of each season, a row later in some seasons of half of the series.
 
-    Without a season, rows are as far apart as a geometric draw of mean 12.
+    Without a season the distances are geometric with mean 12.
     """
     if season_length == 1:
         return (rng.random((n_series, n_rows)) < 1 / 12).astype(float)
@@ -94,12 +94,12 @@ def holiday_column(
 def law_column(
     rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
 ) -> np.ndarray:
-    """Steps from 0 to 1, as a law that comes into force."""
+    """Steps from 0 to 1, like a law that comes into force."""
     begins = rng.integers(1, n_rows, (n_series, 1)) if n_rows > 1 else np.zeros((n_series, 1))
     return (np.arange(n_rows) >= begins).astype(float)
 
 
-# Column -> its share.
+# Name -> column and its share.
 COLUMNS: dict[str, tuple[Column, float]] = {
     "stationary": (stationary_column, 0.25),
     "wandering": (wandering_column, 0.2),
@@ -111,17 +111,17 @@ COLUMNS: dict[str, tuple[Column, float]] = {
 
 
 def no_response(rng: np.random.Generator, columns: np.ndarray, number: int) -> np.ndarray:
-    """Zeros: the column is irrelevant."""
+    """Zeros of an irrelevant column."""
     return np.zeros(columns.shape[:2])
 
 
 def linear_response(rng: np.random.Generator, columns: np.ndarray, number: int) -> np.ndarray:
-    """The column itself."""
+    """Values of the column."""
     return columns[..., number]
 
 
 def threshold_response(rng: np.random.Generator, columns: np.ndarray, number: int) -> np.ndarray:
-    """Excess of the column over a quantile between 20 and 80 percent, as of cooling."""
+    """Excess of the column over a quantile between 20 and 80 percent, as in cooling demand."""
     values = columns[..., number]
     probability = rng.uniform(0.2, 0.8)
     return np.maximum(values - np.quantile(values, probability, 1, keepdims=True), 0.0)
@@ -134,7 +134,7 @@ def squared_response(rng: np.random.Generator, columns: np.ndarray, number: int)
 
 
 def late_response(rng: np.random.Generator, columns: np.ndarray, number: int) -> np.ndarray:
-    """The column one to six rows ago."""
+    """Column lagged by one to six rows."""
     lag = rng.integers(1, LONGEST_LAG + 1)
     values = columns[..., number]
     return np.concatenate([np.repeat(values[:, :1], lag, 1), values[:, :-lag]], 1)
@@ -147,14 +147,14 @@ def lasting_response(rng: np.random.Generator, columns: np.ndarray, number: int)
 
 
 def product_response(rng: np.random.Generator, columns: np.ndarray, number: int) -> np.ndarray:
-    """Product of the column with another one; the column itself where it is alone."""
+    """Product of the column with another one, or the column if it is the only one."""
     others = np.delete(np.arange(columns.shape[2]), number)
     if not len(others):
         return columns[..., number]
     return columns[..., number] * columns[..., rng.choice(others)]
 
 
-# Response -> its share.
+# Name -> response and its share.
 RESPONSES: dict[str, tuple[Response, float]] = {
     "none": (no_response, 0.3),
     "linear": (linear_response, 0.35),
@@ -168,7 +168,7 @@ RESPONSES: dict[str, tuple[Response, float]] = {
 
 @dataclass(frozen=True, eq=False)
 class SimulatedColumns:
-    """Series with columns whose effects are known.
+    """Simulated series with columns and their true effects.
 
     Attributes
     ----------
@@ -176,8 +176,9 @@ class SimulatedColumns:
         Series with the effects.
     columns : ndarray of shape (n_series, n_rows, n_columns)
     effects : ndarray of shape (n_series, n_rows, n_columns)
-        Effect of each column, of the logarithm of a series where `factors`.
+        Effect of each column, on the logarithm of the series if `factors`.
     factors : boolean ndarray of shape (n_series,)
+        Mask of the series whose effects are factors.
     kinds, responses : tuple of str
         Kind and response of each column, by their names in `COLUMNS` and `RESPONSES`.
 
@@ -212,9 +213,9 @@ class ColumnPrior:
         ``column(rng, n_series, n_rows, season_length)`` that return an array (n_series, n_rows).
         By default `COLUMNS` with their shares.
     responses : mapping of str to callable, or sequence of str, optional
-        Responses f of the series to a column: names of `RESPONSES`, or functions ``response(rng,
-        columns, number)`` of the columns (n_series, n_rows, n_columns) that return an array
-        (n_series, n_rows). By default `RESPONSES` with their shares.
+        Responses f to a column: names of `RESPONSES`, or functions ``response(rng, columns,
+        number)`` that take the columns (n_series, n_rows, n_columns) and the index of one, and
+        return an array (n_series, n_rows). By default `RESPONSES` with their shares.
 
     See Also
     --------
@@ -222,15 +223,14 @@ class ColumnPrior:
 
     Notes
     -----
-    Columns are autoregressions, random walks, weather with a season, promotions, holidays that
-    move, and laws that come into force. Responses are linear, beyond a threshold, squared, late,
-    lasting, products of two columns, or none. The series of a sample share the kinds and
-    responses of their columns, as those of a panel do.
+    Columns are autoregressions, random walks, seasonal weather, promotions, moving holidays and
+    laws that come into force. Responses are linear, above a threshold, squared, lagged, lasting,
+    products of two columns, or none. As in a panel, the series of a sample share the kinds and
+    responses of their columns.
 
     The standard deviation of an effect, over the mean absolute change of the series, is
-    log-uniform between 0.3 and 5, of either sign; series of a sample vary around it by a factor
-    that is log-normal with a deviation of 0.3. Effects are factors in half of the series whose
-    values are all positive.
+    log-uniform on (0.3, 5) with random sign. It varies over the series of a sample by a lognormal
+    factor with log standard deviation 0.3. Effects are factors in half of the positive series.
 
     Examples
     --------
@@ -252,7 +252,7 @@ class ColumnPrior:
         Parameters
         ----------
         values : ndarray of shape (n_series, n_rows)
-            Series without effects, such as `SeriesPrior.sample` gives.
+            Series without effects, for example from `SeriesPrior.sample`.
         n_columns : int
         season_length : int
             1 for none.
@@ -278,7 +278,7 @@ class ColumnPrior:
         season_length = positive_integer("season_length", season_length)
         rng = np.random.default_rng(seed_of(random_state))
         n_series, n_rows = values.shape
-        # Responses that are late need rows before the first.
+        # Lagged responses need rows before the first.
         shape = (n_series, n_rows + LONGEST_LAG)
         kinds = [_drawn("columns", self.columns, COLUMNS, rng) for _ in range(n_columns)]
         columns = np.stack(
@@ -299,11 +299,11 @@ class ColumnPrior:
             sizes = size * np.exp(rng.normal(0, 0.3, n_series)) * change
             effects[..., number] = sizes[:, None] * effect
         columns, effects = columns[:, LONGEST_LAG:], effects[:, LONGEST_LAG:]
-        # A factor of exp(e / mean) is about e where it is near one.
+        # To first order a factor exp(e / mean) adds e.
         factors = np.asarray((values > 0).all(1) & (rng.random(n_series) < 0.5))
         effects[factors] /= values[factors].mean(1)[:, None, None]
         total = effects.sum(2)
-        # Where the logarithm of a factor would be too large, all effects of the series are smaller.
+        # Shrink all effects of a series whose log factor would be too large.
         largest = np.abs(total).max(1) / _LARGEST_LOG
         shrunk = np.where(factors, 1 / np.maximum(largest, 1.0), 1.0)
         effects *= shrunk[:, None, None]
@@ -346,7 +346,7 @@ def _drawn(
 
 
 def _checked(what: str, drawn: Any, shape: tuple[int, int]) -> np.ndarray:
-    """Values of a column or a response, if they are finite and of the right shape."""
+    """Return values of a column or response, if they are finite and have the right shape."""
     array = np.asarray(drawn, float)
     if array.shape != shape:
         raise ValueError(f"{what} must return an array of shape {shape}; got {array.shape}")

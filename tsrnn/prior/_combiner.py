@@ -1,11 +1,9 @@
-"""Recurrent combination: weights of several models' forecasts by a network, and its quantiles."""
+"""Combination of the forecasts of several models, with weights and quantiles from a network."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,29 +16,29 @@ from tsrnn.prior._forward import PROBABILITIES, at_probabilities
 from tsrnn.prior._network import step_curves
 from tsrnn.prior._trained import Forecasts
 
-COMBINED = ("ETS", "Theta", "CES", "AutoARIMA")  # classes whose forecasts are combined, in order
+COMBINED = ("ETS", "Theta", "CES", "AutoARIMA")  # combined classes, in the order of the weights
 N_CURVES = 2  # of the step: a constant and a logarithm
-# Largest change of a log weight: a model gets 0.6 to 1.65 times what it had. Series of another kind
-# than those of the training lose little by weights that are wrong for them.
+# Largest change of a log weight, a factor of 0.6 to 1.65: wrong weights cost series unlike the
+# training data little.
 MOST_CHANGE = 0.5
-LEAST_SPREAD = 0.05  # of forecasts in standard deviations: below it they agree
-FARTHEST = 50.0  # of a forecast from the prior's median, in standard deviations, as input
+LEAST_SPREAD = 0.05  # standard deviations; forecasts that are closer agree
+FARTHEST = 50.0  # bound of the inputs, in standard deviations from the prior's median
 INNER = (PROBABILITIES.searchsorted(0.1 - 1e-9), PROBABILITIES.searchsorted(0.9 - 1e-9))
-INNER_WIDTH = 2.5631  # of an interval of 80 percent, in standard deviations of a normal variable
+INNER_WIDTH = 2.5631  # width of a normal 80 percent interval in standard deviations
 LEAST_DEVIATION = 1e-13  # over the largest forecast: smaller ones are rounding errors
 
 
 class CombinerInputs(NamedTuple):
-    """Forecasts of K models from O origins as the network reads them, the prior's the last.
+    """Inputs of the combiner: forecasts of K models from O origins, the prior as the last.
 
     Attributes
     ----------
     state : Tensor of shape (O, D)
-        Of the prior network after the last row.
+        State of the prior network at the origin.
     distances : Tensor of shape (O, K, h)
-        Forecasts less the prior's median, over its standard deviation; 0 where there is none.
+        Forecasts less the prior's median, over its standard deviation; 0 for missing forecasts.
     known : Tensor of shape (O, K)
-        Models that have forecasts.
+        Mask of the models with forecasts.
 
     Examples
     --------
@@ -58,7 +56,7 @@ class CombinerInputs(NamedTuple):
 
     @classmethod
     def of(cls, prior: Forecasts, forecasts: np.ndarray) -> CombinerInputs:
-        """Inputs from forecasts (O, K - 1, h) beside the prior's; NaN where a model has none."""
+        """Inputs from forecasts (O, K - 1, h) of the other models, NaN if missing."""
         known = np.isfinite(forecasts).all(2, keepdims=True)
         given = np.where(known, forecasts, prior.median[:, None])
         distances = (given - prior.median[:, None]) / prior_deviation(prior)[:, None]
@@ -68,14 +66,14 @@ class CombinerInputs(NamedTuple):
 
 
 class CombinerWeights(NamedTuple):
-    """Weights of the models and factors of the quantiles, of O origins.
+    """Weights of the models and factors of the quantiles from O origins.
 
     Attributes
     ----------
     weights : Tensor of shape (O, K, h)
-        Of the models, the prior the last; their sum is one.
+        Weights of the models, the prior as the last, which sum to one.
     factors : Tensor of shape (O, 15, h)
-        By which the distances of the prior's quantiles from its median are multiplied.
+        Factors of the distances of the prior's quantiles from its median.
     """
 
     weights: Tensor
@@ -83,7 +81,7 @@ class CombinerWeights(NamedTuple):
 
 
 def prior_deviation(prior: Forecasts) -> np.ndarray:
-    """Standard deviation of a normal variable with the prior's interval of 80 percent.
+    """Standard deviation of the normal distribution with the prior's 80 percent interval.
 
     Parameters
     ----------
@@ -110,27 +108,27 @@ def prior_deviation(prior: Forecasts) -> np.ndarray:
 
 
 class CombinerNetwork(nn.Module):
-    r"""Weights of several models' forecasts, and factors of the prior's quantiles.
+    r"""Network for the weights of several models and the factors of the prior's quantiles.
 
     .. math:: w_{ik} \propto \exp\Big( \tfrac12 \tanh a_{ik}(h_t, z_t) - e^{c(h_t, z_t)} \,
         \frac{|z_{itk} - m_{tk}|}{d_{tk}} \Big), \qquad
         \hat y_{t+k} = \sum_i w_{ik} \hat y_{i, t+k}
 
-    with the state :math:`h_t` of the prior network, forecasts z relative to the prior's, their
-    median m and mean distance d from it. Weights fall with the distance from the median of the
-    models, so that before training the combination lies between their mean and their median, and
-    the training moves it little. Steps are told apart by two curves, and by means of z up to each
-    one, so that any number of them is answered. The quantiles are the prior's around the
-    combination, their distances times :math:`e^{s_k(h_t, z_t)} (1 + d_{tk})^g` on each side.
+    Here :math:`h_t` is the state of the prior network, z are the forecasts relative to the prior's,
+    m is their median and d their mean distance from it. Weights decrease with the distance from the
+    median of the models: before training the combination lies between mean and median, and
+    training moves it little. The step enters by two curves and by means of z up to the step, which
+    are defined for any horizon. The quantiles are the prior's, moved to the combination, with
+    distances multiplied by :math:`e^{s_k(h_t, z_t)} (1 + d_{tk})^g` on each side.
 
     Parameters
     ----------
     state_size : int
-        Of the prior network.
+        Size of the state of the prior network.
     width : int, default 16
-        Of the layer between the inputs and the weights.
+        Width of the layer between the inputs and the weights.
     dropout : float, default 0
-        Share of the inputs that are left out in a step of the training.
+        Share of the inputs that are dropped in a training step.
 
     Examples
     --------
@@ -149,7 +147,7 @@ class CombinerNetwork(nn.Module):
         first = nn.Linear(state_size + n_summaries, width)
         last = nn.Linear(width, sum(self._parts.values()))
         self.head = nn.Sequential(nn.Dropout(dropout), first, nn.SiLU(), last)
-        # Zero: before training all weights are those of `common`.
+        # Zero, so that before training the weights depend on `common` only.
         nn.init.zeros_(last.weight)
         nn.init.zeros_(last.bias)
         self.common = nn.Parameter(torch.zeros(n_models, N_CURVES))
@@ -161,13 +159,13 @@ class CombinerNetwork(nn.Module):
         h = distances.shape[-1]
         curves = step_curves(h, season_length, state.dtype)[:N_CURVES].T
         there = known[..., None]
-        # Of an even number torch takes the lower middle; both signs make it the median.
+        # nanmedian returns the lower of two middle values; both signs together give the median.
         alive = torch.where(there, distances, torch.nan)
         centre = (alive.nanmedian(1).values - (-alive).nanmedian(1).values) / 2
         apart = torch.where(there, (distances - centre[:, None]).abs(), 0.0)
         spread = apart.sum(1) / known.sum(1, keepdim=True)
 
-        # Means of the steps up to each one: a forecast does not depend on how many follow.
+        # Means over the steps up to each one, so that a forecast does not depend on the horizon.
         by_step = [distances[:, :-1].asinh(), (spread + LEAST_SPREAD).log()[:, None]]
         means = torch.cat(by_step, 1).cumsum(-1) / torch.arange(1, h + 1)
         constant = torch.cat([state, known[:, :-1].to(state.dtype)], 1)
@@ -199,7 +197,7 @@ class Combined:
     ----------
     median : ndarray of shape (U, h)
     quantiles : ndarray of shape (U, 15, h)
-        At `PROBABILITIES`.
+        Quantiles at `PROBABILITIES`.
     weights : ndarray of shape (U, K, h)
 
     Examples
@@ -219,21 +217,21 @@ class Combined:
     weights: np.ndarray
 
     def at(self, probabilities: Sequence[float]) -> np.ndarray:
-        """Quantiles (U, n, h) at any probabilities between 0 and 1."""
+        """Quantiles (U, n, h) at n probabilities between 0 and 1."""
         return at_probabilities(self.quantiles, probabilities)
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedCombiner(TrainedNetwork):
-    """A network of a combination with its weights, and what it was trained on.
+    """Pretrained network of a combination.
 
     Attributes
     ----------
     weights : dict of str to ndarray
     size : dict of str to int
-        Arguments of the network.
+        Arguments of `CombinerNetwork`.
     description : str
-        Sentence that names the data it was trained on.
+        Sentence that names the training data.
 
     Examples
     --------
@@ -248,30 +246,14 @@ class TrainedCombiner(TrainedNetwork):
 
     @staticmethod
     def new_network(**size: Any) -> CombinerNetwork:
-        """Network of a size that is not trained."""
+        """Untrained network of the given size."""
         return CombinerNetwork(**size)
-
-    @cached_property
-    def _in_double_precision(self) -> CombinerNetwork:
-        """Copy in double precision, so that a series is forecast the same alone and in a panel."""
-        network: CombinerNetwork = copy.deepcopy(self.network).double()
-        return network
 
     @torch.inference_mode()
     def combine(self, prior: Forecasts, forecasts: np.ndarray, season_length: int) -> Combined:
-        """Combine forecasts of the models of `COMBINED` with the prior's.
-
-        Parameters
-        ----------
-        prior : Forecasts
-            Of U units.
-        forecasts : ndarray of shape (U, 4, h)
-            NaN where a model has none.
-        season_length : int
-            1 for none.
-        """
+        """Combine forecasts (U, 4, h) of the models of `COMBINED`, NaN if missing, with a prior."""
         inputs = CombinerInputs.of(prior, forecasts)
-        answer = self._in_double_precision(inputs, season_length)
+        answer: CombinerWeights = self.float64_network(inputs, season_length)
         weights, factors = answer.weights.numpy(), answer.factors.numpy()
         values = np.concatenate([forecasts, prior.median[:, None]], 1)
         median = (weights * np.where(inputs.known[..., None].numpy(), values, 0.0)).sum(1)
@@ -280,12 +262,12 @@ class TrainedCombiner(TrainedNetwork):
 
 
 def trained_combiner(path: str | Path | None = None) -> TrainedCombiner:
-    """Read a trained network of a combination.
+    """Read a pretrained network of a combination.
 
     Parameters
     ----------
     path : str or Path, optional
-        File that `TrainedCombiner.save` wrote; by default that of the package.
+        File written by `TrainedCombiner.save`; by default the one of the package.
 
     Returns
     -------

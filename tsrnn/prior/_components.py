@@ -1,4 +1,4 @@
-"""Components of forecasts by the prior network: level, trend, cycle, season, and its shift."""
+"""Level, trend, cycle and season of the forecasts of the prior network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tsrnn.prior._structural import (
     LARGEST_LOG,
     MOST_AWAY,
     Models,
-    _rows_observed,
+    group_by_observed_rows,
     scale_rows,
     structural_filter,
     structural_models,
@@ -21,25 +21,26 @@ from tsrnn.prior._structural import (
 from tsrnn.prior._trained import TrainedPrior, missing_at_end
 
 STATES = ("level", "trend", "cycle", "season")
-AT_ONCE = 2**22  # components of models, rows and units in memory: 32 MB an array
+AT_ONCE = 2**22  # numbers of an array in memory, 32 MB
 
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """Filtered components of the rows of U units, and of the h rows after them.
+    """Filtered components of U units, and of the h rows after them.
 
-    Rows of a unit with n rows are 0 to n - 1, its steps ahead n to n + h - 1; NaN beyond.
+    A unit of n rows has its rows at 0 to n - 1 and its steps ahead at n to n + h - 1; later entries
+    are NaN.
 
     Attributes
     ----------
     states, errors : ndarray of shape (U, T + h, 4)
-        Level, trend, cycle and season, and their standard errors. The trend is what the level
-        grows by in a row; level, cycle and season are additive.
+        Level, trend, cycle and season, and their standard errors. The trend is the growth of the
+        level in a row; level, cycle and season are additive.
     parts : ndarray of shape (U, h, 4)
-        Additive parts of the forecast: the level after the last row, what the trend adds to it
-        over the steps, the cycle and the season.
+        Additive parts of the forecast: the level after the last row, the cumulated trend, the
+        cycle and the season.
     network : ndarray of shape (U, h)
-        Forecast less these parts.
+        Forecast less the sum of these parts.
 
     Examples
     --------
@@ -67,29 +68,28 @@ def structural_components(
 ) -> Components:
     r"""Split the forecasts of a prior network into the components of its structural models.
 
-    The median forecast is a weighted sum of the forecasts of structural models, and what the
-    network and nonlinear autoregressions add to it.
-    Each model's forecast is a sum of its own,
+    The median forecast is a weighted sum of the forecasts of structural models, plus corrections
+    by the network and nonlinear autoregressions. A structural model forecasts
 
     .. math:: \hat y_{j, t+k} = \ell_{jt} + b_{jt} \sum_{i \le k} \phi_j^i + \rho_j^k c_{jt}
         + s_{j, t+k}
 
-    of the data, or of their logarithms. Components are weighted sums over the models. The season
-    of a model is centred: over a season its effects have mean zero, or its factors mean one. Of
-    models of logarithms, the level is :math:`L = e^{\ell}`, the cycle multiplies it and adds
-    :math:`L (e^c - 1)`, the season multiplies both and adds :math:`L e^c (e^s - 1)`.
+    for the data or their logarithms. Components are weighted sums over the models. Seasons are
+    centred: over a season effects have mean zero, or factors mean one. A model of logarithms has
+    the level :math:`L = e^{\ell}`; its cycle adds :math:`L (e^c - 1)`, and its season
+    :math:`L e^c (e^s - 1)`.
 
-    Standard errors are those of the states given the rows up to each one, the variance of the
-    noise and the weights, with the spread of the models around the weighted mean. Of
-    models of logarithms they are of first order. The weights are those of the forecast after the
-    last row, of its first step also for the rows before it.
+    Standard errors combine the filtered variance of the states, given the noise variance and the
+    weights, with the spread of the models around the weighted mean. For models of logarithms they
+    are first-order approximations. The weights are those of the forecast from the last row; rows
+    up to it have the weights of its first step.
 
     Parameters
     ----------
     prior : TrainedPrior
     values : ndarray of shape (U, T)
-        Rows of each unit from the first column on; NaN where a row is missing, at least three
-        are not; finite after their ends.
+        Rows of each unit, left-aligned; NaN where a row is missing, at least three are observed;
+        finite padding after the end.
     lengths : integer ndarray of shape (U,)
     season_length : int
         1 for none, at most 60.
@@ -122,7 +122,7 @@ def structural_components(
         forecasts = prior._predict(part, season_length, steps)
         weights = forecasts.weights[forecasts.final][..., :steps]
         size = weights[0].size // steps * (part.values.shape[1] + steps) * len(STATES)
-        for series, rows in _rows_observed(part.values, part.lengths):
+        for series, rows in group_by_observed_rows(part.values, part.lengths):
             counts = np.minimum(part.lengths[series], len(rows))
             n_chunks = min(len(series), -(-len(series) * size // AT_ONCE))
             for chunk in np.array_split(np.arange(len(series)), n_chunks):
@@ -156,17 +156,16 @@ def weighted_components(
     ----------
     values : ndarray of shape (S, K)
     observed : integer ndarray of shape (K,)
-        Numbers of the observed rows, from 0 on.
+        Indices of the observed rows, from 0.
     counts : integer ndarray of shape (S,)
-        Observed rows of each unit, the first ones.
+        Number of the first `observed` rows that each unit has.
     season_length : int
     weights : ndarray of shape (S, 2 J, h)
-        Of the models, by step after the last observed row.
+        Weights of the models by step after the last observed row.
 
     Returns
     -------
     states, errors : ndarray of shape (S, T + h, 4)
-        Of the h rows after the last observed one as well.
     parts : ndarray of shape (S, h, 4)
     """
     h, series = weights.shape[-1], np.arange(len(values))[:, None]
@@ -176,11 +175,11 @@ def weighted_components(
     (level, slope, cycle, season), noise = filtered_states(
         scaled, observed, counts, season_length, len(rows)
     )
-    step = np.clip(rows - ends[:, None], 0, h - 1)  # the first one for rows before
+    step = np.clip(rows - ends[:, None], 0, h - 1)  # observed rows have the first step's weights
     weight = weights[series, :, step].reshape(level.shape)
 
-    # Sums of components on the scale of the data, whose differences are additive. Ahead they are
-    # cut as forecasts are: an exponential that grows has no weight, but would fill the sums.
+    # Cumulated components on the scale of the data, whose differences are additive. Ahead they are
+    # clipped like forecasts: an exploding model has no weight, but its values would overflow.
     sums = [scaled.restored(total) for total in (level, level + cycle, level + cycle + season)]
     origin = scaled.cut(np.repeat(sums[0][series, ends[:, None] - 1], h, 1))
     for total in sums:
@@ -192,7 +191,7 @@ def weighted_components(
     variance = variance[..., None, :] * noise[:, None]
     variance[..., 1, :] *= base[:, :, 1] ** 2  # of a logarithm, to first order
 
-    # Ahead the level before the trend comes first.
+    # The parts of a forecast start from the last level.
     totals = [origin, *(total[series, ahead] for total in sums)]
     added = [origin, *(later - before for before, later in pairwise(totals))]
     parts = np.stack([(weight[series, ahead] * part).sum((2, 3)) for part in added], -1)
@@ -207,18 +206,19 @@ def weighted_components(
 
 @dataclass(frozen=True, eq=False)
 class LastRows:
-    """Scaled rows of S units, and what is known of their last ones.
+    """Scaled rows of S units, with the scales at their last rows.
 
     Attributes
     ----------
     rows : ndarray of shape (S, 2, K)
     first, beginning : ndarray of shape (S,)
-        Value of the first row, and 1 in its place where it is not positive.
+        Value of the first row; `beginning` is 1 if it is not positive.
     last, change : ndarray of shape (S,)
         Value of the last row, and the mean absolute change up to it.
     positive : boolean ndarray of shape (S,)
+        Mask of the units with positive values only.
     first_squares : ndarray of shape (S, 2)
-        Squared scale of the noise before the first row.
+        Sum of squares of the noise prior.
     """
 
     rows: np.ndarray
@@ -233,7 +233,7 @@ class LastRows:
     def of(
         cls, values: np.ndarray, observed: np.ndarray, counts: np.ndarray, season_length: int
     ) -> LastRows:
-        """Rows of values (S, K) at observed rows (K,), the first `counts` of each unit."""
+        """Scale values (S, K) at observed rows (K,), of which each unit has the first `counts`."""
         scaled = scale_rows(values, observed, counts, season_length)
         series, last = np.arange(len(values)), counts - 1
         return cls(
@@ -247,7 +247,7 @@ class LastRows:
         )
 
     def restored(self, scaled: np.ndarray) -> np.ndarray:
-        """Values (S, R, 2, J) in the units of the data; the last row without logarithms."""
+        """Values (S, R, 2, J) in the units of the data, the last value without logarithms."""
         values = self.first[:, None, None, None] + scaled
         growth = np.exp(np.clip(scaled[:, :, 1], -LARGEST_LOG, LARGEST_LOG))
         levels = self.beginning[:, None, None] * growth
@@ -255,7 +255,7 @@ class LastRows:
         return values
 
     def cut(self, values: np.ndarray) -> np.ndarray:
-        """Values (S, h, 2, J) ahead within the distance from the last row that forecasts have."""
+        """Clip values (S, h, 2, J) ahead to the distance `MOST_AWAY` from the last row."""
         steps = np.arange(1, values.shape[1] + 1)
         farthest = self.change[:, None] * (MOST_AWAY[0] + MOST_AWAY[1] * steps)
         low, high = self.last[:, None] - farthest, self.last[:, None] + farthest
@@ -265,18 +265,13 @@ class LastRows:
 def filtered_states(
     scaled: LastRows, observed: np.ndarray, counts: np.ndarray, season_length: int, n_rows: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Level, slope, cycle and season of every model after every row, and noise.
+    """Filtered states (4, S, n_rows, 2, J) of every model, and noise variances (S, 2, J).
 
-    Returns
-    -------
-    states : ndarray of shape (4, S, n_rows, 2, J)
-        The effects of a season have mean zero, of logarithms the factors mean one; what is taken
-        from them is in the level.
-    noise : ndarray of shape (S, 2, J)
-        Variances of the noise by all rows.
+    The states are level, slope, cycle and season. Seasonal effects are centred, seasonal factors
+    have mean one; the level takes up the difference.
     """
     kalman = structural_filter(season_length, observed)
-    # Gains (T, d, J) without what fills the last tile of models.
+    # Gains (T, d, J) without the padding of the last tile.
     gain = kalman.gain.transpose(1, 2, 0, 3).reshape(*kalman.gain.shape[1:3], -1)
     shape = len(counts), 2, len(kalman.damping)
     gain = gain[..., : shape[2]]
@@ -294,11 +289,11 @@ def filtered_states(
             error = scaled.rows[:, :, None, k] - (state[0] + state[2] + state[slot])
             error = np.where(live, error, 0.0)
             state += gain[k][:, None, None] * error
-            if k:  # the first row sets the level
+            if k:  # the first row sets the level and has no error
                 squares += (error * kalman.weight[k]) ** 2
         effects = state[3:]
         middle = effects.mean(0)
-        # Factors whose mean is one add nothing to the level over a season.
+        # Factors with mean one leave the level of a whole season unchanged.
         middle[:, 1] = np.log(np.exp(effects[:, :, 1].clip(-LARGEST_LOG, LARGEST_LOG)).mean(0))
         states[:, :, t] = state[0] + middle, state[1], state[2], state[slot] - middle
     degrees = DEGREES + counts[:, None, None] - 1
@@ -329,8 +324,8 @@ def filtered_variances(season_length: int, observed: bytes) -> np.ndarray:
     for t in range(variances.shape[1]):
         if t:
             covariance = carried(models, covariance)
-        if t in places:  # the covariance is carried on in place
-            models.gains(np.array([t]), t, covariance)
+        if t in places:
+            models.gains(np.array([t]), t, covariance)  # updates the covariance in place
         variances[:, t] = centred_variances(covariance, 3 + t % season_length)
     return variances
 
@@ -348,10 +343,7 @@ def variances_ahead(season_length: int, observed: np.ndarray, count: int, h: int
 
 
 def carried(models: Models, covariance: np.ndarray) -> np.ndarray:
-    """Covariances A C A' + Q (d, d, J) of the next row.
-
-    A changes level, slope and autoregression alone.
-    """
+    """Covariances A C A' + Q (d, d, J) of the next row; A is the identity on seasonal effects."""
     damping, memory = models.damping, models.memory
     after = covariance.copy()
     after[0] += damping * covariance[1]
@@ -366,12 +358,12 @@ def carried(models: Models, covariance: np.ndarray) -> np.ndarray:
 
 
 def centred_variances(covariance: np.ndarray, slot: int) -> np.ndarray:
-    """Variances (4, J) of level, slope, cycle and season whose effects are centred.
+    """Variances (4, J) of level, slope, cycle and centred season.
 
-    The mean of the effects is in the level, also for logarithms, where it is one to first order.
+    The level includes the mean of the seasonal effects; for logarithms to first order.
     """
     middle = covariance[3:, 3:].mean((0, 1))
     level = covariance[0, 0] + 2 * covariance[0, 3:].mean(0) + middle
     season = covariance[slot, slot] - 2 * covariance[slot, 3:].mean(0) + middle
     variances = np.stack([level, covariance[1, 1], covariance[2, 2], season])
-    return np.maximum(variances, 0.0)  # rounding
+    return np.maximum(variances, 0.0)  # rounding may make a zero variance negative

@@ -1,4 +1,4 @@
-"""Models of counts, filtered side by side in closed form and averaged by their evidence."""
+"""Models of counts, filtered in closed form and averaged by their evidence."""
 
 from __future__ import annotations
 
@@ -10,39 +10,38 @@ import numpy as np
 import pandas as pd
 from scipy.special import betainc, gammaln, logsumexp
 
-AT_ONCE = 2**16  # numbers of covariances that are filtered together: they stay in the cache
-MOST_HARMONICS = 6  # of a season: beyond, a few years say nothing of them
-LEAST_MEAN = 1e-2  # of the panel: without any count, the first level is still positive
-USUAL_SPREAD = 1.5  # squared coefficient of variation of the means of series, before the panel
-USUAL_CORRELATION = 1 / 3  # of occurrences in a series, the same: a beta of two observations
-USUAL_SERIES = 3.0  # series of a panel that these defaults count for
+AT_ONCE = 2**16  # numbers of the covariances filtered together: they stay in the cache
+MOST_HARMONICS = 6  # of a season: a few years do not identify more
+LEAST_MEAN = 1e-2  # of a panel, so that the first level is positive without any count
+USUAL_SPREAD = 1.5  # prior guess of the squared coefficient of variation of the series' means
+USUAL_CORRELATION = 1 / 3  # the same of the correlation of occurrences in a series
+USUAL_SERIES = 3.0  # number of series that these guesses count as
 LEAST_SPREAD, MOST_SPREAD = 0.02, 20.0
 LEAST_CORRELATION = 0.05
-FARTHEST = 2.0  # standard errors of a series from the mean of the panel, which moves to be so near
-PRIOR_SERIES = 8.0  # series that the prior probabilities of the models count for
+FARTHEST = 2.0  # largest distance of the first mean from a series' own, in standard errors
+PRIOR_SERIES = 8.0  # number of series that the prior probabilities of models count as
 EM_STEPS = 20
-TABLES = (32, 128, 512)  # counts that are summed one by one; beyond, quantiles are bisected
-LARGEST_COUNT = 1e12  # beyond, the variance that a count leaves is lost in rounding
-NEGLIGIBLE = 1e-9  # weight of a component that does not move a quantile of large counts
+TABLES = (32, 128, 512)  # lengths of tables of probabilities; larger quantiles are bisected
+LARGEST_COUNT = 1e12  # beyond, updates of the variance are lost in rounding
+NEGLIGIBLE = 1e-9  # weight of a component that cannot change a quantile of large counts
 
 
 class CountModel(NamedTuple):
-    """Model of counts: dispersion, movement and season, on the logarithm of the mean.
+    """Model of counts with dispersion, and a moving level and season of the log mean.
 
     Parameters
     ----------
     name : str
     dispersion : float
-        Squared coefficient of variation beyond Poisson, one over the size r of the negative
-        binomial.
+        One over the size r of the negative binomial, 0 for Poisson.
     change : float
         Variance of the changes of the level in a row.
     season : float
-        Variance of the effects of the season, 0 for none.
+        Variance of the seasonal effects, 0 for none.
     decay : float
-        Power of the number of a wave by which its variance falls.
+        Power with which the size of harmonic k falls.
     hurdle : bool
-        True for sizes of demand less one, of rows with demand alone.
+        True for a model of demand sizes less one, in rows with demand.
 
     Examples
     --------
@@ -59,12 +58,12 @@ class CountModel(NamedTuple):
     hurdle: bool = False
 
 
-# Grids: neighbours are so near that averages of them are close to all between.
+# Grids, dense enough that averages of neighbours are close to all values between.
 DISPERSIONS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.5)
 CHANGES = (0.0, 0.002, 0.01, 0.04, 0.15)
 SEASON_DISPERSIONS = (0.0, 0.25, 1.0)
 SEASON_CHANGES = (0.0, 0.01)
-SEASONS = {  # variances, and decays of the waves
+SEASONS = {  # variance and decay
     "small smooth season": (0.05, 1.0),
     "smooth season": (0.4, 1.0),
     "small season": (0.1, 0.0),
@@ -80,7 +79,7 @@ NO_SEASON, WITH_SEASON, HURDLE = 0.5, 0.2, 0.3
 
 @lru_cache(maxsize=16)
 def count_models(season_length: int) -> tuple[CountModel, ...]:
-    """Models of counts of one season length, in the order of their weights.
+    """Models of counts for a season length, in the order of their weights.
 
     Parameters
     ----------
@@ -124,10 +123,10 @@ def _name(dispersion: float, change: float) -> str:
 
 
 def _prior_weights(models: tuple[CountModel, ...]) -> np.ndarray:
-    """Probabilities of the models before any data, smaller for what is less simple.
+    """Prior probabilities of the models, smaller for more complex ones.
 
-    A short series of few counts cannot rule out that it moves or is dispersed: evenly shared
-    probabilities would widen the forecasts of all.
+    A short series of few counts cannot rule out movement or dispersion, so that equal
+    probabilities would widen all its forecasts.
     """
     groups = [
         (NO_SEASON, DISPERSIONS, CHANGES, [not (m.season or m.hurdle) for m in models]),
@@ -139,25 +138,25 @@ def _prior_weights(models: tuple[CountModel, ...]) -> np.ndarray:
         for j in np.flatnonzero(mask):
             places = dispersions.index(models[j].dispersion), changes.index(models[j].change)
             weights[j] = 1 / ((1 + places[0]) * (1 + places[1]))
-        weights[mask] *= share / max(weights[mask].sum(), share)  # there may be no season
+        weights[mask] *= share / max(weights[mask].sum(), share)  # the mask may be empty
     return weights / weights.sum()
 
 
 class CountHyper(NamedTuple):
-    """Hyperprior of the models of counts: first states and prior probabilities of a panel.
+    """Hyperprior of a panel: first states and prior probabilities of the models.
 
     Attributes
     ----------
     level : ndarray of shape (2,)
         Mean and shape of the gamma distribution of the first level.
     demand : ndarray of shape (2,)
-        The same of sizes of demand less one.
+        Mean and shape for demand sizes less one.
     occurrence : ndarray of shape (2,)
         Parameters of the beta distribution of the first probability of demand.
     weights : ndarray of shape (J,)
         Prior probabilities of `count_models`.
     occurrence_weights : ndarray of shape (4,)
-        Prior probabilities of the paces at which the probability of demand moves.
+        Prior probabilities of `OCCURRENCE_CHANGES`.
 
     Examples
     --------
@@ -185,8 +184,7 @@ class CountForecasts:
         + \sum_{c'} w_{c'} \bigl\{ (1 - d) \, 1[y = 0] + d \, \mathrm{NB}(y - 1; m_{c'}, s_{c'})
         \bigr\}
 
-    over models of counts c and hurdle models c', with means m, sizes s and the probability of
-    demand d.
+    with plain models c, hurdle models c', means m, sizes s and the probability of demand d.
 
     Attributes
     ----------
@@ -198,11 +196,11 @@ class CountForecasts:
     component_shape : ndarray of shape (U, C, h)
         Shapes of the gamma distributions of the levels.
     occurrence_weights : ndarray of shape (U, K)
-        Posterior probabilities of the paces of the probability of demand.
+        Posterior probabilities of `OCCURRENCE_CHANGES`.
     occurrence_shape : ndarray of shape (2, U, K, h)
-        Parameters of its beta distributions.
+        Parameters of the beta distributions of the probability of demand.
     log_evidence : ndarray of shape (U,)
-        Log probability of all observed rows, each given the rows before it.
+        Log probability of the observed rows.
 
     Examples
     --------
@@ -232,7 +230,7 @@ class CountForecasts:
 
     @property
     def demand(self) -> np.ndarray:
-        """Probability of demand (U, h) under the hurdle models."""
+        """Probabilities (U, h) of demand under the hurdle models."""
         first, second = self.occurrence_shape
         return np.einsum("uk,ukh->uh", self.occurrence_weights, first / (first + second))
 
@@ -250,12 +248,12 @@ class CountForecasts:
 
     @property
     def probability_of_zero(self) -> np.ndarray:
-        """Probabilities (U, h) of no count."""
+        """Probabilities (U, h) of a zero."""
         return np.exp(self.log_probability(np.zeros(self.component_mean.shape[::2])))
 
     @property
     def weights(self) -> pd.Series:
-        """Posterior probabilities of the models, in the mean over the series, largest first."""
+        """Posterior probabilities of the models, averaged over series, in decreasing order."""
         names = [model.name for model in self.models]
         mean = pd.Series(self.component_weights.mean(0), names, name="weight")
         return mean.sort_values(ascending=False, kind="stable")
@@ -275,41 +273,21 @@ class CountForecasts:
         return self._table(np.arange(n_series * h), n).reshape(n_series, h, n)
 
     def log_probability(self, values: np.ndarray) -> np.ndarray:
-        """Return the log probabilities of values.
-
-        Parameters
-        ----------
-        values : ndarray of shape (U, h)
-            Whole numbers from 0 on, NaN where one is missing.
-
-        Returns
-        -------
-        ndarray of shape (U, h)
-            NaN where the value is missing.
-        """
+        """Return the log probabilities (U, h) of counts `values` (U, h), NaN for NaN."""
         hurdle, y = self.hurdle, np.asarray(values, float)[:, None]
         demand = self.demand[:, None]
         missing = np.isnan(y)
         y = np.where(missing, 0.0, y)
         counted = np.maximum(y - hurdle[:, None], 0.0)
         logs = _log_pmf(counted, self.component_mean, self.component_size)
-        with np.errstate(divide="ignore"):  # demand may be certain, a model impossible
+        with np.errstate(divide="ignore"):  # probabilities may be 0 or 1
             occurrence = np.where(y > 0, np.log(demand) + logs, np.log1p(-demand))
             logs = np.where(hurdle[:, None], occurrence, logs)
             total = logsumexp(logs + np.log(self.component_weights)[..., None], axis=1)
         return np.where(missing[:, 0], np.nan, total)
 
     def cdf(self, values: np.ndarray) -> np.ndarray:
-        """Return the probabilities of at most these values.
-
-        Parameters
-        ----------
-        values : ndarray of shape (U, h)
-
-        Returns
-        -------
-        ndarray of shape (U, h)
-        """
+        """Return the distribution function (U, h) at `values` (U, h)."""
         n_series, _, h = self.component_mean.shape
         values = np.broadcast_to(np.floor(values), (n_series, h))
         return np.array(
@@ -318,7 +296,7 @@ class CountForecasts:
         )  # fmt: skip
 
     def quantile(self, probabilities: np.ndarray | list[float]) -> np.ndarray:
-        """Return the smallest counts whose distribution function reaches the probabilities.
+        """Return quantiles, the smallest counts whose distribution function is large enough.
 
         Parameters
         ----------
@@ -343,7 +321,7 @@ class CountForecasts:
         n_series, _, h = self.component_mean.shape
         quantiles = np.zeros((n_series * h, len(levels)))
         rows = np.arange(n_series * h)
-        # Most quantiles are small; the others begin anew in a longer table.
+        # Most quantiles are small; the others need a longer table.
         for width in TABLES:
             near = self.mean.ravel()[rows] < width
             table = self._table(rows[near], width).cumsum(1)
@@ -356,9 +334,9 @@ class CountForecasts:
         return quantiles.reshape(n_series, h, -1).swapaxes(1, 2)
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw paths of all steps: a model for each path, then its level, which moves.
+        """Draw paths: a model for each path, then its moving level, then counts.
 
-        The distribution of each step is that of `pmf`, not an approximation of it.
+        Each step has exactly the distribution of `pmf`.
 
         Parameters
         ----------
@@ -377,7 +355,7 @@ class CountForecasts:
             for part in (self.component_mean, self.component_size, self.component_shape)
         )
         level = _gamma_path(rng, shape)
-        # The share that a beta variable leaves of a gamma variable is one of a smaller shape.
+        # Beta thinning of a gamma variable gives a gamma variable with a smaller shape.
         counts = rng.poisson(_thin(rng, level, shape, size) * mean / size).astype(float)
         pace = _draw(rng, self.occurrence_weights, n)
         yes, no = (_gamma_path(rng, part[series, pace]) for part in self.occurrence_shape)
@@ -385,14 +363,14 @@ class CountForecasts:
         return np.where(self.hurdle[component][..., None], occurs * (1 + counts), counts)
 
     def _table(self, rows: np.ndarray, n: int) -> np.ndarray:
-        """Probabilities (R, n) of 0 to n - 1 at rows of all U * h steps, by the recursion in k."""
+        """Probabilities (R, n) of 0 to n - 1 at `rows` (R,) of all U * h steps, by recursion."""
         h, hurdle = self.component_mean.shape[2], self.hurdle
         series, step = rows // h, rows % h
         mean = self.component_mean[series, :, step]
         size = self.component_size[series, :, step]
         demand = self.demand[series, step]
         weights = self.component_weights[series]
-        # Weighted probabilities of k, of demand k + 1 where there is a hurdle.
+        # Weighted probabilities of k, in hurdle models of demand k + 1.
         terms = weights * np.exp(-size * np.log1p(mean / size))
         ratio = mean / (size + mean)
         table = np.zeros((len(rows), n))
@@ -405,7 +383,7 @@ class CountForecasts:
         return table
 
     def _row_cdf(self, series: int, step: int, k: np.ndarray) -> np.ndarray:
-        """Distribution function of a step of a series at whole numbers k (n,)."""
+        """Distribution function (n,) of a step of a series at integers k (n,)."""
         weights, hurdle = self.component_weights[series], self.hurdle
         kept = weights > NEGLIGIBLE
         weights, hurdle = weights[kept] / weights[kept].sum(), hurdle[kept]
@@ -423,7 +401,7 @@ class CountForecasts:
         low, high = np.full(len(levels), -1.0), np.ones(len(levels))
         while (short := self._row_cdf(series, step, high) < levels).any():
             low, high = np.where(short, high, low), np.where(short, 2 * high, high)
-        # Beyond 2^53 not every whole number is a float: there it ends between neighbours.
+        # Beyond 2^53 not every integer is a float: stop at neighbouring floats.
         while (((middle := np.floor((low + high) / 2)) > low) & (middle < high)).any():
             short = self._row_cdf(series, step, middle) < levels
             low, high = np.where(short, middle, low), np.where(short, high, middle)
@@ -431,15 +409,15 @@ class CountForecasts:
 
 
 def count_hyper(values: np.ndarray, lengths: np.ndarray, season_length: int) -> CountHyper:
-    """Learn the hyperprior of a panel: moments of its series, and models that are likely in it.
+    """Estimate the hyperprior of a panel.
 
-    Prior probabilities of the models are estimated by the EM algorithm, with those before any
-    data as a Dirichlet prior that counts for eight series.
+    First states come from moments of the series. Prior probabilities of the models are estimated
+    by EM, with a Dirichlet prior that counts as eight series.
 
     Parameters
     ----------
     values : ndarray of shape (U, T)
-        Counts, NaN where one is missing.
+        Counts, NaN if missing.
     lengths : integer ndarray of shape (U,)
         Rows of each series.
     season_length : int
@@ -490,7 +468,7 @@ def count_forecasts(
     h: int,
     hyper: CountHyper | None = None,
 ) -> CountForecasts:
-    r"""Forecast counts by models filtered side by side, averaged by their evidence.
+    r"""Forecast counts by models that are averaged by their evidence.
 
     .. math::
 
@@ -498,31 +476,31 @@ def count_forecasts(
         \log \mu_t = \ell_t + x_t' \beta, \qquad
         \ell_t = \ell_{t-1} + \eta_t, \quad \operatorname{var}(\eta_t) = W
 
-    with Poisson counts for infinite r and waves :math:`x_t` of the season. Before a row
-    :math:`\mu_t` is gamma with mean m and shape 1 / q, where q is the variance of its logarithm, so
-    that the count is negative binomial, and
+    with Poisson counts for infinite r and seasonal harmonics :math:`x_t`. Given earlier rows,
+    :math:`\mu_t` is gamma with mean m and shape 1 / q, where q is the variance of its logarithm.
+    The count is negative binomial, and the update is
 
     .. math::
 
         q^+ = \frac{q}{1 + \kappa q y}, \qquad
         m^+ = m \frac{1 + \kappa q y}{1 + \kappa q m}, \qquad \kappa = \frac{1}{1 + m / r}
 
-    Level and season follow by linear Bayes estimation. Without a season and with W = 0 and
-    infinite r that is the posterior of gamma and Poisson.
+    Level and season are updated by linear Bayes estimation. Without a season, with W = 0 and
+    infinite r, the update is the exact gamma posterior.
 
     Parameters
     ----------
     values : ndarray of shape (U, T)
-        Counts, NaN where one is missing; each series from the first column on.
+        Counts of each series, left-aligned, NaN if missing.
     lengths : integer ndarray of shape (U,)
         Rows of each series.
     season_length : int
-        Rows of a season, 1 for none.
+        Season length in rows, 1 for none.
     h : int
-        Steps.
+        Horizon.
     hyper : CountHyper, optional
-        Hyperprior; by default `count_hyper` of these series. With a given one, forecasts of a
-        series do not depend on the others.
+        Hyperprior; by default `count_hyper` of these series. With a given hyperprior the forecast
+        of a series does not depend on other series.
 
     Returns
     -------
@@ -535,11 +513,11 @@ def count_forecasts(
 
     Notes
     -----
-    Negative binomials of size r around a gamma mean are taken as negative binomials with the same
-    mean and variance, of size s, :math:`1 + 1/s = (1 + 1/r)(1 + q)`. Hurdle models are a beta
-    filter of the occurrence of demand, and the same models of sizes less one. Missing rows move the
-    level and say nothing. The mean of the first level is that of the panel, moved towards series
-    that are more than two standard errors away.
+    A negative binomial of size r with a gamma mean is approximated by the negative binomial with
+    the same mean and variance, of size s with :math:`1 + 1/s = (1 + 1/r)(1 + q)`. Hurdle models
+    combine a beta filter of the occurrence of demand with the same models of sizes less one.
+    Missing rows propagate the level without an update. The first level has the mean of the panel,
+    moved to within two standard errors of the series.
 
     References
     ----------
@@ -587,7 +565,7 @@ def count_forecasts(
 
 
 def are_counts(values: np.ndarray) -> np.ndarray:
-    """Return a mask of the values that models of counts can read.
+    """Mask of the values that are counts or NaN.
 
     Parameters
     ----------
@@ -596,7 +574,7 @@ def are_counts(values: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of bool
-        Of the same shape; True of whole numbers from 0 to 1e12, and of NaN.
+        Mask of the same shape, True for integers from 0 to 1e12 and for NaN.
 
     Examples
     --------
@@ -610,7 +588,7 @@ def are_counts(values: np.ndarray) -> np.ndarray:
 
 
 def _counts(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Values with NaN after the end of each series; a ValueError if one is no count."""
+    """Set values after the end of each series to NaN; raise ValueError if one is no count."""
     values = np.asarray(values, float)
     values = np.where(np.arange(values.shape[1]) < np.asarray(lengths)[:, None], values, np.nan)
     legal = are_counts(values)
@@ -625,7 +603,7 @@ def _counts(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 
 def _gamma_moments(values: np.ndarray) -> np.ndarray:
-    """Mean and shape (2,) of the gamma distribution of the means of the series."""
+    """Moment estimates (2,) of mean and shape of the gamma distribution of the series' means."""
     count = (~np.isnan(values)).sum(1)
     values, count = values[count > 0], count[count > 0]
     if not len(values):
@@ -639,10 +617,10 @@ def _gamma_moments(values: np.ndarray) -> np.ndarray:
 
 
 def _beta_moments(occurs: np.ndarray) -> np.ndarray:
-    """Parameters (2,) of the beta distribution of the shares of rows with demand."""
+    """Moment estimates (2,) of the beta distribution of the shares of rows with demand."""
     count = (~np.isnan(occurs)).sum(1)
     occurs, count = occurs[count > 0], count[count > 0]
-    # A row with and a row without demand keep both parameters above zero.
+    # One more row with and without demand keeps both parameters positive.
     share = (np.nansum(occurs) + 1) / (count.sum() + 2)
     correlation, n = 0.0, len(occurs)
     if n:
@@ -655,29 +633,19 @@ def _beta_moments(occurs: np.ndarray) -> np.ndarray:
 
 
 class _Filtered(NamedTuple):
-    """Evidence and states ahead of all models, each after the last row of its series.
+    """Evidence of all models, and their states in the h rows after each series."""
 
-    Attributes
-    ----------
-    log_evidence : ndarray of shape (U, J)
-        Of sizes alone in hurdle models.
-    log_mean, variance : ndarray of shape (U, J, h)
-        Logarithm of the mean and variance of the logarithm.
-    occurrence_evidence : ndarray of shape (U, K)
-    occurrence_shape : ndarray of shape (2, U, K, h)
-    """
-
-    log_evidence: np.ndarray
-    log_mean: np.ndarray
-    variance: np.ndarray
-    occurrence_evidence: np.ndarray
-    occurrence_shape: np.ndarray
+    log_evidence: np.ndarray  # (U, J), in hurdle models of the sizes only
+    log_mean: np.ndarray  # (U, J, h)
+    variance: np.ndarray  # (U, J, h), of the log mean
+    occurrence_evidence: np.ndarray  # (U, K)
+    occurrence_shape: np.ndarray  # (2, U, K, h)
 
 
 def _filter_all(
     values: np.ndarray, lengths: np.ndarray, season_length: int, h: int, hyper: CountHyper
 ) -> _Filtered:
-    """Filter all models: those with the same state side by side."""
+    """Filter all models, in batches of models with the same state."""
     models = count_models(season_length)
     demand = np.where(values > 0, values - 1, np.nan)
     shape = len(values), len(models)
@@ -707,22 +675,22 @@ def _filter_all(
 
 
 def _log_means(values: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Logarithms (U,) of the first means: that of the panel, moved towards series far from it.
+    """Log means (U,) of the first level: the panel's, limited to `FARTHEST` from each series.
 
-    The translation is limited as by Efron and Morris: a series unlike its panel would need many
-    rows to come away from it, and its first ones would speak for dispersed models.
+    This is the limited translation of Efron and Morris. Otherwise a series unlike its panel would
+    need many rows to adapt, and its first rows would favour dispersed models.
     """
     count, total = (~np.isnan(values)).sum(1), np.nansum(values, 1)
     mean = (total + 0.5) / (count + 0.5)
     square = np.nansum((values - mean[:, None]) ** 2, 1)
-    # Half a count more, so that series of zeros have a standard error, too.
+    # Half a count more, so that series of zeros have a standard error.
     error = (square + total + 0.5) / (total + 0.5) ** 2
     distance = FARTHEST * np.sqrt(1 / first[1] + error)
     return np.clip(np.log(first[0]), np.log(mean) - distance, np.log(mean) + distance)
 
 
 def _waves(season_length: int, seasonal: bool, decay: float) -> np.ndarray:
-    """Level and waves (season_length, d) of a season, with effects of variance one in all."""
+    """Level and harmonics (season_length, d) of a season, with total variance one."""
     places = 2 * np.pi * np.arange(season_length) / season_length
     harmonics = min(season_length // 2, MOST_HARMONICS) if seasonal else 0
     frequencies = np.arange(1.0, harmonics + 1)
@@ -731,7 +699,7 @@ def _waves(season_length: int, seasonal: bool, decay: float) -> np.ndarray:
     columns = [np.ones(season_length)]
     for size, wave in zip(scale, frequencies, strict=True):
         columns.append(size * np.cos(wave * places))
-        if 2 * wave < season_length:  # at the last wave of an even season it is zero throughout
+        if 2 * wave < season_length:  # the sine at the Nyquist frequency is zero
             columns.append(size * np.sin(wave * places))
     return np.stack(columns, 1)
 
@@ -745,7 +713,7 @@ def _filter(
     shape: float,
     h: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Filter models of the same state: log evidence (U, J), log means and variances (U, J, h)."""
+    """Log evidence (U, J), and log means and variances (U, J, h), of models with the same state."""
     n_series, n_rows = values.shape
     season_length, d = waves.shape
     dispersion, change, season = (
@@ -762,7 +730,7 @@ def _filter(
     evidence = np.zeros((n_series, len(models)))
     for t in range(n_rows):
         if t:
-            # A series that has ended does not move any more.
+            # The level of a series does not move after its end.
             covariance[..., 0, 0] += np.where(t < lengths[:, None], change, 0.0)
         x = waves[t % season_length]
         gain = covariance @ x  # covariance of the state and the logarithm of the mean
@@ -771,7 +739,7 @@ def _filter(
         seen = ~np.isnan(y)
         y = np.where(seen, y, 0.0)
         evidence += seen * _log_pmf(y, mean, _mixed_size(dispersion, q))
-        # Information of a count over that of a Poisson count.
+        # Information of a count relative to a Poisson count.
         kappa = seen / (1 + dispersion * mean)
         counted = kappa * q * y
         gain /= q[..., None]
@@ -788,7 +756,7 @@ def _filter(
 def _filter_occurrence(
     occurs: np.ndarray, lengths: np.ndarray, first: np.ndarray, h: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Filter beta distributions: log evidence (U, K), parameters (2, U, K, h)."""
+    """Log evidence (U, K) and parameters (2, U, K, h) of beta filters of the occurrence."""
     n_series, n_rows = occurs.shape
     shape = np.broadcast_to(first[:, None, None], (2, n_series, len(OCCURRENCE_CHANGES))).copy()
     evidence = np.zeros(shape.shape[1:])
@@ -809,8 +777,8 @@ def _filter_occurrence(
 
 
 def _move_beta(shape: np.ndarray) -> np.ndarray:
-    """Beta distributions with the same mean whose log odds have moved for a row."""
-    # The variance of log odds is 1 / (n p (1 - p)) with n observations.
+    """Beta parameters after a random walk step of the log odds, with the same mean."""
+    # Log odds have variance 1 / (n p (1 - p)) given n observations.
     information = shape[0] * shape[1] / shape.sum(0)
     return shape / (1 + OCCURRENCE_CHANGES * information)
 
@@ -818,23 +786,23 @@ def _move_beta(shape: np.ndarray) -> np.ndarray:
 def _posterior(
     filtered: _Filtered, models: tuple[CountModel, ...], weights: np.ndarray, paces: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Posterior probabilities of models (U, J) and paces (U, K), and the log evidence (U,)."""
+    """Posterior probabilities of models (U, J) and occurrence changes (U, K), log evidence (U,)."""
     pace = filtered.occurrence_evidence + np.log(paces)
     occurrence = logsumexp(pace, axis=1, keepdims=True)
     hurdle = np.array([model.hurdle for model in models])
-    # Occurrences and sizes are independent: every hurdle model has the same occurrences.
+    # Occurrence and size are independent, so all hurdle models share the occurrence filter.
     joint = filtered.log_evidence + np.log(weights) + hurdle * occurrence
     evidence = logsumexp(joint, axis=1, keepdims=True)
     return np.exp(joint - evidence), np.exp(pace - occurrence), evidence[:, 0]
 
 
 def _mixed_size(dispersion: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """Size of the negative binomial around a gamma mean, by its variance."""
+    """Size of the negative binomial that matches a gamma mixture of negative binomials."""
     return 1 / (dispersion + variance + dispersion * variance)
 
 
 def _log_pmf(y: np.ndarray, mean: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Log probability of the negative binomial with this mean and size."""
+    """Log probability of the negative binomial, by mean and size."""
     y = y if y.ndim == mean.ndim else y[..., None]
     spread = np.log1p(mean / size)
     return (
@@ -844,13 +812,13 @@ def _log_pmf(y: np.ndarray, mean: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 
 def _draw(rng: np.random.Generator, weights: np.ndarray, n: int) -> np.ndarray:
-    """Numbers (n, U) drawn with probabilities (U, C)."""
+    """Draw component indices (n, U) with probabilities (U, C)."""
     below = rng.random((n, len(weights), 1)) > weights.cumsum(1)
     return np.minimum(below.sum(-1), weights.shape[1] - 1)
 
 
 def _gamma_path(rng: np.random.Generator, shape: np.ndarray) -> np.ndarray:
-    """Dependent gamma variables of the shapes (..., h), each moved from the step before."""
+    """Markov chain of gamma variables with shapes (..., h)."""
     path = np.empty(shape.shape)
     path[..., 0] = rng.standard_gamma(shape[..., 0])
     for k in range(1, shape.shape[-1]):
@@ -863,9 +831,9 @@ def _gamma_path(rng: np.random.Generator, shape: np.ndarray) -> np.ndarray:
 def _thin(
     rng: np.random.Generator, gamma: np.ndarray, shape: np.ndarray, smaller: np.ndarray
 ) -> np.ndarray:
-    """Gamma variables of a smaller shape: a beta distributed share of those of the larger."""
+    """Multiply gamma variables by beta variables, which gives gamma variables of smaller shape."""
     kept = rng.standard_gamma(smaller)
     lost = rng.standard_gamma(np.maximum(shape - smaller, 0.0))
     total = kept + lost
-    # Of tiny shapes both may be rounded to zero.
+    # With tiny shapes both may underflow to zero.
     return gamma * np.where(total > 0, kept / np.where(total > 0, total, 1.0), 1.0)

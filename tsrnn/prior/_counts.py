@@ -1,4 +1,4 @@
-"""Components of counts: Poisson and negative binomial counts, intermittent demand."""
+"""Count components of the prior: Poisson, negative binomial, intermittent demand."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from tsrnn.prior._distributions import loguniform, occurs
 from tsrnn.prior._linear import random_walk, structural
 
-# numpy's Poisson generator refuses means above 9.2e18; no count of the prior comes near.
+# numpy's Poisson generator refuses means above 9.2e18.
 _LARGEST_MEAN = 1e9
 
 
@@ -28,9 +28,9 @@ def counts(rng: np.random.Generator, n_series: int, n_rows: int, season_length: 
 
     Notes
     -----
-    :math:`\mu_t` is a `structural` series, :math:`\lambda` log-uniform on (0.3, 300); in half of
-    the series :math:`u_t = 1`, in the others :math:`\kappa`, the size of the negative binomial, is
-    log-uniform on (0.5, 30). Constant series are NaN, and drawn again by `SeriesPrior`.
+    :math:`\mu_t` is a `structural` series, :math:`\lambda` log-uniform on (0.3, 300). In half of
+    the series :math:`u_t = 1`; in the others :math:`\kappa`, the size of the negative binomial, is
+    log-uniform on (0.5, 30). Constant series are NaN, and `SeriesPrior` draws them again.
 
     Examples
     --------
@@ -45,13 +45,13 @@ def counts(rng: np.random.Generator, n_series: int, n_rows: int, season_length: 
     dispersed = np.flatnonzero(occurs(rng, 0.5, n_series))
     size = loguniform(rng, 0.5, 30, len(dispersed))[:, None]
     mean[dispersed] *= rng.standard_gamma(np.repeat(size, n_rows, 1)) / size
-    return _informative(_poisson(rng, mean), mean)
+    return _redraw_constant(_poisson(rng, mean), mean)
 
 
 def intermittent(
     rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
 ) -> np.ndarray:
-    r"""Intermittent demand: occurrences and sizes.
+    r"""Intermittent demand, the product of occurrences and sizes.
 
     .. math:: y_t = o_t z_t, \qquad o_t \sim \mathrm{Bernoulli}(p_t), \qquad
         z_t - 1 \sim \mathrm{Poisson}(\lambda u_t)
@@ -67,9 +67,9 @@ def intermittent(
 
     Notes
     -----
-    :math:`p_t` is p, log-uniform on (0.05, 0.9), times a `random_walk` series, at most 1:
-    demand that grows, fades and has seasons; :math:`\lambda` log-uniform on (0.2, 50), :math:`u_t`
-    as of `counts`. Series without demand are NaN, and drawn again by `SeriesPrior`.
+    :math:`p_t` is a log-uniform variable on (0.05, 0.9) times a `random_walk` series, at most 1, so
+    that demand grows, fades and has seasons. :math:`\lambda` is log-uniform on (0.2, 50);
+    :math:`u_t` is as in `counts`. Constant series are NaN, and `SeriesPrior` draws them again.
 
     Examples
     --------
@@ -86,15 +86,15 @@ def intermittent(
     mean *= loguniform(rng, 0.2, 50, n_series)[:, None]
     occurrence = rng.random((n_series, n_rows)) < probability
     values = np.where(occurrence, 1 + _poisson(rng, mean), 0.0)
-    return _informative(values, probability)
+    return _redraw_constant(values, probability)
 
 
 def _poisson(rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
-    """Poisson counts as floats, of which means that are NaN are taken as 0."""
+    """Poisson counts as floats; 0 where the mean is NaN."""
     return rng.poisson(np.clip(np.nan_to_num(mean), 0, _LARGEST_MEAN)).astype(float)
 
 
-def _informative(values: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Series that are not constant; the others, and those without a mean, are NaN: drawn again."""
+def _redraw_constant(values: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Set constant series and rows with a NaN mean to NaN, so that `SeriesPrior` draws again."""
     constant = np.ptp(values, axis=1, keepdims=True) == 0
     return np.where(constant | np.isnan(mean), np.nan, values)

@@ -1,4 +1,4 @@
-"""Distributions that several components of the prior draw from."""
+"""Random draws shared by components of the prior."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import numpy as np
 
 
 def occurs(rng: np.random.Generator, probability: float, n_series: int) -> np.ndarray:
-    """Mask of series to which something happens with a probability."""
+    """Mask (n_series,) of independent events with the given probability."""
     return rng.random(n_series) < probability
 
 
 def loguniform(rng: np.random.Generator, low: float, high: float, size: int) -> np.ndarray:
-    """Draws whose logarithm is uniform."""
+    """Draw variables whose logarithm is uniform."""
     return np.exp(rng.uniform(np.log(low), np.log(high), size))
 
 
 def innovations(rng: np.random.Generator, n_series: int, n_rows: int) -> np.ndarray:
-    r"""White noise of variance one, with heavy tails or volatility clusters in some series.
+    r"""White noise with variance one, heavy-tailed or heteroscedastic in some series.
 
-    Of 70 percent of the series it is Gaussian, of 20 percent Student's t with degrees of freedom
-    uniform on (3, 10), of 10 percent GARCH(1, 1):
+    70 percent of the series are Gaussian; 20 percent are Student's t with degrees of freedom
+    uniform on (3, 10); 10 percent are GARCH(1, 1):
 
     .. math:: \varepsilon_t = \sqrt{h_t} z_t, \qquad h_t = (1 - \alpha - \beta) +
         \alpha \varepsilon_{t-1}^2 + \beta h_{t-1}
@@ -47,7 +47,7 @@ def innovations(rng: np.random.Generator, n_series: int, n_rows: int) -> np.ndar
     kind = rng.random(n_series)
     heavy = np.flatnonzero(kind < 0.2)
     freedom = rng.uniform(3, 10, len(heavy))
-    # Student's t as a Gaussian over the root of a chi-square, at unit variance.
+    # Student's t is a Gaussian over the root of a chi-square; scaled to unit variance.
     noise[:, heavy] *= np.sqrt(
         (freedom - 2) / (2 * rng.standard_gamma(freedom / 2, (n_rows, len(heavy))))
     )
@@ -57,7 +57,7 @@ def innovations(rng: np.random.Generator, n_series: int, n_rows: int) -> np.ndar
 
 
 def garch_noise(rng: np.random.Generator, noise: np.ndarray) -> np.ndarray:
-    """GARCH(1, 1) of unit variance from white noise (n_rows, n_series); see `innovations`."""
+    """Turn white noise (n_rows, n_series) into GARCH(1, 1) of unit variance, see `innovations`."""
     n = noise.shape[1]
     alpha = rng.uniform(0.02, 0.3, n)
     beta = rng.uniform(0.7, 0.99, n) - alpha

@@ -1,4 +1,4 @@
-"""Effects of columns on series: terms chosen by evidence, and shrunk coefficients."""
+"""Effects of columns on series: term selection by evidence, and shrinkage estimates."""
 
 from __future__ import annotations
 
@@ -39,82 +39,79 @@ from tsrnn.prior._terms import (
     widths_of,
 )
 
-# Rows that the prior of a coefficient counts as; infinite: the term is left out.
+# Prior strengths of a coefficient in rows; an infinite one leaves the term out.
 STRENGTHS = (0.1, 1.0, 10.0, 100.0, np.inf)
 START = 1.0
-# Factors of the strengths by term with which series deviate from their mean.
+# Factors of the strengths by term with which series deviate from the panel mean.
 SPREADS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, np.inf)
-SEARCH_SPREADS = (1.0, 10.0, np.inf)  # in the search for terms: all find the same in more time
+SEARCH_SPREADS = (1.0, 10.0, np.inf)  # in the search for terms: more select the same terms slower
 LONG = 1500  # rows beyond which errors are autoregressions, whose moments cost three products
-FEWEST_VALUES = 10  # different values of a column that may have a curved effect
-FEWEST_CURVED, FEWEST_LAGGED = 40, 24  # rows of series whose effects may be curved, or late
+FEWEST_VALUES = 10  # distinct values of a column with a curved effect
+FEWEST_CURVED, FEWEST_LAGGED = 40, 24  # rows of series with curved or lagged effects
 ROWS_PER_LAG = 4  # further rows for each lag
-FEWEST_YEARS, FEWEST_WEEKS = 1.5, 3  # of data of which the year, or the week by hours, is a season
-YEARS_ALONE = 2  # of data without columns
+FEWEST_YEARS, FEWEST_WEEKS = 1.5, 3  # of data for a season of the year, or of the week by hours
+YEARS_ALONE = 2  # the same for the year in data without columns
 DAYS_IN_YEAR = 365
-SOME_DAYS = 0.9  # rows a day of daily data, above those of working days
+SOME_DAYS = 0.9  # rows a day that tell daily data from working days
 CURVE_KNOTS = np.array([0.05, 0.275, 0.5, 0.725, 0.95])
-FINE_KNOTS = np.array([0.02, 0.15, 0.35, 0.65, 0.85, 0.98])  # of long series
+FINE_KNOTS = np.array([0.02, 0.15, 0.35, 0.65, 0.85, 0.98])  # for long series
 DECAYS = (0.6, 0.9)
-HOURLY_DECAYS = (0.75, 0.96)  # of an hour: walls and habits remember the weather of a day
-# Log prior odds against a term that nobody named. Lags are many, and neighbours stand for each
-# other, so that a wrong one is easily taken: on development series 6 kept the right ones alone.
+HOURLY_DECAYS = (0.75, 0.96)  # per hour: buildings and habits react to the weather of a day
+# Log prior odds against a term that the user did not name. Lags are many and correlated, so that
+# wrong ones are easily selected: on development series 6 kept the right ones only.
 ODDS_CURVED, ODDS_LAGGED = 3.0, 6.0
-# Against the dependence of a term on any static column: of 20 panels with five columns and five
-# static ones that say nothing, without it 5 had a product.
+# Log prior odds against a dependence on static columns. Without them, 5 of 20 panels with
+# irrelevant static columns had a product.
 ODDS_STATIC = 1.5
-# Share of a column's variance that its neighbours leave unexplained, above which a missing value is
-# not interpolated. Of 0, 0.1, 0.3 and all, 0.3 forecast best with gaps in 26 series.
+# Largest share of a column's variance, unexplained by neighbouring rows, with which missing values
+# are interpolated. Of 0, 0.1, 0.3 and 1, 0.3 forecast best on 26 series with gaps.
 MOST_UNPREDICTED = 0.3
-LEAST_DEVIATION = 1e-9  # of a standardised static column over the units of a sample
-LEAST_OBSERVED = 1 / 3  # of the rows with a target that have all columns with effects
-MOST_TERMS = 8  # added to the linear ones of short series
-MOST_SEARCHED = 30  # columns of short series whose terms are searched: the likeliest alone
-MOST_COLUMNS = 480  # of the regression of a long series
-SELECTING_SERIES, LONG_SERIES = 40, 4  # that choose terms; more say little more
-SELECTING_MODELS = 12  # structural models under which terms are chosen: the likeliest
-POOLED_SERIES = 200  # that the coefficients of a panel are estimated from
-MOST_STATIC = 12  # static columns whose products are searched: the likeliest alone
-SERIES_AT_ONCE = 50  # whose moments are in memory
+LEAST_DEVIATION = 1e-9  # standard deviation below which a static column is constant in a sample
+LEAST_OBSERVED = 1 / 3  # share of the rows with a target at which all columns are observed
+MOST_TERMS = 8  # added to the linear terms of short series
+MOST_SEARCHED = 30  # columns of short series whose terms are searched
+MOST_COLUMNS = 480  # of the design matrix of a long series
+SELECTING_SERIES, LONG_SERIES = 40, 4  # series that terms are selected on
+SELECTING_MODELS = 12  # likeliest structural models that terms are selected under
+POOLED_SERIES = 200  # series that the panel prior is estimated from
+MOST_STATIC = 12  # static columns whose products are searched
+SERIES_AT_ONCE = 50  # series whose moments are in memory
 SEASONS_OF_LONG = ("hour", "hour of week", "weekday")
 KINDS = ("linear", "smooth", "lagged", "none")
-MADE = {"calendar", "holiday"}  # kinds of columns that are made of the dates: linear, not forced
-
-
-SMALL_SHARE = 1e-9  # logarithm of a factor below which it is 1 plus its logarithm
+CALENDAR_KINDS = {"calendar", "holiday"}  # columns computed from dates: linear, not forced
+SMALL_SHARE = 1e-9  # |s| below which (exp(s) - 1) / s is 1
 
 
 class Candidate(NamedTuple):
-    """Term that may enter the regression."""
+    """Candidate term of the regression."""
 
     term: Term
-    odds: float = 0.0  # log prior odds against it
-    base: bool = False  # in the regression from the beginning
-    forced: bool = False  # never left out
+    odds: float = 0.0  # log prior odds against the term
+    base: bool = False  # included at the start of the search
+    forced: bool = False  # never dropped
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnEffects:
-    """Regression of U units on columns: a unit is a target of a series.
+    """Regression of U units on columns, where a unit is one target of one series.
 
     Attributes
     ----------
     terms : tuple of Term
     location, scale : ndarray of shape (p,)
-        Mean and standard deviation of each column of the regression in the rows fitted to.
+        In-sample mean and standard deviation of each column of the design matrix.
     alike : str
-        Scale on which series are alike: "changes", in multiples of their mean changes; "units" of
-        the data; or "logarithms", where effects are factors.
+        Scale on which series have similar effects: "changes" for multiples of their mean change,
+        "units" of the data, or "logarithms" for factors.
     coefficient : ndarray of shape (U, p)
-        Of the scaled columns, in the units of the target, or of its logarithm.
+        Coefficients of the scaled columns, in the units of the target or of its logarithm.
     covariance : ndarray of shape (U, p, p)
     widening : ndarray of shape (U,)
-        Factor of the width of intervals: residuals are smaller than errors by the coefficients
-        that were fitted to them.
+        Factor of the interval widths for the degrees of freedom used by the coefficients.
     share : ndarray of shape (n_terms,)
-        Variance of what each term contributes over the sum of these, in the rows fitted to.
+        Share of each term in the sum of the in-sample variances of the terms.
     panel : PanelPrior or None
-        Coefficients of series by their static columns; None where these say nothing of them.
+        Coefficients given static columns; None if they do not depend on these.
 
     Examples
     --------
@@ -141,7 +138,7 @@ class ColumnEffects:
 
     @property
     def logarithms(self) -> bool:
-        """True if effects are factors: the regression is one of logarithms."""
+        """True if effects are factors and the regression is on logarithms."""
         return self.alike == "logarithms"
 
     @property
@@ -150,35 +147,35 @@ class ColumnEffects:
         return self.alike == "changes"
 
     def slopes(self) -> np.ndarray:
-        """Coefficients (U, p) of the columns of the regression as they are, not scaled."""
+        """Coefficients (U, p) of the unscaled columns."""
         return self.coefficient / self.scale
 
     @property
     def long(self) -> bool:
-        """True if the errors were autoregressions, with seasons among the terms."""
+        """True if errors are autoregressions and seasons are terms."""
         return any(term.cycle in SEASONS_OF_LONG for term in self.terms)
 
     @property
     def widths(self) -> list[int]:
-        """Columns of the regression that each term makes."""
+        """Number of columns of the design matrix for each term."""
         return widths_of(self.terms).tolist()
 
     @property
     def n_decays(self) -> int:
-        """Number of moving averages of each column that terms read."""
+        """Number of moving averages of each column."""
         return len(decays_of(self.terms))
 
     def columns(
         self, exog: np.ndarray, phases: np.ndarray, memory: ColumnMemory, series: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Scaled columns (T, p) at rows of a series, and its memory after them."""
+        """Scaled design matrix (T, p) at rows of a series, and its memory after these rows."""
         matrix, recent, averages = design(
             self.terms, exog, phases, memory.recent[series], memory.averages[series]
         )
         return (matrix - self.location) / self.scale, recent, averages
 
     def without(self, values: np.ndarray, shares: np.ndarray) -> np.ndarray:
-        """Values less the shares of the columns, which are factors where `logarithms`."""
+        """Remove the shares of the columns, which are log factors if `logarithms`."""
         return values * np.exp(-shares) if self.logarithms else values - shares
 
     def restored(self, values: np.ndarray, shares: np.ndarray) -> np.ndarray:
@@ -186,10 +183,10 @@ class ColumnEffects:
         return values * np.exp(shares) if self.logarithms else values + shares
 
     def ratio(self, values: np.ndarray, shares: np.ndarray) -> np.ndarray:
-        """Additions to values without effects over the shares: 1 where effects add."""
+        """Additive effects over the shares: 1 unless `logarithms`."""
         if not self.logarithms:
             return np.ones_like(shares)
-        # Near zero exp(s) - 1 over s tends to 1.
+        # (exp(s) - 1) / s tends to 1 near zero.
         small = np.abs(shares) < SMALL_SHARE
         return np.where(small, values, values * np.expm1(shares) / np.where(small, 1.0, shares))
 
@@ -197,12 +194,12 @@ class ColumnEffects:
 def check_effects(
     effects: Any, names: Sequence[Any], known_ahead: Sequence[Any]
 ) -> dict[Any, tuple[str, ...]]:
-    """Kinds of effects by column, of the argument `effects`.
+    """Validate the argument `effects` and return the kinds of effects by column.
 
     Parameters
     ----------
     effects : mapping or None
-        From columns to "linear", "smooth", "lagged", "none", or a list of these.
+        Mapping from columns to "linear", "smooth", "lagged", "none", or a list of these.
     names : sequence
         Exogenous columns of the data.
     known_ahead : sequence
@@ -215,7 +212,7 @@ def check_effects(
     Raises
     ------
     TypeError, ValueError
-        If it is no mapping from columns to kinds.
+        If `effects` is no mapping from columns to kinds.
 
     Examples
     --------
@@ -264,33 +261,33 @@ def fit_effects(
     factors: bool = False,
     static: np.ndarray | None = None,
 ) -> ColumnEffects:
-    """Choose terms and estimate their coefficients.
+    """Select terms and estimate their coefficients.
 
     Parameters
     ----------
     values : sequence of ndarray of shape (T, C)
         Rows of each series; NaN where a value is missing.
     exog : sequence of ndarray of shape (T, k)
-        NaN where a value is missing. Columns that their neighbours predict are interpolated to
-        estimate the coefficients; of others, rows in which a term needs a missing value do not
-        count. The columns with most missing values are left out, with a warning, as far as less
-        than a third of the rows would count.
+        Columns of each series; NaN where a value is missing. Smooth columns are interpolated for
+        estimation; otherwise rows in which a term needs a missing value are dropped. If fewer than
+        a third of the rows remained, the columns with most missing values are dropped with a
+        warning.
     phases : sequence of ndarray of shape (T, 3)
-        Shares of the day, week and year that have passed; zeros where rows have no dates.
+        Elapsed shares of the day, week and year; zeros for rows without dates.
     names : sequence
         Names of the columns.
     known_ahead : sequence of bool
-        Columns of which the future is known. Of the others past rows alone have effects.
+        True for columns whose future is known; other columns have lagged effects only.
     season_length : int
     steps_per_day : float
-        Rows in a day, 1 / 7 for weeks; 0 where rows have no dates.
+        Rows in a day, 1 / 7 for weeks; 0 for rows without dates.
     effects : mapping, optional
-        Kinds of effects by column; by default evidence chooses.
+        Kinds of effects by column; by default selected by evidence.
     factors : bool
-        Effects of positive values are factors, whatever the evidence says.
+        True to force effects of positive values to be factors.
     static : ndarray of shape (S, n), optional
-        Static columns of the series, on which their coefficients may depend; NaN where a value is
-        missing. Those of long series do not depend on them.
+        Static columns of the series, NaN where a value is missing. Coefficients may depend on
+        them, except for long series.
 
     Returns
     -------
@@ -321,7 +318,8 @@ def fit_effects(
     usable = [
         number
         for number, rows in rows_of.items()
-        if len(rows) or all(np.isnan(part[:, number]).all() for part in exog)  # to be warned of
+        # Columns without any value are kept here, so that the warning below names them.
+        if len(rows) or all(np.isnan(part[:, number]).all() for part in exog)
     ]
     rare = rarely_observed(values, exog, usable)
     if rare:
@@ -339,21 +337,21 @@ def fit_effects(
     ]
     candidates_of = long_candidates if long else short_candidates
     candidates = candidates_of(columns, longest, steps_per_day)
-    terms, strength, scale = choose_terms(candidates, sample)
-    if static is None or long:  # coefficients of long series are pooled over a few
+    terms, strength, scale = select_terms(candidates, sample)
+    if static is None or long:  # long series are too few for a dependence on static columns
         static = np.empty((len(values), 0))
     return sample.estimate(terms, strength, scale, static)
 
 
 def interpolated(exog: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Columns (T, k) of each series, missing values interpolated where neighbours predict them."""
+    """Interpolate missing values of smooth columns (T, k) of each series."""
     filled = [rows.copy() for rows in exog]
     for column in range(exog[0].shape[1]):
         parts = [rows[:, column] for rows in exog]
         if not any(np.isnan(part).any() for part in parts):
             continue
         known = [part[np.isfinite(part)] for part in parts]
-        # Each known value beside the mean of its known neighbours.
+        # Error of interpolation at known values: the value less the mean of its neighbours.
         error = np.concatenate([part[1:-1] - (part[:-2] + part[2:]) / 2 for part in known])
         if not len(error):
             continue
@@ -371,7 +369,7 @@ def interpolated(exog: Sequence[np.ndarray]) -> list[np.ndarray]:
 def rarely_observed(
     values: Sequence[np.ndarray], exog: Sequence[np.ndarray], columns: Sequence[int]
 ) -> list[int]:
-    """Columns to leave out so that at least a third of the rows with a target have all others."""
+    """Columns to drop so that at least a third of the rows with a target have all others."""
     rows = np.concatenate([np.isfinite(series).any(1) for series in values])
     observed = np.isfinite(np.concatenate(exog))[rows]
     order = sorted(columns, key=lambda column: observed[:, column].sum())
@@ -382,7 +380,7 @@ def rarely_observed(
 
 
 class Column(NamedTuple):
-    """Exogenous column that may have effects, and the kinds that the user named."""
+    """Exogenous column with the kinds of effects that the user named."""
 
     number: int
     values: np.ndarray
@@ -391,7 +389,7 @@ class Column(NamedTuple):
     longest: int
 
     def allows(self, kind: str) -> bool:
-        """Return True if effects of a kind are left to evidence, or named."""
+        """Return True if the kind is named, or no kind is."""
         return not self.kinds or kind in self.kinds
 
     @property
@@ -401,32 +399,33 @@ class Column(NamedTuple):
         return self.known and enough and self.allows("smooth")
 
     def knots(self, shares: np.ndarray) -> tuple[float, ...]:
-        """Quantiles of the column, each once."""
+        """Distinct quantiles of the column."""
         return tuple(np.unique(np.quantile(self.values, shares)).tolist())
 
 
 def short_candidates(
     columns: Sequence[Column], longest: int, steps_per_day: float
 ) -> list[Candidate]:
-    """Terms of series whose errors follow structural models, which have the season."""
+    """Candidates for short series, whose structural models contain the season."""
     candidates = [term for column in columns for term in short_terms(column)]
-    # Days have seasons of a week in the structural models; weeks have 52 effects there, here six.
+    # The structural models of days have a week only, those of weeks 52 free effects: the year is a
+    # term with six coefficients.
     if 0.1 < steps_per_day <= 1 and longest >= FEWEST_YEARS * DAYS_IN_YEAR * steps_per_day:
         candidates.append(Candidate(Term(-1, cycle="year"), ODDS_CURVED))
     return candidates
 
 
 def year_is_a_season(n_rows: int, steps_per_day: float) -> bool:
-    """Return True if days or weeks without columns may have the time of the year as an effect.
+    """Return True if the year may be a season of days or weeks without columns.
 
-    The series are short and have more than two years: in fewer it is hardly told from a trend.
+    Series must be short, and longer than two years, to distinguish a season from a trend.
 
     Parameters
     ----------
     n_rows : int
-        Of the longest series.
+        Rows of the longest series.
     steps_per_day : float
-        Rows in a day, 1 / 7 for weeks; 0 where rows have no dates.
+        Rows in a day, 1 / 7 for weeks; 0 for rows without dates.
 
     Returns
     -------
@@ -442,9 +441,9 @@ def year_is_a_season(n_rows: int, steps_per_day: float) -> bool:
 
 
 def short_terms(column: Column) -> list[Candidate]:
-    """Terms of one column of a short series."""
+    """Candidates of one column of short series."""
     number, named = column.number, bool(column.kinds)
-    if MADE & {*column.kinds}:
+    if CALENDAR_KINDS & {*column.kinds}:
         return [Candidate(Term(number), base=True)]
     candidates = []
     if column.known and (column.allows("linear") or column.allows("smooth")):
@@ -467,7 +466,7 @@ def short_terms(column: Column) -> list[Candidate]:
 def long_candidates(
     columns: Sequence[Column], longest: int, steps_per_day: float
 ) -> list[Candidate]:
-    """Terms of long series and of hours, whose seasons are terms: those that fit the budget."""
+    """Candidates for long series and hours, seasons included, up to `MOST_COLUMNS`."""
     hourly = steps_per_day > 1
     years = longest >= FEWEST_YEARS * DAYS_IN_YEAR * steps_per_day > 0
     terms = []
@@ -480,15 +479,15 @@ def long_candidates(
         terms.append(Term(-1, cycle="year"))
     if years and hourly:
         terms.append(Term(-1, cycle="year by hour"))
-    # The decay of an hour, over the steps in it.
+    # Decays of a step.
     decays = tuple(decay ** (24 / steps_per_day) for decay in HOURLY_DECAYS) if hourly else DECAYS
-    # Of very many columns, effects by the hour would leave no room for the last of them.
+    # With very many columns, effects by the hour would leave no room for the last ones.
     n_by_hour = sum("calendar" not in column.kinds for column in columns)
     few = n_by_hour * widths_of([Term(0, cycle="by hour")])[0] <= MOST_COLUMNS / 2
     cycle = "by hour" if hourly and few else "always"
     of_columns = [long_terms(column, cycle, decays, years) for column in columns]
     candidates = [Candidate(term, base=True) for term in terms]
-    # First what is likeliest of every column, then what is next.
+    # The likeliest terms of all columns come first.
     for stage in zip(*of_columns, strict=True):
         candidates += [candidate for part in stage for candidate in part]
     total = widths_of([candidate.term for candidate in candidates]).cumsum()
@@ -502,9 +501,9 @@ def long_candidates(
 def long_terms(
     column: Column, cycle: str, decays: Sequence[float], years: bool
 ) -> tuple[list[Candidate], ...]:
-    """Terms of one column of a long series, in four stages of likelihood."""
+    """Candidates of one column of long series, in four stages from the likeliest."""
     number, named = column.number, bool(column.kinds)
-    if MADE & {*column.kinds}:
+    if CALENDAR_KINDS & {*column.kinds}:
         varies = cycle if "holiday" in column.kinds else "always"
         return [Candidate(Term(number, cycle=varies), base=True)], [], [], []
     linear, curves, second, third = [], [], [], []
@@ -528,24 +527,23 @@ def long_terms(
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows of the series that effects are estimated from.
+    """Data for the estimation of effects.
 
     Attributes
     ----------
     values, exog, phases : sequence of ndarray
-        As `fit_effects` takes them.
+        As in `fit_effects`.
     season_length : int
     long : bool
         True if errors are autoregressions; else they follow the structural models.
     size : ndarray of shape (U,)
-        Mean absolute change of each unit, 1 of a constant: units of one panel share effects in
-        its multiples.
+        Mean absolute change of each unit, 1 for a constant.
     varies : ndarray of shape (U,)
         False for constants, which have no effects.
     positive : bool
-        True if logarithms are a scale.
+        True if all values are positive, so that logarithms are a scale.
     factors : bool
-        True if they are the only scale.
+        True if logarithms are the only scale.
     """
 
     values: Sequence[np.ndarray]
@@ -576,21 +574,21 @@ class Sample:
 
     @property
     def n_targets(self) -> int:
-        """Targets of a series."""
+        """Number of targets of a series."""
         return self.values[0].shape[1]
 
     @property
     def scales(self) -> list[str]:
-        """Scales on which effects may be additive, and series of a panel alike."""
+        """Scales on which effects may be additive and similar over the series of a panel."""
         if self.factors:
             return ["logarithms"]
         of_data = ["changes"] if len(self.size) == 1 else ["changes", "units"]
         return [*of_data, "logarithms"] if self.positive else of_data
 
     def on_scales(self, rows: np.ndarray, unit: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rows (C, T) of a unit on each scale, and log Jacobians (C,) of the observed ones.
+        """Rows (C, T) of a unit on each scale, and the log Jacobians (C,).
 
-        Densities are those of the rows in multiples of the unit's mean change.
+        Densities on all scales refer to rows in multiples of the unit's mean change.
         """
         observed = np.flatnonzero(np.isfinite(rows))[FIRST_ROWS:]
         seen = len(observed)
@@ -599,7 +597,7 @@ class Sample:
         logs = {"changes": 0.0, "units": seen * np.log(self.size[unit] / common)}
         if self.positive:
             scaled["logarithms"] = np.log(scaled["changes"])
-            # A density of logarithms, times the Jacobian 1 / y, is one of the data.
+            # The Jacobian 1 / y turns a density of logarithms into a density of the data.
             logs["logarithms"] = -scaled["logarithms"][observed].sum()
         return (
             np.stack([scaled[name] for name in self.scales]),
@@ -607,7 +605,7 @@ class Sample:
         )
 
     def unit_of(self, scale: int) -> np.ndarray:
-        """Units (U,) of the coefficients on a scale: 0 of constants, which have no effects."""
+        """Factors (U,) from coefficients on a scale to the units of the data; 0 for constants."""
         units = {
             "changes": self.size,
             "units": np.full(len(self.size), np.median(self.size)),
@@ -616,7 +614,7 @@ class Sample:
         return self.varies * units[self.scales[scale]]
 
     def column(self, number: int) -> np.ndarray:
-        """Observed values of a column; none where it does not vary within a series."""
+        """Observed values of a column; empty if it is constant within every series."""
         parts = [rows[:, number] for rows in self.exog]
         parts = [part[np.isfinite(part)] for part in parts]
         if all((part == part[:1]).all() for part in parts):
@@ -624,7 +622,7 @@ class Sample:
         return np.concatenate(parts)
 
     def designs(self, terms: Sequence[Term], series: Sequence[int]) -> list[np.ndarray]:
-        """Columns (T, p) of the regression, of the given series."""
+        """Design matrix (T, p) of each given series."""
         n_decays = len(decays_of(terms))
         matrices = []
         for number in series:
@@ -643,7 +641,7 @@ class Sample:
         series: Sequence[int],
         models: np.ndarray | None = None,
     ) -> Moments:
-        """Moments of the units of the given series, target by target, on each scale."""
+        """Moments of the units of the given series on each scale, ordered by series and target."""
         targets, columns, jacobians = [], [], []
         for number, matrix in zip(series, matrices, strict=True):
             complete = np.isfinite(matrix).all(1)
@@ -661,13 +659,13 @@ class Sample:
     def estimate(
         self, terms: Sequence[Term], strength: np.ndarray, scale: int, static: np.ndarray
     ) -> ColumnEffects:
-        """Coefficients of all units, each shrunk towards the mean of those with its static columns.
+        """Estimate the coefficients of all units, shrunk towards the panel mean given `static`.
 
-        `strength` (p,) is that of the columns of the regression, `static` has shape (S, n).
+        `strength` has shape (p,), `static` shape (S, n).
         """
         n_series = len(self.values)
         matrices = self.designs(terms, range(n_series))
-        location, spread = scaling_of(matrices)
+        location, spread = column_scaling(matrices)
         scaled = [(matrix - location) / spread for matrix in matrices]
 
         def moments_of_series(series: Sequence[int]) -> Moments:
@@ -682,7 +680,7 @@ class Sample:
             sample = evenly(n_series, most)
             of_units = static[sample].repeat(self.n_targets, 0)
             moments = moments_of_series(sample.tolist())
-            panel, strength, scale = pooled(moments, terms, strength, scale, of_units)
+            panel, strength, scale = pool_panel(moments, terms, strength, scale, of_units)
             centre = panel.centres(static).repeat(self.n_targets, 0)
             of_centre = panel.covariances(static).repeat(self.n_targets, 0)
         at_once = 1 if self.long else SERIES_AT_ONCE
@@ -702,7 +700,7 @@ class Sample:
             ]
         )
         if panel is not None and not panel.products:
-            panel = None  # a series that was not fitted has the mean of those that were
+            panel = None  # without products new series have the mean of the fitted ones
         elif panel is not None and self.scales[scale] == "units":
             panel = panel.in_units_of_data(float(np.median(self.size)))
         unit = self.unit_of(scale)
@@ -721,7 +719,7 @@ class Sample:
     def shares(
         self, terms: Sequence[Term], scaled: Sequence[np.ndarray], coefficient: np.ndarray
     ) -> np.ndarray:
-        """Variance of each term over the sum of all, in the mean over units."""
+        """Share (n_terms,) of each term in the sum of variances, summed over units."""
         ends = widths_of(terms).cumsum()
         by_series = coefficient.reshape(len(scaled), self.n_targets, -1)
         variances = np.zeros(len(terms))
@@ -736,39 +734,33 @@ class Sample:
         return variances / total if total > 0 else variances
 
 
-def scaling_of(matrices: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Means and standard deviations of columns over series; 1 where one does not vary."""
+def column_scaling(matrices: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Means and standard deviations of columns over series; 1 for constant columns."""
     rows = np.concatenate(matrices)
     location, spread = np.nanmean(rows, 0), np.nanstd(rows, 0)
     return location, np.where(spread > 1e-12 * np.abs(location), spread, 1.0)
 
 
-def choose_terms(
+def select_terms(
     candidates: Sequence[Candidate], sample: Sample
 ) -> tuple[list[Term], np.ndarray, int]:
-    """Terms with the largest evidence, by adding one after another.
+    """Select terms by forward search: terms, strengths (p,) of their columns, index of the scale.
 
-    Returns
-    -------
-    terms : list of Term
-    strength : ndarray of shape (p,)
-        Of the columns of the regression that the terms make.
-    scale : int
-        Number of the scale, see `Sample.scales`.
+    The index refers to `Sample.scales`.
     """
     most = LONG_SERIES if sample.long else SELECTING_SERIES
     chosen = evenly(len(sample.values), most).tolist()
     if not sample.long:
-        candidates = of_likeliest_columns(candidates, sample, chosen)
+        candidates = screen_columns(candidates, sample, chosen)
     if not candidates:
         return [], np.empty(0), 0
     terms = [candidate.term for candidate in candidates]
     if sample.long:
-        search = Search(candidates, moments_of(sample, terms, chosen, None), apart=True)
+        search = Search(candidates, screening_moments(sample, terms, chosen, None), apart=True)
         search = search.with_models(2)
     else:
-        models = likeliest_models(candidates, sample, chosen)
-        search = Search(candidates, moments_of(sample, terms, chosen, models))
+        models = select_noise_models(candidates, sample, chosen)
+        search = Search(candidates, screening_moments(sample, terms, chosen, models))
     search.maximise()
     kept = [number for number in range(len(candidates)) if np.isfinite(search.strength[number])]
     kept_terms = [terms[number] for number in kept]
@@ -776,13 +768,12 @@ def choose_terms(
     return kept_terms, strength, search.scale
 
 
-def likeliest_models(
+def select_noise_models(
     candidates: Sequence[Candidate], sample: Sample, series: Sequence[int]
 ) -> np.ndarray:
-    """Structural models that all terms are filtered by: those that are likeliest beside some.
+    """Likeliest structural models given the linear terms, with and without the calendar.
 
-    Beside the linear terms; and beside the calendar, too, without which a level that moves is
-    likelier than the right one, as it follows the season.
+    Without the calendar, a moving level that follows the season is the likeliest model.
     """
     linear = [candidate for candidate in candidates if candidate.base]
     dates = [candidate for candidate in candidates if candidate.term.column < 0]
@@ -792,24 +783,26 @@ def likeliest_models(
     models = []
     for group in groups:
         terms = [candidate.term for candidate in group]
-        search = Search(group, moments_of(sample, terms, series, None))
+        search = Search(group, screening_moments(sample, terms, series, None))
         search.sweep(rounds=1)
         models.append(search.likeliest(SELECTING_MODELS))
     return np.unique(np.concatenate(models))
 
 
-def of_likeliest_columns(
+def screen_columns(
     candidates: Sequence[Candidate], sample: Sample, series: Sequence[int]
 ) -> Sequence[Candidate]:
-    """Candidates of the columns that are likeliest alone, where there are more than are searched.
+    """Candidates of the `MOST_SEARCHED` columns with the largest evidence in single regressions.
 
-    The search takes time with the cube of the number of columns.
+    The time of the search is cubic in the number of columns.
     """
     first = {candidate.term.column: candidate for candidate in reversed(candidates)}
     first.pop(-1, None)
     if len(first) <= MOST_SEARCHED:
         return candidates
-    moments = moments_of(sample, [candidate.term for candidate in first.values()], series, None)
+    moments = screening_moments(
+        sample, [candidate.term for candidate in first.values()], series, None
+    )
     alone = [
         averaged(log_evidence(moments.columns(np.array([place])), np.full(1, START))).sum(0).max()
         for place in range(len(first))
@@ -820,27 +813,26 @@ def of_likeliest_columns(
     return [candidate for candidate in candidates if candidate.term.column in likeliest]
 
 
-def moments_of(
+def screening_moments(
     sample: Sample, terms: Sequence[Term], series: Sequence[int], models: np.ndarray | None
 ) -> Moments:
-    """Moments of the scaled columns of some terms, to compare them.
+    """Moments of the scaled columns of terms, for their comparison on the same rows.
 
-    A missing value of a column takes its row, but not those of its lags, which have their mean
-    there: all terms are compared on the same rows, and the rows that no lag misses would be few.
+    A missing value of a column drops its row. Missing lags are set to their mean instead, because
+    few rows have all lags.
     """
     matrices = sample.designs(terms, series)
-    location, spread = scaling_of(matrices)
+    location, spread = column_scaling(matrices)
     late = np.repeat(np.array([term.lag > 0 for term in terms], bool), widths_of(terms))
     scaled = [(matrix - location) / spread for matrix in matrices]
     scaled = [np.where(late & np.isnan(matrix), 0.0, matrix) for matrix in scaled]
     return sample.moments(scaled, series, models)
 
 
-def evidence_of_panel(moments: Moments, strength: np.ndarray) -> np.ndarray:
-    """Log marginal likelihood on each scale, shape (C,), of units with coefficients around a mean.
+def panel_evidence(moments: Moments, strength: np.ndarray) -> np.ndarray:
+    """Log marginal likelihood (C,) on each scale of coefficients that vary around a panel mean.
 
-    The strength of their deviations is averaged over. The noise of each unit is the one that is
-    likeliest for it.
+    The strength of the deviations is averaged over; each unit has its likeliest noise model.
     """
     kept = np.flatnonzero(np.isfinite(strength))
     moments, strength = moments.columns(kept), strength[kept]
@@ -851,13 +843,13 @@ def evidence_of_panel(moments: Moments, strength: np.ndarray) -> np.ndarray:
 
 
 class Search:
-    """Search for the strength of each term, infinite for none, by evidence and prior odds."""
+    """Search for the prior strength of each term, infinite to drop it, by evidence and odds."""
 
     def __init__(
         self, candidates: Sequence[Candidate], moments: Moments, *, apart: bool = False
     ) -> None:
         self.candidates, self.moments = candidates, moments
-        # Rows of long series say enough of their own coefficients.
+        # Long series estimate their coefficients without pooling.
         self.apart = apart or len(moments.degrees) == 1
         self.term_of = np.repeat(
             np.arange(len(candidates)), widths_of([candidate.term for candidate in candidates])
@@ -866,12 +858,12 @@ class Search:
         self.score, self.scale = self.judge(self.strength)
 
     def judge(self, strength: np.ndarray) -> tuple[float, int]:
-        """Log evidence and prior odds of the strengths, and the better scale."""
+        """Log evidence less the log prior odds against the terms, and the best scale."""
         columns = strength[self.term_of]
         if self.apart:
             by_scale = averaged(log_evidence(self.moments, columns)).sum(0)
         else:
-            by_scale = evidence_of_panel(self.moments, columns)
+            by_scale = panel_evidence(self.moments, columns)
         odds = sum(
             candidate.odds
             for candidate, value in zip(self.candidates, strength, strict=True)
@@ -880,18 +872,18 @@ class Search:
         return float(by_scale.max()) - odds, int(by_scale.argmax())
 
     def likeliest(self, n: int) -> np.ndarray:
-        """Noise models with the largest weights over units, on the better scale."""
+        """Noise models with the n largest mean weights over units, on the best scale."""
         evidence = log_evidence(self.moments, self.strength[self.term_of])[:, self.scale]
         weights = np.exp(0.5 * (evidence - evidence.max(1, keepdims=True)))
         return np.sort(np.argsort(weights.mean(0))[-n:])
 
     def with_models(self, n: int) -> Search:
-        """Search under the likeliest noise models."""
+        """Search under the n likeliest noise models."""
         moments = self.moments.models(self.likeliest(n))
         return Search(self.candidates, moments, apart=self.apart)
 
     def maximise(self) -> None:
-        """Add terms one after another, with the strengths of the others improved beside each."""
+        """Add terms one by one, and optimise all strengths after each."""
         self.sweep()
         added = 0
         while added < MOST_TERMS and self.add_best():
@@ -899,17 +891,17 @@ class Search:
             added += 1
 
     def try_strength(self, number: int, value: float) -> None:
-        """Give a term another strength if that is better."""
+        """Change the strength of a term if that improves the score."""
         if value == self.strength[number]:
             return
         trial = self.strength.copy()
         trial[number] = value
         score, scale = self.judge(trial)
-        if score > self.score + 1e-9:
+        if score > self.score + 1e-9:  # rounding must not restart the sweeps
             self.strength, self.score, self.scale = trial, score, scale
 
     def sweep(self, rounds: int = 3) -> None:
-        """Improve the strengths of the terms in the regression, one after another."""
+        """Optimise the strengths of the included terms by coordinate search."""
         for _ in range(rounds):
             before = self.strength
             for number, candidate in enumerate(self.candidates):
@@ -922,7 +914,7 @@ class Search:
                 break
 
     def add_best(self) -> bool:
-        """Add the term that raises the evidence most; return True if one does."""
+        """Add the term that improves the score most; return False if none does."""
         best, score, scale = None, self.score, self.scale
         for number in np.flatnonzero(~np.isfinite(self.strength)):
             trial = self.strength.copy()
@@ -936,32 +928,31 @@ class Search:
         return True
 
 
-def pooled(
+def pool_panel(
     moments: Moments, terms: Sequence[Term], strength: np.ndarray, scale: int, static: np.ndarray
 ) -> tuple[PanelPrior, np.ndarray, int]:
-    """Coefficients of the panel by static columns (U, n), strengths of shrinkage, and the scale.
+    """Panel prior given static columns (U, n), strengths (p,) of the shrinkage, and the scale.
 
-    The strength of each term is the one with the largest evidence, in multiples of a row. `scale`
-    is the likeliest one of coefficients that do not depend on static columns.
+    The argument `scale` is the best one without static columns.
     """
     scaling = static_scaling(static)
     standardised = standardise(static, *scaling)
-    scale, products, common = choose_products(moments, terms, strength, scale, standardised)
+    scale, products, common = select_products(moments, terms, strength, scale, standardised)
     units = likeliest(moments, strength)[scale]
     panel = PanelPrior(
         widths_of(terms), products, *scaling, common.coefficient[0], common.covariance[0],
         np.zeros(len(strength)),
     )  # fmt: skip
-    # Where the panel says all of one term, series still differ in the others.
+    # By term: series may share the coefficients of some terms and differ in others.
     around = units.around(panel.centres(static))
     strength = strength_by_term(around, panel.widths, STRENGTHS)
-    # Of a unit with the mean information: one that says nothing has an infinite variance.
+    # Variance for a unit with the mean information.
     spread = 1 / (strength * units.unit_information[:, 0].mean(0))
     return replace(panel, spread=spread), strength, scale
 
 
 def strength_by_term(around: Moments, widths: np.ndarray, values: Sequence[float]) -> np.ndarray:
-    """Strengths (p,) of the shrinkage with the largest evidence, of one term after another."""
+    """Strengths (p,) of the shrinkage, optimised term by term."""
     term_of = np.repeat(np.arange(len(widths)), widths)
     strength = np.full(len(term_of), START)
     for term in range(len(widths)):
@@ -971,29 +962,28 @@ def strength_by_term(around: Moments, widths: np.ndarray, values: Sequence[float
     return strength
 
 
-def choose_products(
+def select_products(
     moments: Moments, terms: Sequence[Term], strength: np.ndarray, scale: int, static: np.ndarray
 ) -> tuple[int, tuple[Product, ...], Posterior]:
-    """Products of terms with standardised static columns (U, n) that evidence asks for.
+    """Select products of terms with standardised static columns (U, n) by evidence.
 
-    The coefficients of units are spread around their mean, term by term, by strengths whose size
-    is averaged over: with one mean for all, any static column would explain the differences of a
-    few units.
+    Coefficients vary around the panel mean, with strengths that are averaged over. Without this
+    variation, any static column would explain the differences of a few units.
 
     Returns
     -------
     scale : int
-        The one on which the products are likeliest; the given one without products.
+        Best scale of the products; the argument if none is selected.
     products : tuple of Product
     posterior : Posterior
-        Of the means of the terms and of the products.
+        Posterior of the panel means and of the coefficients of the products.
     """
     by_scale = likeliest(moments, strength)
 
     def panel_moments(numbers: np.ndarray, scale: int) -> Moments:
         units = by_scale[scale]
         centre = posterior(shared(units), strength).coefficient
-        finite = STRENGTHS[:-1]  # to be multiplied
+        finite = STRENGTHS[:-1]  # products with the SPREADS must be defined
         apart = strength_by_term(units.around(centre), widths_of(terms), finite)
         return by_static(units, static[:, numbers], np.multiply.outer(SPREADS, apart))
 
@@ -1001,7 +991,7 @@ def choose_products(
     without = scale, (), posterior(panel_moments(varying[:0], scale), strength)
     if not len(varying):
         return without
-    odds = ODDS_STATIC + np.log(len(varying))  # against one of them, of those against all
+    odds = ODDS_STATIC + np.log(len(varying))  # static columns share the prior probability
     plain = [Candidate(term, base=True, forced=True) for term in terms]
 
     def search_over(numbers: np.ndarray, scale: int) -> Search:
@@ -1019,7 +1009,7 @@ def choose_products(
     searches = [search_over(varying, number) for number in range(moments.squares.shape[1])]
     for search in searches:
         search.maximise()
-    # Effects that depend on static columns may be alike on another scale than those that do not.
+    # The best scale with products may differ from the best one without.
     added = [np.isfinite(search.strength[len(terms) :]) for search in searches]
     eligible = [number for number, chosen in enumerate(added) if chosen.any() or number == scale]
     best = max(eligible, key=lambda number: searches[number].score)

@@ -1,4 +1,4 @@
-"""Examples of forecasts within series, from which the network of the prior learns."""
+"""Training examples of the prior network: origins within series and the rows that follow."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from tsrnn.prior._terms import PHASES, ColumnMemory, first_values
 if TYPE_CHECKING:
     from torch import Tensor
 
-ORIGINS = 6  # rows of a series that are forecast from: more cost memory and say little more
-FEWEST_BEFORE = 4  # rows up to an origin, with it
-LARGEST_WEIGHT = 5.0  # of the scale of a series over that of its season: MASE as the loss counts it
-FARTHEST = 500.0  # of an actual value from the origin, in mean changes
-ADAPTING_STEPS = 60  # to given series: more forget the others
-SERIES_RATE = 1e-3  # of these to one series
-PANEL_RATE = 3e-4  # to many, which share the shocks of their years and seem to say more
+ORIGINS = 6  # origins of a series: more cost memory and say little more
+FEWEST_BEFORE = 4  # rows up to and including an origin
+LARGEST_WEIGHT = 5.0  # bound of mean change over seasonal change, the weight that makes losses MASE
+FARTHEST = 500.0  # bound of an actual value's distance from the origin, in mean changes
+ADAPTING_STEPS = 60  # of fine-tuning: more forget the pretraining
+SERIES_RATE = 1e-3  # learning rate of fine-tuning to one series
+PANEL_RATE = 3e-4  # to a panel: smaller, since series share the shocks of their years
 
 
 def window_rows(season_length: int) -> int:
-    """Last rows of a series that the prior reads: a hundred and twelve seasons, at most 400.
+    """Number of last rows that the prior network reads: 100 plus twelve seasons, at most 400.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def window_rows(season_length: int) -> int:
 
 
 def trained_steps(season_length: int) -> int:
-    """Steps ahead of the training: two seasons, at least 8 and at most 48.
+    """Horizon of the training: two seasons, at least 8 and at most 48 rows.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def trained_steps(season_length: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class TrainingExamples:
-    """Evidence of series of one season length and the rows that followed, in half precision.
+    """Evidence and actual values of series of one season length, in half precision.
 
     Attributes
     ----------
@@ -75,8 +75,9 @@ class TrainingExamples:
     indptr : integer ndarray of shape (S + 1,)
         Series s has the origins indptr[s] to indptr[s + 1].
     rows : integer ndarray of shape (O,)
+        Row of each origin.
     actual : ndarray of shape (O, h)
-        In the units of the evidence, NaN where there is none.
+        Rows after each origin in the units of the evidence, NaN if missing.
 
     Examples
     --------
@@ -98,8 +99,8 @@ class TrainingExamples:
         return len(self.indptr) - 1
 
     def select(self, chosen: np.ndarray) -> Batch:
-        """Some series as tensors."""
-        import torch  # loaded by what learns
+        """Batch of tensors of the chosen series."""
+        import torch  # slow to load, and for training only
 
         counts = np.diff(self.indptr)[chosen]
         origins = np.concatenate([np.arange(*self.indptr[i : i + 2]) for i in chosen])
@@ -124,7 +125,7 @@ class TrainingExamples:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Arguments of the network, the rows that followed (O, h), and the weights (O,) of origins."""
+    """Arguments of the network, actual values (O, h), and weights (O,) of the origins."""
 
     inputs: tuple[Any, ...]
     actual: Tensor
@@ -134,8 +135,8 @@ class Batch:
 def training_origins(values: np.ndarray, season_length: int) -> np.ndarray:
     """Rows of the last window of a series that training may forecast from.
 
-    From the fourth on, with a third of the trained steps to come, once the series has moved: before
-    that it has no scale.
+    An origin is the fourth row or later, is followed by at least a third of `trained_steps`, and
+    comes after the first change, without which the series has no scale.
 
     Parameters
     ----------
@@ -166,7 +167,7 @@ def make_examples(
     origins: int | None = ORIGINS,
     columns: Sequence[np.ndarray] | None = None,
 ) -> TrainingExamples:
-    """Examples of forecasts within series.
+    """Draw training examples from series.
 
     Parameters
     ----------
@@ -174,16 +175,16 @@ def make_examples(
     season_length : int
     rng : numpy random generator
     origins : int or None
-        Rows to forecast from a series, drawn with probabilities that grow with the root of the
-        row. None: the last row alone, of which nothing follows.
+        Origins of a series, drawn with probabilities that grow with the root of the row. None for
+        the last row only, without actual values.
     columns : sequence of ndarray of shape (T, k), optional
         Columns of each series whose future is known. Their effects, estimated from the rows up to
-        an origin, are taken out of the series, and every origin is an example of its own.
+        an origin, are subtracted, and every origin becomes an example of its own.
 
     Returns
     -------
     TrainingExamples
-        Without the series that do not move before they could be forecast.
+        Examples of the series that have a training origin.
 
     Examples
     --------
@@ -230,12 +231,14 @@ def make_examples(
         mask[i, chosen] = True
     evidence = structural_evidence(values, lengths, mask, season_length, h)
     actual = (np.concatenate(ahead) - evidence.last[:, None]) / evidence.scale[:, None]
-    half = (part.astype(np.float16) for part in (evidence.forecasts, evidence.deviations))
-    forecasts, deviations = half
-    likelihood = np.maximum(evidence.log_likelihood, -1e4).astype(np.float16)
     return TrainingExamples(
         season_length,
-        evidence._replace(forecasts=forecasts, deviations=deviations, log_likelihood=likelihood),
+        evidence._replace(
+            forecasts=evidence.forecasts.astype(np.float16),
+            deviations=evidence.deviations.astype(np.float16),
+            # float16 ends at 65,504; weights below exp(-10000) are 0 anyway.
+            log_likelihood=np.maximum(evidence.log_likelihood, -1e4).astype(np.float16),
+        ),
         np.array(indptr),
         np.concatenate(rows),
         np.clip(actual, -FARTHEST, FARTHEST).astype(np.float32),

@@ -1,7 +1,8 @@
-"""A trained network with its weights, and its files."""
+"""Pretrained networks and their files."""
 
 from __future__ import annotations
 
+import copy
 import json
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -16,37 +17,37 @@ from safetensors.numpy import save_file
 
 @dataclass(frozen=True, eq=False)
 class TrainedNetwork:
-    """Base of networks that were trained before; not to be used by itself.
+    """Abstract base of pretrained networks.
 
     Attributes
     ----------
     weights : dict of str to ndarray
-        By their names in the network.
+        Weights by their names in the network.
     size : dict of str to int or str
         Arguments of the network.
     description : str
-        Sentence that names the data it was trained on.
+        Sentence that names the training data.
     """
 
     weights: dict[str, np.ndarray]
     size: dict[str, Any]
     description: str
-    prefix: ClassVar[str]  # before the names of weights in the file of a forecaster
-    noun: ClassVar[str]  # in messages
+    prefix: ClassVar[str]  # of the weights' names in the file of a forecaster
+    noun: ClassVar[str]  # for messages
 
     @classmethod
     def of(cls, network: Any, size: dict[str, Any], description: str) -> Self:
-        """Record of a network as it stands."""
+        """Copy the present weights of a torch module."""
         return cls(weights_of(network), size, description)
 
     @staticmethod
     def new_network(**size: Any) -> Any:
-        """Network of a size, a module of torch that is not trained."""
+        """Untrained torch module of the given size."""
         raise NotImplementedError
 
     @cached_property
     def network(self) -> Any:
-        """Network with these weights, a module of torch."""
+        """Torch module with these weights."""
         import torch  # forecasts of most networks do without
 
         from tsrnn.layers import shapes_only
@@ -57,8 +58,13 @@ class TrainedNetwork:
         network.load_state_dict(weights, assign=True)
         return network.eval().requires_grad_(False)
 
+    @cached_property
+    def float64_network(self) -> Any:
+        """Copy of `network` in float64, so that a forecast does not depend on the batch."""
+        return copy.deepcopy(self.network).double()
+
     def save(self, path: str | Path) -> None:
-        """Write a file that is read by path."""
+        """Write the network to a file for `read`."""
         header = {"size": json.dumps(self.size), "description": self.description}
         save_file(self.weights, str(path), header)
 
@@ -69,7 +75,7 @@ class TrainedNetwork:
 
     @classmethod
     def shapes(cls, size: dict[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
-        """Types and shapes of the arrays of `to_file`, of a network of some size."""
+        """Dtypes and shapes of the arrays of `to_file`."""
         return {
             cls.prefix + name: ("float32", shape)
             for name, shape in cls.weight_shapes(**size).items()
@@ -77,7 +83,7 @@ class TrainedNetwork:
 
     @classmethod
     def weight_shapes(cls, **size: Any) -> dict[str, tuple[int, ...]]:
-        """Shapes of the weights of a network of some size, by name."""
+        """Shapes of the weights by name."""
         import torch
 
         with torch.device("meta"):
@@ -96,7 +102,7 @@ class TrainedNetwork:
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """Network of a file."""
+        """Read a network from a file."""
         if not Path(path).is_file():
             raise FileNotFoundError(
                 f"there is no file {str(path)!r}. Give one that {cls.__name__}.save has written"
@@ -105,7 +111,7 @@ class TrainedNetwork:
 
     @classmethod
     def shipped(cls, name: str) -> Self:
-        """Network that comes with the package, by the name of its file."""
+        """Read a network that comes with the package, by the name of its file."""
         kind: Any = cls
         return _shipped(kind, name)
 
@@ -127,12 +133,12 @@ class TrainedNetwork:
 
 
 def weights_of(network: Any) -> dict[str, np.ndarray]:
-    """Copies of the weights of a module of torch, by name."""
+    """Copy the weights of a torch module, by name."""
     return {name: value.numpy(force=True).copy() for name, value in network.state_dict().items()}
 
 
 @cache
 def _shipped(kind: type[Any], name: str) -> Any:
-    """Network that comes with the package; files by path may be written anew."""
+    """Cached network of the package; files given by path are not cached, since they may change."""
     with resources.as_file(resources.files("tsrnn.prior") / name) as path:
         return kind._read(path)

@@ -1,4 +1,4 @@
-"""Forecasts of the prior network on arrays: what `PriorNetwork` computes, without torch."""
+"""Forward pass of `PriorNetwork` on numpy arrays, without torch."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tsrnn.prior._structural import N_FEATURES, SCALES, SEASONS, TRENDS
 
 SIDE = (0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)  # probabilities learned above the median
 PROBABILITIES = np.array([*(1 - p for p in reversed(SIDE)), 0.5, *SIDE])
-N_CURVES = 3  # functions of the step, of which everything that depends on it is a sum
-FASTEST_CURVE = 4  # rows that count as a season where there is a shorter one
-LATEST = 3.0  # seasons after which the curves stay as they are
-UNIT_SOFTPLUS = 0.5413  # where softplus is 1
-MOST_CORRECTION = 0.3  # in standard deviations: begins small beside the structural models
+N_CURVES = 3  # basis functions of the step, see `step_curves`
+FASTEST_CURVE = 4  # rows of the shortest season that the curves know
+LATEST = 3.0  # seasons after which the curves are constant
+UNIT_SOFTPLUS = 0.5413  # inverse softplus of 1
+MOST_CORRECTION = 0.3  # standard deviations; starts small beside the structural models
 LEAST_VARIANCE = 1e-4  # of a forecast over the squared mean change: keeps the root smooth
-START_POWER = -1.2  # its exponential is 0.3: likelihoods of a start overstate
-NORM_EPSILON = 1e-5  # of torch.nn.LayerNorm
-SOFTPLUS_LINEAR = 20.0  # from where on torch takes softplus for its argument
-# Cells of the recurrence, and options of their layers: what follows the state is a network itself.
+START_POWER = -1.2  # exp(-1.2) = 0.3: likelihoods of misspecified models are overconfident
+NORM_EPSILON = 1e-5  # as in torch.nn.LayerNorm
+SOFTPLUS_LINEAR = 20.0  # beyond, torch replaces softplus by its argument
+# Cells and options of their layers. An LRU needs no position-wise network: the head is one.
 CELL_OPTIONS: dict[str, dict[str, Any]] = {
     "rnn": {},
     "lem": {},
@@ -30,9 +30,8 @@ CELL_OPTIONS: dict[str, dict[str, Any]] = {
     "newton-lstm": {},
 }
 PRIOR_CELLS = tuple(CELL_OPTIONS)
-ON_ARRAYS = ("rnn",)  # whose networks forecast without torch
-# Numbers that the head gives for each origin. Curves of each trend; of each season and scale the
-# first two, which are enough.
+ON_ARRAYS = ("rnn",)  # cells with a forward pass in this file
+# Sizes of the head's outputs for each origin. Seasons and scales need the first two curves only.
 PARTS = {
     "trend": N_CURVES * len(TRENDS),
     "season": 2 * len(SEASONS),
@@ -55,7 +54,7 @@ class Predictive(NamedTuple, Generic[Array]):
     weights : Tensor or ndarray of shape (O, J, h)
         Weights of the structural models in the median.
     state : Tensor or ndarray of shape (O, D)
-        Inputs and recurrent state after the row of each origin, which the weights come from.
+        Inputs and recurrent state at each origin, from which the weights are computed.
     """
 
     median: Array
@@ -102,15 +101,20 @@ def predict(
     Parameters
     ----------
     weights : mapping of str to ndarray
-        Of a network of the cell "rnn", in the precision to compute in.
+        Weights of a network with the cell "rnn", in the precision to compute in.
     features, series, rows, season_length, forecasts, deviations, log_likelihood
         As in `PriorNetwork.forward`.
     """
-    inputs = _normalise(features, weights)
+    # Layer normalisation in place: features of a panel are larger than the cache.
+    inputs = features - features.mean(-1, keepdims=True)
+    variance = np.einsum("stf,stf->st", inputs, inputs) / features.shape[-1]
+    inputs *= (1 / np.sqrt(variance + NORM_EPSILON))[..., None]
+    inputs *= weights["norm.weight"]
+    inputs += weights["norm.bias"]
     state = inputs[series, rows]
     if "rnn.bias_l0" in weights:
-        memory = _run_layers(inputs, weights)
-        state = np.concatenate([state, memory[series, rows]], -1)
+        recurrent = _run_layers(inputs, weights)
+        state = np.concatenate([state, recurrent[series, rows]], -1)
     hidden = state @ weights["head.0.weight"].T + weights["head.0.bias"]
     answer = (hidden * expit(hidden)) @ weights["head.2.weight"].T + weights["head.2.bias"]
     borders = np.cumsum(list(PARTS.values()))[:-1]
@@ -149,19 +153,8 @@ def predict(
     return Predictive(median, quantiles, weight, state)
 
 
-def _normalise(features: np.ndarray, weights: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Layer normalisation of features (S, T, N_FEATURES)."""
-    # In place: features of a panel are larger than the cache.
-    normal = features - features.mean(-1, keepdims=True)
-    variance = np.einsum("stf,stf->st", normal, normal) / features.shape[-1]
-    normal *= (1 / np.sqrt(variance + NORM_EPSILON))[..., None]
-    normal *= weights["norm.weight"]
-    normal += weights["norm.bias"]
-    return normal
-
-
 def _run_layers(inputs: np.ndarray, weights: Mapping[str, np.ndarray]) -> np.ndarray:
-    """States (S, T, hidden_size) of the last layer: blocks of two units, h = tanh(W h + u)."""
+    """States (S, T, hidden_size) of the last layer, h_t = tanh(W h_{t-1} + u_t) with 2x2 blocks."""
     n_series, n_rows, _ = inputs.shape
     layer = 0
     while f"rnn.bias_l{layer}" in weights:
@@ -170,7 +163,7 @@ def _run_layers(inputs: np.ndarray, weights: Mapping[str, np.ndarray]) -> np.nda
         # Time first, so that a step reads memory in order.
         steps = np.ascontiguousarray(projected.swapaxes(0, 1)).reshape(n_rows, n_series, 2, -1)
         state = np.zeros(steps.shape[1:])
-        for step in steps:  # which the states replace
+        for step in steps:  # states replace the projections in place
             step += matrix[:, 0] * state[:, :1] + matrix[:, 1] * state[:, 1:]
             state = np.tanh(step, out=step)
         inputs = steps.reshape(n_rows, n_series, -1).swapaxes(0, 1)
@@ -183,18 +176,24 @@ def _softplus(x: np.ndarray) -> np.ndarray:
 
 
 def step_curves(h: int, season_length: int) -> np.ndarray:
-    """Functions of the steps 1 to h, (3, h): a constant, a logarithm, seasons after the first."""
+    """Curves (3, h) of the steps 1 to h: constant, logarithm, seasons beyond the first."""
     steps = np.arange(1.0, h + 1)
     late = np.minimum(steps / max(season_length, FASTEST_CURVE) - 1, LATEST)
     return np.stack([np.ones_like(steps), (np.log(steps) - 1.5) / 1.5, late])
 
 
-def at_probabilities(quantiles: np.ndarray, probabilities: Sequence[float]) -> np.ndarray:
-    """Quantiles (O, n, h) at any probabilities, from those of `PROBABILITIES` (O, 15, h).
+def neighbours(probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Index of the next quantile of `PROBABILITIES` to the right, and its weight.
 
-    Normal scores are interpolated; beyond the outermost ones the last line goes on.
+    Normal scores are interpolated linearly, and extrapolated beyond the outermost quantiles.
     """
-    known, scores = ndtri(PROBABILITIES), ndtri(np.asarray(probabilities, float))
+    known, scores = ndtri(PROBABILITIES), ndtri(probabilities)
     right = np.clip(np.searchsorted(known, scores), 1, len(known) - 1)
-    weight = ((scores - known[right - 1]) / (known[right] - known[right - 1]))[:, None]
+    return right, (scores - known[right - 1]) / (known[right] - known[right - 1])
+
+
+def at_probabilities(quantiles: np.ndarray, probabilities: Sequence[float]) -> np.ndarray:
+    """Interpolate quantiles (O, 15, h) at `PROBABILITIES` to n probabilities, shape (O, n, h)."""
+    right, weight = neighbours(np.asarray(probabilities, float))
+    weight = weight[:, None]
     return (1 - weight) * quantiles[:, right - 1] + weight * quantiles[:, right]

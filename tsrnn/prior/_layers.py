@@ -1,4 +1,4 @@
-"""Layers over the components of the prior: calendar, level shifts, outliers, scale, rounding."""
+"""Layers of the prior: calendar effects, level shifts, outliers, zeros, scale and rounding."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ _DAYS_OF_MONTH = 30.4375
 
 
 def calendar(rng: np.random.Generator, values: np.ndarray, season_length: int) -> np.ndarray:
-    r"""Trading days and month lengths in 15 percent of monthly and quarterly series.
+    r"""Add trading days and month lengths to 15 percent of monthly and quarterly series.
 
     .. math:: y_t \leftarrow y_t \sum_d w_d N_{d,t} \Big/ \sum_d w_d \bar N_d
 
-    of the numbers :math:`N_{d,t}` of Mondays to Sundays in the month or quarter t, of months that
-    begin at random in 1950 to 2020. Weights are 1 for month lengths alone, in half of these
-    series, else :math:`w_d = 1` on working days, times a factor uniform on (0.7, 1.3), and uniform
-    on (0, 1.5) on Saturdays and Sundays.
+    Here :math:`N_{d,t}` is the number of Mondays to Sundays in the month or quarter t; the first
+    month is drawn from 1950 to 2020. In half of these series all weights are 1: month lengths
+    only. In the others weights are uniform on (0.7, 1.3) on working days, and on (0, 1.5) on
+    Saturdays and Sundays.
 
     Parameters
     ----------
     rng : numpy.random.Generator
     values : ndarray of shape (n_series, n_rows)
     season_length : int
-        12 for months, 4 for quarters; others are left as they are.
+        12 for months, 4 for quarters; other series are unchanged.
 
     Returns
     -------
@@ -59,11 +59,11 @@ def calendar(rng: np.random.Generator, values: np.ndarray, season_length: int) -
 
 
 def level_shifts(rng: np.random.Generator, values: np.ndarray, season_length: int) -> np.ndarray:
-    r"""Shifts of the level in 8 percent of the series.
+    r"""Shift the level of 8 percent of the series.
 
     .. math:: y_t \leftarrow y_t e^{\delta [t \ge \tau]}
 
-    with :math:`\delta` Laplace of scale 0.2 and :math:`\tau` uniform.
+    with :math:`\delta` from a Laplace distribution of scale 0.2 and :math:`\tau` uniform.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def level_shifts(rng: np.random.Generator, values: np.ndarray, season_length: in
 
 
 def outliers(rng: np.random.Generator, values: np.ndarray, season_length: int) -> np.ndarray:
-    r"""Additive outliers in 12 percent of the series, and patches of them.
+    r"""Add outliers, and patches of outliers, to 12 percent of the series.
 
     .. math:: y_t \leftarrow y_t + z\, \mathrm{median}_u |y_u - y_{u-1}|
 
@@ -109,9 +109,9 @@ def outliers(rng: np.random.Generator, values: np.ndarray, season_length: int) -
 
     Notes
     -----
-    The number of outliers is 1 plus a Poisson with mean T / 60; their sizes z are uniform on (3,
-    12), of either sign. In a quarter of these series an outlier lasts 2 to 6 rows. Outliers that
-    would make a positive value fall below a tenth of itself are cut there.
+    The number of outliers is 1 plus a Poisson variable with mean T / 60; sizes z are uniform on
+    (3, 12) with random sign. In a quarter of these series an outlier lasts 2 to 6 rows. Positive
+    values are not reduced below a tenth of themselves.
 
     Examples
     --------
@@ -142,10 +142,10 @@ def outliers(rng: np.random.Generator, values: np.ndarray, season_length: int) -
 
 
 def zeros(rng: np.random.Generator, values: np.ndarray, season_length: int) -> np.ndarray:
-    """Zeros in 2 percent of the series: single rows that are missing, or a stretch of closure.
+    """Set rows of 2 percent of the series to zero.
 
-    Half of these series lose each row with a probability uniform on (0, 0.2), the others up to a
-    tenth of their rows in one stretch.
+    In half of these series each row is zero with a probability uniform on (0, 0.2); in the others
+    one stretch of up to a tenth of the rows.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def zeros(rng: np.random.Generator, values: np.ndarray, season_length: int) -> n
 
 
 def scale(rng: np.random.Generator, values: np.ndarray, season_length: int) -> np.ndarray:
-    """Level of the series, log-uniform from 10 to 100,000; 3 percent lie about zero.
+    """Multiply series by levels that are log-uniform on (10, 100,000).
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def scale(rng: np.random.Generator, values: np.ndarray, season_length: int) -> n
     Returns
     -------
     ndarray of shape (n_series, n_rows)
-        Of 3 percent the first value is taken off, as of temperatures and balances.
+        3 percent of the series start at zero, like temperatures and balances.
 
     Examples
     --------
@@ -204,9 +204,9 @@ def scale(rng: np.random.Generator, values: np.ndarray, season_length: int) -> n
 
 
 def rounding(rng: np.random.Generator, values: np.ndarray, season_length: int) -> np.ndarray:
-    """Rounding to integers of half of the series, to a hundredth of another 20 percent.
+    """Round half of the series to integers, and 20 percent to hundredths.
 
-    Series whose median change is less than ten units are left as they are.
+    Series whose median change is at most ten rounding units are unchanged.
 
     Parameters
     ----------
@@ -232,6 +232,6 @@ def rounding(rng: np.random.Generator, values: np.ndarray, season_length: int) -
     kind = rng.choice(3, len(values), p=[0.5, 0.2, 0.3])
     result = values.copy()
     for code, parts in enumerate((1, 100)):
-        rows = (kind == code) & (change * parts > 10)
+        rows = (kind == code) & (change * parts > 10)  # rounding must not hide the changes
         result[rows] = np.round(values[rows] * parts) / parts
     return result

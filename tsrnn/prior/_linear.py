@@ -23,13 +23,13 @@ _SEASONS = ("none", "add", "mul")
 
 
 def ets(rng: np.random.Generator, n_series: int, n_rows: int, season_length: int) -> np.ndarray:
-    r"""Exponential smoothing of all classes, errors, trends and seasons additive or multiplicative.
+    r"""Exponential smoothing with additive or multiplicative errors, trends and seasons.
 
     .. math::
         \mu_t = (\ell_{t-1} \oplus \phi b_{t-1}) \otimes s_{t-m}, \qquad
         y_t = \mu_t + e_t, \qquad e_t = \sigma \varepsilon_t \text{ or } \mu_t \sigma \varepsilon_t
 
-    and the states follow as in Hyndman et al. (2008), Tables 2.2 and 2.3.
+    with the states of Hyndman et al. (2008), Tables 2.2 and 2.3.
 
     Parameters
     ----------
@@ -42,17 +42,17 @@ def ets(rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
 
     Notes
     -----
-    Errors are additive or multiplicative with equal probabilities; trends none, additive,
-    additive damped, multiplicative, multiplicative damped with 0.3, 0.25, 0.25, 0.1, 0.1; there is
-    a season with the probability of `hyperprior`, additive or multiplicative.
+    Errors are additive or multiplicative with equal probabilities. Trends are none, additive,
+    additive damped, multiplicative or multiplicative damped with probabilities 0.3, 0.25, 0.25,
+    0.1, 0.1. Seasons have the probability of `hyperprior`, and are additive or multiplicative.
 
-    Level :math:`\ell_0 = 1`; :math:`b_0` the growth of `hyperprior`; :math:`\alpha` from Beta(3, 1)
-    for years and quarters, else uniform on (0, 1); :math:`\beta = \alpha \beta^*` and
-    :math:`\gamma = (1 - \alpha) \gamma^*` with :math:`\beta^*, \gamma^*` from Beta(0.5, 5): trends
-    and seasons of most real series hardly move; :math:`\phi` uniform on (0.8, 0.98);
-    :math:`\sigma` a step of `hyperprior` where :math:`\alpha > 1/2`, else its noise; seasons from
-    `season_shapes`, of the amplitude of `hyperprior`. A class with additive parts whose level
-    is not positive throughout is taken as of the logarithm.
+    The level starts at :math:`\ell_0 = 1`, the growth :math:`b_0` comes from `hyperprior`.
+    :math:`\alpha` is Beta(3, 1) for years and quarters, else uniform on (0, 1). :math:`\beta =
+    \alpha \beta^*` and :math:`\gamma = (1 - \alpha) \gamma^*` with :math:`\beta^*, \gamma^*` from
+    Beta(0.5, 5), because trends and seasons of most real series hardly move. :math:`\phi` is
+    uniform on (0.8, 0.98). :math:`\sigma` is a step of `hyperprior` if :math:`\alpha > 1/2`, else
+    its noise. Seasons come from `season_shapes` with the amplitude of `hyperprior`. Paths that are
+    not positive throughout are taken as logarithms.
 
     Examples
     --------
@@ -90,13 +90,13 @@ def _ets_class(
     damped: bool,
     season: str,
 ) -> np.ndarray:
-    """Paths (n_rows, n_series) of one class of `ets`, about a level of one."""
-    # Years are sums of many rows and remember their last value better than the days they sum.
+    """Paths (n_rows, n_series) of one class of `ets`, around a level of one."""
+    # Years are sums of days and depend more on their last value.
     alpha = rng.beta(3, 1, n_series) if season_length < 5 else rng.uniform(0, 1, n_series)
     beta = alpha * rng.beta(0.5, 5, n_series)
     gamma = (1 - alpha) * rng.beta(0.5, 5, n_series)
     phi = rng.uniform(0.8, 0.98, n_series) if damped else np.ones(n_series)
-    # A level that follows its errors closely moves by them, another has them around it.
+    # With a large alpha errors are steps of the level, with a small one noise around it.
     sigma = np.where(
         alpha > 0.5,
         step_size(rng, n_series, n_rows, season_length),
@@ -123,7 +123,7 @@ def ets_paths(
     trend: str = "none",
     season: str = "none",
 ) -> np.ndarray:
-    r"""Paths of exponential smoothing of one class.
+    r"""Simulate one class of exponential smoothing.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def ets_paths(
     Returns
     -------
     ndarray of shape (n_rows, n_series)
-        NaN or infinite where products leave the positive numbers.
+        NaN or infinite after a value that is not positive, in multiplicative classes.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def ets_paths(
             mean = ahead * factor if season == "mul" else ahead + pattern[row] * (season == "add")
             shock = noise[t] * mean if error == "mul" else noise[t]
             path[t] = mean + shock
-            # Errors of the level are those of the series without its season, before that changes.
+            # The error of the level is deseasonalised before the season is updated.
             relative = shock / factor
             if season != "none":
                 pattern[row] += gamma * (shock / ahead if season == "mul" else shock)
@@ -176,26 +176,26 @@ def ets_paths(
 def draw_poles(
     rng: np.random.Generator, n_series: int, largest: float | np.ndarray = 0.99
 ) -> np.ndarray:
-    r"""Coefficients of autoregressions whose poles are drawn, inside the unit circle.
+    r"""Draw AR(4) coefficients by poles inside the unit circle.
 
     .. math:: \phi(B) = (1 - r_1 B)(1 - r_2 B)(1 - 2 \rho \cos \omega B + \rho^2 B^2)
 
-    A first real pole is there with probability 0.6, a second with 0.15, a pair with 0.25. Their
-    moduli are `largest` times :math:`1 - u`, u log-uniform on (0.01, 1): as near to the circle as
-    far from it. A real pole is negative with probability 0.25, :math:`\omega` uniform on
-    :math:`(0, \pi)`.
+    The first real pole is present with probability 0.6, the second with 0.15, the complex pair with
+    0.25. Moduli are `largest` times :math:`1 - u`, u log-uniform on (0.01, 1), which covers poles
+    near the circle and far from it. A real pole is negative with probability 0.25;
+    :math:`\omega` is uniform on :math:`(0, \pi)`.
 
     Parameters
     ----------
     rng : numpy.random.Generator
     n_series : int
     largest : float or ndarray of shape (n_series,)
-        Largest modulus, by series or for all.
+        Bound of the moduli.
 
     Returns
     -------
     ndarray of shape (4, n_series)
-        :math:`\phi_1` to :math:`\phi_4`, of :math:`x_t = \sum_k \phi_k x_{t-k} + \varepsilon_t`.
+        :math:`\phi_1` to :math:`\phi_4` in :math:`x_t = \sum_k \phi_k x_{t-k} + \varepsilon_t`.
 
     Examples
     --------
@@ -218,7 +218,7 @@ def draw_poles(
 
 
 def arma_paths(ar: np.ndarray, ma: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    r"""Paths of ARMA processes that start from zeros.
+    r"""Simulate ARMA processes that start from zeros.
 
     .. math:: x_t = \sum_k \phi_k x_{t-k} + \varepsilon_t + \sum_k \theta_k \varepsilon_{t-k}
 
@@ -233,7 +233,7 @@ def arma_paths(ar: np.ndarray, ma: np.ndarray, noise: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_rows, n_series)
-        Their first rows are a burn-in.
+        Paths, whose first rows are a burn-in.
 
     Examples
     --------
@@ -253,7 +253,7 @@ def arma_paths(ar: np.ndarray, ma: np.ndarray, noise: np.ndarray) -> np.ndarray:
 
 
 def sarima(rng: np.random.Generator, n_series: int, n_rows: int, season_length: int) -> np.ndarray:
-    r"""Seasonal ARIMA, with poles and zeros near to the unit circle and far from it.
+    r"""Seasonal ARIMA, with poles and zeros near the unit circle and far from it.
 
     .. math:: \phi(B) (1 - \Phi B^m) (1 - B)^d (1 - B^m)^D (y_t - s_t - g t) =
         \theta(B) (1 - \Theta B^m) \sigma \varepsilon_t
@@ -269,14 +269,13 @@ def sarima(rng: np.random.Generator, n_series: int, n_rows: int, season_length: 
 
     Notes
     -----
-    d is 0, 1, 2 with probabilities 0.35, 0.55, 0.1; D is 1 with probability 0.3 where there is a
-    season. :math:`\phi` from `draw_poles`, of modulus at most 0.99, 0.9, 0.6 by d;
-    :math:`\theta` from the same with at most 0.9 and a sign that is plus, minus, or zero: no moving
-    average. :math:`\Phi` is uniform on (-0.3, 0.9) in half of the series, else 0; :math:`\Theta`
-    uniform on (0.3, 1) where D is 1, else 0. :math:`\sigma` is the noise of `hyperprior` times
-    :math:`\phi(1)^{1/2}` where d + D = 0, its step where it is 1, a tenth of it where it is more.
-    Season :math:`s_t` and growth g are those of `hyperprior`; the sum is composed to
-    positive series as of `compose`.
+    d is 0, 1, 2 with probabilities 0.35, 0.55, 0.1. With a season, D is 1 with probability 0.3.
+    :math:`\phi` comes from `draw_poles` with moduli up to 0.99, 0.9, 0.6 for d = 0, 1, 2;
+    :math:`\theta` with moduli up to 0.9, times -1, 0 or 1. :math:`\Phi` is uniform on (-0.3, 0.9)
+    in half of the series with D = 0, else 0; :math:`\Theta` is uniform on (0.3, 1) if D is 1, else
+    0. :math:`\sigma` is the noise of `hyperprior` times :math:`\phi(1)^{1/2}` if d + D = 0, its
+    step if d + D = 1, a tenth of the step if d + D > 1. Season :math:`s_t` and growth g come from
+    `hyperprior`. Series are made positive as in `compose`.
 
     Examples
     --------
@@ -303,7 +302,7 @@ def sarima(rng: np.random.Generator, n_series: int, n_rows: int, season_length: 
     for order in (1, 2):
         path[:, d >= order] = path[:, d >= order].cumsum(0)
     sizes = [
-        # Near a unit root a stationary process is as wide as the root of 1 / phi(1).
+        # Near a unit root the standard deviation grows like phi(1)^(-1/2).
         noise_size(rng, n_series, season_length) * np.sqrt(np.clip(1 - ar.sum(0), 0.01, 1)),
         step_size(rng, n_series, n_rows, season_length),
         step_size(rng, n_series, n_rows, season_length, order=2),
@@ -319,7 +318,7 @@ def sarima(rng: np.random.Generator, n_series: int, n_rows: int, season_length: 
 
 
 def _seasonal_recursion(path: np.ndarray, coefficient: np.ndarray, season_length: int) -> None:
-    """Add in place the coefficient times the row a season before, from the first rows on."""
+    """Add the coefficient times the row a season before, in place and recursively."""
     if season_length == 1 or not coefficient.any():
         return
     for t in range(season_length, len(path)):
@@ -329,12 +328,12 @@ def _seasonal_recursion(path: np.ndarray, coefficient: np.ndarray, season_length
 def structural(
     rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
 ) -> np.ndarray:
-    r"""Local linear trend with one season or two, and noise.
+    r"""Local linear trend with one or two seasons, and noise.
 
     .. math:: \mu_t = \mu_{t-1} + b_{t-1} + \sigma_\mu \eta_t, \qquad
         b_t = \phi b_{t-1} + \sigma_b \zeta_t, \qquad x_t = \mu_t + a S_t + \sigma \varepsilon_t
 
-    composed as `compose` says.
+    with season and noise from `compose`.
 
     Parameters
     ----------
@@ -347,9 +346,9 @@ def structural(
 
     Notes
     -----
-    :math:`\sigma_\mu` is the step of `hyperprior`, :math:`\sigma_b` a tenth of another such step;
-    :math:`\phi` is 1 in half of the series, else uniform on (0.8, 0.99); :math:`b_0` the growth of
-    `hyperprior`, level errors from `innovations`.
+    :math:`\sigma_\mu` is the step of `hyperprior`, :math:`\sigma_b` a tenth of another draw of it;
+    :math:`\phi` is 1 in half of the series, else uniform on (0.8, 0.99); :math:`b_0` is the growth
+    of `hyperprior`; :math:`\eta` comes from `innovations`.
 
     Examples
     --------
@@ -388,8 +387,8 @@ def random_walk(
     Notes
     -----
     g and :math:`\sigma` are growth and step of `hyperprior`; :math:`\phi` is uniform on (-0.2, 0.8)
-    in 70 percent of the series, else 0; :math:`\varepsilon` from `innovations`. Composed as
-    `compose` says, with noise in 40 percent of the series.
+    in 70 percent of the series, else 0; :math:`\varepsilon` comes from `innovations`. The path
+    passes through `compose`, with noise in 40 percent of the series.
 
     Examples
     --------

@@ -7,31 +7,28 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, ndtri
 
-from tsrnn.prior._autoregression import (
-    AutoregressionForecasts,
-    log_bayes_factor,
-)
+from tsrnn.prior._autoregression import AutoregressionForecasts, log_bayes_factor
 from tsrnn.prior._forward import PROBABILITIES
 
-# Logistic regression of the weight of the autoregressions at each step on
-# `autoregression_circumstances`; `benchmarks/prior/train_mixture.py` estimates it.
+# Logistic regression of the weight of the autoregressions on `autoregression_circumstances`,
+# estimated by `benchmarks/prior/train_mixture.py`.
 COEFFICIENTS = np.array([-1.984, 0.238, -1.86, 0.56, -1.446, 1.698, -1.768])
-LEAST_WEIGHT = 0.05  # below which the network forecasts alone
-MIDDLE = len(PROBABILITIES) // 2  # number of the median among the quantiles
-LOW, HIGH = 4, 10  # of the quantiles, at 20 and 80 percent
-TINY = 1e-12  # keeps quotients of widths defined
+LEAST_WEIGHT = 0.05  # smaller weights are set to 0
+MIDDLE = len(PROBABILITIES) // 2  # index of the median among the quantiles
+LOW, HIGH = 4, 10  # indices of the 20 and 80 percent quantiles
+TINY = 1e-12  # avoids division by zero widths
 
 
 class Mixture(NamedTuple):
-    """Quantiles of the network and of autoregressions, mixed step by step.
+    """Mixture of the network with autoregressions, step by step.
 
     Attributes
     ----------
     quantiles : ndarray of shape (15, h)
     weights : ndarray of shape (h,)
-        Of the autoregressions.
+        Weights of the autoregressions.
     name : str
-        Autoregression of the largest posterior probability.
+        Autoregression with the largest posterior probability.
     """
 
     quantiles: np.ndarray
@@ -47,25 +44,24 @@ def mix_autoregression(
 ) -> Mixture | None:
     """Average quantiles of the network and of autoregressions, step by step.
 
-    Quantiles are averaged, not distribution functions: of two normal distributions that is a
-    normal one, no wider than the wider of both.
+    Quantiles are averaged, not distribution functions: the average of two normal distributions is
+    normal, and no wider than the wider of both.
 
     Parameters
     ----------
     quantiles : ndarray of shape (15, h)
-        Of the network.
+        Quantiles of the network.
     learned : ndarray of shape (15, h)
-        The same with the widths that were learned, on which the weights depend: a median does not
-        change with the widths of a panel.
+        Quantiles of the network before calibration, which determine the weights, so that the
+        median does not depend on the widths of a panel.
     forecasts : AutoregressionForecasts
-        Of the rows up to the origin.
     log_evidence : ndarray of shape (n,)
         Largest log likelihood of a structural model up to each of the last observed rows.
 
     Returns
     -------
     Mixture or None
-        None where no step has a weight of the autoregressions.
+        None if the autoregressions have no weight at any step.
     """
     h = quantiles.shape[1]
     steps = len(forecasts.mean)
@@ -77,13 +73,9 @@ def mix_autoregression(
     if not weights.any():
         return None
     mixed = quantiles.copy()
-    mixed[:, :steps] += weights * (normal_quantiles(forecasts) - near)
+    normal = forecasts.mean + ndtri(PROBABILITIES)[:, None] * forecasts.deviation
+    mixed[:, :steps] += weights * (normal - near)
     return Mixture(mixed, np.append(weights, np.zeros(h - steps)), forecasts.best.name)
-
-
-def normal_quantiles(forecasts: AutoregressionForecasts) -> np.ndarray:
-    """Quantiles (15, h) of the autoregressions' predictive distributions."""
-    return forecasts.mean + ndtri(PROBABILITIES)[:, None] * forecasts.deviation
 
 
 def autoregression_circumstances(
@@ -91,13 +83,13 @@ def autoregression_circumstances(
 ) -> np.ndarray:
     """Regressors of the log odds of the autoregressions.
 
-    A constant; the log Bayes factor; the log ratio of the deviations of both forecasts, and their
-    distance; the logarithms of the step and of the rows that were compared; the drift.
+    A constant; the log Bayes factor; the log ratio of both standard deviations; the distance of
+    both forecasts; the logarithms of the step and of the number of compared rows; the drift.
 
     Parameters
     ----------
     quantiles : ndarray of shape (15, h)
-        Of the network.
+        Quantiles of the network.
     forecasts : AutoregressionForecasts
     log_evidence : ndarray of shape (n,)
         Largest log likelihood of a structural model up to each of the last observed rows.

@@ -1,4 +1,4 @@
-"""The network of the prior: from what structural models say to quantiles of coming rows."""
+"""Recurrent network that maps the evidence of structural models to forecast quantiles."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ from tsrnn.prior._forward import (
 )
 from tsrnn.prior._structural import N_FEATURES, SCALES, SEASONS, TRENDS
 
-DROPOUT = 0.1  # of features: collections are few
-STATE_DROPOUT = 0.3  # of the state, which else learns the years that collections share
+DROPOUT = 0.1  # of the features: the training collections are few
+STATE_DROPOUT = 0.3  # of the state, which would learn the calendar years that collections share
 
 
 class PriorNetwork(nn.Module):
-    r"""A recurrent network that weighs structural models and widens what they say.
+    r"""Recurrent network that weighs the forecasts of structural models and sets their widths.
 
     .. math:: \hat y_{t+k} = \sum_j w_{jk}(h_t) \, \hat y_{j, t+k} + s_{tk} \, g_k(h_t), \qquad
         q_{p, t+k} = \hat y_{t+k} + s_{tk} \, o_{pk}(h_t)
 
-    with forecasts :math:`\hat y_j` of structural models of fixed variances, each a linear
-    recurrence, weights w that start as their tempered posterior probabilities, the standard
-    deviation :math:`s_{tk}` of their mixture, and the state :math:`h_t` of a recurrence that reads
-    their prediction errors and posterior probabilities row by row. All that depends on the step k
-    is a sum of three curves, so that any number of steps is answered.
+    Here :math:`\hat y_j` are forecasts of structural models with fixed variances, each a linear
+    recurrence. The weights w start as tempered posterior probabilities; :math:`s_{tk}` is the
+    standard deviation of the mixture. The state :math:`h_t` belongs to a recurrence that reads
+    prediction errors and posterior probabilities row by row. Functions of the step k are sums of
+    three curves, which are defined for any horizon.
 
     Parameters
     ----------
     hidden_size : int, default 64
     n_layers : int, default 2
     width : int, default 128
-        Of the layer between the state and the weights.
+        Width of the layer between the state and the weights.
     cell : {"rnn", "lem", "lru", "newton-gru", "newton-lstm"}, default "rnn"
-        Of the recurrence, a name in `tsrnn.layers.CELLS`. LRU goes without its position-wise
-        network: the state is read by a network in any case.
+        Cell of the recurrence, a name in `tsrnn.layers.CELLS`. LRU has no position-wise network
+        here, because the head is one already.
 
     Attributes
     ----------
     cell : str
     state_size : int
-        Numbers of `Predictive.state`.
+        Size of `Predictive.state`.
 
     Raises
     ------
@@ -86,7 +86,7 @@ class PriorNetwork(nn.Module):
         self.state_size = N_FEATURES + (hidden_size if n_layers else 0)
         last = nn.Linear(width, sum(PARTS.values()))
         self.head = nn.Sequential(nn.Linear(self.state_size, width), nn.SiLU(), last)
-        # Zero: before training the forecast is that of the tempered posterior.
+        # Zero, so that before training the forecast is the mean of the tempered posterior.
         nn.init.zeros_(last.weight)
         nn.init.zeros_(last.bias)
         self.common = nn.Parameter(torch.zeros(len(SCALES), len(TRENDS), len(SEASONS)))
@@ -150,7 +150,7 @@ class PriorNetwork(nn.Module):
 
 
 def step_curves(h: int, season_length: int, dtype: torch.dtype) -> Tensor:
-    """Functions of the steps 1 to h, (3, h): a constant, a logarithm, seasons after the first."""
+    """Curves (3, h) of the steps 1 to h: constant, logarithm, seasons beyond the first."""
     steps = torch.arange(1.0, h + 1, dtype=dtype)
     late = (steps / max(season_length, FASTEST_CURVE) - 1).clamp(max=LATEST)
     return torch.stack([torch.ones_like(steps), (steps.log() - 1.5) / 1.5, late])

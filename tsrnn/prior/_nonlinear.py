@@ -8,14 +8,13 @@ from tsrnn.prior._distributions import garch_noise, innovations, loguniform, occ
 from tsrnn.prior._hyperpriors import growth_lines, growth_rate, step_size
 from tsrnn.prior._seasons import compose
 
-# Rows before the first, in which nonlinear autoregressions forget where they started.
-_BURN_IN = 50
+_BURN_IN = 50  # rows in which nonlinear autoregressions forget their start value
 
 
 def volatility(
     rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
 ) -> np.ndarray:
-    r"""Random walk of the logarithm whose steps are GARCH(1, 1), as of prices.
+    r"""Random walk of the logarithm with GARCH(1, 1) steps, as in prices.
 
     .. math:: \log y_t = \log y_{t-1} + g + \sigma \varepsilon_t, \qquad
         \varepsilon_t = \sqrt{h_t} z_t, \qquad h_t = (1 - \alpha - \beta) +
@@ -32,8 +31,8 @@ def volatility(
 
     Notes
     -----
-    :math:`\alpha, \beta` and z as of `innovations`; :math:`\sigma` and g are step and growth of
-    `hyperprior`. Composed as `compose` says, without noise.
+    :math:`\alpha, \beta` and z are as in `innovations`; :math:`\sigma` and g are step and growth of
+    `hyperprior`. The path passes through `compose` without noise.
 
     Examples
     --------
@@ -51,7 +50,7 @@ def volatility(
 def regimes(
     rng: np.random.Generator, n_series: int, n_rows: int, stay: tuple[float, float]
 ) -> np.ndarray:
-    """Markov chains of two states (n_rows, n_series), which stay with probabilities in `stay`."""
+    """Two-state Markov chains (n_rows, n_series) whose stay probabilities are uniform on `stay`."""
     remain = rng.uniform(*stay, (2, n_series))
     draws = rng.random((n_rows, n_series))
     state = np.empty((n_rows, n_series), dtype=int)
@@ -65,7 +64,7 @@ def regimes(
 def markov_switching(
     rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
 ) -> np.ndarray:
-    r"""Growth, persistence and volatility that a Markov chain switches between two regimes.
+    r"""Markov switching of growth, persistence and volatility between two regimes.
 
     .. math:: \Delta x_t = g_{r_t} + \phi_{r_t} (\Delta x_{t-1} - g_{r_{t-1}}) +
         \sigma_{r_t} \varepsilon_t, \qquad
@@ -83,10 +82,11 @@ def markov_switching(
     Notes
     -----
     Half of the series have the first form (business cycles), half the second. A regime stays with
-    a probability uniform on (0.85, 0.99); :math:`\phi_r` is uniform on (-0.2, 0.9), at most 0.6 for
-    growth; :math:`\sigma_r` log-uniform on (0.005, 0.1); :math:`g_r` the growth of `hyperprior`;
-    :math:`c_r` Gaussian with standard deviation 0.15. In 60 percent of the series growth is added;
-    composed as `compose` says, with noise in 30 percent of the series.
+    a probability uniform on (0.85, 0.99). :math:`\phi_r` is uniform on (-0.2, 0.6) in the first
+    form, on (-0.2, 0.9) in the second; :math:`\sigma_r` is log-uniform on (0.005, 0.1);
+    :math:`g_r` is the growth of `hyperprior`; :math:`c_r` is Gaussian with standard deviation 0.15.
+    In 60 percent of the series growth is added. The path passes through `compose`, with noise in
+    30 percent of the series.
 
     Examples
     --------
@@ -132,10 +132,10 @@ def ornstein_uhlenbeck(
 
     Notes
     -----
-    Exact at the rows. Regimes stay with a probability uniform on (0.9, 0.995); half-lives
-    :math:`\log 2 / \theta_r` are log-uniform on (1, 30) rows; :math:`\sigma_r` log-uniform on
-    (0.02, 0.3); :math:`c_r` Gaussian with standard deviation 0.2. In 60 percent of the series
-    growth is added; composed as `compose` says, with noise in 30 percent of the series.
+    The discretisation is exact. Regimes stay with a probability uniform on (0.9, 0.995); half-lives
+    :math:`\log 2 / \theta_r` are log-uniform on (1, 30) rows, :math:`\sigma_r` on (0.02, 0.3);
+    :math:`c_r` is Gaussian with standard deviation 0.2. In 60 percent of the series growth is
+    added. The path passes through `compose`, with noise in 30 percent of the series.
 
     Examples
     --------
@@ -181,10 +181,10 @@ def threshold_ar(
     Notes
     -----
     k is 1 or 2; :math:`c_r` is Gaussian with standard deviation 0.7; :math:`\psi_r` is uniform on
-    (-0.4, 0.1) and :math:`|\phi_r| < 0.99 - |\psi_r|`, uniform on its upper three quarters, which
-    makes the process ergodic. The path is multiplied by a log-uniform on (0.01, 0.15). In 60
-    percent of the series growth is added; composed as `compose` says, with noise in 30 percent of
-    the series.
+    (-0.4, 0.1); :math:`\phi_r` is uniform on (-0.5, 1) times :math:`0.99 - |\psi_r|`, which makes
+    the process ergodic. The path is multiplied by a log-uniform variable on (0.01, 0.15). In 60
+    percent of the series growth is added. The path passes through `compose`, with noise in 30
+    percent of the series.
 
     Examples
     --------
@@ -213,7 +213,7 @@ def threshold_ar(
 def bilinear(
     rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
 ) -> np.ndarray:
-    r"""Bilinear model, whose bursts linear models do not have.
+    r"""Bilinear model, with bursts that linear models do not have.
 
     .. math:: x_t = \phi x_{t-1} + b x_{t-1} \varepsilon_{t-1} + \varepsilon_t
 
@@ -228,10 +228,10 @@ def bilinear(
 
     Notes
     -----
-    :math:`\phi` is uniform on (0, 0.9), b on plus and minus 0.9 of
-    :math:`\sqrt{1 - \phi^2}`, within which the variance is finite; innovations are Gaussian. The
-    path is multiplied by a log-uniform on (0.01, 0.1). In 60 percent of the series growth is added;
-    composed as `compose` says, with noise in 30 percent of the series.
+    :math:`\phi` is uniform on (0, 0.9), b on :math:`\pm 0.9 \sqrt{1 - \phi^2}`, which keeps the
+    variance finite; innovations are Gaussian. The path is multiplied by a log-uniform variable on
+    (0.01, 0.1). In 60 percent of the series growth is added. The path passes through `compose`,
+    with noise in 30 percent of the series.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-r"""Gross errors and level shifts of series, told apart from what structural models expect.
+r"""Detection of gross errors and level shifts by structural models.
 
 .. math:: y_t = n_t + \sum_i \delta_i f_i(t), \qquad \delta_i \mid \sigma^2 \sim N(0, \tau \sigma^2)
 
-with :math:`n_t` one of the structural models and f a pulse, 1 in one row, or a step, 1 from a row
-on. The filter turns y and f into innovations, so that the coefficient of each pulse and step, and
-its marginal likelihood, are closed forms of products of innovations.
+Here :math:`n_t` follows one of the structural models, and f is a pulse in one row or a step from a
+row on. The filter turns y and f into innovations. The coefficient of each pulse and step and its
+marginal likelihood are closed forms in products of innovations.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.special import expit, logsumexp, softmax
 
+from tsrnn.data import Layout, row_keys
 from tsrnn.prior._structural import (
     DEGREES,
     FIRST_SCALE,
@@ -29,18 +31,18 @@ from tsrnn.prior._structural import (
 )
 from tsrnn.prior._trained import missing_at_end
 
-SLAB = 100.0  # prior variance of a pulse over that of the noise
-# Log prior odds against a pulse or step in a row.
-PRIOR_ODDS = 10.0
-MOST = 0.05  # of the rows may be outliers: where more stand out, the series is of that kind
-FEWEST_SEEN = 12  # rows with which outliers are looked for
-LONGEST = 400  # rows that are judged together
-LARGEST = 1e12  # median changes from the median
-LEAST_INFORMATION = 1e-8  # about a pulse of a row that has no others of its season
-AT_ONCE = 2**15  # numbers of innovations judged together: they stay in the cache
-LEAST_LEFT = 1e-12  # share of the squares that is left by a perfect fit
-# Probability that the last row, where it stands out, is an error and no shift of the level: among
-# the outliers before the last rows of M1 and M3, 276 of 438 were errors.
+SLAB = 100.0  # prior variance of a pulse over the noise variance
+PRIOR_ODDS = 10.0  # log prior odds against a pulse or step in a row
+MOST = 0.05  # largest share of outliers: a series with more is heavy-tailed by nature
+FEWEST_SEEN = 12  # observed rows needed for the detection
+LONGEST = 400  # rows of a stretch
+LARGEST = 1e12  # bound of scaled values in median changes
+LEAST_INFORMATION = 1e-8  # of a pulse, in a row without others of its season
+AT_ONCE = 2**15  # innovations processed together: they stay in the cache
+LEAST_LEFT = 1e-12  # smallest residual share of the squares
+SHOWN = 10  # outliers in a summary
+# Probability that an outlying last row is an error and not a shift: of 438 outliers before the last
+# rows of M1 and M3 series, 276 were errors.
 ERROR_SHARE = 0.6
 
 
@@ -70,13 +72,13 @@ class Outliers(NamedTuple):
     Attributes
     ----------
     series, row : integer ndarray of shape (n,)
-        Number of the series, and the row from its first one on.
+        Index of the series, and of the row in it.
     shift : boolean ndarray of shape (n,)
-        True for level shifts, False for gross errors, which are of single rows.
+        True for level shifts, False for gross errors in single rows.
     size : ndarray of shape (n,)
-        Value less the one that is expected from all other rows; of a shift the change of the level.
+        Error: value less its expectation given all other rows. Shift: change of the level.
     probability : ndarray of shape (n,)
-        Posterior probability that the row is one.
+        Posterior probability of the outlier.
 
     Examples
     --------
@@ -97,12 +99,12 @@ class Outliers(NamedTuple):
 
     @classmethod
     def none(cls) -> Outliers:
-        """No outliers."""
+        """Empty outliers."""
         return cls.of([])
 
     @classmethod
     def of(cls, entries: Sequence[tuple[int, int, bool, float, float]]) -> Outliers:
-        """Outliers from the fields of each."""
+        """Outliers from a list of their fields."""
         columns = list(zip(*entries, strict=True)) if entries else [()] * len(cls._fields)
         kinds = (int, int, bool, float, float)
         return cls(*(np.array(column, kind) for column, kind in zip(columns, kinds, strict=True)))
@@ -115,18 +117,10 @@ class Outliers(NamedTuple):
     def errors_at_end(
         self, values: np.ndarray, lengths: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Errors in the last observed rows of series, and the probabilities that they are errors.
+        """Errors in last observed rows: series (n,), rows (n,), probabilities (n,) of an error.
 
-        Parameters
-        ----------
-        values, lengths : ndarray
-            As `find_outliers` was given them.
-
-        Returns
-        -------
-        series, row : integer ndarray of shape (n,)
-        probability : ndarray of shape (n,)
-            That the row is an error, and no shift of the level.
+        A level shift is the alternative to an error. `values` and `lengths` are the arguments of
+        `find_outliers`.
         """
         series, row = self.errors
         last = lengths[series] - 1 - missing_at_end(values[series], lengths[series]) == row
@@ -135,31 +129,23 @@ class Outliers(NamedTuple):
 
 
 class PulseFilter(NamedTuple):
-    """Innovations of pulses under the structural models that outliers are judged by.
-
-    Attributes
-    ----------
-    kalman : StructuralFilter
-        Of J models.
-    innovations : ndarray of shape (J, T, T)
-        [j, k, t]: the innovation in row t of a pulse in row k.
-    """
+    """Innovations of pulses under J structural models."""
 
     kalman: StructuralFilter
-    innovations: np.ndarray
+    innovations: np.ndarray  # (J, T, T), [j, k, t] is the innovation in row t of a pulse in row k
 
 
 def pulse_filter(season_length: int, rows: np.ndarray) -> PulseFilter:
-    """Pulse filter of observed rows (T,), numbered from 0 on."""
+    """Cached pulse filter of observed rows (T,), counted from 0."""
     n_rows = len(rows)
-    if n_rows == rows[-1] + 1:  # without gaps the table of a longer series serves
+    if n_rows == rows[-1] + 1:  # without gaps the filter of a longer series begins with this one
         rows = np.arange(-(-n_rows // ROUND) * ROUND)
-    kalman, innovations = _kept_filter(season_length, rows.astype(np.int64).tobytes())
+    kalman, innovations = _cached_filter(season_length, rows.astype(np.int64).tobytes())
     return PulseFilter(kalman, innovations[:, :n_rows, :n_rows])
 
 
-@lru_cache(maxsize=4)  # of hours 27 MB each
-def _kept_filter(season_length: int, rows: bytes) -> PulseFilter:
+@lru_cache(maxsize=4)  # 27 MB each for hours
+def _cached_filter(season_length: int, rows: bytes) -> PulseFilter:
     numbers = np.frombuffer(rows, np.int64)
     kalman = structural_filter(season_length, numbers).of(structural_models(season_length).seen)
     innovations, _ = kalman.innovations(np.eye(len(numbers)))
@@ -167,7 +153,7 @@ def _kept_filter(season_length: int, rows: bytes) -> PulseFilter:
 
 
 @lru_cache(maxsize=256)
-def _kept_information(season_length: int, rows: bytes) -> np.ndarray:
+def _cached_information(season_length: int, rows: bytes) -> np.ndarray:
     """Squared innovations (2, J, T), summed over rows, of a pulse and of a step in each row."""
     pulses = pulse_filter(season_length, np.frombuffer(rows, np.int64)).innovations
     # A step is the sum of the pulses from its row on.
@@ -176,12 +162,12 @@ def _kept_information(season_length: int, rows: bytes) -> np.ndarray:
 
 
 def find_outliers(values: np.ndarray, lengths: np.ndarray, season_length: int) -> Outliers:
-    """Rows that are gross errors, and rows at which the level shifts.
+    """Find gross errors and level shifts.
 
     Parameters
     ----------
     values : ndarray of shape (U, T)
-        Rows of each series from the first column on; NaN where a row is missing.
+        Rows of each series, left-aligned; NaN where a row is missing.
     lengths : integer ndarray of shape (U,)
     season_length : int
         1 for none.
@@ -189,9 +175,9 @@ def find_outliers(values: np.ndarray, lengths: np.ndarray, season_length: int) -
     Returns
     -------
     Outliers
-        None of series with fewer than 12 observed rows, of those of which most rows repeat the
-        one before, and of those in which more than one row in twenty stands out. In the last row
-        a shift is not told from an error, and counts as one.
+        Series have no outliers if they have fewer than 12 observed rows, repeat the previous row
+        in most rows, or have more than one outlier in twenty rows. A shift in the last row cannot
+        be distinguished from an error and counts as an error.
 
     Examples
     --------
@@ -206,7 +192,7 @@ def find_outliers(values: np.ndarray, lengths: np.ndarray, season_length: int) -
     ([30], [True], [20.0])
     """
     parts: list[tuple[int, int, bool, float, float]] = []
-    # Stretches of the same rows, counted from their first one, share filters: judged at once.
+    # Stretches with the same observed rows share a filter and form a batch.
     alike: dict[bytes, list[tuple[int, np.ndarray, np.ndarray]]] = {}
     for number, (series, length) in enumerate(zip(values, lengths, strict=True)):
         rows = np.flatnonzero(np.isfinite(series[:length]))
@@ -220,7 +206,7 @@ def find_outliers(values: np.ndarray, lengths: np.ndarray, season_length: int) -
         for begin in range(0, len(members), most):
             batch = members[begin : begin + most]
             rows = np.stack([values[number, places] for number, places, _ in batch])
-            of_each = _of_stretches(rows, numbers, season_length)
+            of_each = _stretch_outliers(rows, numbers, season_length)
             for (number, places, kept), outliers in zip(batch, of_each, strict=True):
                 parts += [
                     (number, int(places[place]), shift, size, probability)
@@ -231,9 +217,9 @@ def find_outliers(values: np.ndarray, lengths: np.ndarray, season_length: int) -
 
 
 def stretches(n_rows: int) -> Iterator[tuple[slice, np.ndarray]]:
-    """Overlapping stretches of a long series, and the rows of each whose outliers are kept.
+    """Overlapping stretches of a long series, with masks of the rows whose outliers are kept.
 
-    A row is judged where there are rows on both sides of it.
+    Overlaps give each kept row neighbours on both sides.
     """
     last = max(n_rows - LONGEST, 0)
     starts = np.append(np.arange(0, last, LONGEST // 2), last)
@@ -246,7 +232,7 @@ def stretches(n_rows: int) -> Iterator[tuple[slice, np.ndarray]]:
 
 
 def without_errors(values: np.ndarray, outliers: Outliers) -> np.ndarray:
-    """Values (U, T) with NaN at gross errors.
+    """Replace gross errors by NaN.
 
     Parameters
     ----------
@@ -256,7 +242,7 @@ def without_errors(values: np.ndarray, outliers: Outliers) -> np.ndarray:
     Returns
     -------
     ndarray of shape (U, T)
-        A copy.
+        Copy of the values.
 
     Examples
     --------
@@ -276,12 +262,12 @@ def without_errors(values: np.ndarray, outliers: Outliers) -> np.ndarray:
 def skip_errors(
     values: np.ndarray, indptr: np.ndarray, season_length: int
 ) -> tuple[np.ndarray, Outliers]:
-    """Values of a panel with NaN at gross errors, and the outliers.
+    """Replace gross errors of a panel by NaN, and return the outliers.
 
     Parameters
     ----------
     values : ndarray of shape (N, C)
-        Rows of the series, one series after another; NaN where a value is missing.
+        Concatenated rows of the series; NaN where a value is missing.
     indptr : integer ndarray of shape (S + 1,)
         Series s has the rows indptr[s] to indptr[s + 1].
     season_length : int
@@ -290,7 +276,7 @@ def skip_errors(
     -------
     values : ndarray of shape (N, C)
     outliers : Outliers
-        Of targets, which are numbered series by series, within a series in their order.
+        Outliers of the targets, numbered by series, then by target.
 
     Examples
     --------
@@ -313,20 +299,92 @@ def skip_errors(
     return cleaned, Outliers(*map(np.concatenate, zip(*parts, strict=True)))
 
 
+def outlier_table(
+    outliers: Outliers, layout: Layout, ids: pd.Index, times: np.ndarray
+) -> pd.DataFrame:
+    """Table of outliers with the keys of the data, ordered by series, target and row.
+
+    Parameters
+    ----------
+    outliers : Outliers
+        Outliers of the targets, numbered by series, then by target.
+    layout : Layout
+    ids : pandas.Index of shape (n,)
+        Series of each outlier.
+    times : ndarray of shape (n,)
+        Time of each outlier, with the dtype of `Panel.times`.
+
+    Returns
+    -------
+    DataFrame
+        Id and time as in the data, ``target`` if there are several, ``kind`` ("error" or "shift"),
+        ``size`` and ``probability``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsrnn.data import read_panel
+    >>> from tsrnn.datasets import load_nile
+    >>> from tsrnn.prior import find_outliers, outlier_table
+    >>> flow = load_nile()
+    >>> flow.iloc[9] *= 10
+    >>> panel = read_panel(flow)
+    >>> outliers = find_outliers(panel.values.T, panel.lengths, season_length=1)
+    >>> table = outlier_table(outliers, panel.layout, panel.ids, panel.times[outliers.row])
+    >>> table.round({"size": -2, "probability": 2})
+              ds   kind     size  probability
+    0 1880-01-01  error  10300.0          1.0
+    """
+    order = np.lexsort((outliers.row, outliers.series))
+    frame = row_keys(layout, ids[order], times[order]).reset_index(drop=True)
+    targets = np.array(layout.target_names, object)
+    if len(targets) > 1:
+        frame["target"] = targets[outliers.series[order] % len(targets)]
+    frame["kind"] = np.where(outliers.shift[order], "shift", "error")
+    frame["size"], frame["probability"] = outliers.size[order], outliers.probability[order]
+    return frame
+
+
+def outlier_lines(table: pd.DataFrame) -> list[str]:
+    """Text lines of the ten likeliest outliers, for a summary.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Result of `outlier_table`.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tsrnn.prior import outlier_lines
+    >>> table = pd.DataFrame({"time": [3], "kind": ["error"], "size": [9.5], "probability": [1.0]})
+    >>> outlier_lines(table)
+    [' time  kind  size  probability', '    3 error   9.5            1']
+    """
+    shown = table.sort_values("probability", ascending=False, kind="stable").head(SHOWN)
+    shown = shown.sort_index()
+    text = shown.to_string(index=False, float_format=lambda value: f"{value:.4g}")
+    more = [f"and {len(table) - SHOWN} more in outliers_"] * (len(table) > SHOWN)
+    return [*text.splitlines(), *more]
+
+
 class _Lanes(NamedTuple):
-    """Series (S,) on the scales (S, 2) that they are judged on: of the data, and of logarithms.
+    """Series on two scales, of the data and of logarithms.
 
     Attributes
     ----------
     rows : ndarray of shape (S, 2, T)
-        Of values that are not all positive, the logarithms are zeros.
+        Scaled values. Logarithms are zeros if a value is not positive.
     jacobian : ndarray of shape (S, 2)
-        Logarithm of the density of the first scale over that of each; minus infinity where there
-        are no logarithms.
+        Log density of the first scale over each scale; minus infinity without logarithms.
     change : ndarray of shape (S, 2)
         Median absolute change on each scale.
     values, median, unit : ndarray of shape (S, T), (S, 1) and (S, 1)
-        Those of the data, their median, and the unit of the first scale.
+        Values, their median, and the unit of the first scale.
     """
 
     rows: np.ndarray
@@ -338,9 +396,9 @@ class _Lanes(NamedTuple):
 
     @classmethod
     def of(cls, values: np.ndarray, unit: np.ndarray) -> _Lanes:
-        """Scales of values (S, T), the first in units of their median absolute change (S, 1)."""
-        # From the median, which an error in the first row does not move. Beyond a trillion changes
-        # all values are alike: squares of larger ones overflow.
+        """Scale values (S, T), on the first scale by their median absolute change `unit` (S, 1)."""
+        # The median is robust against an error in the first row; squares of values beyond LARGEST
+        # overflow.
         median = np.median(values, 1, keepdims=True)
         with np.errstate(over="ignore"):
             scaled = np.clip((values - median) / unit, -LARGEST, LARGEST)
@@ -355,27 +413,27 @@ class _Lanes(NamedTuple):
         return cls(rows, jacobian, change, values, median, unit)
 
     def in_units(self, row: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Sizes (S, 2) of an outlier of each series, in these rows, in the units of the data."""
+        """Sizes (S, 2) in the units of the data, of the outlier of each series in its `row`."""
         each = np.arange(len(row))
         value, expected = self.values[each, row], self.rows[each, 0, row] - sizes[:, 0]
-        # Of the value as it is, also where it was cut.
+        # From the value before it was clipped.
         of_data = value - self.median[:, 0] - expected * self.unit[:, 0]
         return np.stack([of_data, -value * np.expm1(-sizes[:, 1])], 1)
 
 
-def _of_stretches(
+def _stretch_outliers(
     values: np.ndarray, numbers: np.ndarray, season_length: int
 ) -> list[list[tuple[int, bool, float, float]]]:
-    """Place, kind, size and probability of the outliers of each of S series (S, T).
+    """Row, kind, size and probability of the outliers of each series in `values` (S, T).
 
-    The likeliest outlier of each is taken out, until none is likely: the series that still have
-    one go through a round together. `numbers` (T,) are those of the rows.
+    The likeliest outlier of each series is removed, until none is likely. `numbers` (T,) are the
+    indices of the observed rows.
     """
     outliers: list[list[tuple[int, bool, float, float]]] = [[] for _ in values]
     n_rows = len(numbers)
     with np.errstate(over="ignore"):
         unit = np.median(np.abs(np.diff(values)), 1, keepdims=True)
-    # Where most rows repeat the one before, there is no scale to judge others by.
+    # Without a median change there is no scale.
     series = np.flatnonzero(unit)
     lanes = _Lanes.of(values[series], unit[series])
     pulses, kalman = pulse_filter(season_length, numbers)[::-1]
@@ -383,18 +441,19 @@ def _of_stretches(
     errors = errors.reshape(len(pulses), *lanes.rows.shape)  # (J, S, 2, T)
     known = DEGREES * (FIRST_SCALE * lanes.change) ** 2
     constant = np.log(kalman.weight[:n_rows]).sum(0)[:, None, None] + lanes.jacobian
-    information = _kept_information(season_length, numbers.tobytes())[:, :, None]  # (2, J, 1, T)
+    information = _cached_information(season_length, numbers.tobytes())[:, :, None]  # (2, J, 1, T)
     information = np.broadcast_to(information, (*information.shape[:2], len(series), n_rows))
     taken = np.zeros((2, len(series), n_rows), bool)
-    taken[1, :, [0, -1]] = True  # a step is the level in the first row, a pulse in the last
-    directions: list[np.ndarray] = []  # (J, S, T) each, of what was taken out
+    # A step in the first row is the level, a step in the last row is a pulse.
+    taken[1, :, [0, -1]] = True
+    directions: list[np.ndarray] = []  # (J, S, T) each, orthonormal innovations of the outliers
     while len(series):
         squares = (errors**2).sum(-1) + known  # (J, S, 2)
         half = 0.5 * (n_rows + DEGREES - len(directions))
         likelihood = constant - half * np.log(squares)
         product, precision = _products(errors, pulses), information + 1 / SLAB
-        # Share of the squares that a pulse, or a step, takes out: no model gains more by it than
-        # -half log(1 - share). Few rows may be outliers by that, and only they are judged.
+        # A pulse or step explains `share` of the squares and gains at most -half log(1 - share) of
+        # log likelihood. Only the few rows for which this exceeds the prior odds are evaluated.
         share = product**2
         share *= (1 / precision)[..., None, :]
         share *= (1 / squares)[..., None]
@@ -404,18 +463,18 @@ def _of_stretches(
             return outliers
         gain = -half * np.log(np.maximum(1 - share[kind, :, each, :, row], LEAST_LEFT))
         gain -= 0.5 * np.log(SLAB * precision[kind, :, each, row])[..., None]  # (n, J, 2)
-        # Both sums over models: those with a season explain a lone error of a phase by the season,
-        # and others explain the series much better once it is out.
+        # Average over models with and without the outlier: a seasonal model explains a single error
+        # by its season, while other models fit much better once it is removed.
         without = TEMPERED * likelihood.swapaxes(0, 1)[each]
         explained = without + TEMPERED * gain
         odds = (logsumexp(explained, (1, 2)) - logsumexp(without, (1, 2))) / TEMPERED - PRIOR_ODDS
-        best = _likeliest(each, odds)
+        best = _largest_odds(each, odds)
         kind, each, row, odds = kind[best], each[best], row[best], odds[best]
         if len(directions) >= max(1.0, MOST * n_rows):
             for number in series[each]:
                 outliers[number].clear()
             return outliers
-        weight = softmax(explained[best], (1, 2))  # of models, given the outlier
+        weight = softmax(explained[best], (1, 2))  # of the models, given the outlier
         of_row = np.maximum(information[kind, :, each, row], LEAST_INFORMATION)
         coefficient = product[kind, :, each, :, row] / of_row[..., None]
         of_lane = np.maximum(weight.sum(1), TINY)
@@ -427,7 +486,7 @@ def _of_stretches(
             outliers[number].append(tuple(outlier))
         known, constant, taken = known[each], constant[:, each], taken[:, each]
         taken[kind, np.arange(len(each)), row] = True
-        # What is left is orthogonal to the outliers, as after a regression on them.
+        # Residuals are orthogonal to the outliers, as in a regression on them.
         directions = [other[:, each] for other in directions]
         direction = pulses[:, row]  # (J, S, T)
         for number in np.flatnonzero(kind):
@@ -444,7 +503,7 @@ def _of_stretches(
 
 
 def _products(errors: np.ndarray, pulses: np.ndarray) -> np.ndarray:
-    """Products (2, J, S, C, T) of errors (J, S, C, T) with a pulse, and a step, in each row."""
+    """Products (2, J, S, C, T) of errors (J, S, C, T) with a pulse and a step in each row."""
     products = np.empty((2, *errors.shape))
     lanes = errors.reshape(len(pulses), -1, errors.shape[-1])
     np.matmul(lanes, pulses.swapaxes(1, 2), out=products[0].reshape(lanes.shape))
@@ -452,8 +511,8 @@ def _products(errors: np.ndarray, pulses: np.ndarray) -> np.ndarray:
     return products
 
 
-def _likeliest(series: np.ndarray, odds: np.ndarray) -> np.ndarray:
-    """Places of the largest odds of each series, where they are above 0."""
+def _largest_odds(series: np.ndarray, odds: np.ndarray) -> np.ndarray:
+    """Indices of the largest odds of each series, if positive."""
     order = np.lexsort([-odds, series])
     first = np.append(True, np.diff(series[order]) > 0)[: len(order)]
     best = order[first]

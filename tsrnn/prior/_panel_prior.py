@@ -1,4 +1,4 @@
-"""Prior of the coefficients of a panel's series, whose mean depends on static columns."""
+"""Prior of the coefficients in a panel, whose mean depends on static columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from tsrnn.prior._regression import Moments
 
-LEAST_VARIATION = 1e-12  # of a static column over its largest value: below are rounding errors
+LEAST_VARIATION = 1e-12  # standard deviation over the largest value: below, rounding errors
 
 
 class Product(NamedTuple):
@@ -18,9 +18,9 @@ class Product(NamedTuple):
     Attributes
     ----------
     static : int
-        Number of the static column.
+        Index of the static column.
     term : int
-        Number of the term.
+        Index of the term.
 
     Examples
     --------
@@ -42,14 +42,14 @@ class PanelPrior:
     Attributes
     ----------
     widths : integer ndarray of shape (n_terms,)
-        Columns of the regression that each term makes, p together.
+        Number of columns of the design matrix for each term, p in total.
     products : tuple of Product
-        Terms whose coefficients depend on a static column: the elements of B that are not 0.
+        Terms whose coefficients depend on a static column: the nonzero elements of B.
     location, scale : ndarray of shape (n_static,)
-        Mean and standard deviation of each static column over the series fitted to.
+        In-sample mean and standard deviation of each static column.
     coefficient : ndarray of shape (K,)
-        The p elements of the mean, and the elements of B product by product, of standardised
-        static columns.
+        The p elements of the mean, then the elements of B by product, for standardised static
+        columns.
     covariance : ndarray of shape (K, K)
     spread : ndarray of shape (p,)
         Diagonal of S.
@@ -75,16 +75,16 @@ class PanelPrior:
     spread: np.ndarray
 
     def in_units_of_data(self, unit: float) -> PanelPrior:
-        """Coefficients in the units of the data, of those in multiples of `unit`."""
+        """Prior in the units of the data, from coefficients in multiples of `unit`."""
         return replace(
             self, coefficient=self.coefficient * unit, covariance=self.covariance * unit**2,
             spread=self.spread * unit**2,
         )  # fmt: skip
 
     def multipliers(self, static: np.ndarray) -> np.ndarray:
-        """Matrices (S, p, K) from `coefficient` to the mean of a series' coefficients.
+        """Matrices (S, p, K) that map `coefficient` to the mean given `static` (S, n_static).
 
-        Series that lack a static column (S, n_static) have its mean.
+        Missing static columns are replaced by their mean.
         """
         standardised = standardise(static, self.location, self.scale)
         factors = [np.ones(len(static)), *(standardised[:, each.static] for each in self.products)]
@@ -95,20 +95,20 @@ class PanelPrior:
         return factor[:, None] * (columns[0][:, None] == np.concatenate(columns))
 
     def centres(self, static: np.ndarray) -> np.ndarray:
-        """Means (S, p) of the coefficients of series with static columns (S, n_static)."""
+        """Means (S, p) of the coefficients given static columns (S, n_static)."""
         return self.multipliers(static) @ self.coefficient
 
     def covariances(self, static: np.ndarray) -> np.ndarray:
-        """Covariances (S, p, p) of the errors of `centres`."""
+        """Covariances (S, p, p) of the estimation errors of `centres`."""
         matrix = self.multipliers(static)
         return matrix @ self.covariance @ matrix.swapaxes(1, 2)
 
 
 def static_scaling(static: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means and standard deviations of static columns (S, n); 1 where one does not vary."""
+    """Means and standard deviations of static columns (S, n); 1 for constant columns."""
     observed = np.isfinite(static)
     count = np.maximum(observed.sum(0), 1)
-    # Over the largest value: squares of large ones would overflow.
+    # Divided by the largest value, because squares of large values overflow.
     largest = np.abs(np.where(observed, static, 0.0)).max(0)
     largest = np.where(largest > 0, largest, 1.0)
     values = np.where(observed, static, 0.0) / largest
@@ -118,24 +118,23 @@ def static_scaling(static: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def standardise(static: np.ndarray, location: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Static columns (S, n) over their deviation from the mean, 0 where a value is missing."""
+    """Standardise static columns (S, n); missing values become 0."""
     return np.where(np.isfinite(static), (static - location) / scale, 0.0)
 
 
 def around_centre(units: Moments, strengths: np.ndarray) -> Moments:
-    """Moments of the centre that the coefficients of U units are spread around, by J spreads.
+    """Moments of the panel mean under J spreads of the coefficients of U units.
 
-    Their deviations from it are integrated out: what many rows of a unit say of its own
-    coefficients says no more of the centre than the spread allows. The spreads take the place of
-    the noise models.
+    The deviations from the mean are integrated out, so that a long unit does not dominate. The
+    spreads take the axis of the noise models.
 
     Parameters
     ----------
     units : Moments
-        On one scale, under one noise model of variance 1.
+        Moments on one scale under one noise model with variance 1.
     strengths : ndarray of shape (J, p)
-        Rows, of the mean information, that the prior of each deviation counts as; infinite, all
-        of them, for none.
+        Strengths of the prior of the deviations, in rows with the mean information; a row of
+        infinite values means no deviations.
     """
     apart = np.isfinite(strengths).all(1)[:, None]
     prior = np.where(apart, strengths, 1.0) * units.unit_information[:, 0].mean(0)  # (J, p)
@@ -143,7 +142,7 @@ def around_centre(units: Moments, strengths: np.ndarray) -> Moments:
     root = np.linalg.inv(factor)  # (U, J, p, p)
     weighted = root * prior[:, None]
     fitted = (root @ units.products[:, 0, :, :, None])[..., 0]
-    # The difference of two matrices that are symmetric is one, whatever is rounded.
+    # A difference of two symmetric matrices, which is symmetric despite rounding.
     marginal = prior[:, :, None] * np.eye(prior.shape[1]) - weighted.swapaxes(-1, -2) @ weighted
     products = (weighted.swapaxes(-1, -2) @ fitted[..., None])[..., 0]
     constant = 0.5 * np.log(prior).sum(-1) - np.log(np.einsum("ujkk->ujk", factor)).sum(-1)
@@ -157,25 +156,11 @@ def around_centre(units: Moments, strengths: np.ndarray) -> Moments:
 
 
 def by_static(units: Moments, standardised: np.ndarray, strengths: np.ndarray) -> Moments:
-    """Moments of a panel's centre and of its products with static columns, as of one unit.
+    """Moments of the panel mean and of its products with `standardised` static columns (U, n).
 
-    The spread of the coefficients of units around the centre takes the place of the noise models.
-    Static columns are constant in a unit, so that moments of a product are multiples of its own.
-
-    Parameters
-    ----------
-    units : Moments
-        As `around_centre` takes them.
-    standardised : ndarray of shape (U, n)
-        Static columns.
-    strengths : ndarray of shape (J, p)
-        Of J spreads, as `around_centre` takes them.
-
-    Returns
-    -------
-    Moments
-        Of (n + 1) p columns: those of the centre, and their products static column by static
-        column.
+    The result has (n + 1) p columns: the mean, then its products by static column. Static columns
+    are constant in a unit, so that moments of products are multiples of the unit's moments. Other
+    arguments are as in `around_centre`.
     """
     factors = np.column_stack([np.ones(len(standardised)), standardised])
     part = around_centre(units, strengths)

@@ -1,4 +1,4 @@
-"""Mixture of components and layers from which series are drawn."""
+"""Prior of time series, a mixture of components with layers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tsrnn.prior._trends import broken_trend, cycles, gaussian_process, growth_c
 Component = Callable[[np.random.Generator, int, int, int], np.ndarray]
 Layer = Callable[[np.random.Generator, np.ndarray, int], np.ndarray]
 
-# Component -> its share.
+# Name -> component and its share.
 COMPONENTS: dict[str, tuple[Component, float]] = {
     "ets": (ets, 0.2),
     "sarima": (sarima, 0.16),
@@ -45,41 +45,39 @@ COMPONENTS: dict[str, tuple[Component, float]] = {
 }
 LAYERS: tuple[Layer, ...] = (calendar, level_shifts, outliers, zeros, scale, rounding)
 
-_CHUNK = 10_000  # series that are drawn together, which bounds what is in memory
+_CHUNK = 10_000  # series that are drawn together, which bounds memory
 _REDRAWS = 50
-_LARGEST = 1e12  # float32 still has room for squares
-_LENGTH_GROUPS = 8
+_LARGEST = 1e12  # squares are finite in float32
+_LENGTH_GROUPS = 8  # groups of similar lengths, which waste few rows
 
 
 @dataclass(frozen=True)
 class SeriesPrior:
-    r"""Prior of time series: a mixture of components, and layers over it.
+    r"""Prior of time series: a mixture of components that passes through layers.
 
     .. math:: y \sim L_q \circ \dots \circ L_1 (x), \qquad x \sim \sum_k w_k P_k
 
     Parameters
     ----------
     components : mapping of str to callable, or sequence of str and callables, optional
-        What the series are drawn from: names of `COMPONENTS`, or functions ``component(rng,
-        n_series, n_rows, season_length)`` that return an array (n_series, n_rows). All of
-        `COMPONENTS` if None.
+        Names of `COMPONENTS`, or functions ``component(rng, n_series, n_rows, season_length)`` that
+        return an array (n_series, n_rows). All of `COMPONENTS` if None.
     weights : mapping of str to float, or sequence of float, optional
-        Relative shares of the components, by name or in their order; those of `COMPONENTS` if
-        both are None, else equal.
+        Relative shares of the components, by name or in their order. If None, the shares of
+        `COMPONENTS` for these, else equal shares.
     layers : sequence of callables, optional
-        Functions ``layer(rng, values, season_length)`` that change arrays (n_series, n_rows), in
-        their order; `LAYERS` if None, () for none. Series of whole numbers, which are
-        counts, pass them as they are.
+        Functions ``layer(rng, values, season_length)`` that transform arrays (n_series, n_rows), in
+        order; `LAYERS` if None, () for none. They skip series of integers, which are counts.
 
     See Also
     --------
-    compose : Level, season and noise to positive series, for components of one's own.
+    compose : Compose level, season and noise, for custom components.
 
     Notes
     -----
-    Series with values that are not finite, or above 1e12, are drawn again from their component:
-    the prior is conditional on series that do not explode. Components and layers have their
-    distributions in their docstrings.
+    Series with values that are not finite or above 1e12 are drawn again from their component: the
+    prior is conditional on series that do not explode. The docstrings of components and layers
+    give their distributions.
 
     Examples
     --------
@@ -88,7 +86,7 @@ class SeriesPrior:
     >>> SeriesPrior().sample(1000, 60, season_length=12).shape
     (1000, 60)
 
-    A component of one's own beside those of the package:
+    A custom component beside components of the package:
 
     >>> def trend(rng, n_series, n_rows, season_length):
     ...     return 1 + rng.exponential(size=(n_series, 1)) * np.arange(n_rows)
@@ -108,7 +106,7 @@ class SeriesPrior:
         season_length: int | Mapping[int, float] = 1,
         random_state: Any = 0,
     ) -> np.ndarray:
-        """Series of equal lengths.
+        """Draw series of equal lengths.
 
         Parameters
         ----------
@@ -116,20 +114,19 @@ class SeriesPrior:
         n_rows : int
             At least 2.
         season_length : int or mapping of int to float
-            Rows of a season, 1 for none; or relative shares of several, among which each series
-            draws.
+            Season length in rows, 1 for none; or relative shares of several season lengths.
         random_state : int, numpy random generator or None
 
         Returns
         -------
         ndarray of shape (n_series, n_rows)
-            Finite float64; series of different components stand in random order.
+            Finite float64; components are in random order.
 
         Raises
         ------
         TypeError, ValueError
-            If an argument cannot be used, if a component gives another shape, or series that are
-            not finite 50 times, or if a layer gives values that are not finite.
+            If an argument is invalid, if a component returns a wrong shape or 50 times series that
+            are not finite, or if a layer returns values that are not finite.
         """
         n_series = positive_integer("n_series", n_series)
         n_rows = positive_integer("n_rows", n_rows)
@@ -177,19 +174,18 @@ class SeriesPrior:
         season_length: int | None = None,
         random_state: Any = 0,
     ) -> pd.DataFrame:
-        """Series of unequal lengths as a long frame, which forecasters take.
+        """Draw series of unequal lengths as a long frame for forecasters.
 
         Parameters
         ----------
         n_series : int
         lengths : int, pair of int or sequence of int
-            Rows of the series: of all of them, the least and the most of a log-uniform draw, or
-            of each.
+            Rows of every series, bounds of a log-uniform draw, or rows of each series.
         freq : str or int
             Alias of pandas such as "MS", "QS", "YS", "D", "h"; an integer is the step of an
             integer index.
         season_length : int, optional
-            Rows of a season; by `freq` if None.
+            Season length in rows; by `freq` if None.
         random_state : int, numpy random generator or None
 
         Returns
@@ -200,7 +196,7 @@ class SeriesPrior:
         Raises
         ------
         TypeError, ValueError
-            If an argument cannot be used.
+            If an argument is invalid.
 
         Examples
         --------
@@ -214,7 +210,7 @@ class SeriesPrior:
         rng = np.random.default_rng(seed_of(random_state))
         rows = _lengths(rng, n_series, lengths)
         series: list[np.ndarray] = [np.empty(0)] * n_series
-        # Series of similar lengths are drawn together, and lose their first rows.
+        # Series of similar lengths are drawn together and cut at their start.
         for group in np.array_split(np.argsort(rows, kind="stable"), _LENGTH_GROUPS):
             if len(group):
                 drawn = self.sample(len(group), int(rows[group].max()), season, rng)
@@ -234,7 +230,7 @@ class SeriesPrior:
         )
 
     def _mixture(self) -> tuple[dict[str, Component], np.ndarray]:
-        """Components by name, and their shares, which add up to one."""
+        """Components by name, and their shares, which sum to one."""
         components = _components(self.components)
         weights = self.weights
         if weights is None:
@@ -253,7 +249,7 @@ class SeriesPrior:
 
 
 def _shares(name: str, weights: Sequence[float], count: int) -> np.ndarray:
-    """Weights that add up to one, if they can."""
+    """Normalise weights to a sum of one."""
     given = np.asarray(weights, dtype=float)
     if given.shape != (count,) or not (given >= 0).all() or not 0 < given.sum() < np.inf:
         raise ValueError(
@@ -264,7 +260,7 @@ def _shares(name: str, weights: Sequence[float], count: int) -> np.ndarray:
 
 
 def _components(given: Any) -> dict[str, Component]:
-    """Components by name, from what `SeriesPrior` was given."""
+    """Validate the argument `components` and return components by name."""
     if given is None:
         return {name: component for name, (component, _) in COMPONENTS.items()}
     pairs = given.items() if isinstance(given, Mapping) else (("", entry) for entry in given)
@@ -297,7 +293,7 @@ def _finite_series(
     n_rows: int,
     season_length: int,
 ) -> np.ndarray:
-    """Draws from a component, again where they are not finite."""
+    """Draw from a component until all series are finite."""
     values = np.empty((n_series, n_rows))
     missing = np.arange(n_series)
     for _ in range(_REDRAWS):
@@ -318,7 +314,7 @@ def _finite_series(
 
 
 def _lengths(rng: np.random.Generator, n_series: int, lengths: Any) -> np.ndarray:
-    """Rows of every series."""
+    """Validate the argument `lengths` and return the rows (n_series,) of each series."""
     given = np.atleast_1d(np.asarray(lengths))
     if given.dtype.kind not in "iu" or given.ndim != 1 or not (given >= 2).all():
         raise ValueError(

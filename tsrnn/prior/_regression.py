@@ -1,50 +1,48 @@
-r"""Regression on columns whose errors follow noise models of fixed variances, averaged over these.
+r"""Bayesian regression on columns, averaged over noise models with fixed variances.
 
 .. math:: y_t = x_t' \beta + n_t, \qquad
     \beta \mid \sigma^2 \sim N(\mu, \sigma^2 \Lambda^{-1}), \qquad \sigma^2 \sim IG
 
-with :math:`n_t` one of J models, whose gains do not depend on the data: the filter of a model turns
-y and each column into innovations, and the coefficients are those of a regression of innovations on
-innovations. Sums over rows are all that it needs of the data.
+The noise :math:`n_t` follows one of J models, whose gains do not depend on the data. The filter of
+a model turns y and each column into innovations, and the coefficients come from a regression of
+innovations on innovations, which needs sums over rows only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from scipy.special import gammaln
 
 from tsrnn.prior._structural import DEGREES, FIRST_SCALE, structural_filter
 
-FIRST_ROWS = 2  # they set the level and the noise of a structural model
-TEMPERED = 0.5  # power of the likelihoods in the weights of the noise models: they are misspecified
-SMALLEST = (
-    1e-12  # information of a column over its largest under any model: below are rounding errors
-)
-# Smallest share of the squares that a regression leaves: noise-free relations stay defined.
-LEAST_LEFT = 1e-10
-TINY = 1e-300
-# Coefficients of the autoregressions of long series. 1 would leave the level out.
+FIRST_ROWS = 2  # rows that set the level and the noise of a structural model
+TEMPERED = 0.5  # power of the likelihoods in weights: misspecified models are overconfident
+SMALLEST = 1e-12  # information of a column over its largest under any model: below, rounding errors
+LEAST_LEFT = 1e-10  # smallest residual share of the squares, so that exact relations are defined
+TINY = 1e-300  # keeps logarithms and quotients of zeros finite
+# AR(1) coefficients for long series. 1 would remove the level.
 PERSISTENCE = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.995)
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Sums over rows of the innovations of U units, on C scales, under J noise models.
+    """Sufficient statistics of U units on C scales under J noise models.
 
     Attributes
     ----------
     information : ndarray of shape (U, J, p, p)
-        Products of the innovations of p columns over their variances.
+        Cross products of the standardised innovations of p columns.
     products : ndarray of shape (U, C, J, p)
-        Products of the innovations of columns and target.
+        Cross products of the innovations of columns and target.
     squares : ndarray of shape (U, C, J)
-        Squared innovations of the target, and those that count as seen before the first row.
+        Squared innovations of the target, including those of the noise prior.
     constant : ndarray of shape (U, C, J)
         Part of the log likelihood that does not depend on coefficients.
     degrees : ndarray of shape (U,)
+        Degrees of freedom.
     """
 
     information: np.ndarray
@@ -57,15 +55,15 @@ class Moments:
     def unit_information(self) -> np.ndarray:
         """Mean information of a row about each column, shape (U, J, p)."""
         diagonal = np.einsum("ujkk->ujk", self.information) / self.degrees[:, None, None]
-        return np.maximum(diagonal, SMALLEST * diagonal.max(1, keepdims=True) + 1e-300)
+        return np.maximum(diagonal, SMALLEST * diagonal.max(1, keepdims=True) + TINY)
 
     def columns(self, kept: np.ndarray) -> Moments:
-        """Moments of some of the columns."""
+        """Moments of the selected columns."""
         information = self.information[..., kept[:, None], kept]
         return replace(self, information=information, products=self.products[..., kept])
 
     def models(self, kept: np.ndarray) -> Moments:
-        """Moments under some of the noise models."""
+        """Moments under the selected noise models."""
         return replace(
             self,
             information=self.information[:, kept],
@@ -75,7 +73,7 @@ class Moments:
         )
 
     def scale(self, number: int) -> Moments:
-        """Moments on one of the scales."""
+        """Moments on one scale."""
         kept = slice(number, number + 1)
         return replace(
             self,
@@ -85,7 +83,7 @@ class Moments:
         )
 
     def around(self, coefficient: np.ndarray) -> Moments:
-        """Moments of what the given coefficients (U, p) leave of the targets."""
+        """Moments of the residuals of the targets, given coefficients (U, p)."""
         column = coefficient[:, None, :, None]
         explained = (self.information @ column)[..., 0]  # (U, J, p)
         products = self.products - explained[:, None]
@@ -105,19 +103,15 @@ def structural_moments(
     Parameters
     ----------
     targets : sequence of ndarray of shape (C, T)
-        Rows of each unit on each scale; NaN where they are missing. Rows without a value of the
-        target or of a column do not count.
+        Rows of each unit on each scale, NaN if missing. Rows with a missing target or column are
+        dropped.
     columns : sequence of ndarray of shape (p, T)
     jacobian : ndarray of shape (U, C)
-        Log derivative of each scale, summed over the rows that count.
+        Log Jacobian of each scale, summed over the remaining rows.
     season_length : int
         1 for none.
     models : integer ndarray, optional
-        Models to filter by, by default all.
-
-    Returns
-    -------
-    Moments
+        Indices of the structural models, by default all.
     """
     longest = np.arange(max(target.shape[1] for target in targets))
     parts: list[tuple[np.ndarray, ...]] = []
@@ -125,7 +119,7 @@ def structural_moments(
         lanes, n_scales = np.concatenate([target, column]), len(target)
         rows = np.flatnonzero(np.isfinite(lanes).all(0))
         lanes = lanes[:, rows] - lanes[:, rows[:1]]
-        # Without gaps, the table of the longest unit serves all.
+        # Units without gaps share the filter of the longest one.
         has_gaps = len(rows) > 0 and rows[-1] - rows[0] >= len(rows)
         kalman = structural_filter(season_length, rows - rows[0] if has_gaps else longest)
         if models is not None:
@@ -148,7 +142,7 @@ def structural_moments(
 
 
 def _stacked(parts: Sequence[tuple[np.ndarray, ...]], jacobian: np.ndarray) -> Moments:
-    """Moments of units from the sums of each."""
+    """Stack the sums of each unit."""
     information, products, squares, constant, degrees = (
         np.stack(part) for part in zip(*parts, strict=True)
     )
@@ -156,7 +150,7 @@ def _stacked(parts: Sequence[tuple[np.ndarray, ...]], jacobian: np.ndarray) -> M
 
 
 def _log_prior_of_noise(known: np.ndarray) -> np.ndarray:
-    """Part of the prior's normalisation that differs between scales, of squares known before."""
+    """Normalisation of the noise prior with squares `known`, which differs between scales."""
     return 0.5 * DEGREES * np.log(np.maximum(known, TINY))
 
 
@@ -165,18 +159,10 @@ def autoregressive_moments(
     columns: Sequence[np.ndarray],
     jacobian: np.ndarray,
 ) -> Moments:
-    """Moments under autoregressions of order one around a mean, of long series.
+    """Moments of long series under AR(1) models around a mean.
 
-    Parameters
-    ----------
-    targets : sequence of ndarray of shape (C, T)
-        Rows of each unit; NaN where they are missing: the pairs of rows around them do not count.
-    columns : sequence of ndarray of shape (p, T)
-    jacobian : ndarray of shape (U, C)
-
-    Returns
-    -------
-    Moments
+    Arguments are as in `structural_moments`. Pairs of successive rows with a missing value are
+    dropped.
     """
     parts: list[tuple[np.ndarray, ...]] = []
     rho = np.array(PERSISTENCE)[:, None, None]
@@ -186,7 +172,7 @@ def autoregressive_moments(
         rows = rows - np.nansum(rows, 1, keepdims=True) / np.maximum(count, 1)
         pairs = np.isfinite(rows[:, 1:]).all(0) & np.isfinite(rows[:, :-1]).all(0)
         now, before = rows[:, 1:][:, pairs], rows[:, :-1][:, pairs]
-        # Three products serve all coefficients: (a - rho b)(a - rho b)'.
+        # Three products give (a - rho b)(a - rho b)' for all rho.
         crossed = now @ before.T
         cross = now @ now.T - rho * (crossed + crossed.T) + rho**2 * (before @ before.T)
         n_scales = len(target)
@@ -206,18 +192,14 @@ def autoregressive_moments(
 
 
 def log_evidence(moments: Moments, strength: np.ndarray) -> np.ndarray:
-    """Log marginal likelihood, coefficients and noise integrated out, shape (U, C, J).
+    """Log marginal likelihood (U, C, J), with coefficients and noise integrated out.
 
-    Parameters
-    ----------
-    moments : Moments
-    strength : ndarray of shape (p,)
-        Rows that the prior of each coefficient counts as; infinite where the column is left out.
+    `strength` (p,) is the prior strength of each coefficient in rows, infinite to drop a column.
     """
     kept = np.flatnonzero(np.isfinite(strength))
     half = 0.5 * moments.degrees[:, None, None]
     constant = moments.constant + gammaln(half)
-    squares = np.maximum(moments.squares, TINY)  # a constant has none
+    squares = np.maximum(moments.squares, TINY)  # a constant has zero squares
     if not len(kept):
         return constant - half * np.log(squares)
     part, factor, solved = _solved(moments, strength, kept)
@@ -231,7 +213,7 @@ def log_evidence(moments: Moments, strength: np.ndarray) -> np.ndarray:
 def _solved(
     moments: Moments, strength: np.ndarray, kept: np.ndarray
 ) -> tuple[Moments, np.ndarray, np.ndarray]:
-    """Moments of the columns kept, Cholesky factor of the precision, and coefficients (U,C,J,p)."""
+    """Moments of the kept columns, Cholesky factor of the precision, coefficients (U, C, J, p)."""
     part = moments.columns(kept)
     precision = part.information.copy()
     diagonal = np.arange(len(kept))
@@ -243,19 +225,9 @@ def _solved(
 
 
 def likeliest(moments: Moments, strength: np.ndarray) -> list[Moments]:
-    """Moments of each unit under the noise model that is likeliest for it, with variance 1.
+    """Moments of each unit under its likeliest noise model, by scale.
 
-    The variance that they are divided by is the one that the coefficients of `log_evidence` leave.
-
-    Parameters
-    ----------
-    moments : Moments
-    strength : ndarray of shape (p,)
-
-    Returns
-    -------
-    list of Moments
-        Scale by scale.
+    They are divided by the residual variance, so that the noise has variance 1.
     """
     unit, kept = np.arange(len(moments.degrees)), np.flatnonzero(np.isfinite(strength))
     by_scale = []
@@ -268,7 +240,7 @@ def likeliest(moments: Moments, strength: np.ndarray) -> list[Moments]:
         solved = np.linalg.solve((information + prior)[inside], products[:, kept, None])[..., 0]
         left = squares - (products[:, kept] * solved).sum(-1)
         variance = np.maximum(left, LEAST_LEFT * squares) / moments.degrees
-        variance = np.where(squares > 0, variance, np.inf)  # a constant says nothing of effects
+        variance = np.where(squares > 0, variance, np.inf)  # a constant has no information
         logs = np.where(squares > 0, np.log(np.maximum(variance, TINY)), 0.0)
         constant = moments.constant[unit, scale, best] - 0.5 * moments.degrees * logs
         by_scale.append(
@@ -284,25 +256,12 @@ def likeliest(moments: Moments, strength: np.ndarray) -> list[Moments]:
 
 
 def shared(units: Moments) -> Moments:
-    """Moments of a panel whose units share their coefficients, as of one unit.
-
-    Parameters
-    ----------
-    units : Moments
-        Of `likeliest`.
-    """
-    return Moments(
-        *(
-            part.sum(0, keepdims=True)
-            for part in (
-                units.information, units.products, units.squares, units.constant, units.degrees,
-            )
-        )
-    )  # fmt: skip
+    """Sum the moments of `likeliest` over units that share their coefficients."""
+    return Moments(*(getattr(units, each.name).sum(0, keepdims=True) for each in fields(units)))
 
 
 def averaged(evidence: np.ndarray) -> np.ndarray:
-    """Log of the mean likelihood over noise models, shape (U, C), of `log_evidence`."""
+    """Log of the mean over noise models of the likelihoods of `log_evidence`, shape (U, C)."""
     largest = evidence.max(-1, keepdims=True)
     return largest[..., 0] + np.log(np.exp(evidence - largest).mean(-1))
 
@@ -325,7 +284,7 @@ class Posterior:
 
 
 def posterior(moments: Moments, strength: np.ndarray) -> Posterior:
-    """Posterior of the coefficients on one scale; zero where a column is left out."""
+    """Posterior of the coefficients on one scale, zero for dropped columns."""
     n_units, _, _, n_columns = moments.products.shape
     kept = np.flatnonzero(np.isfinite(strength))
     coefficient = np.zeros((n_units, n_columns))

@@ -1,4 +1,4 @@
-"""Shapes of seasons, how they change, and the composition of a path with season and noise."""
+"""Seasonal patterns, their changes, and the composition of a path with season and noise."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ import numpy as np
 from tsrnn.prior._distributions import innovations, loguniform, occurs
 from tsrnn.prior._hyperpriors import hyperprior, noise_size, season_amplitude, season_noise
 
-# Rows of the season around a season: the week around the day, the year around the week.
+# Season length -> length of the outer season: the week around the day, the year around the week.
 OUTER_SEASON = {5: 260, 7: 365, 24: 168, 48: 336, 96: 672}
-# exp(5) is about 150: of real series hardly any grows or falls by more within a few hundred rows.
-_LARGEST_RANGE = 5.0
-# Below, a series in units of its level would not be positive, or nearly so.
-_LOWEST = 0.05
+_LARGEST_RANGE = 5.0  # exp(5) = 150: few real series grow or fall by more in a few hundred rows
+_LOWEST = 0.05  # smallest value of an additive series, in units of its level
 _SHAPES = ("harmonics", "peak", "dip", "free", "block")
 
 
 def season_shapes(
     rng: np.random.Generator, n_series: int, season_length: int, kinds: tuple[str, ...] = _SHAPES
 ) -> np.ndarray:
-    r"""Seasonal patterns of mean zero and mean square one.
+    r"""Seasonal patterns with mean zero and variance one.
 
     .. math:: s_j = \sum_{k=1}^{K} k^{-a} z_k \cos(2 \pi k j / m + \varphi_k), \qquad
         s_j = e^{\kappa (\cos(2 \pi j / m - \varphi) - 1)}, \qquad s_j = z_j
 
-    and blocks of low rows, each standardised over the season.
+    or a block of low rows, standardised over the season.
 
     Parameters
     ----------
@@ -33,12 +31,11 @@ def season_shapes(
     season_length : int
         Rows of a season, m.
     kinds : tuple of str
-        Shapes among which each series draws with equal probabilities, of seasons of 24 rows and
-        more mostly "harmonics": "harmonics", of which
-        K is uniform up to 6 and a uniform on (0.5, 2); "peak", where
-        :math:`\kappa` is log-uniform on (1, 50), as of tourism; "dip", a peak upside down, as of a
-        month of holidays; "free", independent Gaussian rows; "block", a low stretch of an
-        eighth to half of the season, as weekends and nights.
+        Shapes, drawn with equal probabilities; seasons of 24 rows and more are mostly "harmonics".
+        "harmonics": K is uniform up to 6 and a uniform on (0.5, 2). "peak", as in tourism:
+        :math:`\kappa` is log-uniform on (1, 50). "dip", as in a month of holidays: a negative
+        peak. "free": independent Gaussian rows. "block", as at weekends and nights: a low stretch
+        of an eighth to half of the season.
 
     Returns
     -------
@@ -52,7 +49,7 @@ def season_shapes(
     >>> shapes.shape, bool(np.allclose(shapes.mean(0), 0) and np.allclose(shapes.var(0), 1))
     ((12, 3), True)
     """
-    # Long seasons, of a day or a year, are smooth more often than not.
+    # Seasons of a day or a year are mostly smooth.
     smooth = ("harmonics",) * 10 if "harmonics" in kinds and season_length >= 24 else ()
     kind = rng.choice(np.array([*kinds, *smooth]), n_series)
     shapes = np.empty((season_length, n_series))
@@ -80,36 +77,25 @@ def season_shapes(
         shapes[:, columns] = shape
     shapes -= shapes.mean(0)
     spread = shapes.std(0)
-    # A block can miss all rows of a short season, harmonics can fall on their zeros.
+    # A block may cover no row of a short season, and harmonics may be zero at all rows.
     return np.where(spread > 1e-6, shapes / np.maximum(spread, 1e-6), 0.0)
 
 
 def seasons(
     rng: np.random.Generator, n_series: int, n_rows: int, season_length: int, change: float = 0.1
 ) -> np.ndarray:
-    r"""Seasonal patterns over time, of mean square near one, half of which change slowly.
+    r"""Seasonal patterns over time (n_rows, n_series), which change slowly in half of the series.
 
     .. math:: S_t = s_{t \bmod m, \lfloor t / m \rfloor}, \qquad s_{j,c} = s_{j,c-1} + \omega
         \eta_{j,c}
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    n_series, n_rows, season_length : int
-    change : float
-        Largest :math:`\omega`, the standard deviation of what a row of the season changes by from
-        one season to the next; half of the series draw it log-uniformly from a hundredth of this
-        on, the others have 0.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_series)
-        Zero where `season_length` is 1.
+    :math:`\omega` is log-uniform on (`change` / 100, `change`) in half of the series, else 0.
+    Without a season the patterns are 0.
     """
     if season_length == 1:
         return np.zeros((n_rows, n_series))
     shapes = season_shapes(rng, n_series, season_length)
-    start = rng.integers(season_length)  # of a calendar that all series of a draw share
+    start = rng.integers(season_length)  # all series of a draw share the calendar
     row = np.arange(start, start + n_rows)
     path = shapes[row % season_length]
     changing = np.flatnonzero(occurs(rng, 0.5, n_series))
@@ -127,22 +113,12 @@ def seasons(
 def two_seasons(
     rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
 ) -> np.ndarray:
-    """Seasons within seasons: the day and the week, the week and the year.
+    """Seasons (n_rows, n_series) with an outer season from `OUTER_SEASON`, if there is one.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    n_series, n_rows, season_length : int
-        Around seasons of 24 rows there are those of 168, around 7 those of 365, around 5, 48
-        and 96 those of 260, 336 and 672. Other seasons are single.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_series)
-        Sum of both. The outer one steps with the inner (days of a week) where it is a multiple of
-        it, else it is smooth; its size is that of the inner times a factor uniform on (0, 1). The
-        inner one is multiplied by the exponential of the outer, with a coefficient of standard
-        deviation 0.4, in half of the series where it is such a multiple.
+    The outer season is a step function of inner seasons (days of a week) if its length is a
+    multiple of theirs, else it is smooth. Its size is uniform on (0, 1) relative to the inner
+    season. In half of the series with step functions, it also multiplies the inner season by its
+    exponential, with a coefficient of standard deviation 0.4.
     """
     path = seasons(rng, n_series, n_rows, season_length)
     outer = OUTER_SEASON.get(season_length)
@@ -152,7 +128,7 @@ def two_seasons(
     if outer % season_length == 0:
         shapes = season_shapes(rng, n_series, outer // season_length, ("block", "free", "dip"))
         slow = shapes[row // season_length % (outer // season_length)]
-        # The day of a weekend is flatter, or more pronounced, than that of a working day.
+        # Daily profiles of weekends are flatter or steeper than those of working days.
         path *= np.exp(occurs(rng, 0.5, n_series) * rng.normal(0, 0.4, n_series) * slow)
     else:
         slow = season_shapes(rng, n_series, outer, ("harmonics", "peak"))[row % outer]
@@ -166,7 +142,7 @@ def compose(
     seasonal: float | None = None,
     noisy: float | None = None,
 ) -> np.ndarray:
-    r"""Positive series of a path of the level, a season and noise, by sums or products.
+    r"""Compose positive series from a level path, a season and noise, as sums or products.
 
     .. math:: y_t = 1 + x_t, \qquad \text{or} \qquad y_t = e^{x_t}, \qquad
         x_t = \mu_t + a (S_t + \omega \eta_t) + \sigma \varepsilon_t
@@ -175,24 +151,23 @@ def compose(
     ----------
     rng : numpy.random.Generator
     path : ndarray of shape (n_rows, n_series)
-        Level relative to one, or its logarithm, :math:`\mu_t`.
+        Path :math:`\mu_t` of the level relative to one, or of its logarithm.
     season_length : int
     seasonal : float, optional
-        Probability of a season where `season_length` is above 1, of the amplitude a of
-        `hyperprior`; its probability if None. Half of the seasons change slowly, row by row from
-        one season to the next; around seasons of 24, 48 and 96 rows there are those of a week,
-        around 5 and 7 those of a year. With them comes noise, :math:`\omega` log-uniform on (0.03,
-        1), of seasons of 24 rows and more on (0.01, 0.3): large seasons are rarely without.
+        Probability of a season if `season_length` is above 1; by default from `hyperprior`, like
+        the amplitude a. Half of the seasons change slowly. Seasons of 24, 48 and 96 rows have an
+        outer season of a week, those of 5 and 7 rows of a year. Seasonal noise :math:`\omega` is
+        log-uniform on (0.03, 1), for 24 rows and more on (0.01, 0.3).
     noisy : float, optional
-        Probability of further noise, with :math:`\sigma` of `hyperprior` and
-        :math:`\varepsilon` from `innovations`; that of `hyperprior` if None.
+        Probability of further noise; by default from `hyperprior`, like :math:`\sigma`.
+        :math:`\varepsilon` comes from `innovations`.
 
     Returns
     -------
     ndarray of shape (n_series, n_rows)
-        65 percent of the series are products, and so are those of the others whose sum would fall
-        below a twentieth of the level. Series that grow or fall by more than a factor of about 150
-        are NaN: `SeriesPrior` draws them again.
+        65 percent of the series are products, as are series whose sum would fall below a twentieth
+        of the level. Series that grow or fall by more than a factor of about 150 are NaN:
+        `SeriesPrior` draws them again.
 
     Examples
     --------
@@ -222,7 +197,7 @@ def compose(
 
 
 def positive(rng: np.random.Generator, path: np.ndarray) -> np.ndarray:
-    """Positive series (n_series, n_rows) of a path (n_rows, n_series), as `compose` says."""
+    """Positive series (n_series, n_rows) from a path (n_rows, n_series), see `compose`."""
     exploding = ~(np.ptp(path, axis=0) <= _LARGEST_RANGE)
     path = np.where(exploding, np.nan, path)
     with np.errstate(invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Structural models with fixed variances, filtered side by side: the recurrences of the prior."""
+"""Structural models with fixed variances, filtered in one batch: inputs of the prior network."""
 
 from __future__ import annotations
 
@@ -13,38 +13,39 @@ from scipy.special import gammaln
 from tsrnn.data import log_ratios
 from tsrnn.kernels import kalman_errors, kalman_gains
 
-VAGUE = 1e4  # variance of the first level over that of the noise
-DEGREES = 1.0  # of freedom of the variance before the first row: it hardly counts
-FIRST_SCALE = 0.1  # of the noise before the first row, in mean absolute changes of the series
-LEAST_CHANGE = 1e-13  # mean absolute change over the largest value: below it are rounding errors
-AT_ONCE = 2**19  # numbers of errors and states of series filtered together: they stay in the cache
-TEMPERED = 0.5  # power of the likelihoods in the weights that the network sees
-MOST_AWAY = (10.0, 5.0)  # a forecast is cut so many mean changes away, and so many more a step
-MOST_SCORE = 100.0  # standard errors the network sees: the first change of a constant is more
-LARGEST_LOG = 60.0  # of the change of a logarithm that is forecast
-# Mean over the mean absolute change, as the network sees it. Of the series of the training fewer
-# than one in 200 has more: beyond, the network extrapolates, to widths that grow with the level.
+VAGUE = 1e4  # variance of the first level over the noise variance: nearly diffuse
+DEGREES = 1.0  # degrees of freedom of the noise prior: it hardly counts
+FIRST_SCALE = 0.1  # scale of the noise prior, in mean absolute changes of the series
+LEAST_CHANGE = (
+    1e-13  # mean absolute change over the largest value: smaller ones are rounding errors
+)
+AT_ONCE = 2**19  # errors and states of series filtered together: they stay in the cache
+TEMPERED = 0.5  # power of the likelihoods in weights: misspecified models are overconfident
+MOST_AWAY = (10.0, 5.0)  # bound of a forecast in mean changes: intercept and slope in the step
+MOST_SCORE = 100.0  # bound of standardised errors: the first change of a constant is infinite
+LARGEST_LOG = 60.0  # bound of a forecast change of the logarithm
+# Bound of mean over mean absolute change. Fewer than one in 200 training series has more; beyond,
+# the network would extrapolate to widths that grow with the level.
 LARGEST_LEVEL = 1000.0
-TINY = 1e-100  # of which the square is far from zero
+TINY = 1e-100  # its square does not underflow
 
 
 class Trend(NamedTuple):
-    """Level, slope and stationary part of a structural model, variances over that of the noise.
+    """Level, slope and cycle of a structural model, with variances relative to the noise.
 
     Attributes
     ----------
     name : str
     noise : float
-        Variance of the observation, 1, or little where the level itself is observed.
+        Variance of the observation noise: 1, or small if the level is observed nearly exactly.
     level, slope : float
         Variances of the changes of the level and of its slope in a row.
     damping : float
-        Share of the slope that is left after a row.
+        Share of the slope that remains after a row.
     growth : float
-        Variance of the first slope: 0 for no trend, little for one that is shrunk.
+        Variance of the first slope: 0 for no trend, small for a shrunk one.
     memory, cycle : float
-        Coefficient of an autoregression of order one around the level, and the variance of its
-        innovations.
+        Coefficient of an AR(1) process around the level, and the variance of its innovations.
 
     Examples
     --------
@@ -65,7 +66,7 @@ class Trend(NamedTuple):
 
 
 class Season(NamedTuple):
-    """Season of a structural model, variances over that of the noise.
+    """Season of a structural model, with variances relative to the noise.
 
     Attributes
     ----------
@@ -88,11 +89,11 @@ class Season(NamedTuple):
 
 
 def smoothing(alpha: float) -> float:
-    """Variance of the changes of a level that exponential smoothing with `alpha` is optimal for."""
+    """Variance of the level changes for which exponential smoothing with `alpha` is optimal."""
     return alpha**2 / (1 - alpha)
 
 
-EXACT = 0.01  # variance of the noise of models in which the level is what is observed
+EXACT = 0.01  # noise variance of models that observe the level nearly exactly
 
 TRENDS = (
     Trend("mean"),
@@ -133,7 +134,7 @@ SEASONS = (
     Season("large season", 300.0, 0.03),
     Season("huge season", 3000.0, 0.3),
 )
-# Models whose prediction errors the network sees, of different speeds, and the seasons of them.
+# Trends and seasons of the models whose prediction errors are inputs: slow and fast ones.
 SEEN_TRENDS = tuple(
     [trend.name for trend in TRENDS].index(name)
     for name in (
@@ -151,27 +152,27 @@ N_FEATURES = (
 
 
 class Evidence(NamedTuple):
-    """Forecasts and likelihoods of the structural models at O rows of S series of one season.
+    """Forecasts and likelihoods of J structural models at O origins in S series.
 
-    J models are ordered by scale, trend and season. Forecasts are deviations from the row they
-    are made at, over the mean absolute change up to it.
+    Models are ordered by scale, trend and season. Forecasts are deviations from the origin, over
+    the mean absolute change up to it.
 
     Attributes
     ----------
     features : ndarray of shape (S, T, N_FEATURES)
-        Inputs of the network at the observed rows of each series, from the first column on; of a
-        row and those before it alone.
+        Inputs of the network at the observed rows of each series, left-aligned. They depend on
+        the rows up to each one only.
     forecasts, deviations : ndarray of shape (O, J, h)
         Means and standard deviations of the predictive distributions.
     log_likelihood : ndarray of shape (O, J)
-        Less the largest of the row.
+        Log likelihood up to the origin, less the largest over models.
     last, scale : ndarray of shape (O,)
-        Value of each row, and the mean absolute change up to it.
+        Value at each origin, and the mean absolute change up to it.
     season_scale : ndarray of shape (O,)
-        Mean absolute change a season apart up to the row, as MASE has it.
+        Mean absolute seasonal change up to each origin, the scale of MASE.
     log_evidence : ndarray of shape (S, T)
-        Largest log likelihood of a model up to each observed row; 0 up to the second, which sets
-        the scale.
+        Largest log likelihood of a model up to each observed row; 0 for the first two rows, which
+        set level and scale.
 
     Examples
     --------
@@ -194,19 +195,19 @@ class Evidence(NamedTuple):
 
 
 class Models(NamedTuple):
-    """State-space form of all models of one season length: arrays of shape (J,) or as said.
+    """State-space form of all models of one season length.
 
     Attributes
     ----------
     noise, damping, memory : ndarray of shape (J,)
     innovation : ndarray of shape (d, J)
-        Variances of the changes of the state: level, slope, autoregression, effects of a season.
+        Variances of the state innovations: level, slope, AR(1) process, seasonal effects.
     first : ndarray of shape (d, J)
         Variances of the first state.
     n_seasons : int
-        Seasons of each trend: one where there is no season.
+        Number of seasons that each trend is combined with.
     seen : ndarray of int
-        Models whose prediction errors the network sees.
+        Models whose prediction errors are inputs of the network.
     """
 
     noise: np.ndarray
@@ -229,9 +230,9 @@ class Models(NamedTuple):
         covariance: np.ndarray,
         stops: Mapping[int, Callable[[], None]] = MappingProxyType({}),
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Gains and variances of observed rows; `covariance` is carried on from row `before`.
+        """Gains and variances at observed rows, see `kalman_gains`.
 
-        See `kalman_gains`.
+        `covariance` holds the covariance at row `before` and is updated in place.
         """
         moves, effects = _moves(rows, before, len(self.first) - 3)
         return kalman_gains(
@@ -261,23 +262,22 @@ def structural_models(season_length: int) -> Models:
     return Models(noise, damping, memory, innovation, first, len(seasons), seen)
 
 
-ROUND = 48  # rows: without gaps, filters are kept for multiples of them
+ROUND = 48  # filters without gaps are cached for multiples of these rows
 
 
 class StructuralFilter(NamedTuple):
-    """Kalman filter of all structural models, as far as it does not depend on the values.
+    """Gains and variances of the Kalman filter of all structural models, which need no values.
 
-    A missing row moves the state and says nothing, so that tables have observed rows alone.
+    A missing row propagates the state without an update, so tables hold observed rows only.
 
     Attributes
     ----------
     rows : integer ndarray of shape (T,)
-        Numbers of the observed rows, from 0 on.
+        Indices of the observed rows, from 0.
     gain : ndarray of shape (tiles, T, d, 8)
-        Changes of the state by a unit of the prediction error of each row, as `kalman_gains` gives
-        them.
+        Kalman gains in the layout of `kalman_gains`.
     weight : ndarray of shape (T, J)
-        One over the standard deviations of the prediction errors, over that of the noise.
+        Inverse standard deviations of the prediction errors, in units of the noise.
     damping, memory : ndarray of shape (J,)
     """
 
@@ -288,9 +288,9 @@ class StructuralFilter(NamedTuple):
     memory: np.ndarray
 
     def of(self, models: np.ndarray) -> StructuralFilter:
-        """Filter of some of the models."""
+        """Filter of the selected models."""
         tile = self.gain.shape[3]
-        # As many tiles as hold these models; the first of them fills the last tile.
+        # The first model pads the last tile.
         filled = np.append(models, np.repeat(models[:1], -len(models) % tile))
         gain = self.gain[filled // tile, :, :, filled % tile]  # (models, T, d)
         gain = gain.reshape(-1, tile, *gain.shape[1:]).transpose(0, 2, 3, 1)
@@ -305,15 +305,15 @@ class StructuralFilter(NamedTuple):
     def innovations(
         self, values: np.ndarray, kept: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Prediction errors of L series under every model, over their standard deviations.
+        """Standardised prediction errors of L series under every model.
 
         Parameters
         ----------
         values : ndarray of shape (L, T)
-            Values at the observed rows less the first, which the first level is near; NaN after
-            the end of a series, where errors are zero.
+            Values at the observed rows less the first, because the first level has mean 0; NaN
+            after the end of a series, where errors are 0.
         kept : integer ndarray of shape (L, T), optional
-            Numbers of the states that are returned, after which rows; -1 at others.
+            Index in `states` of the state after each row, -1 for states that are not returned.
 
         Returns
         -------
@@ -321,7 +321,7 @@ class StructuralFilter(NamedTuple):
         states : ndarray of shape (n, d, J)
         """
         rows = self.rows[: values.shape[1]]
-        before = rows[0] if len(rows) else 0  # a regression may leave no row of a series
+        before = rows[0] if len(rows) else 0  # a regression may have no complete row
         moves, effects = _moves(rows, before, self.gain.shape[2] - 3)
         kept = np.full(values.shape, -1) if kept is None else kept
         return kalman_errors(
@@ -330,72 +330,57 @@ class StructuralFilter(NamedTuple):
 
 
 def _moves(rows: np.ndarray, before: int, season_length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows that a state is moved by to each of the observed rows, and their seasons."""
+    """Numbers of transitions before each observed row, and the index of its seasonal effect."""
     return np.diff(rows, prepend=before), rows % season_length
 
 
 @lru_cache(maxsize=4)
-def _kept_filter(season_length: int, rows: bytes) -> StructuralFilter:
+def _cached_filter(season_length: int, rows: bytes) -> StructuralFilter:
     models, numbers = structural_models(season_length), np.frombuffer(rows, np.int64)
     gain, variance = models.gains(numbers, 0, models.first_covariance)
     return StructuralFilter(numbers, gain, variance**-0.5, models.damping, models.memory)
 
 
 def structural_filter(season_length: int, rows: np.ndarray) -> StructuralFilter:
-    """Filter of observed rows (T,), numbered from 0 on; without gaps, of at least these."""
+    """Cached filter of observed rows (T,), counted from 0; without gaps it may have more rows."""
     n_rows = len(rows)
-    if n_rows == rows[-1] + 1:  # tables of longer series serve shorter ones
+    if n_rows == rows[-1] + 1:  # the filter of a longer series begins with this one
         rows = np.arange(-(-n_rows // ROUND) * ROUND)
-    return _kept_filter(season_length, rows.astype(np.int64).tobytes())
+    return _cached_filter(season_length, rows.astype(np.int64).tobytes())
 
 
 def filter_and_variances(
     season_length: int, rows: np.ndarray, places: np.ndarray, h: int
 ) -> tuple[StructuralFilter, np.ndarray]:
-    """Filter of observed rows, and variances of the forecasts from some of them.
-
-    Parameters
-    ----------
-    season_length : int
-    rows : integer ndarray of shape (T,)
-        Numbers of the observed rows, from 0 on.
-    places : integer ndarray of shape (O,)
-        Places among the observed rows to forecast from.
-    h : int
-
-    Returns
-    -------
-    filter : StructuralFilter
-    variances : ndarray of shape (O, h, J)
-    """
+    """Filter of observed rows (T,), and forecast variances (O, h, J) from `places` (O,) in them."""
     places, numbers = np.unique(places, return_inverse=True)
-    if len(rows) == rows[-1] + 1:  # tables without gaps are asked for again, from other places
+    if len(rows) == rows[-1] + 1:  # filters without gaps are shared by other origins
         kalman, end = structural_filter(season_length, rows), places[-1] + 1
-        variances = _kept_variances(season_length, int(end), places.tobytes(), h)
+        variances = _cached_variances(season_length, int(end), places.tobytes(), h)
     else:
-        kalman, variances = _kept_pass(
+        kalman, variances = _cached_pass(
             season_length, rows.astype(np.int64).tobytes(), places.tobytes(), h
         )
     return kalman, variances[numbers]
 
 
 @lru_cache(maxsize=8)
-def _kept_variances(season_length: int, n_rows: int, places: bytes, h: int) -> np.ndarray:
-    return _pass(season_length, np.arange(n_rows), np.frombuffer(places, np.int64), h)[1]
+def _cached_variances(season_length: int, n_rows: int, places: bytes, h: int) -> np.ndarray:
+    return _filter_pass(season_length, np.arange(n_rows), np.frombuffer(places, np.int64), h)[1]
 
 
 @lru_cache(maxsize=4)
-def _kept_pass(
+def _cached_pass(
     season_length: int, rows: bytes, places: bytes, h: int
 ) -> tuple[StructuralFilter, np.ndarray]:
     numbers = np.frombuffer(rows, np.int64)
-    return _pass(season_length, numbers, np.frombuffer(places, np.int64), h)
+    return _filter_pass(season_length, numbers, np.frombuffer(places, np.int64), h)
 
 
-def _pass(
+def _filter_pass(
     season_length: int, rows: np.ndarray, places: np.ndarray, h: int
 ) -> tuple[StructuralFilter, np.ndarray]:
-    """`filter_and_variances` by one recursion of the covariances, which most of the time is for."""
+    """`filter_and_variances` by one recursion of the covariances, the most expensive part."""
     models = structural_models(season_length)
     covariance, variances = models.first_covariance, []
 
@@ -411,13 +396,13 @@ def _pass(
 def structural_evidence(
     values: np.ndarray, lengths: np.ndarray, origins: np.ndarray, season_length: int, h: int
 ) -> Evidence:
-    """Filter series by all models, on the scale of the data and on that of logarithms.
+    """Filter series by all models, on the scale of the data and of logarithms.
 
     Parameters
     ----------
     values : ndarray of shape (S, T)
-        Rows of each series from the first column on; NaN where a row is missing, finite after
-        their ends.
+        Rows of each series, left-aligned; NaN where a row is missing, finite padding after the
+        end.
     lengths : integer ndarray of shape (S,)
     origins : boolean ndarray of shape (S, T)
         Observed rows to forecast from.
@@ -443,9 +428,9 @@ def structural_evidence(
     owner, features = np.nonzero(origins)[0], np.zeros((*values.shape, N_FEATURES), np.float32)
     log_evidence = np.zeros(values.shape)
     others: list[np.ndarray] = []
-    for series, rows in _rows_observed(values, lengths):
+    for series, rows in group_by_observed_rows(values, lengths):
         counts = np.minimum(lengths[series], len(rows))
-        # Of a series: errors at all rows, and states at its origins.
+        # Memory of a series: errors at all rows, and states at its origins.
         size = len(rows) * len(models.noise) + int(origins[series].sum(1).max()) * models.first.size
         n_parts = -(-len(series) // max(1, AT_ONCE // (2 * size)))
         for part in np.array_split(np.arange(len(series)), n_parts):
@@ -453,7 +438,7 @@ def structural_evidence(
             place = series[part][:, None], longest
             numbers = longest - rows[0]
             evidence = _evidence(models, values[place], numbers, counts[part], origins[place], h)
-            # Padded as `values` are, so that features have the row numbers of all series.
+            # Left-aligned like `values`.
             features[series[part], : len(longest)] = evidence.features
             log_evidence[series[part], : len(longest)] = evidence.log_evidence
             here = np.isin(owner, series[part])
@@ -463,8 +448,10 @@ def structural_evidence(
     return Evidence(*[features, *others, log_evidence])
 
 
-def _rows_observed(values: np.ndarray, lengths: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Series with the same observed rows, and these rows: they share one filter."""
+def group_by_observed_rows(
+    values: np.ndarray, lengths: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Groups of series with the same observed rows, which share a filter, and these rows."""
     missing = np.isnan(values)
     complete = ~missing.any(1)
     groups = [(np.flatnonzero(complete), np.arange(values.shape[1]))] if complete.any() else []
@@ -485,7 +472,7 @@ def _evidence(
     origins: np.ndarray,
     h: int,
 ) -> Evidence:
-    """Evidence of series whose errors fit into the cache, of values at observed `rows` (T,)."""
+    """Evidence of a batch of series with the observed `rows` (T,)."""
     (n_series, longest), season_length = values.shape, len(models.first) - 3
     alive = np.arange(longest) < lengths[:, None]
     scaled, beginning, positive, changes, season_changes, first_squares = scale_rows(
@@ -498,22 +485,21 @@ def _evidence(
     error, state = kalman.innovations(lanes.reshape(-1, longest), numbers.reshape(-1, longest))
     error = error.reshape(*scaled.shape, -1)  # (S, 2, T, J)
     seen = error[:, :, 2:, models.seen]
-    # Up to each row, the sum of squares that the scale of the noise rests on: the first row sets
-    # the level.
+    # Running sums of squares estimate the noise. The first row sets the level and has no error.
     known = np.square(error, out=error)
     known[:, :, 0] = 0.0
     add_up_rows(known)
 
-    # From the third row on: the first two set level and noise.
+    # Scores start at the third row: the first two set level and noise.
     prior, degrees = first_squares[:, :, 1:-1, None], DEGREES + np.arange(1.0, longest - 1)
     before, after = known[:, :, 1:-1] + prior, known[:, :, 2:] + prior
     score = np.sqrt(degrees[:, None] / before[..., models.seen]) * np.abs(seen)
-    # The logarithm of a prediction error, which may be large.
+    # Logarithms, because prediction errors have heavy tails.
     score = np.sign(seen) * np.log1p(np.minimum(score, MOST_SCORE))
     features = np.zeros((n_series, longest, N_FEATURES), np.float32)
     features[:, 2:, :_N_ERRORS] = score.swapaxes(1, 2).reshape(n_series, -1, _N_ERRORS)
     density = _log_density(before, after, kalman.weight[2:longest], degrees)
-    # A density of logarithms, times the Jacobian 1 / y, is one of the data.
+    # The Jacobian 1 / y turns a density of logarithms into a density of the data.
     density[:, 1] -= (scaled[:, 1, 2:] + np.log(beginning)[:, None])[..., None]
     density.swapaxes(1, 2)[~alive[:, 2:]] = 0.0
     ranked = np.zeros_like(known)
@@ -523,7 +509,7 @@ def _evidence(
     largest = ranked.max((1, 3))
     ranked -= largest[:, None, :, None]
     features[..., _N_ERRORS : _N_ERRORS + _N_SHARES] = _shares(ranked, models)
-    features[..., _N_ERRORS + _N_SHARES :] = _circumstances(
+    features[..., _N_ERRORS + _N_SHARES :] = _context_features(
         values, season_length, positive, changes, season_changes
     )
 
@@ -533,34 +519,33 @@ def _evidence(
     forecast = _forecasts(state.reshape(len(owner), 2, *state.shape[1:]), rows[place], h)
     forecast -= scaled[owner, :, place][:, None, :, None]
     last, change = values[owner, place], changes[owner, place]
-    forecast, spread = _on_one_scale(forecast, spread, positive[owner, place], last, change)
+    forecast, spread = _in_mean_changes(forecast, spread, positive[owner, place], last, change)
     likelihood = ranked[owner, :, place].reshape(len(owner), -1)
     of_season = season_changes[owner, place]
     return Evidence(features, forecast, spread, likelihood, last, change, of_season, largest)
 
 
 def add_up_rows(values: np.ndarray) -> None:
-    """Cumulative sums of `values` (S, 2, T, J) over the rows T, in place."""
-    # Row by row: the operands of a sum are contiguous, as they are not in numpy.cumsum, which
-    # takes five times as long.
+    """Cumulate `values` (S, 2, T, J) over the rows T in place."""
+    # Row by row, with contiguous operands: numpy.cumsum takes five times as long.
     for row in range(1, values.shape[2]):
         values[:, :, row] += values[:, :, row - 1]
 
 
 class ScaledRows(NamedTuple):
-    """Rows of S series less their first one, of the data and of their logarithms.
+    """Series and their logarithms, less the first row.
 
     Attributes
     ----------
     rows : ndarray of shape (S, 2, T)
     beginning : ndarray of shape (S,)
-        Value that logarithms begin at: the first, or 1 where it is not positive.
+        First value, or 1 if it is not positive.
     positive : boolean ndarray of shape (S, T)
-        Up to each row: after a value that is not positive the logarithms have no weight.
+        True if all values up to the row are positive; else logarithms have no weight.
     changes, season_changes : ndarray of shape (S, T)
         Mean absolute changes of the data, see `running_changes`.
     first_squares : ndarray of shape (S, 2, T)
-        Squared scale of the noise before the first row.
+        Sum of squares of the noise prior.
     """
 
     rows: np.ndarray
@@ -574,16 +559,16 @@ class ScaledRows(NamedTuple):
 def scale_rows(
     values: np.ndarray, rows: np.ndarray, lengths: np.ndarray, season_length: int
 ) -> ScaledRows:
-    """Scale values (S, T) at observed `rows` (T,); series i has the first `lengths[i]` of them."""
+    """Scale values (S, T) at observed `rows` (T,), of which series i has the first `lengths[i]`."""
     alive = np.arange(values.shape[1]) < lengths[:, None]
     positive = np.minimum.accumulate(np.where(alive, values, 1.0), 1) > 0
-    # Both scales less their first row: a large level would cost the changes their digits.
+    # Less the first row, because a large level would cost the changes their digits.
     beginning = np.where(values[:, :1] > 0, values[:, :1], 1.0)
     centred = values - values[:, :1]
     logarithms = log_ratios(np.where(alive & positive, values, beginning), beginning)
     rounding = LEAST_CHANGE * np.maximum.accumulate(np.abs(values), 1) + TINY
     changes, season_changes = running_changes(centred, rows, season_length, rounding)
-    # Prior of the noise: a small part of the mean absolute change so far, of each scale.
+    # The noise prior is a small share of the mean absolute change up to each row.
     of_logarithms = running_changes(logarithms, rows, 1, np.full(values.shape, LEAST_CHANGE))[0]
     first_squares = DEGREES * (FIRST_SCALE * np.stack([changes, of_logarithms], 1)) ** 2
     return ScaledRows(
@@ -601,7 +586,7 @@ _N_SHARES = len(SCALES) + len(TRENDS) + len(SEASONS)
 
 
 def evenly(n: int, most: int) -> np.ndarray:
-    """Choose numbers below n, up to `most` of them, as far apart as there are.
+    """Up to `most` evenly spaced integers from 0 to n - 1.
 
     Parameters
     ----------
@@ -621,7 +606,7 @@ def evenly(n: int, most: int) -> np.ndarray:
 
 
 def mean_change(rows: np.ndarray) -> np.ndarray:
-    """Mean absolute change of each column between observed rows that follow each other.
+    """Mean absolute change of each column between successive observed rows.
 
     Parameters
     ----------
@@ -631,7 +616,7 @@ def mean_change(rows: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (C,)
-        0 where fewer than two rows are observed.
+        0 if fewer than two rows are observed.
 
     Examples
     --------
@@ -647,16 +632,16 @@ def mean_change(rows: np.ndarray) -> np.ndarray:
 def running_changes(
     values: np.ndarray, rows: np.ndarray, season_length: int, floor: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean absolute changes (S, T) up to each observed row, of neighbours and a season apart.
+    """Mean absolute changes (S, T) up to each row, between successive rows and over a season.
 
-    Neighbours are observed rows that follow each other, missing ones between them or not. Where
-    less than two changes a season apart are known, both are the changes of neighbours. At least
-    `floor` (S, T), the rounding errors.
+    Missing rows between two observed ones are skipped. With at most two seasonal changes both
+    results are the changes between successive rows. `floor` (S, T) is a lower bound against
+    rounding errors.
     """
     n_series, n_rows = values.shape
 
     def changes_since(before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Means over the rows that have a row `before` (T,), and how many these are."""
+        """Mean absolute changes since the rows `before` (T,), -1 for none, and their counts."""
         has = before >= 0
         changes = np.zeros((n_series, n_rows))
         changes[:, has] = np.abs(values[:, has] - values[:, before[has]])
@@ -675,10 +660,10 @@ def running_changes(
 def _log_density(
     before: np.ndarray, after: np.ndarray, weight: np.ndarray, degrees: np.ndarray
 ) -> np.ndarray:
-    """Log densities (..., T, J) of errors of Student's t distribution, in the memory of `before`.
+    """Log densities (..., T, J) of prediction errors under Student's t, written into `before`.
 
-    `before` is the squared scale of the weighted error times the `degrees` (T,) of freedom;
-    `after` has the squared weighted error, too.
+    `before` is the squared scale times the `degrees` (T,) of freedom; `after` is `before` plus the
+    squared standardised error.
     """
     half = 0.5 * degrees[:, None]
     np.log(before, out=before)
@@ -692,13 +677,13 @@ def _log_density(
 
 @lru_cache(maxsize=16)
 def _loadings(season_length: int, h: int) -> tuple[np.ndarray, np.ndarray]:
-    """Loadings (h, J) of slope and autoregression on the next h rows."""
+    """Loadings (h, J) of slope and AR(1) process in the next h rows."""
     models, steps = structural_models(season_length), np.arange(1, h + 1)[:, None]
     return np.cumsum(models.damping**steps, 0), models.memory**steps
 
 
 def _forecasts(state: np.ndarray, rows: np.ndarray, h: int) -> np.ndarray:
-    """Means (O, h, 2, J) of the h rows after each of `rows` (O,), from states (O, 2, d, J)."""
+    """Forecast means (O, h, 2, J) after each of `rows` (O,), from states (O, 2, d, J)."""
     season_length = state.shape[2] - 3
     slope, memory = _loadings(season_length, h)
     effects = 3 + (rows[:, None] + np.arange(1, h + 1)) % season_length
@@ -708,7 +693,7 @@ def _forecasts(state: np.ndarray, rows: np.ndarray, h: int) -> np.ndarray:
 
 
 def _variances(models: Models, covariance: np.ndarray, row: int, h: int) -> np.ndarray:
-    """Variances (h, J) of the errors of `_forecasts`, in units of the noise variance."""
+    """Variances (h, J) of the forecast errors, in units of the noise variance."""
     season_length = len(covariance) - 3
     slope, memory = _loadings(season_length, h)
     effects = 3 + (row + np.arange(1, h + 1)) % season_length
@@ -716,7 +701,7 @@ def _variances(models: Models, covariance: np.ndarray, row: int, h: int) -> np.n
     of_trend = np.einsum("ahj,abj,bhj->hj", loading, covariance[:3, :3], loading)
     crossed = np.einsum("ahj,ahj->hj", loading, covariance[:3, effects])
     of_state = of_trend + 2 * crossed + covariance[effects, effects]
-    # An innovation n rows before the forecast has passed n transitions.
+    # An innovation n rows before the forecast passes n transitions.
     passed, faded = (np.concatenate([first, of[:-1]]) for first, of in (
         (np.zeros_like(slope[:1]), slope), (np.ones_like(memory[:1]), memory)
     ))  # fmt: skip
@@ -725,17 +710,17 @@ def _variances(models: Models, covariance: np.ndarray, row: int, h: int) -> np.n
     return of_state + arriving.cumsum(0) + models.noise
 
 
-def _on_one_scale(
+def _in_mean_changes(
     forecast: np.ndarray, spread: np.ndarray, positive: np.ndarray, last: np.ndarray,
     change: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Bring forecasts and deviations (O, h, 2, J) to the scale of `Evidence`, (O, 2 J, h).
+    """Scale forecasts and deviations (O, h, 2, J) as in `Evidence`, shape (O, 2 J, h).
 
-    `forecast` is the change from the last row, of the data and of their logarithms.
+    `forecast` holds changes from the last row, of the data and of their logarithms.
     """
     n_origins, h = forecast.shape[:2]
     known, level = positive[:, None, None], last[:, None, None]
-    # The median of a lognormal distribution, and its deviation to first order.
+    # Median of the lognormal distribution, and its standard deviation to first order.
     growth = np.expm1(np.clip(forecast[:, :, 1], -LARGEST_LOG, LARGEST_LOG))
     wide = level * (1 + growth) * np.minimum(spread[:, :, 1], 2.0)
     forecast[:, :, 1] = np.where(known, level * growth, 0.0)
@@ -748,7 +733,7 @@ def _on_one_scale(
 
 
 def _shares(ranked: np.ndarray, models: Models) -> np.ndarray:
-    """Posterior weights (S, T, _N_SHARES) of scales, of trends and of seasons."""
+    """Posterior weights (S, T, _N_SHARES) of scales, trends and seasons."""
     n_series, _, n_rows, _ = ranked.shape
     weights = TEMPERED * ranked
     np.exp(weights, out=weights)
@@ -757,17 +742,17 @@ def _shares(ranked: np.ndarray, models: Models) -> np.ndarray:
     shares = np.zeros((n_series, n_rows, _N_SHARES))
     seasons = len(SCALES) + len(TRENDS)
     shares[..., : len(SCALES)] = of_scales.swapaxes(1, 2)
-    # Sums over short axes take NumPy's sum several times as long as einsum.
+    # einsum, because numpy.sum over short axes is several times slower.
     shares[..., len(SCALES) : seasons] = np.einsum("stjk->stj", either)
     shares[..., seasons : seasons + models.n_seasons] = np.einsum("stjk->stk", either)
     return shares / of_scales.sum(1)[..., None]
 
 
-def _circumstances(
+def _context_features(
     values: np.ndarray, season_length: int, positive: np.ndarray, changes: np.ndarray,
     season_changes: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
-    """Features (S, T, 9) of what surrounds the series: rows, season, sign, zeros, level."""
+    """Features (S, T, 9) of the whole series: length, season length, sign, zeros, level."""
     count = np.arange(1.0, values.shape[1] + 1)
     level = np.minimum(np.abs(values.cumsum(1) / count) / changes, LARGEST_LEVEL)
     columns = [

@@ -1,4 +1,4 @@
-"""Terms of a regression on columns: lags, moving averages, splines, cycles of the calendar."""
+"""Terms of a regression on columns: lags, moving averages, splines, calendar functions."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy as np
 
 from tsrnn.contract import SeriesArrays
 
-LONGEST_LAG = 6  # rows; effects that begin later, or last, are those of moving averages
-PHASES = ("hour", "dayofweek", "dayofyear")  # cycles of the calendar that terms read
+LONGEST_LAG = 6  # rows; moving averages stand for later and lasting effects
+PHASES = ("hour", "dayofweek", "dayofyear")  # phases of the calendar, the inputs of terms
 HOURS_IN_WEEK = 168
 
 
 class Cycle(NamedTuple):
-    """Functions of the calendar that a term multiplies."""
+    """Set of calendar functions that multiply a column."""
 
     name: str
-    day: int = 0  # waves over the day
-    year: int = 0  # waves over the year
-    cells: int = 0  # cells of the week, an indicator each
-    constant: bool = False  # True if 1 is among the functions: the effect by itself
+    day: int = 0  # harmonics of the day
+    year: int = 0  # harmonics of the year
+    cells: int = 0  # indicators of parts of the week
+    constant: bool = False  # True to include the constant function, the main effect
 
 
 CYCLES = {
@@ -42,21 +42,21 @@ CYCLES = {
 
 @dataclass(frozen=True)
 class Term:
-    """Product of a function of one column and functions of the calendar.
+    """Product of a function of one column and calendar functions.
 
     Attributes
     ----------
     column : int
-        Number of the column; -1 for the calendar alone.
+        Index of the column; -1 for calendar functions without a column.
     lag : int
-        Rows by which the column is late, 0 to 6.
+        Lag of the column in rows, 0 to 6.
     decay : float
-        Of the exponentially weighted average of the column up to the lag; 0 for none.
+        Decay of an exponentially weighted average of past rows; 0 for no average.
     knots : tuple of float
-        None: the column itself. One: its squared distance from it. More: the curved parts of a
-        natural cubic spline, linear beyond the outer knots.
+        No knot: the column itself. One knot: its squared distance from the knot. More: the curved
+        parts of a natural cubic spline.
     cycle : str
-        Functions of the calendar that multiply it, by their name in `CYCLES`.
+        Name of the calendar functions in `CYCLES`.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class Term:
         return self == Term(self.column) and self.column >= 0
 
     def label(self, names: Sequence[object]) -> str:
-        """Name of the term, of columns with `names`."""
+        """Label of the term, given the names of the columns."""
         parts = [] if self.column < 0 else [str(names[self.column])]
         if self.decay:
             parts.append(f"average of past rows, decay {self.decay:g}")
@@ -90,7 +90,7 @@ class Term:
         return ", ".join(parts)
 
     def basis(self, values: np.ndarray) -> np.ndarray:
-        """Functions of the column at `values` (T,), shape (T, n)."""
+        """Basis functions (T, n) of the column at `values` (T,)."""
         if not self.knots:
             return values[:, None]
         if len(self.knots) == 1:
@@ -99,12 +99,12 @@ class Term:
 
 
 def natural_spline(values: np.ndarray, knots: np.ndarray) -> np.ndarray:
-    """Curved parts of a natural cubic spline at `values` (T,), shape (T, n_knots - 2).
+    """Nonlinear basis (T, n_knots - 2) of a natural cubic spline at `values` (T,).
 
-    With a constant and `values` themselves they span the cubic splines that are linear beyond the
+    Together with a constant and `values` it spans the cubic splines that are linear beyond the
     outer knots.
     """
-    # On [0, 1]: cubes of large values would lose the digits of their differences.
+    # On [0, 1], because cubes of large values lose the digits of their differences.
     width = knots[-1] - knots[0]
     values, knots = (values - knots[0]) / width, (knots - knots[0]) / width
 
@@ -151,7 +151,7 @@ def calendar_functions(cycle: Cycle, phases: np.ndarray) -> np.ndarray:
         parts += [day, year]
     if cycle.cells:
         hours = cycle.cells // 7
-        # Just above, since a phase of 5 / 24 times 24 can be below 5.
+        # Rounding: the phase 5 / 24 times 24 can be below 5.
         weekday, hour = (np.floor(phases[:, i] * n + 1e-9) for i, n in ((1, 7), (0, hours)))
         cell = (weekday * hours + hour).astype(int)
         parts.append(np.eye(cycle.cells)[cell])
@@ -166,14 +166,14 @@ def waves(phase: np.ndarray, n: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class ColumnMemory(SeriesArrays):
-    """Past of the columns of S series that terms of later rows need.
+    """Past of the columns of S series, for the terms of later rows.
 
     Attributes
     ----------
     recent : ndarray of shape (S, LONGEST_LAG, k)
         Last rows of each column, NaN where a value is missing.
     averages : ndarray of shape (S, D, k)
-        Exponentially weighted averages of all observed rows, for each decay.
+        Exponentially weighted averages of the observed rows, for each decay.
 
     Examples
     --------
@@ -188,14 +188,14 @@ class ColumnMemory(SeriesArrays):
 
     @classmethod
     def before(cls, first: np.ndarray, n_decays: int) -> ColumnMemory:
-        """Memory before the first row (S, k): as if columns had always been there."""
+        """Memory before the first row, as if columns had always had the values `first` (S, k)."""
         return cls(
             np.repeat(first[:, None], LONGEST_LAG, 1), np.repeat(first[:, None], n_decays, 1)
         )
 
 
 def first_values(columns: np.ndarray) -> np.ndarray:
-    """Return the first observed value of each column (T, k), 0 where there is none.
+    """First observed value of each column (T, k), 0 if none is observed.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def first_values(columns: np.ndarray) -> np.ndarray:
 
 
 def moving_averages(rows: np.ndarray, decay: float, initial: np.ndarray) -> np.ndarray:
-    """Exponentially weighted averages a_t = d a_{t-1} + (1 - d) x_t, which stay at missing rows.
+    """Exponentially weighted averages a_t = d a_{t-1} + (1 - d) x_t, constant over missing rows.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ def moving_averages(rows: np.ndarray, decay: float, initial: np.ndarray) -> np.n
     >>> moving_averages(np.array([[4.0], [np.nan], [8.0]]), 0.5, np.array([2.0])).ravel().tolist()
     [3.0, 3.0, 5.5]
     """
-    from scipy.signal import lfilter  # slow to import, and of columns alone
+    from scipy.signal import lfilter  # slow to import, and needed for columns only
 
     initial = np.where(np.isnan(initial), first_values(rows), initial)
     observed = np.isfinite(rows)
@@ -255,7 +255,7 @@ def moving_averages(rows: np.ndarray, decay: float, initial: np.ndarray) -> np.n
 
 
 def decays_of(terms: Sequence[Term]) -> list[float]:
-    """Decays of moving averages, each once, from the fastest.
+    """Distinct decays of the moving averages, in increasing order.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ def design(
     recent: np.ndarray,
     averages: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Columns of the regression at T rows of one series; NaN where they need a missing value.
+    """Design matrix (T, p) of one series; NaN where a term needs a missing value.
 
     Parameters
     ----------
@@ -289,9 +289,9 @@ def design(
     columns : ndarray of shape (T, k)
         NaN where a value is missing.
     phases : ndarray of shape (T, 3)
-        Of the cycles in `PHASES`.
+        Values of the `PHASES`.
     recent, averages : ndarray
-        Memory of the series, see `ColumnMemory`.
+        Memory of the series before these rows, see `ColumnMemory`.
 
     Returns
     -------
@@ -311,7 +311,7 @@ def design(
         if term.column < 0:
             parts.append(factor)
             continue
-        if term.decay:  # a row sees the average up to the row before it
+        if term.decay:  # the average up to the previous row
             place = decays.index(term.decay)
             past = np.concatenate([averages[place, None], running[place, :-1]])
             values = past[:, term.column]
@@ -325,7 +325,7 @@ def design(
 
 
 def widths_of(terms: Sequence[Term]) -> np.ndarray:
-    """Columns of the regression that each term makes.
+    """Number of columns of the design matrix for each term.
 
     Parameters
     ----------

@@ -1,8 +1,7 @@
-"""A trained prior network: its file, and its forecasts in the units of the data."""
+"""Pretrained prior network, and its forecasts in the units of the data."""
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +29,7 @@ from tsrnn.prior._forward import (
     PROBABILITIES,
     Predictive,
     at_probabilities,
+    neighbours,
     predict,
     weight_shapes,
 )
@@ -60,12 +60,12 @@ if TYPE_CHECKING:
     from tsrnn.prior._network import PriorNetwork
 
 FEWEST_ROWS = 3  # two changes: one has no spread
-LONGEST_SEASON = 60  # a state of more effects takes seconds a series
-PANEL_UNITS = 300  # of a panel that judge and adapt the network: more say little more
-SEASONAL_UNITS = 24  # that adapt it where there is a season: more were no better, and slower
-LONG_ORIGINS = 64  # from which long series are forecast to judge the widths
-LONG_STEPS, MOST_LONG_STEPS = 8, 200  # seasons, and rows, that they are forecast for
-WINDOWS = 24  # of series that are longer than what is read, together, to adapt the network to
+LONGEST_SEASON = 60  # rows; longer states take seconds a series
+PANEL_UNITS = 300  # series of a panel that widths and fine-tuning are estimated from
+SEASONAL_UNITS = 24  # the same for fine-tuning with a season: more were no better, and slower
+LONG_ORIGINS = 64  # forecast origins of long series, from which widths are estimated
+LONG_STEPS, MOST_LONG_STEPS = 8, 200  # their horizon in seasons, and its bound in rows
+WINDOWS = 24  # windows of all long series together, for fine-tuning
 # Files of the networks that come with the package, by cell.
 SHIPPED = {
     "rnn": "prior.safetensors",
@@ -74,8 +74,8 @@ SHIPPED = {
     "newton-gru": "prior_newton_gru.safetensors",
     "newton-lstm": "prior_newton_lstm.safetensors",
 }
-CONSTANTS = ("gaps",)  # weights that nothing learns
-AT_ONCE = 2**20  # forecasts of structural models made together: they stay in the cache
+CONSTANTS = ("gaps",)  # buffers, which are not learned
+AT_ONCE = 2**20  # forecasts of structural models computed together: they stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,10 +86,11 @@ class Forecasts:
     ----------
     median : ndarray of shape (U, h)
     quantiles : ndarray of shape (U, 15, h)
-        At the probabilities 0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5 and those above.
+        Quantiles at 0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5 and the probabilities symmetric
+        to these.
     weights : Series
-        Weights of the structural models, and of autoregressions, in the median, in the mean over
-        units and steps.
+        Weights of structural models and autoregressions in the median, averaged over units and
+        steps.
     state : ndarray of shape (U, D)
         Inputs and recurrent state of the network after the last rows.
 
@@ -114,9 +115,7 @@ class Forecasts:
 
     def at_ranks(self, ranks: np.ndarray) -> np.ndarray:
         """Quantiles (n, U, h) at `ranks` (n, U, h), a probability for each draw, unit and step."""
-        scores, known = ndtri(ranks), ndtri(PROBABILITIES)
-        right = np.clip(np.searchsorted(known, scores), 1, len(known) - 1)
-        weight = (scores - known[right - 1]) / (known[right] - known[right - 1])
+        right, weight = neighbours(ranks)
         quantiles = self.quantiles.swapaxes(1, 2)[None]
         low, high = (
             np.take_along_axis(quantiles, place[..., None], -1)[..., 0]
@@ -125,21 +124,21 @@ class Forecasts:
         return (1 - weight) * low + weight * high
 
     def mixed(self, other: Forecasts, units: np.ndarray, weight: np.ndarray) -> Forecasts:
-        """Mix the distributions of some units with others of the same rows.
+        """Mix the distributions of selected units with alternative ones.
 
         Parameters
         ----------
         other : Forecasts
-            Of n units.
+            Alternative forecasts of n units.
         units : integer ndarray of shape (n,)
-            Their numbers among these units.
+            Index of each of the n units in `self`.
         weight : ndarray of shape (n,)
-            Of these distributions, against the others.
+            Weight of `self`; `other` has the rest.
 
         Returns
         -------
         Forecasts
-            With the states of these.
+            Mixture, with the states of `self`.
         """
         quantiles = self.quantiles.copy()
         for number, unit in enumerate(units.tolist()):
@@ -154,10 +153,10 @@ class Forecasts:
 
 
 def mixture_quantiles(first: np.ndarray, second: np.ndarray, weight: float) -> np.ndarray:
-    """Quantiles (15,) of a mixture of two distributions, by the quantiles of each.
+    """Quantiles (15,) of a mixture of two distributions, from the quantiles of each.
 
-    Probabilities between the quantiles of a distribution are linear in their normal scores; there
-    is nothing below the least of them, and above the largest.
+    Between quantiles the distribution functions are linear in normal scores; beyond the outermost
+    quantiles they have no mass.
     """
     scores = ndtri(PROBABILITIES)
     places = np.sort(np.concatenate([first, second]))
@@ -172,19 +171,18 @@ def mixture_quantiles(first: np.ndarray, second: np.ndarray, weight: float) -> n
 
 @dataclass(frozen=True, eq=False)
 class TrainedPrior(TrainedNetwork):
-    """A prior network with its weights, and what it was trained on.
+    """Pretrained prior network.
 
     Attributes
     ----------
     weights : dict of str to ndarray
-        By their names in `PriorNetwork`.
+        Weights by their names in `PriorNetwork`.
     size : dict of str to int or str
-        Arguments of the network: its sizes, and its `cell`, which is "rnn" where it is not there.
+        Arguments of `PriorNetwork`; `cell` is "rnn" if missing.
     description : str
-        Sentence that names the data it was trained on.
+        Sentence that names the training data.
     autoregression : bool
-        True if nonlinear autoregressions forecast beside the network, where the rows speak for
-        them.
+        True to mix the forecasts with nonlinear autoregressions where their evidence is large.
 
     Examples
     --------
@@ -200,14 +198,14 @@ class TrainedPrior(TrainedNetwork):
 
     @staticmethod
     def new_network(**size: Any) -> PriorNetwork:
-        """Network of a size that is not trained."""
+        """Untrained network of the given size."""
         from tsrnn.prior._network import PriorNetwork  # torch
 
         return PriorNetwork(**size)
 
     @classmethod
     def weight_shapes(cls, **size: Any) -> dict[str, tuple[int, ...]]:
-        """Shapes of the weights of a network of some size, by name."""
+        """Shapes of the weights by name, without torch for the cells `ON_ARRAYS`."""
         if size.get("cell", "rnn") in ON_ARRAYS:
             return weight_shapes(**size)
         return super().weight_shapes(**size)
@@ -219,25 +217,25 @@ class TrainedPrior(TrainedNetwork):
 
     @property
     def n_parameters(self) -> int:
-        """Number of learned numbers."""
+        """Number of learned parameters."""
         return sum(array.size for name, array in self.weights.items() if name not in CONSTANTS)
 
     @property
     def state_size(self) -> int:
-        """Numbers of `Forecasts.state` of a unit."""
+        """Size of `Forecasts.state` of a unit."""
         return self.weights["head.0.weight"].shape[1]
 
     @cached_property
     def _predictive(self) -> Callable[..., Predictive[np.ndarray]]:
-        """Network in double precision, so that a forecast does not depend on the batch."""
+        """Forward pass in float64, so that a forecast does not depend on the batch."""
         if self.cell in ON_ARRAYS:
             return partial(predict, {k: array.astype(float) for k, array in self.weights.items()})
         from tsrnn.prior._network import predict_arrays  # torch
 
-        return partial(predict_arrays, copy.deepcopy(self.network).double())
+        return partial(predict_arrays, self.float64_network)
 
     def n_models(self, season_length: int) -> int:
-        """Structural models of a series with seasons of some length."""
+        """Number of structural models for a season length."""
         return len(SCALES) * len(structural_models(season_length).noise)
 
     def forecast(
@@ -254,17 +252,17 @@ class TrainedPrior(TrainedNetwork):
         Parameters
         ----------
         values : ndarray of shape (U, T)
-            Rows of each unit from the first column on; NaN where a row is missing, at least three
-            are not; finite after their ends.
+            Rows of each unit, left-aligned; NaN where a row is missing, at least three are
+            observed; finite padding after the end.
         lengths : integer ndarray of shape (U,)
         season_length : int
             1 for none, at most 60.
         h : int
         widths : ndarray of shape (n,), optional
-            Factors of the learned widths by step, as `panel_widths` or `long_widths` gives them,
-            the last one also of later steps; by default 1.
+            Factors of the learned widths by step, from `panel_widths` or `long_widths`; the last
+            one applies to all later steps. By default 1.
         earlier : ndarray of shape (U, B), optional
-            Rows before the first column, which autoregressions read, too; NaN where there are none.
+            Rows before the first column, for the autoregressions; NaN where there are none.
 
         Returns
         -------
@@ -281,12 +279,12 @@ class TrainedPrior(TrainedNetwork):
         h: int,
         earlier: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Median forecasts from chosen rows, each by the rows up to it alone.
+        """Median forecasts from chosen origins, each from the rows up to it.
 
         Parameters
         ----------
         values : ndarray of shape (U, T)
-            Rows of each unit from the first column on; NaN where a row is missing.
+            Rows of each unit, left-aligned; NaN where a row is missing.
         origins : boolean ndarray of shape (U, T)
             Observed rows to forecast from, from the third on.
         season_length, h : int
@@ -296,7 +294,7 @@ class TrainedPrior(TrainedNetwork):
         Returns
         -------
         ndarray of shape (n, h)
-            Unit by unit, of a unit row by row.
+            Forecasts in the order of units, then of rows.
         """
         medians = []
         earlier = np.empty((len(values), 0)) if earlier is None else earlier
@@ -306,8 +304,7 @@ class TrainedPrior(TrainedNetwork):
             forecasts = self._predict(part, season_length, h, place[None, :length])
             of_unit, quantiles = forecasts.median, forecasts.median[:, None] + forecasts.offsets
             observed = np.isfinite(part.values[0]).cumsum()
-            # From the last origin back: where nothing speaks for an autoregression there, none is
-            # searched for at the others.
+            # From the last origin back: without an autoregression there, earlier ones need none.
             for number in reversed(range(len(of_unit) if self.autoregression else 0)):
                 origin = forecasts.rows[number] + 1
                 evidence = forecasts.log_evidence[0][: observed[origin - 1]]
@@ -328,10 +325,10 @@ class TrainedPrior(TrainedNetwork):
     def panel_widths(
         self, values: np.ndarray, lengths: np.ndarray, season_length: int
     ) -> np.ndarray:
-        """Factors (PAST_ROWS,) of the learned widths by step, by the errors of a panel.
+        """Factors (PAST_ROWS,) of the learned widths by step, from the forecast errors of a panel.
 
-        Forecasts of the last rows of up to 300 units, as far apart as there are, are held against
-        the values that came. Of one unit all factors are 1: `forecast` knows of its own errors.
+        The last rows of up to 300 evenly spaced units are forecast and compared with the data. All
+        factors of a single unit are 1, since `forecast` already uses its errors.
         """
         chosen = evenly(len(values), PANEL_UNITS)
         values, lengths = values[chosen], lengths[chosen]
@@ -343,20 +340,10 @@ class TrainedPrior(TrainedNetwork):
         return panel_factors(Scores(*map(np.concatenate, zip(*scores, strict=True))))
 
     def long_widths(self, series: Sequence[np.ndarray], season_length: int) -> np.ndarray:
-        """Factors (n,) of the learned widths by step, by the errors within long series.
+        """Factors (n,) of the learned widths by step, from forecast errors within long series.
 
-        Forecasts from rows spread over the later half of each series are held against what came,
-        for more steps than those that the network was trained for.
-
-        Parameters
-        ----------
-        series : sequence of ndarray
-        season_length : int
-
-        Returns
-        -------
-        ndarray
-            1 at every step where no series is long enough.
+        Origins are spread over the later half of each series; the horizon is longer than in
+        training. All factors are 1 if no series is long enough.
         """
         window = window_rows(season_length)
         steps = min(LONG_STEPS * max(season_length, FASTEST_CURVE), MOST_LONG_STEPS)
@@ -384,19 +371,9 @@ class TrainedPrior(TrainedNetwork):
     def adapted_to(
         self, series: Sequence[np.ndarray], season_length: int, learning_rate: float = PANEL_RATE
     ) -> TrainedPrior:
-        """Prior network after a few small steps towards given series; this one stays as it is.
+        """Fine-tune a copy to the `learning_windows` of series.
 
-        Parameters
-        ----------
-        series : sequence of ndarray
-            Learned from are their `learning_windows`.
-        season_length : int
-        learning_rate : float
-
-        Returns
-        -------
-        TrainedPrior
-            This one itself where there is nothing to learn from, as of constants.
+        Returns `self` if no window has an origin to learn from, as for constants.
         """
         chosen = learning_windows(series, season_length)
         scaled = (_Part.of(rows[None], np.array([len(rows)])).values[0] for rows in chosen)
@@ -412,7 +389,7 @@ class TrainedPrior(TrainedNetwork):
     def _parts(
         self, values: np.ndarray, lengths: np.ndarray, season_length: int, h: int
     ) -> Iterator[tuple[np.ndarray, _Part]]:
-        """Units that are forecast together, of similar lengths, so that few rows are padding."""
+        """Batches of units of similar lengths, so that few rows are padding, and their indices."""
         order = np.argsort(lengths, kind="stable")
         size = (PAST_ROWS // EVERY + 1) * self.n_models(season_length) * max(h, PAST_ROWS)
         for units in np.array_split(order, -(-len(order) // max(1, AT_ONCE // size))):
@@ -421,11 +398,11 @@ class TrainedPrior(TrainedNetwork):
     def _predict(
         self, part: _Part, season_length: int, h: int, place: np.ndarray | None = None
     ) -> OriginForecasts:
-        """Forecasts from rows (U, T), see `_Origins.of`."""
+        """Forecasts from the origins `place` (U, T), see `_Origins.of`."""
         return self._weigh(_Origins.of(part, season_length, h, place))
 
     def _weigh(self, origins: _Origins) -> OriginForecasts:
-        """Forecasts from what the structural models say at some origins."""
+        """Weigh the structural models at each origin by the network."""
         part, units, rows, evidence = origins.part, origins.units, origins.rows, origins.evidence
         features, forecasts, deviations, likelihood = (
             array.astype(float, copy=False) for array in evidence[:4]
@@ -437,7 +414,7 @@ class TrainedPrior(TrainedNetwork):
             origins.season_length,
             forecasts,
             deviations,
-            np.maximum(likelihood, -1e4),
+            np.maximum(likelihood, -1e4),  # finite, as in training
         )
         last, scale = evidence.last[:, None], evidence.scale[:, None]
         return OriginForecasts(
@@ -458,26 +435,27 @@ class TrainedPrior(TrainedNetwork):
         widths: np.ndarray,
         regressed: Sequence[AutoregressionForecasts | None],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Counter[str]]:
-        """Mix the forecasts of the units of a part with forecasts of autoregressions.
+        """Mix the forecasts of the network with autoregressions.
 
         Parameters
         ----------
         origins : _Origins
-            The last rows of the part.
+            Origins at the ends of the units.
         steps : integer ndarray of shape (U, h)
-            From the last observed row of each unit, from 0.
+            Requested steps after the last observed row of each unit, counted from 0.
         widths : ndarray of shape (n,)
+            Factors of the widths by step.
         regressed : sequence of AutoregressionForecasts or None
-            Of each unit.
+            Forecasts of the autoregressions of each unit.
 
         Returns
         -------
         quantiles : ndarray of shape (U, 15, h)
         states : ndarray of shape (U, D)
         weights : ndarray of shape (J,)
-            Of structural models, a mean over steps and a sum over units.
+            Weights of the structural models, averaged over steps, summed over units.
         names : Counter
-            The same weights of autoregressions, by name.
+            Such weights of the autoregressions, by name.
         """
         part, forecasts, names = origins.part, self._weigh(origins), Counter[str]()
         learned = (forecasts.median[:, None] + forecasts.offsets)[forecasts.final]
@@ -522,22 +500,23 @@ def forecasts_by(
     widths: Sequence[np.ndarray],
     earlier: np.ndarray | None = None,
 ) -> list[Forecasts]:
-    """Predictive distributions of the h rows after each unit, by several prior networks.
+    """Predictive distributions of the h rows after each unit, from several prior networks.
 
-    Structural models and autoregressions, which take most of the time, are the same for all.
+    Structural models and autoregressions take most of the time; the networks share them.
 
     Parameters
     ----------
     priors : sequence of TrainedPrior
-        At least one; with autoregressions all, or none.
+        At least one; all or none with autoregressions.
     values, lengths, season_length, h, earlier
         As in `TrainedPrior.forecast`.
     widths : sequence of ndarray of shape (n,)
-        Factors of the learned widths by step, of each network.
+        Factors of the learned widths by step, for each network.
 
     Returns
     -------
     list of Forecasts
+        Forecasts of each network.
 
     Examples
     --------
@@ -553,7 +532,7 @@ def forecasts_by(
     states = [np.empty((len(values), prior.state_size)) for prior in priors]
     totals = np.zeros((len(priors), priors[0].n_models(season_length)))
     names: list[Counter[str]] = [Counter() for _ in priors]
-    # After missing rows at the end, forecasts are later steps from the last observed row.
+    # Rows missing at the end are steps ahead of the last observed row.
     late = missing_at_end(values, lengths)
     earlier = values[:, :0] if earlier is None else earlier
     for units, part in priors[0]._parts(values, lengths - late, season_length, h + late.max()):
@@ -582,15 +561,16 @@ def forecasts_by(
 
 @dataclass(frozen=True, eq=False)
 class _Origins:
-    """Rows that are forecast from, with what structural models say, which no network has read.
+    """Forecast origins with the evidence of the structural models.
 
     Attributes
     ----------
     part : _Part
     season_length : int
     units, rows : integer ndarray of shape (O,)
+        Unit and row of each origin.
     seen : integer ndarray of shape (U, T)
-        Number of each row among the observed ones, from 0.
+        Index of each row among the observed ones.
     evidence : Evidence
     """
 
@@ -605,22 +585,20 @@ class _Origins:
     def of(
         cls, part: _Part, season_length: int, h: int, place: np.ndarray | None = None
     ) -> _Origins:
-        """Origins at rows (U, T), by default the last ones that are held against what came.
-
-        Those are of as many steps whatever is asked for: widths do not depend on h.
-        """
+        """Origins at `place` (U, T), by default `past_origins`."""
+        # Past forecasts have PAST_ROWS steps for any h: widths do not depend on the horizon.
         steps = h if place is not None else max(h, PAST_ROWS)
         if place is None:
             place = past_origins(part.values, part.lengths, FEWEST_ROWS)
         units, rows = np.nonzero(place)
-        # The network reads observed rows alone.
+        # The network reads observed rows only.
         seen = np.isfinite(part.values).cumsum(1) - 1
         evidence = structural_evidence(part.values, part.lengths, place, season_length, steps)
         return cls(part, season_length, units, rows, seen, evidence)
 
     @cached_property
     def log_evidence(self) -> list[np.ndarray]:
-        """Largest log likelihood of a model up to each observed row, unit by unit."""
+        """Largest log likelihood of a structural model up to each observed row, by unit."""
         n_observed = self.seen[np.arange(len(self.seen)), self.part.lengths - 1] + 1
         of_units = self.evidence.log_evidence
         return [of_unit[:n] for of_unit, n in zip(of_units, n_observed, strict=True)]
@@ -628,7 +606,7 @@ class _Origins:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Units that are forecast together, on a scale on which squares neither overflow nor vanish."""
+    """Batch of units, scaled so that squares neither overflow nor underflow."""
 
     values: np.ndarray
     lengths: np.ndarray
@@ -638,56 +616,56 @@ class _Part:
     def of(cls, values: np.ndarray, lengths: np.ndarray) -> _Part:
         alive = np.arange(values.shape[1]) < lengths[:, None]
         largest = np.nanmax(np.abs(np.where(alive, values, 0.0)), 1, keepdims=True)
-        # A power of two: the values keep their digits.
+        # A power of two, so that scaling does not round.
         unit = np.exp2(np.floor(np.log2(np.where(largest > 0, largest, 1.0))))
         last = np.take_along_axis(values, lengths[:, None] - 1, 1)
         return cls(np.where(alive, values, last) / unit, lengths, unit)
 
     @cached_property
     def last(self) -> np.ndarray:
-        """Last values (U, 1)."""
+        """Last value (U, 1) of each unit."""
         return np.take_along_axis(self.values, self.lengths[:, None] - 1, 1)
 
     @cached_property
     def varies(self) -> np.ndarray:
-        """Units (U, 1) that are not constant."""
+        """Mask (U, 1) of units that are not constant."""
         return np.nanmax(self.values, 1, keepdims=True) > np.nanmin(self.values, 1, keepdims=True)
 
 
 def without_far_rows(earlier: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Earlier rows, NaN where they are farther from the last rows than those are wide.
+    """Set earlier rows to NaN that lie farther from `rows` than their range.
 
-    These are gross errors, or of another level, and say nothing of what is to come.
+    Such rows are gross errors or stem from another level.
     """
     low, high = np.nanmin(rows), np.nanmax(rows)
-    width = high / 2 - low / 2  # halves: the difference of large values is not finite
+    width = high / 2 - low / 2  # halves, because the difference of large values may overflow
     far = np.abs(earlier / 2 - low / 4 - high / 4) > 1.5 * width
     return np.where(far, np.nan, earlier)
 
 
 def missing_at_end(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Count missing rows (U,) after the last observed row of each unit `values` (U, T)."""
+    """Number (U,) of missing rows after the last observed row of each unit of `values` (U, T)."""
     rows = np.arange(values.shape[1])
     observed = np.isfinite(values) & (rows < lengths[:, None])
     return lengths - 1 - np.where(observed, rows, -1).max(1)
 
 
 def learning_windows(series: Sequence[np.ndarray], season_length: int) -> list[np.ndarray]:
-    """Windows of series that a prior network learns from where it is adapted to them.
+    """Windows of series for the fine-tuning of a prior network.
 
-    Of long series they overlap. Up to 300 series have windows, 24 where there is a season; they are
-    as far apart as there are.
+    Windows come from up to 300 evenly spaced series, 24 with a season. Windows of a long series
+    overlap.
 
     Parameters
     ----------
     series : sequence of ndarray
-        At least one.
+        At least one series.
     season_length : int
 
     Returns
     -------
     list of ndarray
-        Windows of these windows are the same.
+        Windows; applied to these, the function returns the same ones.
 
     Examples
     --------
@@ -699,26 +677,22 @@ def learning_windows(series: Sequence[np.ndarray], season_length: int) -> list[n
     length = window_rows(season_length) + trained_steps(season_length)
     chosen = evenly(len(series), PANEL_UNITS if season_length == 1 else SEASONAL_UNITS)
     each = max(1, WINDOWS // len(chosen))
-    return [part for i in chosen for part in windows(series[i], length, each)]
-
-
-def windows(rows: np.ndarray, length: int, most: int) -> list[np.ndarray]:
-    """Last `length` rows of a series, and up to `most` - 1 such windows before, spread evenly."""
-    if len(rows) <= length:
-        return [rows]
-    ends = np.unique(np.linspace(len(rows), length, most).astype(int))
-    return [rows[end - length : end] for end in ends]
+    windows = []
+    for rows in (series[i] for i in chosen):
+        ends = np.unique(np.linspace(len(rows), length, each).astype(int))
+        windows += [rows[end - length : end] for end in ends] if len(rows) > length else [rows]
+    return windows
 
 
 def trained_prior(path: str | Path | None = None, cell: str = "rnn") -> TrainedPrior:
-    """Read a trained prior network.
+    """Read a pretrained prior network.
 
     Parameters
     ----------
     path : str or Path, optional
-        File that `TrainedPrior.save` wrote; by default a network that comes with the package.
+        File written by `TrainedPrior.save`; by default a network that comes with the package.
     cell : {"rnn", "lem", "lru", "newton-gru", "newton-lstm"}, default "rnn"
-        That of the network that comes with the package; a file says which its network has.
+        Cell of the network of the package; ignored with a path.
 
     Returns
     -------
@@ -727,9 +701,9 @@ def trained_prior(path: str | Path | None = None, cell: str = "rnn") -> TrainedP
     Raises
     ------
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
     ValueError
-        If the file is no prior network, or none of the cell comes with the package.
+        If the file is no prior network, or the package has no network with the cell.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Training of the network of the prior on series of many collections and on simulated ones."""
+"""Training and fine-tuning of the prior network."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tsrnn.prior._examples import ADAPTING_STEPS, PANEL_RATE, Batch, TrainingExa
 from tsrnn.prior._forward import PROBABILITIES
 from tsrnn.prior._network import PriorNetwork
 
-LARGEST_LOSS = 30.0  # beyond which a loss grows by a tenth: series whose scale says nothing
-BATCH_SIZE = 32  # series of a step
+LARGEST_LOSS = 30.0  # beyond, losses grow at a tenth of the rate: such series are badly scaled
+BATCH_SIZE = 32  # series
 
 
 def loss(network: PriorNetwork, batch: Batch) -> Tensor:
-    """Check loss of all quantiles and absolute error of the median, in units of MASE."""
+    """Pinball loss of all quantiles plus the absolute error of the median, in units of MASE."""
     forecast = network(*batch.inputs)
     probabilities = torch.tensor(PROBABILITIES, dtype=torch.float32)[:, None]
     known = torch.isfinite(batch.actual)
     actual = torch.where(known, batch.actual, forecast.median.detach())
     beyond = actual[:, None] - forecast.quantiles
-    check = 2 * torch.maximum(probabilities * beyond, (probabilities - 1) * beyond)
-    losses = check.mean(1) + (actual - forecast.median).abs()
+    pinball = 2 * torch.maximum(probabilities * beyond, (probabilities - 1) * beyond)
+    losses = pinball.mean(1) + (actual - forecast.median).abs()
     losses = losses * batch.weight[:, None]
     losses = torch.where(losses > LARGEST_LOSS, 0.9 * LARGEST_LOSS + 0.1 * losses, losses)
     return torch.where(known, losses, 0.0).sum() / known.sum()
@@ -45,28 +45,28 @@ def train_network(
     checkpoint: Path | None = None,
     report: Callable[[Mapping[str, float]], None] | None = None,
 ) -> PriorNetwork:
-    """Train a network; go on from a checkpoint where there is one.
+    """Train a network, from a checkpoint if its file exists.
 
     Parameters
     ----------
     network : PriorNetwork
     draw : callable
-        ``draw(epoch)`` gives the examples of an epoch.
+        Function ``draw(epoch)`` that returns the examples of an epoch.
     epochs : int
     learning_rate, weight_decay : float
-        Of AdamW; the rate falls by half a cosine to zero.
+        Arguments of AdamW; the rate decays to zero by half a cosine.
     batch_size : int
         Series of a step.
     seed : int
     checkpoint : Path, optional
-        File of weights, optimiser and epoch, written after each.
+        File of weights, optimiser and epoch, written after each epoch.
     report : callable, optional
-        Called after each epoch with its number and the mean loss.
+        Function called after each epoch with its number and mean loss.
 
     Returns
     -------
     PriorNetwork
-        The same network.
+        The given network, trained in place.
 
     Examples
     --------
@@ -89,38 +89,39 @@ def train_network(
         first = saved["epoch"] + 1
     for epoch in range(first, epochs):
         rng = np.random.default_rng([seed, epoch])
-        collections = draw(epoch)
-        batches = [
-            (examples, part)
-            for examples in collections
-            for part in _alike(examples, batch_size, rng)
-        ]
+        batches = []
+        for examples in draw(epoch):
+            # Series of similar lengths share a batch, so that little is padding.
+            lengths = examples.rows[examples.indptr[1:] - 1]
+            order = np.argsort(lengths + 12 * rng.random(len(lengths)))
+            ends = range(batch_size, len(order), batch_size)
+            batches += [(examples, part) for part in np.split(order, ends)]
         rng.shuffle(batches)  # type: ignore[arg-type]
         total = 0.0
         for number, (examples, part) in enumerate(batches):
             done = (epoch + number / len(batches)) / epochs
-            warm = min(1.0, (epoch * len(batches) + number + 1) / 50)
+            warm = min(1.0, (epoch * len(batches) + number + 1) / 50)  # AdamW's moments start at 0
             rate = learning_rate * warm * half_cosine(done)
             total += take_step(network, optimiser, examples.select(part), rate)
         if checkpoint is not None:
             state = {"network": network.state_dict(), "optimiser": optimiser.state_dict()}
             partial = checkpoint.with_suffix(".partial")
             torch.save(state | {"epoch": epoch}, partial)
-            partial.replace(checkpoint)
+            partial.replace(checkpoint)  # atomic: an interrupt leaves the last whole file
         if report is not None:
             report({"epoch": epoch, "loss": total / len(batches)})
     return network.eval()
 
 
 def half_cosine(done: float) -> float:
-    """Learning rate over the first one, after a share `done` of a training."""
+    """Factor of the learning rate after a share `done` of the training."""
     return 0.5 * (1 + math.cos(math.pi * done))
 
 
 def take_step(
     network: PriorNetwork, optimiser: torch.optim.Optimizer, batch: Batch, learning_rate: float
 ) -> float:
-    """Take a step of the optimiser; the loss before it."""
+    """Take a step of the optimiser and return the loss before it."""
     for group in optimiser.param_groups:
         group["lr"] = learning_rate
     optimiser.zero_grad()
@@ -134,25 +135,24 @@ def take_step(
 def adapt_network(
     network: PriorNetwork, examples: TrainingExamples, learning_rate: float = PANEL_RATE
 ) -> PriorNetwork:
-    """Take a trained network a few small steps towards given series.
+    """Fine-tune a copy of a network in a few small steps.
 
-    `ADAPTING_STEPS` steps of Adam, which move a weight by hardly more than the learning rate each,
-    are a prior at the trained weights: what the series do not say loudly stays as it was learned.
-    Batches are drawn with a seed of their own, and there is no dropout: the same examples give the
-    same network.
+    A step of Adam moves a weight by hardly more than the learning rate, so `ADAPTING_STEPS` steps
+    act as a prior centred at the pretrained weights. The seed of the batches is fixed and dropout
+    is off: the same examples give the same network.
 
     Parameters
     ----------
     network : PriorNetwork
-        Left as it is.
+        Pretrained network, left unchanged.
     examples : TrainingExamples
     learning_rate : float
-        Of the first step; it falls by half a cosine to zero.
+        Rate of the first step, which decays to zero by half a cosine.
 
     Returns
     -------
     PriorNetwork
-        Another one.
+        Fine-tuned copy.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def adapt_network(
     """
     rng, waiting = np.random.default_rng(0), np.empty(0, int)
     size = min(BATCH_SIZE, len(examples))
-    with torch.inference_mode(False), torch.enable_grad():  # whatever a caller has set
+    with torch.inference_mode(False), torch.enable_grad():  # a caller may have turned them off
         adapted = copy.deepcopy(network).eval().requires_grad_(True)
         optimiser = torch.optim.Adam(adapted.parameters())
         for step in range(ADAPTING_STEPS):
@@ -176,10 +176,3 @@ def adapt_network(
             rate = learning_rate * half_cosine(step / ADAPTING_STEPS)
             take_step(adapted, optimiser, examples.select(chosen), rate)
         return adapted.requires_grad_(False)
-
-
-def _alike(examples: TrainingExamples, size: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Batches of series of similar lengths, so that little is padding."""
-    lengths = examples.rows[examples.indptr[1:] - 1]
-    order = np.argsort(lengths + 12 * rng.random(len(lengths)))
-    return [order[first : first + size] for first in range(0, len(order), size)]

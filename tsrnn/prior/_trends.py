@@ -10,20 +10,20 @@ from tsrnn.prior._seasons import compose
 
 _BREAKS = 6
 _CURVES = ("exponential", "logistic", "gompertz")
-# Series that share hyperparameters, and so a factorisation, which costs the cube of the rows.
+# Series with the same hyperparameters share a factorisation, which is cubic in the rows.
 _SHARING = 8
-# Relative to the variance: rounding makes kernels of smooth functions indefinite below it.
+# Relative to the variance: with less, rounding makes smooth kernels indefinite.
 _JITTER = 1e-8
 
 
 def broken_trend(
     rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
 ) -> np.ndarray:
-    r"""Straight lines with breaks, of which some fade.
+    r"""Piecewise linear trends, with slopes that may fade after a break.
 
     .. math:: \mu_t = \sum_{u \le t} \phi^{u - \tau(u)} b_{\tau(u)}
 
-    with slopes b that change at the breaks :math:`\tau`, the last before u.
+    with the slope b since the last break :math:`\tau(u)` up to u.
 
     Parameters
     ----------
@@ -36,10 +36,10 @@ def broken_trend(
 
     Notes
     -----
-    The number of breaks is Poisson with mean 0.5 + T / 60, at most 6, their places uniform. Slopes
-    are growths of `hyperprior`; :math:`\phi` is 1 in 60 percent of the series, else uniform on
-    (0.8, 0.99). A random walk of a fifth of the step of `hyperprior` is added; composed as
-    `compose` says.
+    The number of breaks is Poisson with mean 0.5 + T / 60, at most 6; their rows are uniform.
+    Slopes are growth rates of `hyperprior`; :math:`\phi` is 1 in 60 percent of the series, else
+    uniform on (0.8, 0.99). A random walk with a fifth of the step of `hyperprior` is added before
+    `compose`.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def broken_trend(
 def growth_curve(
     rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
 ) -> np.ndarray:
-    r"""Exponential, logistic and Gompertz growth, or decline.
+    r"""Exponential, logistic or Gompertz growth or decline.
 
     .. math:: \mu_t = g t, \qquad \mu_t = \frac{H}{1 + e^{-(t - c) / w}}, \qquad
         \mu_t = H \exp(-e^{-(t - c) / w})
@@ -81,11 +81,10 @@ def growth_curve(
 
     Notes
     -----
-    Each with probability one third, composed as `compose` says: exponential growth is a line in
-    the logarithm of the level.
-    g is the growth of `hyperprior`; the others rise by H, Laplace about 0.3 with scale 0.6, around
-    a centre c uniform on (-0.2 T, 1.2 T), over a width w of T times a log-uniform on (0.03, 0.5).
-    A random walk of a fifth of the step of `hyperprior` is added.
+    Each curve has probability one third. g is the growth of `hyperprior`: a line in the logarithm
+    of the level. The height H is Laplace around 0.3 with scale 0.6, the centre c uniform on
+    (-0.2 T, 1.2 T), the width w is T times a log-uniform variable on (0.03, 0.5). A random walk
+    with a fifth of the step of `hyperprior` is added before `compose`.
 
     Examples
     --------
@@ -110,7 +109,7 @@ def growth_curve(
 
 
 def cycles(rng: np.random.Generator, n_series: int, n_rows: int, season_length: int) -> np.ndarray:
-    r"""Stochastic cycle of a random period around a random walk.
+    r"""Stochastic cycle with a random period around a random walk.
 
     .. math:: \begin{pmatrix} c_t \\ c^*_t \end{pmatrix} = \rho \begin{pmatrix} \cos \omega &
         \sin \omega \\ -\sin \omega & \cos \omega \end{pmatrix}
@@ -127,10 +126,10 @@ def cycles(rng: np.random.Generator, n_series: int, n_rows: int, season_length: 
 
     Notes
     -----
-    The period :math:`2 \pi / \omega` is log-uniform between 3 rows and the number of rows, at least
-    12, :math:`\rho` is one less a log-uniform on (0.001, 0.2). The cycle starts in its stationary
-    distribution, of standard deviation log-uniform on (0.02, 0.3). The random walk has a fifth of
-    the step of `hyperprior`, in 60 percent of the series with growth. Composed as `compose` says.
+    The period :math:`2 \pi / \omega` is log-uniform on (3, max(12, T)) rows, :math:`1 - \rho`
+    log-uniform on (0.001, 0.2). The cycle starts in its stationary distribution, whose standard
+    deviation is log-uniform on (0.02, 0.3). The random walk has a fifth of the step of
+    `hyperprior`, and a drift in 60 percent of the series. The sum passes through `compose`.
 
     Examples
     --------
@@ -156,7 +155,7 @@ def cycles(rng: np.random.Generator, n_series: int, n_rows: int, season_length: 
 def gaussian_process(
     rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
 ) -> np.ndarray:
-    r"""Gaussian processes with sums and products of kernels.
+    r"""Gaussian processes whose kernels are sums and products of simple ones.
 
     .. math:: k(t, u) = a_1 e^{-(t-u)^2 / 2 \ell^2} + a_2 e^{-|t-u| / \ell'} + a_3 t u / T^2 +
         a_4 e^{-2 \sin^2(\pi (t-u) / m) / h^2} e^{-(t-u)^2 / 2 L^2} (1 + a_5 t u / T^2)
@@ -172,13 +171,13 @@ def gaussian_process(
 
     Notes
     -----
-    Scales :math:`\ell, \ell'` are log-uniform on (0.05 T, T), h on (0.3, 2), L on (T / 2, 10 T);
-    the smooth, the rough, the linear and the periodic term are there with probabilities 0.6, 0.4,
-    0.4 and 0.6, at standard deviations log-uniform on (0.03, 0.3), the periodic one at the
-    amplitude of `hyperprior`, its growth :math:`a_5` with probability 0.4 uniform on (0, 4). Where
-    there is no season the periodic term has a period log-uniform between 4 rows and half of the
-    rows. Eight series share hyperparameters, and so one Cholesky factor. In 60 percent of the
-    series growth is added; composed as `compose` says, without a further season.
+    Scales :math:`\ell, \ell'` are log-uniform on (0.05 T, T), h on (0.3, 2), L on (T / 2, 10 T).
+    The smooth, rough, linear and periodic term are included with probabilities 0.6, 0.4, 0.4 and
+    0.6. Standard deviations are log-uniform on (0.03, 0.3); the periodic term has the amplitude of
+    `hyperprior`, and with probability 0.4 a growth :math:`a_5` uniform on (0, 4). Without a season
+    its period is log-uniform on (4, T / 2) rows. Eight series share hyperparameters, and so one
+    Cholesky factor. In 60 percent of the series growth is added; the sum passes through `compose`
+    without a further season.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Widths of learned intervals, by the errors of a series and by those of its panel."""
+"""Calibration of the learned interval widths by forecast errors of a series and of its panel."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from scipy.special import ndtri
 
 from tsrnn.prior._forward import PROBABILITIES
 
-PAST_ROWS, EVERY = 12, 2  # rows before the last one that are forecast, from every second of them
-OWN_PRIOR = 10.0  # errors that the learned quantiles count for beside those of a series
-PANEL_PRIOR = 30.0  # the same beside those of a step of a panel
-REFERENCE = 199  # quantiles that stand for the learned distribution, at i / 200
-CALIBRATED = 0.8  # probability of the interval whose width the errors correct
+PAST_ROWS, EVERY = 12, 2  # last rows that are forecast, and the distance of their origins
+OWN_PRIOR = 10.0  # weight of the learned quantiles, in errors of a series
+PANEL_PRIOR = 30.0  # the same in errors of a step of a panel
+REFERENCE = 199  # quantiles that represent the learned distribution, at i / 200
+CALIBRATED = 0.8  # probability of the interval whose width is calibrated
 LOW, HIGH = (
     int(np.abs(PROBABILITIES - (0.5 + side * CALIBRATED / 2)).argmin()) for side in (-1, 1)
 )
-# Factor of the widths of one series that the network was adapted to: its errors are of rows that
-# are known. So intervals of 80 percent covered 73 to 84 in windows of months and hours.
+# Factor of the widths after fine-tuning to one series, whose errors are in-sample. With it 80
+# percent intervals covered 73 to 84 percent in windows of monthly and hourly series.
 IN_SAMPLE_WIDTH = 1.1
-TINY = 1e-9  # of rounding in probabilities
+TINY = 1e-9  # tolerance for rounding in cumulated probabilities
 
 
 @dataclass(frozen=True, eq=False)
 class OriginForecasts:
-    """Forecasts of h rows from O origins, the last row of each unit and some before it.
+    """Forecasts of h rows from O origins: the last row of each unit and some earlier rows.
 
     Attributes
     ----------
     units, rows : integer ndarray of shape (O,)
     final : boolean ndarray of shape (O,)
-        Origins that are the last row of their unit.
+        Mask of the origins that are the last row of their unit.
     median : ndarray of shape (O, h)
     offsets : ndarray of shape (O, 15, h)
         Learned quantiles less the median.
     weights : ndarray of shape (O, J, h)
     state : ndarray of shape (O, D)
     log_evidence : list of ndarray
-        Of each unit, the largest log likelihood of a structural model up to each observed row.
+        Largest log likelihood of a structural model up to each observed row, by unit.
     """
 
     units: np.ndarray
@@ -53,15 +53,15 @@ class OriginForecasts:
 
 
 class Scores(NamedTuple):
-    """Errors of past forecasts over half the width of their intervals of 80 percent.
+    """Absolute errors of past forecasts, over half the width of the 80 percent intervals.
 
     Attributes
     ----------
     values : ndarray of shape (U, P, PAST_ROWS)
-        Of P origins of U units, by step; zero where the row has not come.
+        Scores by unit, origin and step; 0 where the row is not observed.
     weights : ndarray of shape (U, P, PAST_ROWS)
-        Independent errors that each counts for: those of step k from origins `EVERY` rows apart
-        share innovations.
+        Number of independent errors that each score counts as. Errors of step k overlap, because
+        origins are only `EVERY` rows apart.
     """
 
     values: np.ndarray
@@ -69,15 +69,15 @@ class Scores(NamedTuple):
 
 
 def past_origins(values: np.ndarray, lengths: np.ndarray, fewest: int) -> np.ndarray:
-    """Observed rows (U, T) to forecast from: the last of each unit, every second before."""
+    """Mask (U, T) of the origins: the last row of each unit, and every second one before it."""
     observed = np.isfinite(values)
-    before = lengths[:, None] - 1 - np.arange(values.shape[1])  # rows from each to the last one
+    before = lengths[:, None] - 1 - np.arange(values.shape[1])  # distance to the last row
     origins = (before >= 0) & (before <= PAST_ROWS) & (before % EVERY == 0)
     return origins & observed & ((observed.cumsum(1) > fewest) | (before == 0))
 
 
 def past_scores(values: np.ndarray, lengths: np.ndarray, forecasts: OriginForecasts) -> Scores:
-    """Scores of the forecasts of rows that came, of units `values` (U, T)."""
+    """Scores of forecasts against the rows that followed, of `values` (U, T)."""
     units, rows = forecasts.units, forecasts.rows
     steps = np.arange(1, PAST_ROWS + 1)
     ahead = rows[:, None] + steps
@@ -85,13 +85,13 @@ def past_scores(values: np.ndarray, lengths: np.ndarray, forecasts: OriginForeca
     error = actual - forecasts.median[:, :PAST_ROWS]
     offsets = forecasts.offsets[..., :PAST_ROWS]
     half = np.where(error > 0, offsets[:, HIGH], -offsets[:, LOW])
-    # Before a unit has moved its intervals have no width to judge.
+    # The intervals of a unit have no width before its first change.
     highest, lowest = (side.accumulate(values, 1) for side in (np.fmax, np.fmin))
     moved = (highest > lowest)[units, rows]
     known = (ahead < lengths[units][:, None]) & (half > 0) & moved[:, None] & np.isfinite(actual)
     score = np.where(known, np.abs(error) / np.where(half > 0, half, 1.0), 0.0)
     weight = np.where(known, np.minimum(EVERY / steps, 1.0), 0.0)
-    # An origin has the place in its unit that its distance from the last row gives.
+    # Origins are ordered by their distance from the last row.
     place = (lengths[units] - 1 - rows) // EVERY
     shape = len(lengths), PAST_ROWS // EVERY + 1, PAST_ROWS
     result = Scores(np.zeros(shape), np.zeros(shape))
@@ -100,31 +100,28 @@ def past_scores(values: np.ndarray, lengths: np.ndarray, forecasts: OriginForeca
 
 
 def own_factors(scores: Scores) -> np.ndarray:
-    """Factors (U,) of all widths of each unit, by its errors, those of all steps together."""
+    """Width factor (U,) of each unit, from its errors at all steps."""
     shape = len(scores.values), -1
-    # An origin with errors of all steps is worth one path, not PAST_ROWS errors.
+    # Errors of all steps from one origin belong to one path and count as one error.
     return width_factors(
         scores.values.reshape(shape), scores.weights.reshape(shape) / PAST_ROWS, OWN_PRIOR
     )
 
 
 def panel_factors(scores: Scores) -> np.ndarray:
-    """Factors (PAST_ROWS,) of the widths of each step, by the errors of all units together.
-
-    A unit is not to be judged twice by its own errors: of n units they count for those of n - 1.
-    However many they are, the learned quantiles count for as much: units share the shocks of
-    their time.
-    """
+    """Width factor (PAST_ROWS,) of each step, from the errors of all units."""
     n_units, _, steps = scores.values.shape
     values, weights = (part.transpose(2, 0, 1).reshape(steps, -1) for part in scores)
+    # n units count as n - 1, because `own_factors` uses the errors of each unit again.
     weights = weights * (n_units - 1) / n_units
+    # The prior grows with the panel: units share the shocks of their time.
     return width_factors(values, weights, PANEL_PRIOR + weights.sum(1, keepdims=True))
 
 
 def width_factors(scores: np.ndarray, weights: np.ndarray, prior: float | np.ndarray) -> np.ndarray:
-    """80 percent quantiles (N,) of weighted scores (N, M), and of the learned ones as `prior` more.
+    """80 percent quantiles (N,) of weighted scores (N, M) and `prior` learned ones.
 
-    1 where the scores are distributed as learned.
+    The quantile is 1 if scores are distributed as learned.
     """
     probabilities = np.arange(1, REFERENCE + 1) / (REFERENCE + 1)
     learned = ndtri(0.5 + probabilities / 2) / ndtri(0.5 + CALIBRATED / 2)
@@ -138,19 +135,19 @@ def width_factors(scores: np.ndarray, weights: np.ndarray, prior: float | np.nda
 
 
 def step_factors(scores: np.ndarray, worth: float = 1.0, prior: float = OWN_PRIOR) -> np.ndarray:
-    """Factors of the widths by step, by errors at rolling origins.
+    """Width factors by step, from errors at rolling origins.
 
-    A step is judged by its neighbours, too, a quarter of it on either side.
+    Step k is calibrated on the steps k - k/4 to k + k/4.
 
     Parameters
     ----------
     scores : ndarray of shape (n, h)
-        Errors from n origins over half the width of their intervals of 80 percent; NaN where
-        there is none.
+        Absolute errors from n origins over half the width of the 80 percent intervals; NaN if
+        missing.
     worth : float, default 1
-        Independent errors that the errors of an origin count as.
+        Number of independent errors that the errors of an origin count as.
     prior : float, default 10
-        Errors that the widths as they are count for.
+        Number of errors that the given widths count as.
 
     Returns
     -------

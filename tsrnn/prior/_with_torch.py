@@ -1,6 +1,6 @@
-"""Names of the room that need torch; all are loaded with the first that is asked for."""
+"""Names of the room that need torch, loaded together on first use."""
 
-# ruff: noqa: F401 (`tsrnn.prior` gives them)
+# ruff: noqa: F401 (`tsrnn.prior` exports them)
 
 from tsrnn.prior._combiner import (
     COMBINED,

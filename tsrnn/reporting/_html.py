@@ -1,4 +1,4 @@
-"""Pieces of HTML: tables, paragraphs, pictures, and the page around them."""
+"""Elements of an HTML page: tables, paragraphs, pictures."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ pre { font-size: 0.75rem; line-height: 1.35; overflow-x: auto; padding: 0.5rem;
 """
 
 _NOTHING = "–"
-# In letters of a table: the width of the page, the space around a cell, and where text is wrapped.
+# In letters: width of the page, padding of a cell, longest unwrapped text.
 _PAGE, _GAP, _LONG = 104, 3, 40
 
 
 def page(title: str, body: Iterable[str]) -> str:
-    """Page that needs nothing beside it."""
+    """Self-contained page."""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -85,7 +85,7 @@ def heading(text: str, level: int = 2) -> str:
 
 
 def paragraph(text: str, *, small: bool = False) -> str:
-    """Paragraph, in small print if it is a remark."""
+    """Paragraph, optionally in small print."""
     return f'<p class="small">{escape(text)}</p>' if small else f"<p>{escape(text)}</p>"
 
 
@@ -96,17 +96,17 @@ def bullets(sentences: Iterable[str]) -> str:
 
 
 def text_block(text: str) -> str:
-    """Text of fixed width, as it is printed."""
+    """Preformatted text."""
     return f"<pre>{escape(text)}</pre>"
 
 
 def picture(svg: str, alt: str) -> str:
-    """Drawing inside the page; `alt` describes it."""
+    """Embedded drawing with the description `alt`."""
     return f'<div class="picture">{_image(svg, alt)}</div>'
 
 
 def panels(drawings: Iterable[tuple[str, str]]) -> str:
-    """Drawings side by side, or one below the other where the page is narrow."""
+    """Drawings side by side, or below one another on a narrow page."""
     return f'<div class="panels">{"".join(_image(svg, alt) for svg, alt in drawings)}</div>'
 
 
@@ -116,10 +116,10 @@ def _image(svg: str, alt: str) -> str:
 
 
 def table(frame: pd.DataFrame, best: pd.DataFrame | None = None, digits: int = 4) -> str:
-    """Table of a frame; cells where `best` is true stand out.
+    """Table of a frame, with highlighted cells where `best` is true.
 
-    Numbers of a column have as many decimals as give the largest of them `digits` digits. Columns
-    that are too many for the page stand in further tables below; on a phone each row is a block.
+    The largest number of a column has `digits` digits. Columns that do not fit the page go into
+    further tables; on a phone each row is a block.
     """
     marks = np.zeros(frame.shape, dtype=bool) if best is None else best.to_numpy()
     columns = [_format_column(frame.iloc[:, j], digits) for j in range(frame.shape[1])]
@@ -154,7 +154,7 @@ def table(frame: pd.DataFrame, best: pd.DataFrame | None = None, digits: int = 4
 
 
 def _fit_columns(widths: list[int], room: int) -> list[list[int]]:
-    """Numbers of columns in parts no wider than the room."""
+    """Group column indices into parts that are no wider than `room`."""
     parts: list[list[int]] = [[]]
     for j, width in enumerate(widths):
         if parts[-1] and sum(widths[i] for i in parts[-1]) + width > room:
@@ -177,5 +177,5 @@ def _format_column(column: pd.Series, digits: int) -> list[str]:
 
 
 def p_values(frame: pd.DataFrame) -> pd.DataFrame:
-    """Format p-values: three decimals, and a bound below."""
+    """Format p-values with three decimals, or as a bound."""
     return frame.map(format_p_value, missing=_NOTHING)

@@ -1,4 +1,4 @@
-"""Report: a comparison as one page for a browser, a phone or a printer."""
+"""Report of a comparison as one HTML page."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from tsrnn.reporting._html import (
     text_block,
 )
 
-# Of coverage and width there is no lowest that would be the best.
+# Measures whose minimum is highlighted; coverage and width have no best value.
 _LOWER_IS_BETTER = frozenset(
     [
         *("MAE", "MSE", "RMSE", "MASE", "RMSSE", "sMAPE", "OWA"),
         *("pinball", "CRPS", "QLIKE", "Winkler", "MSIS"),
     ]
 )
-_PAIRS = 8  # models up to which the test of every pair is shown
-_PAIRS_BY_STEP = 4  # and those by step, and of encompassing
-_ASIDE = 20  # series set aside that are shown
-_FEW = 8  # series of which each test is shown
+_PAIRS = 8  # most models with tests of all pairs
+_PAIRS_BY_STEP = 4  # the same by step, and for encompassing
+_ASIDE = 20  # most series without forecasts in the table
+_FEW = 8  # most series with single tests in the table
 _TESTS = {
     "ljung_box_pvalue": "Ljung-Box",
     "arch_lm_pvalue": "ARCH-LM",
@@ -61,35 +61,35 @@ def report(
     title: str = "Comparison of forecasts",
     n_series: int = 2,
 ) -> Path:
-    """Write a comparison as one HTML file that needs nothing beside it.
+    """Write a comparison as one self-contained HTML file.
 
-    It has the tests in words, accuracy over all and by step, tests of equal accuracy, forecasts
-    over what came, coverage by step, diagnostics of errors one step ahead and the notes; of fitted
-    models their summaries, and of networks recurrence features, components, effects of columns and
-    contributions. Drawings are inside the file, there are no scripts, and nothing is fetched.
+    The page has the tests in words, accuracy overall and by step, tests of equal accuracy,
+    forecasts with actual values, coverage by step, diagnostics of one-step errors, and notes.
+    Fitted models have their summaries; networks also have recurrence features, components, effects
+    of columns and contributions. The file has no scripts and loads nothing.
 
     Parameters
     ----------
     result : Comparison
-        What `compare` gave.
+        Result of `compare`.
     path : path
-        File to write, such as "report.html"; one of that name is replaced.
+        File to write, such as "report.html"; an existing file is replaced.
     models : mapping of str to forecaster, optional
-        Fitted forecasters to describe, by the names that they shall have.
+        Fitted forecasters to describe, by name.
     title : str
     n_series : int, default 2
-        Series of which forecasts are drawn, the first ones.
+        Number of first series whose forecasts are drawn.
 
     Returns
     -------
     pathlib.Path
-        The file.
+        Path of the file.
 
     Raises
     ------
     TypeError
-        If `result` is no comparison, a model is not fitted, a name or the title is no text, or
-        `n_series` no integer.
+        If `result` is no comparison, a model is not fitted, a name or the title is no string, or
+        `n_series` is no integer.
     ValueError
         If `n_series` is not positive.
     FileNotFoundError
@@ -143,7 +143,7 @@ def _check_models(models: Any) -> None:
 
 
 def _data(result: Comparison) -> Iterator[str]:
-    """Models, series and cutoffs that are compared."""
+    """Sentence on the models, series and cutoffs."""
     series = "1 series" if result.n_series == 1 else f"{result.n_series} series"
     cutoffs = result.forecasts["cutoff"]
     first, last = pd.Index([cutoffs.min(), cutoffs.max()]).astype(str)
@@ -154,7 +154,7 @@ def _data(result: Comparison) -> Iterator[str]:
 
 
 def _compositions(models: Mapping[str, Any]) -> Iterator[str]:
-    """Parts of a forecast, of models that are networks."""
+    """Composition of the forecasts of networks."""
     for name, model in models.items():
         composition = getattr(model.summary(), "composition", None)
         if composition is not None:
@@ -170,7 +170,7 @@ def _words(result: Comparison) -> Iterator[str]:
 
 
 def _accuracy(result: Comparison) -> Iterator[str]:
-    """Measures of all steps, and by step."""
+    """Measures over all steps, and by step."""
     accuracy, by_step = result.accuracy, result.by_step
     lowest = accuracy.eq(accuracy.min())
     lowest &= [str(name).split("-")[0] in _LOWER_IS_BETTER for name in accuracy.columns]
@@ -206,7 +206,7 @@ def _tests(result: Comparison) -> Iterator[str]:
 
 
 def _diebold_mariano(result: Comparison) -> Iterator[str]:
-    """Tests over all steps, of every pair or of the benchmark or best model."""
+    """Tests over all steps, for all pairs, or pairs with the benchmark or best model."""
     tests = result.pairwise_tests(most=_PAIRS)
     names = {"model_a": "model", "model_b": "against", "p_value": _P_VALUE,
              "mean_difference": "difference", "p_adjusted": "p-value, Holm"}  # fmt: skip
@@ -223,7 +223,7 @@ def _diebold_mariano(result: Comparison) -> Iterator[str]:
 
 
 def _variances(tests: pd.DataFrame) -> str:
-    """Sentence on the variance that the tests rest on."""
+    """Sentence on the variance estimators of the tests."""
     names = {
         "rectangular": "Harvey, Leybourne and Newbold (1997)",
         "bartlett": "Newey and West (1987), corrected for small samples",
@@ -234,7 +234,7 @@ def _variances(tests: pd.DataFrame) -> str:
 
 
 def _diebold_mariano_by_step(result: Comparison) -> Iterator[str]:
-    """p-values by step, a column a pair."""
+    """p-values by step (rows) and pair (columns)."""
     steps = result.pairwise_tests(by_step=True, most=_PAIRS_BY_STEP)
     if steps["step"].nunique() < 2:
         return
@@ -250,7 +250,7 @@ def _diebold_mariano_by_step(result: Comparison) -> Iterator[str]:
 
 
 def _left_out(result: Comparison, most: int) -> str:
-    """Sentence on the pairs that `pairwise_tests` leaves out with more models than that."""
+    """Sentence on the pairs that `pairwise_tests` leaves out with more than `most` models."""
     if len(result.models) <= most:
         return ""
     first = result.benchmark or result.models[0]
@@ -293,7 +293,7 @@ def _encompassing(result: Comparison) -> Iterator[str]:
 
 
 def _forecasts(result: Comparison, n_series: int) -> Iterator[str]:
-    """Forecasts over the actual values, of the first series."""
+    """Forecasts and actual values of the first series."""
     if result.kind == "variance":
         return
     yield heading("Forecasts")
@@ -303,10 +303,10 @@ def _forecasts(result: Comparison, n_series: int) -> Iterator[str]:
 
 
 def _diagnostics(result: Comparison) -> Iterator[str]:
-    """Tests of errors one step ahead."""
+    """Tests of one-step errors."""
     if result.kind == "variance":
         return
-    # Models in the order of the comparison have the same colours as in its pictures.
+    # In the order of the comparison, so that models keep their colours.
     diagnostics = diagnose(result.ordered_forecasts())
     yield heading("Errors one step ahead")
     tests = diagnostics.tests
@@ -327,7 +327,7 @@ def _diagnostics(result: Comparison) -> Iterator[str]:
 
 
 def _models(models: Mapping[str, Any]) -> Iterator[str]:
-    """Summaries of fitted models, and what can be read from networks."""
+    """Summaries of fitted models, and plots of networks."""
     if models:
         yield heading("Models")
     for name, model in models.items():
@@ -338,7 +338,7 @@ def _models(models: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _network(name: str, model: Any) -> Iterator[str]:
-    """Recurrence features of the whole forecast, components, effects, and contributions."""
+    """Recurrence features of the whole forecast, components, effects and contributions."""
     try:
         features = forecast_features(model)
     except (TypeError, ValueError) as error:
@@ -346,7 +346,7 @@ def _network(name: str, model: Any) -> Iterator[str]:
     else:
         whole = f"recurrence features of the forecasts of {name}"
         yield picture(figure_svg(plot_features(features)), whole)
-    horizon = {"h": 0} if model.known_ahead_ else {}  # the data alone, without their future
+    horizon = {"h": 0} if model.known_ahead_ else {}  # future columns are not available here
     for method, what, options in (
         ("plot_components", "components", horizon),
         ("plot_effects", "effects of columns", {}),
@@ -354,7 +354,7 @@ def _network(name: str, model: Any) -> Iterator[str]:
         try:
             axes = getattr(model, method)(**options)
         except (AttributeError, ValueError):
-            continue  # of networks that were trained, or without effects
+            continue  # trained networks have no components; others may have no effects
         yield picture(figure_svg(axes), f"{what} by {name}")
     if model.known_ahead_:
         yield paragraph(
@@ -364,9 +364,9 @@ def _network(name: str, model: Any) -> Iterator[str]:
     try:
         parts = model.contributions()
     except UninformativeNetworkError:
-        return  # of the prior network, of which the summary says what forecasts
+        return  # the summary describes the prior network
     whose = ""
-    if parts.index.nlevels > 1:  # of several series or targets, the first
+    if parts.index.nlevels > 1:  # the first of several series or targets
         first = parts.index.droplevel(-1).unique()[0]
         parts, whose = parts.loc[first], f" of {first}"
     drawing = figure_svg(plot_contributions(parts))
@@ -391,7 +391,7 @@ def _set_aside(result: Comparison) -> Iterator[str]:
 
 
 def _notes(result: Comparison) -> Iterator[str]:
-    """Notes on what was left out, and on what the tests rest."""
+    """Notes of the comparison."""
     if result.notes:
         yield heading("Notes")
         yield bullets(result.notes)

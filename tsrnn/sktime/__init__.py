@@ -1,6 +1,6 @@
-"""Forecasters of tsrnn as forecasters of sktime, loaded when first used; they need sktime.
+"""Forecasters of tsrnn for sktime, under the same names, loaded on first use.
 
-Names are those of tsrnn. `TsrnnForecaster` takes any other forecaster of tsrnn.
+`TsrnnForecaster` adapts any other forecaster of tsrnn.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""The adapter that runs a forecaster of tsrnn in sktime, and the containers it translates."""
+"""Adapter of forecasters to sktime, with conversions of sktime's containers."""
 
 from __future__ import annotations
 
@@ -13,18 +13,15 @@ from sktime.forecasting.base import BaseForecaster
 from tsrnn.contract import level_name
 from tsrnn.data import are_dates, quote, steps_between
 
-__all__ = ["FRAME_ARGUMENTS", "Adapter"]
-
 ID, TIME = "sktime instance", "sktime time"  # columns of the long frame
-# Arguments that say which columns of a frame are what; sktime's y and X say so.
+# Arguments for the roles of columns, which sktime's y and X determine.
 FRAME_ARGUMENTS = ("target", "known_ahead", "static", "id_col", "time_col")
 
 
 class Adapter(BaseForecaster):
-    """A forecaster of sktime that runs one of tsrnn; not to be used by itself.
+    """Abstract forecaster of sktime that runs the forecaster returned by `_forecaster`.
 
-    A subclass says which one (`_forecaster`). All series of a panel or hierarchy are fitted
-    together.
+    All series of a panel or hierarchy are fitted together.
     """
 
     _tags: ClassVar[dict[str, Any]] = {
@@ -45,10 +42,10 @@ class Adapter(BaseForecaster):
         "X-y-must-have-same-index": False,
     }
     _config: ClassVar[dict[str, Any]] = {"remember_data": False}  # `_cur_y` and `_cur_X` are kept
-    _y = _X = None  # sktime looks for them where that is set to True
+    _y = _X = None  # sktime reads them if remember_data is set to True
 
     def _forecaster(self, n_targets: int) -> Any:
-        """Return the forecaster of tsrnn for so many columns, not fitted."""
+        """Unfitted forecaster of tsrnn for `n_targets` columns."""
         raise NotImplementedError
 
     def _fit(self, y: pd.DataFrame, X: pd.DataFrame | None, fh: Any) -> Adapter:
@@ -107,7 +104,7 @@ class Adapter(BaseForecaster):
     def _predict_interval(
         self, fh: Any, X: pd.DataFrame | None, coverage: list[float]
     ) -> pd.DataFrame:
-        # 100 * 0.55 is 55.00000000000001, which would name another column
+        # Rounded, because 100 * 0.55 is 55.00000000000001
         levels = [round(100 * share, 10) for share in coverage]
         ahead = self._ahead(fh, X, [level for level in levels if level > 0] or None)
         rows = rows_at(ahead, self._cur_y, fh.to_absolute_index(self._cutoff))
@@ -123,7 +120,7 @@ class Adapter(BaseForecaster):
         return rows[columns].set_axis(names, axis=1)
 
     def _ahead(self, fh: Any, X: pd.DataFrame | None, levels: list[float] | None) -> pd.DataFrame:
-        """Return forecasts of all steps to the last one of fh, with intervals of some levels."""
+        """Forecasts of all steps up to the last one of fh, with intervals at `levels`."""
         self._check_exog(X)
         h = int(max(fh.to_relative(self._cutoff).to_pandas()))
         lag = self._lag()
@@ -134,7 +131,7 @@ class Adapter(BaseForecaster):
             )
         past, y = None, self._cur_y
         times = y.index.get_level_values(-1)
-        if times.max() > self._cutoff[0]:  # `update_predict` sets it back
+        if times.max() > self._cutoff[0]:  # `update_predict` moves the cutoff back
             past = to_long(y[times <= self._cutoff[0]], self._cur_X)
         future = None if X is None else future_long(X, self._cur_y)
         return self.forecaster_.predict(past, h=h + lag, level=levels, X_future=future)
@@ -149,7 +146,7 @@ class Adapter(BaseForecaster):
             raise ValueError("the forecaster was fitted without X. Leave X out, or fit with it")
 
     def _lag(self) -> int:
-        """Return the steps from the end of the shortest series to that of the longest."""
+        """Number of steps between the earliest and the latest end of a series."""
         last = self.forecaster_.state_.last_times
         zone = getattr(self._cur_y.index.get_level_values(-1), "tz", None)
         ends = np.array([last.min()]), np.array([last.max()])
@@ -158,7 +155,7 @@ class Adapter(BaseForecaster):
 
 
 def check_no_dates(times: pd.Index, freq: Any) -> None:
-    """Refuse dates in digits, which sktime counts one by one."""
+    """Refuse integer dates, which sktime treats as consecutive integers."""
     counted = isinstance(freq, int | np.integer)
     if not counted and pd.api.types.is_integer_dtype(times.dtype) and are_dates(times):
         raise ValueError(
@@ -169,16 +166,16 @@ def check_no_dates(times: pd.Index, freq: Any) -> None:
 
 
 def instances(y: pd.DataFrame) -> tuple[np.ndarray, pd.Index | None, list[str]]:
-    """Return the series of sktime data, told apart by the levels of the index before the last.
+    """Series of sktime data, identified by all index levels except the last.
 
     Returns
     -------
     codes : ndarray of shape (n,)
-        Number of the series of each row.
+        Index of the series of each row.
     labels : pandas.Index of shape (S,), or None
-        Of the series; None where the index has one level, of one series.
+        Labels of the series; None for a single series without label.
     names : list of str
-        Labels as text, the ids of the long frame; columns of the one series that has no label.
+        Labels as text, the ids of the long frame; column names for a series without label.
     """
     if not isinstance(y.index, pd.MultiIndex):
         return np.zeros(len(y), np.intp), None, [", ".join(map(str, y.columns))]
@@ -188,7 +185,7 @@ def instances(y: pd.DataFrame) -> tuple[np.ndarray, pd.Index | None, list[str]]:
 
 
 def to_long(y: pd.DataFrame, X: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Return rows of y, beside them those of X at the same index, as a long frame."""
+    """Long frame of y, with the rows of X at the same index."""
     data = y
     if X is not None:
         lacking = y.index.difference(X.index)
@@ -206,18 +203,18 @@ def to_long(y: pd.DataFrame, X: pd.DataFrame | None = None) -> pd.DataFrame:
 
 
 def future_long(X: pd.DataFrame, y: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of X as a long frame, series named as those of y."""
+    """Long frame of X, with the ids of y."""
     frame = to_long(X.set_axis(exog_names(X, y), axis=1))
     return frame if isinstance(X.index, pd.MultiIndex) else frame.assign(**{ID: instances(y)[2][0]})
 
 
 def exog_names(X: pd.DataFrame, y: pd.DataFrame) -> list:
-    """Return names of the columns of X beside those of y; sktime lets both have the same."""
+    """Column names of X that differ from those of y, since sktime allows equal names."""
     return [f"X[{quote(name)}]" if name in y.columns else name for name in X.columns]
 
 
 def rows_at(frame: pd.DataFrame, y: pd.DataFrame, times: pd.Index) -> pd.DataFrame:
-    """Return rows of a long frame at some times of every series of y, with an index of sktime."""
+    """Rows of a long frame at given times of every series of y, with a sktime index."""
     _, labels, names = instances(y)
     wanted = pd.MultiIndex.from_product([names, times])
     places = pd.MultiIndex.from_arrays([frame[ID], pd.Index(frame[TIME])]).get_indexer(wanted)
@@ -230,7 +227,7 @@ def rows_at(frame: pd.DataFrame, y: pd.DataFrame, times: pd.Index) -> pd.DataFra
     rows = frame.iloc[places].drop(columns=[ID, TIME])
     if labels is None:
         return rows.set_axis(times, axis=0)
-    # every label with every time, under the names of the levels of y
+    # Product of labels and times, with the level names of y
     levels = [labels.get_level_values(i).repeat(len(times)) for i in range(labels.nlevels)]
     levels.append(times.take(np.tile(np.arange(len(times)), len(labels))))
     return rows.set_axis(pd.MultiIndex.from_arrays(levels, names=y.index.names), axis=0)

@@ -1,4 +1,4 @@
-"""Forecasters of sktime, each with the arguments of the forecaster of tsrnn that it runs."""
+"""Forecasters for sktime, with the arguments of the forecasters of tsrnn that they run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tsrnn.models import MODELS, model_class
 from tsrnn.sktime._adapter import FRAME_ARGUMENTS, Adapter
 
 _HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
-# Its y is X and a constant, to which there is no likelihood: VARMA refuses it, ARMA has no errors.
+# In this test y is X plus a constant, for which the likelihood is unbounded.
 DEGENERATE = {"tests:skip_by_name": ["test_update_with_exogenous_variables"]}
 SMALL = {"hidden_size": 4, "n_layers": 1, "max_epochs": 1, "refit": False, "random_state": 0}
 OF_NETWORKS = {"capability:random_state": True, "property:randomness": "derandomized"}
@@ -23,27 +23,27 @@ OF_LINEAR = {"capability:random_state": True, "capability:insample": True}
 
 
 class TsrnnForecaster(Adapter):
-    """Any forecaster of tsrnn as one of sktime.
+    """Adapter of any forecaster of tsrnn for sktime.
 
-    y and X say what is forecast and what is known ahead, so that the arguments `target`,
-    `known_ahead`, `id_col` and `time_col` of the forecaster are not read. All series of a panel
-    or hierarchy are fitted together, which networks share their parameters over. In-sample
-    forecasts, where the forecaster has `fittedvalues`, are one step ahead.
+    y holds the targets and X the columns known ahead; the arguments `target`, `known_ahead`,
+    `id_col` and `time_col` of the forecaster are ignored. All series of a panel or hierarchy are
+    fitted together, and share the parameters of a network. In-sample forecasts are one step ahead,
+    if the forecaster has `fittedvalues`.
 
     Parameters
     ----------
     forecaster : forecaster of tsrnn
-        Left as it is; a clone is fitted.
+        Template, left unchanged; a clone is fitted.
 
     Attributes
     ----------
     forecaster_ : forecaster of tsrnn
-        The one that was fitted, with its `summary`.
+        Fitted forecaster, with its `summary`.
 
     Notes
     -----
-    `update` with ``update_params=True`` fits again to all rows seen; with False it carries the
-    state on. Intervals of coverage 0, of which sktime makes medians, are the point forecast.
+    `update` with ``update_params=True`` refits to all rows; with False it updates the state.
+    Intervals of coverage 0, sktime's medians, are the point forecast.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class TsrnnForecaster(Adapter):
 
 
 def _running(runs: type) -> Callable[[type], type]:
-    """Class decorator: the arguments are those of a forecaster of tsrnn but for the frame's."""
+    """Class decorator that copies the arguments of a forecaster except `FRAME_ARGUMENTS`."""
     signature = inspect.signature(runs)
     kept = [p for p in signature.parameters.values() if p.name not in FRAME_ARGUMENTS]
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -104,7 +104,7 @@ def _running(runs: type) -> Callable[[type], type]:
 
 
 def _with_parameters(doc: str | None, source: str | None, kept: list[str]) -> str:
-    """Return a docstring with some of the parameters of another one before its examples."""
+    """Docstring with the `kept` parameters of `source` inserted before its examples."""
     heading = "Examples\n--------\n"
     before, _, after = inspect.cleandoc(doc or "").partition(heading)
     parts = _HEADING.split(inspect.cleandoc(source or ""))
@@ -120,7 +120,7 @@ def _with_parameters(doc: str | None, source: str | None, kept: list[str]) -> st
 
 
 class _Running(Adapter):
-    """An adapter whose arguments are those of the forecaster that it runs."""
+    """Adapter with the arguments of the forecaster that it runs."""
 
     _runs: Any
 
@@ -133,16 +133,16 @@ class _Network(_Running):
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Arguments for sktime's checks: a network that trains in a moment."""
-        few = SMALL | {"intervals": "gaussian"}  # quantiles of errors need more rows
+        """Arguments for sktime's checks, of small networks."""
+        few = SMALL | {"intervals": "gaussian"}  # empirical quantiles need more rows
         return [few, few | {"multivariate": "joint", "linear_path": False}]
 
 
 _NETWORK_DOC = """`tsrnn.{name}` as a forecaster of sktime.
 
-The fitted one is `forecaster_`. All series of a panel share the network; for one of each, put it
-into sktime's `ForecastByLevel`. Any `fh` after the data is answered, in-sample ones are not. `X`
-must be known for every step up to the last of `fh`.
+The fitted forecaster is `forecaster_`. All series of a panel share the network; sktime's
+`ForecastByLevel` fits one network per series. `fh` must lie after the data, and `X` must be known
+for every step up to the last of `fh`.
 
 Examples
 --------
@@ -162,9 +162,9 @@ for _name, _model in MODELS.items():
 class ARMA(_Running):
     """`tsrnn.ARMA` as a forecaster of sktime.
 
-    The fitted one, with standard errors and tests, is `forecaster_`. Every column of every series
-    is fitted by itself, all of them in one batch. In-sample forecasts are one step ahead; those of
-    the rows that differences use up are NaN.
+    The fitted forecaster, with standard errors and tests, is `forecaster_`. Columns and series are
+    fitted separately, in one batch. In-sample forecasts are one step ahead, and NaN in the rows
+    lost by differencing.
 
     Examples
     --------
@@ -187,8 +187,8 @@ class ARMA(_Running):
 class GARCH(_Running):
     """`tsrnn.GARCH` as a forecaster of sktime.
 
-    Forecasts are those of the mean, the variance shows in the intervals; `forecaster_` is the
-    fitted one, with `predict_variance`. It takes no `X`.
+    It forecasts the mean, with intervals from the variance; the fitted forecaster `forecaster_` has
+    `predict_variance`. It takes no `X`.
 
     Examples
     --------
@@ -214,8 +214,8 @@ class GARCH(_Running):
 class VARMA(_Running):
     """`tsrnn.VARMA` as a forecaster of sktime.
 
-    A single column is fitted by `tsrnn.ARMA` of the same order, trend and likelihood, in which
-    `X` enters the mean instead of the transition.
+    A single column is fitted by `tsrnn.ARMA` with the same order, trend and likelihood, where `X`
+    enters the mean instead of the transition.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Course of the training of one model: its learning rates, its best epoch and its end."""
+"""Learning rates, best epoch and stopping of the training of one model."""
 
 from __future__ import annotations
 
@@ -6,20 +6,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-SMALLEST_RATE = 1e-6  # where Cai et al. (2026), supplement D.3, stop
-STALLED_EPOCHS = 2  # epochs without a better validation error before the learning rate is halved
-# Of torch's ReduceLROnPlateau: a bit better is not better, and rates do not move by less.
+SMALLEST_RATE = 1e-6  # at which training stops: Cai et al. (2026), supplement D.3
+STALLED_EPOCHS = 2  # epochs without improvement before the learning rate is halved
+# As in torch's ReduceLROnPlateau: relative improvement that counts, and smallest change of a rate.
 BETTER_BY, SMALLEST_CHANGE = 1e-4, 1e-8
 
 
 class Course(ABC):
-    """Learning rates epoch by epoch, the best epoch, and the end.
-
-    Parameters
-    ----------
-    rates : list of float
-        Learning rates of the groups of parameters in the next epoch.
-    """
+    """Learning rates by epoch and parameter group, best epoch, and stopping rule."""
 
     def __init__(self, rates: list[float]) -> None:
         self.rates = rates
@@ -28,7 +22,7 @@ class Course(ABC):
         self.epoch = self.best_epoch = 0
 
     def proceed(self, loss: float, error: float) -> bool:
-        """Record an epoch, its training loss and validation error; True if it is the best."""
+        """Record the loss and validation error of an epoch; return True if it is the best."""
         self.epoch += 1
         better = self._judge(loss, error)
         if better:
@@ -36,7 +30,7 @@ class Course(ABC):
         return better
 
     def diverged(self, loss: float) -> FloatingPointError:
-        """Error for a loss in the next epoch that is not finite."""
+        """Error for a loss that is not finite."""
         return FloatingPointError(
             f"training diverged: the loss was {loss} in epoch {self.epoch + 1} "
             f"at learning_rate={self.rates[0]:g}. Take a smaller learning_rate, or look for "
@@ -45,20 +39,14 @@ class Course(ABC):
 
     @abstractmethod
     def _judge(self, loss: float, error: float) -> bool:
-        """Choose the rates of the next epoch, or stop; True if this one is the best."""
+        """Set the rates of the next epoch, or stop; return True if this one is the best."""
 
 
 class ValidatedCourse(Course):
-    """Course with validation: rates are halved and training ends where the error stalls.
+    """Course that halves the rates, and stops, if the validation error stalls.
 
-    Parameters
-    ----------
-    rates : list of float
-    patience : int or None
-        Epochs without improvement before training stops; None goes on until the rates are below
-        `SMALLEST_RATE`.
-    error : float
-        Before training, which counts as epoch 0.
+    It stops after `patience` epochs without improvement; None waits for `SMALLEST_RATE`. `error`
+    is the validation error at the start, epoch 0.
     """
 
     def __init__(self, rates: list[float], patience: int | None, error: float) -> None:
@@ -71,7 +59,7 @@ class ValidatedCourse(Course):
     def _judge(self, loss: float, error: float) -> bool:
         entry = {"epoch": self.epoch, "train_loss": loss, "val_loss": error}
         self.history.append(entry | {"learning_rate": self.rates[0]})
-        # Against other epochs, not the start: a network may have to get worse before it is better.
+        # Compared with other epochs, not the start: a network may get worse before it improves.
         self._waited += 1
         if error < self._least:
             self._least, self._waited = error, 0
@@ -95,15 +83,7 @@ class ValidatedCourse(Course):
 
 
 class PlannedCourse(Course):
-    """Course of epochs at known learning rates, the last of which counts.
-
-    Parameters
-    ----------
-    rates : list of float
-        Those of the groups, which keep their ratios.
-    planned : sequence of float
-        Of the first group in each epoch.
-    """
+    """Course with `planned` rates of the first group by epoch; the groups keep their ratios."""
 
     def __init__(self, rates: list[float], planned: Sequence[float]) -> None:
         super().__init__(rates)

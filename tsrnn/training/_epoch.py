@@ -1,4 +1,4 @@
-"""An epoch of batches, and the share of it that one of several processes takes."""
+"""Batches of an epoch, and the share of one of several processes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import torch
 
 
 class Epoch(ABC):
-    """Batches drawn anew each time it is iterated.
+    """Batches of an epoch, drawn anew by each iteration.
 
-    A subclass gives the number of batches, `__len__`, and `batches`. The tensors of a
-    batch are moved to the device that trains.
+    A subclass implements `__len__`, the number of batches, and `batches`. The tensors of a batch
+    are moved to the training device.
 
     Attributes
     ----------
     generator : torch.Generator
-        Source of everything that is drawn.
+        Generator of all draws.
 
     Examples
     --------
@@ -40,24 +40,24 @@ class Epoch(ABC):
 
     @abstractmethod
     def __len__(self) -> int:
-        """Batches of an epoch."""
+        """Number of batches of an epoch."""
 
     @abstractmethod
     def batches(self) -> Iterator[Any]:
-        """Batches without end, or of one pass, which is drawn anew where more are needed."""
+        """Endless batches, or batches of one pass, which is repeated if more are needed."""
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.share(0, 1))
 
     def share(self, rank: int, count: int) -> Share:
-        """Share of one of `count` processes: every `count`-th batch, from number `rank` on.
+        """Share of process `rank`: every `count`-th batch.
 
-        Every process draws all batches, so that all draw the same ones, and takes equally many.
+        Every process draws all batches, so that their generators agree, and takes equally many.
         """
         return Share(self, rank, count)
 
     def __getstate__(self) -> dict[str, Any]:
-        # A generator that is pickled as it is frees its state before a started process reads it.
+        # A pickled generator frees its state before a started process reads it.
         return self.__dict__ | {"generator": self.generator.get_state().numpy()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -66,7 +66,7 @@ class Epoch(ABC):
 
 
 class Share:
-    """Batches of every epoch that one of several processes takes; see `Epoch.share`.
+    """Batches that one of several processes takes, see `Epoch.share`.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class Share:
         return -(-len(self._epoch) // self._count)
 
     def __iter__(self) -> Iterator[Any]:
-        # The last round may take more batches than a pass has left: processes take equally many.
+        # The last round may need more batches than a pass has: processes take equally many.
         batches = chain.from_iterable(iter(self._epoch.batches, None))
         for _ in range(len(self)):
             yield list(islice(batches, self._count))[self._rank]

@@ -1,4 +1,4 @@
-"""Training by Lightning; no other room trains."""
+"""Training by Lightning."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import copy
 import io
 import math
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 import lightning.pytorch as pl
@@ -24,7 +23,7 @@ from tsrnn.training._parameter_groups import CLIP_NORM, descend
 from tsrnn.training._side_effects import contained, quiet
 
 ALONE = Processes()
-IT_IS_TIME = torch.zeros(1)  # data for Lightning's loops where a task has its own: one empty batch
+IT_IS_TIME = torch.zeros(1)  # one dummy batch for Lightning's loops around a task's own epoch
 
 
 def train(
@@ -47,11 +46,11 @@ def train(
     ----------
     model : nn.Module
     epoch : Epoch
-        Iterated anew in every epoch.
+        Batches of one epoch.
     loss : callable
-        Batch to training loss.
+        Function from a batch to the training loss.
     validate : callable
-        Gives the validation error.
+        Function without arguments that returns the validation error.
     groups : list of dict
         Parameter groups of the optimiser, each with its "lr" and "weight_decay".
     max_epochs : int
@@ -60,9 +59,9 @@ def train(
         learning rate is below 1e-6.
     device : str
     processes : Processes
-        Each takes its step on its own batch, and the gradients are averaged.
+        Processes that step on their own batches with averaged gradients.
     callbacks : sequence of lightning callbacks
-        Processes started for the training hand back the state of the first one's callbacks.
+        Callbacks; after training in started processes they have the state of the first process.
     verbose : int
         1 shows a progress bar over epochs.
 
@@ -71,7 +70,7 @@ def train(
     history : list of dict
         Losses and learning rate of each epoch.
     best_epoch : int
-        0 where training did not improve on the start.
+        Epoch of the weights; 0 if training did not improve on the start.
 
     Raises
     ------
@@ -107,13 +106,9 @@ def train(
     with contained(processes):
         course = ValidatedCourse([group["lr"] for group in groups], patience, validate())
         task = ValidatedTask(
-            model, epoch, loss, groups, course, validate=validate, callbacks=callbacks,
-            by_epochs=_by_epochs(processes, callbacks),
-        )  # fmt: skip
-        trainer = _trainer(task, device, processes, max_epochs, callbacks, verbose)
-        with _backward_in_this_thread():
-            trainer.fit(task, val_dataloaders=[IT_IS_TIME] if task.automatic_optimization else None)
-    model.to("cpu")
+            model, epoch, loss, groups, course, processes, callbacks, validate=validate
+        )
+        _fit(task, device, processes, max_epochs, callbacks, verbose)
     return task.course.history, task.course.best_epoch
 
 
@@ -130,33 +125,21 @@ def train_for(
     verbose: int = 0,
     moments: dict[Any, Any] | None = None,
 ) -> dict[Any, Any] | None:
-    """Train `model` in place for as many epochs as there are learning rates, without validation.
+    """Train `model` in place without validation, one epoch for each learning rate.
 
     Parameters
     ----------
-    model : nn.Module
-    epoch : Epoch
-        Iterated anew in every epoch.
-    loss : callable
-        Batch to training loss.
-    groups : list of dict
-        Parameter groups of the optimiser, each with its "lr" and "weight_decay".
+    model, epoch, loss, groups, device, processes, callbacks, verbose
+        As in `train`.
     rates : sequence of float
-        Learning rates of the first group, epoch by epoch; the others move in proportion.
-    device : str
-    processes : Processes
-        Each takes its step on its own batch, and the gradients are averaged.
-    callbacks : sequence of lightning callbacks
-        Processes started for the training hand back the state of the first one's callbacks.
-    verbose : int
-        1 shows a progress bar over epochs.
+        Learning rates of the first group by epoch; other groups change in proportion.
     moments : dict, optional
         State of the optimiser to continue from.
 
     Returns
     -------
     dict or None
-        State of the optimiser after the last epoch, so that training can continue.
+        State of the optimiser after the last epoch, for further training.
 
     Raises
     ------
@@ -186,50 +169,28 @@ def train_for(
         return moments
     _check_callbacks(callbacks)
     course = PlannedCourse([group["lr"] for group in groups], rates)
-    task = Task(
-        model, epoch, loss, groups, course, moments=moments, callbacks=callbacks,
-        by_epochs=_by_epochs(processes, callbacks),
-    )  # fmt: skip
-    with contained(processes), _backward_in_this_thread():
-        _trainer(task, device, processes, len(rates), callbacks, verbose).fit(task)
-    model.to("cpu")
+    task = Task(model, epoch, loss, groups, course, processes, callbacks, moments=moments)
+    with contained(processes):
+        _fit(task, device, processes, len(rates), callbacks, verbose)
     return task.moments
 
 
-def _backward_in_this_thread() -> AbstractContextManager[object]:
-    """Let backward passes on a GPU run in the thread that asks for them, as those on a CPU do.
-
-    To wake the thread that torch has for a device takes several times as long as the kernels of a
-    small network. Processes that are started for a training keep it.
-    """
-    context: AbstractContextManager[object] = torch.autograd.set_multithreading_enabled(False)
-    return context
-
-
-def _by_epochs(processes: Processes, callbacks: Sequence[Callback]) -> bool:
-    """Whether Lightning can take an epoch for one step, because nobody looks between its steps.
-
-    Its loop over batches calls some forty hooks a step, longer than a step on a short series.
-    """
-    return processes.start is None and not callbacks
-
-
-def _trainer(
+def _fit(
     task: Task,
     device: str,
     processes: Processes,
     max_epochs: int,
     callbacks: Sequence[Callback],
     verbose: int,
-) -> pl.Trainer:
-    """A trainer that writes nothing."""
+) -> None:
+    """Run a task by a trainer that writes nothing, and return its model to the CPU."""
     place = torch.device(device)
     devices: int | list[int] = 1 if place.index is None else [place.index]
     strategy: str | DDPStrategy = "auto"
     bar = [_EpochBar()] if verbose else []
     if processes.start is not None:
         devices, strategy = processes.count, _Averaged(start_method=processes.start)
-    return pl.Trainer(
+    trainer = pl.Trainer(
         accelerator=place.type,
         devices=devices,
         strategy=strategy,
@@ -243,6 +204,12 @@ def _trainer(
         gradient_clip_val=CLIP_NORM if task.automatic_optimization else None,
         plugins=[LightningEnvironment()],
     )
+    validated = isinstance(task, ValidatedTask) and task.automatic_optimization
+    # Backward passes on a GPU run in this thread: waking torch's device thread takes several times
+    # as long as the kernels of a small network.
+    with torch.autograd.set_multithreading_enabled(False):
+        trainer.fit(task, val_dataloaders=[IT_IS_TIME] if validated else None)
+    task.model.to("cpu")
 
 
 def _check_callbacks(callbacks: Any) -> None:
@@ -254,25 +221,22 @@ def _check_callbacks(callbacks: Any) -> None:
 
 
 def _clip_gradient(parameters: Sequence[nn.Parameter]) -> None:
-    """Scale a long gradient down to `CLIP_NORM`, as `torch.nn.utils.clip_grad_norm_` does.
-
-    Without its decorators, and without a product by 1 where the gradient is short.
-    """
+    """Clip the gradient to `CLIP_NORM` like torch's `clip_grad_norm_`, with less overhead."""
     gradients = [p.grad for p in parameters if p.grad is not None]
     norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
     factor = CLIP_NORM / (norm + 1e-6)
-    if not factor > 1:  # of a gradient that is not finite, too
+    if not factor > 1:  # also true for NaN
         torch._foreach_mul_(gradients, factor)
 
 
 @torch.no_grad()
 def _step(optimizer: torch.optim.Optimizer) -> None:
-    """Step of AdamW, without the checks of its class, which cost more than a small network does."""
+    """Take a step of AdamW without the checks of its class, which outweigh a small network."""
     groups = []
     for group in optimizer.param_groups:
         moving = [p for p in group["params"] if p.grad is not None]
         states = [optimizer.state[p] for p in moving]
-        if not all(states):  # the first step, where the class makes them
+        if not all(states):  # the first step creates the states
             optimizer.step()
             return
         groups.append((group, moving, states))
@@ -288,27 +252,10 @@ def _step(optimizer: torch.optim.Optimizer) -> None:
 
 
 class Task(pl.LightningModule):
-    """A model with its batches, its loss and the course of its training.
+    """Model with its batches, its loss and the course of its training.
 
-    Parameters
-    ----------
-    model : nn.Module
-    epoch : Epoch
-        Iterated anew in every epoch.
-    loss : callable
-        Batch to scalar tensor.
-    groups : list of dict
-        Parameter groups of the optimiser.
-    course : Course
-    validate : callable, optional
-        Gives the validation error; the weights of the best epoch are left. Without it those of
-        the last one are.
-    moments : dict, optional
-        State of the optimiser to continue from, by parameter; after the fit that of its end.
-    callbacks : sequence of lightning callbacks
-        Callbacks of the user, whose state comes back from a process that has trained.
-    by_epochs : bool
-        Whether a step of Lightning's is an epoch of optimiser steps; else it is one of them.
+    Arguments are as in `train`. With `validate` the model ends with the weights of the best epoch,
+    without it with the last ones. `moments` is the state of the optimiser before and after the fit.
     """
 
     def __init__(
@@ -318,14 +265,16 @@ class Task(pl.LightningModule):
         loss: Callable[[Any], Tensor],
         groups: list[dict[str, Any]],
         course: Course,
+        processes: Processes,
+        callbacks: Sequence[Callback],
         *,
         validate: Callable[[], float] | None = None,
         moments: dict[Any, Any] | None = None,
-        callbacks: Sequence[Callback] = (),
-        by_epochs: bool = False,
     ) -> None:
         super().__init__()
-        self.automatic_optimization = not by_epochs
+        # Lightning calls some forty hooks a step, which take longer than a step on a short series.
+        # Without processes and callbacks, one of its steps is a whole epoch.
+        self.automatic_optimization = processes.start is not None or bool(callbacks)
         self.model, self.course, self.moments = model, course, moments
         self._epoch = epoch
         self._loss = loss
@@ -335,7 +284,7 @@ class Task(pl.LightningModule):
         self._losses: list[Tensor] = []
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Adam, with decoupled weight decay."""
+        """AdamW, with the moments of an earlier training."""
         optimizer = torch.optim.AdamW(self._groups, fused=True)
         if self.moments is not None:
             fresh = optimizer.state_dict()["param_groups"]
@@ -343,15 +292,15 @@ class Task(pl.LightningModule):
         return optimizer
 
     def train_dataloader(self) -> Share | Tensor:
-        """The batches of this process; one empty one where the task takes an epoch by itself."""
+        """Batches of this process, or a dummy batch if a step is an epoch."""
         if not self.automatic_optimization:
             return IT_IS_TIME
         return self._epoch.share(self.trainer.global_rank, self.trainer.world_size)
 
     def on_fit_start(self) -> None:
-        """Keep the weights of the start, and begin at the first rates."""
+        """Store the initial weights and set the first rates."""
         if isinstance(self.course, ValidatedCourse):
-            # All processes begin with the weights of the first one.
+            # All processes start with the weights of the first one.
             self.course.error = self.trainer.strategy.broadcast(self.course.error)
             self._weights = copy.deepcopy(self.model.state_dict())
         self._set_rates()
@@ -363,8 +312,10 @@ class Task(pl.LightningModule):
         optimizer = self._optimizer()
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         for batch in self._epoch:
-            # The steps of Lightning's own loop, in its order.
-            loss = self.checked_loss(self._on_device(batch))
+            # In the order of Lightning's loop.
+            if self.device.type != "cpu":
+                batch = self.trainer.strategy.batch_to_device(batch)
+            loss = self.checked_loss(batch)
             for parameter in parameters:
                 parameter.grad = None
             loss.backward()
@@ -375,7 +326,7 @@ class Task(pl.LightningModule):
         return None
 
     def checked_loss(self, batch: Any) -> Tensor:
-        """Loss of a batch, which is finite and counts among those of its epoch."""
+        """Record the loss of a batch; raise if it is not finite."""
         loss = self._loss(batch)
         if not math.isfinite(loss.item()):
             raise self.course.diverged(loss.item())
@@ -383,15 +334,12 @@ class Task(pl.LightningModule):
         return loss
 
     def on_train_epoch_end(self) -> None:
-        """End of an epoch that neither validation nor the step has ended."""
+        """End the epoch, unless validation or the step has done so."""
         if self.automatic_optimization and self._validate is None:
             self.end_epoch()
 
     def end_epoch(self) -> float:
-        """Validate, keep the weights of the best epoch, go on to the next rates or end.
-
-        The validation error is that of the first process in all of them.
-        """
+        """Validate in the first process, store the best weights, set the next rates or stop."""
         processes, error = self.trainer.strategy, math.nan
         if self._validate is not None:
             error = processes.broadcast(self._validate() if self.global_rank == 0 else 0.0)
@@ -406,15 +354,15 @@ class Task(pl.LightningModule):
         return error
 
     def on_fit_end(self) -> None:
-        """Leave the weights of the best epoch, no gradients, and the state of the optimiser."""
+        """Load the best weights, free the gradients, and store the state of the optimiser."""
         self.model.zero_grad()
         if self._validate is not None:
             self.model.load_state_dict(self._weights)
         self.moments = self._optimizer().state_dict()["state"]
 
     def get_extra_state(self) -> dict[str, Any]:
-        """State that comes back, beside the weights, from a process that has trained."""
-        # As bytes, since Lightning reads no other objects back.
+        """State that a training process returns beside the weights."""
+        # As bytes, because Lightning loads no other objects.
         buffer = io.BytesIO()
         torch.save([callback.state_dict() for callback in self._callbacks], buffer)
         return {
@@ -425,20 +373,15 @@ class Task(pl.LightningModule):
         }
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        """Take over the state of the process that has trained."""
+        """Take over the state of the training process."""
         self.course.history, self.course.best_epoch = state["history"], state["best_epoch"]
         self._epoch.generator.set_state(state["drawn"])
         buffer = io.BytesIO(state["callbacks"])
-        # Onto the CPU: the GPU that the training ran on need not be here.
+        # To the CPU, because this process may not have the GPU.
         saved = torch.load(buffer, map_location="cpu", weights_only=False)
         for callback, callback_state in zip(self._callbacks, saved, strict=True):
-            if callback_state:  # as Lightning does it
+            if callback_state:  # as in Lightning
                 callback.load_state_dict(callback_state)
-
-    def _on_device(self, batch: Any) -> Any:
-        if self.device.type == "cpu":
-            return batch
-        return self.trainer.strategy.batch_to_device(batch)
 
     def _optimizer(self) -> torch.optim.Optimizer:
         (optimizer,) = self.trainer.optimizers
@@ -450,17 +393,17 @@ class Task(pl.LightningModule):
 
 
 class ValidatedTask(Task):
-    """A task with a validation step, of which Lightning warns where there is none to take."""
+    """Task with a validation step, which Lightning warns of in a task without validation data."""
 
     def validation_step(self, _batch: Any, _: int) -> None:
-        """Validation error, for the callbacks of users as well; the batch holds nothing."""
+        """Validate, and log the error for callbacks."""
         self.log("val_loss", self.end_epoch(), prog_bar=True, batch_size=1, sync_dist=True)
 
 
 class _EpochBar(Callback):
-    """One line for the whole training: epochs, validation error, learning rate."""
+    """Progress bar of epochs with validation error and learning rate."""
 
-    _bar: tqdm | None = None  # an error may come before the start
+    _bar: tqdm | None = None  # until the fit starts
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         hidden = trainer.global_rank > 0
@@ -475,26 +418,20 @@ class _EpochBar(Callback):
             self._bar.set_postfix(shown, refresh=False)
         self._bar.update()
 
-    def teardown(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
-        self._close()
-
-    def on_exception(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
-    ) -> None:
-        self._close()
-
-    def _close(self) -> None:
+    def teardown(self, trainer: pl.Trainer, *_: Any, **__: Any) -> None:
         if self._bar is not None:
             self._bar.close()
 
+    on_exception = teardown
+
 
 class _Averaged(DDPStrategy):
-    """Several processes whose gradients are averaged."""
+    """Data-parallel processes with averaged gradients."""
 
     def setup_environment(self) -> None:
         if self._start_method == "spawn":
             self._silence = quiet()
             self._silence.__enter__()  # for the life of this process
         if self._start_method == "fork" and self.root_device.type == "cpu":
-            torch.set_num_threads(1)  # Lightning shares the cores among spawned processes only
+            torch.set_num_threads(1)  # Lightning limits the threads of spawned processes only
         super().setup_environment()

@@ -1,4 +1,4 @@
-"""The machine that trains: its device, and how many processes share the batches."""
+"""Device and processes of a training."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tsrnn.contract import positive_integer
 
 Start = Literal["popen", "spawn", "fork"]
 
-# Names of Lightning, and how each starts its processes.
+# Lightning's name of a strategy -> start method of its processes.
 STRATEGIES: dict[str, Start] = {
     "ddp": "popen",
     "ddp_spawn": "spawn",
@@ -21,7 +21,7 @@ STRATEGIES: dict[str, Start] = {
 
 
 def checked_device(device: Any) -> str:
-    """Name of a device of this machine.
+    """Validate the name of a device of this machine.
 
     Parameters
     ----------
@@ -31,12 +31,12 @@ def checked_device(device: Any) -> str:
     Returns
     -------
     str
-        With its number if it is a CUDA device: "cuda" is the current device of torch.
+        Name with the index of a CUDA device; "cuda" becomes torch's current device.
 
     Raises
     ------
     TypeError, ValueError
-        If torch does not know the device or this machine does not have it.
+        If torch does not know the device, or the machine does not have it.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def checked_device(device: Any) -> str:
     }
     if place.type not in counts:
         raise ValueError(f"device must be 'cpu', 'cuda' or 'mps'; got {device!r}")
-    # torch keeps indices in eight bits: that of "cuda:999" is negative.
+    # torch stores indices in eight bits: the index of "cuda:999" is negative.
     if not 0 <= (place.index or 0) < counts[place.type]:
         raise ValueError(
             f"device={str(device)!r} must be one that torch can use; of this type it finds "
@@ -70,14 +70,14 @@ def checked_device(device: Any) -> str:
 
 @dataclass(frozen=True)
 class Processes:
-    """Processes that train together, each on its part of the batches.
+    """Processes that train together, each on its share of the batches.
 
     Parameters
     ----------
     start : {"popen", "spawn", "fork"} or None
-        How they are started; None is this process alone.
+        Start method; None for this process only.
     count : int
-        How many there are.
+        Number of processes.
 
     Examples
     --------
@@ -93,20 +93,19 @@ class Processes:
 
 
 def checked_processes(strategy: Any, devices: Any, device: Any) -> Processes:
-    """Processes that the arguments `strategy` and `devices` describe.
+    """Validate the arguments `strategy` and `devices`.
 
     Parameters
     ----------
     strategy : {"ddp", "ddp_spawn", "ddp_fork", "ddp_notebook"} or None
-        "ddp" runs a script anew in every further process: all of them go through the whole script
-        and end with the same forecaster. "ddp_spawn" starts processes for the training alone,
-        from a script whose work stands behind ``if __name__ == "__main__"``; it copies the data
-        to shared memory. "ddp_fork", also called "ddp_notebook", does so by a fork, from scripts
-        and notebooks on Linux and macOS, before anything has used CUDA.
+        "ddp" runs the whole script in every process, and all end with the same forecaster.
+        "ddp_spawn" starts processes for the training only and copies the data to shared memory;
+        the script needs ``if __name__ == "__main__"``. "ddp_fork" and "ddp_notebook" fork, from
+        scripts and notebooks on Linux and macOS, before CUDA is used.
     devices : int or None
-        How many processes; None is one.
+        Number of processes; None for one.
     device : str
-        Type of their devices.
+        Type of the devices.
 
     Returns
     -------
@@ -115,8 +114,8 @@ def checked_processes(strategy: Any, devices: Any, device: Any) -> Processes:
     Raises
     ------
     ValueError, TypeError
-        If the strategy is unknown, devices are no positive integer or need a strategy, or
-        `device` names a single one.
+        If the strategy is unknown, `devices` is no positive integer or needs a strategy, or
+        `device` has an index.
 
     Examples
     --------

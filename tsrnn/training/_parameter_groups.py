@@ -1,4 +1,4 @@
-"""Parameter groups of the optimiser, of which recurrent matrices move slowly, and its step."""
+"""Parameter groups of the optimiser, with slow recurrent matrices, and a step of AdamW."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-SLOW_RATE = 0.1  # with the full rate a fifth of the eigenvalues left the unit disk on some series
-LARGEST_RATE = 1e37  # the first step of Adam takes ten times the rate, in float32
-BETAS, EPSILON = (0.9, 0.999), 1e-8  # of torch's AdamW
-CLIP_NORM = 1.0  # of the gradient: where a recurrence explodes, Adam's moments stay bounded
+SLOW_RATE = 0.1  # at the full rate a fifth of the eigenvalues left the unit disk on some series
+LARGEST_RATE = 1e37  # Adam's first step multiplies the rate by ten, which must fit float32
+BETAS, EPSILON = (0.9, 0.999), 1e-8  # as in torch's AdamW
+CLIP_NORM = 1.0  # of the gradient: bounds Adam's moments if a recurrence explodes
 
 
 def parameter_groups(
     module: nn.Module, slow: Iterable[Tensor], learning_rate: float, weight_decay: float
 ) -> list[dict[str, Any]]:
-    """Parameter groups of an optimiser: `slow` ones move at a tenth of the rate, without decay.
+    """Split parameters into a fast group and a slow one, with a tenth of the rate and no decay.
 
-    Recurrent matrices that start stable are slow: otherwise their eigenvalues are pushed out of the
-    unit disk, where they forecast no better and cannot be interpreted.
+    Recurrent matrices that start stable should be slow. Otherwise their eigenvalues leave the unit
+    disk, which does not improve forecasts and prevents interpretation.
 
     Parameters
     ----------
     module : torch.nn.Module
     slow : iterable of Tensor
-        Parameters of the module that move slowly.
+        Parameters of the slow group.
     learning_rate, weight_decay : float
-        Values of the other parameters.
+        Values for the fast group.
 
     Returns
     -------
     list of dict
-        The others, then the slow ones, as optimisers of torch take them.
+        Fast group and slow group for a torch optimiser.
 
     Examples
     --------
@@ -54,10 +54,10 @@ def parameter_groups(
 
 
 def descend(tensors: Sequence[list[Tensor]], rate: float, decay: float) -> None:
-    """Step of torch's AdamW, without what its class does around it at each step.
+    """Take a step of torch's fused AdamW without the overhead of its class.
 
-    `tensors` are lists of weights, their gradients, the moments of these, of first and second
-    order, and the number of steps of each, this one included.
+    `tensors` are lists of weights, gradients, first moments, second moments, and numbers of steps
+    including this one.
     """
     weights, gradients, means, squares, steps = tensors
     torch._fused_adamw_(

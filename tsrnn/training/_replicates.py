@@ -1,4 +1,4 @@
-"""Training of replicates: many small models of one shape side by side, in one pass."""
+"""Training of replicates: many small models of one shape in one batched pass."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tsrnn.training._course import Course, PlannedCourse, ValidatedCourse
 from tsrnn.training._epoch import Epoch
 from tsrnn.training._parameter_groups import CLIP_NORM, descend
 
-AT_ONCE = 256  # replicates in one pass: they share its overhead, and its memory
-WORTH_REPLACING = 0.125  # share of the replicates in a pass that have stopped
-CLIP_EPSILON = 1e-6  # of torch's clip_grad_norm_
+AT_ONCE = 256  # replicates in one pass, which share its overhead and its memory
+WORTH_REPLACING = 0.125  # share of stopped replicates that makes a copy of the others pay
+CLIP_EPSILON = 1e-6  # as in torch's clip_grad_norm_
 
 Loss = Callable[[Any], Tensor]
 Groups = list[dict[str, Any]]
@@ -27,16 +27,16 @@ Collate = Callable[[Sequence[Any]], Any]
 
 
 class TrainedReplicate(NamedTuple):
-    """Course of the training of one of many replicates.
+    """Result of the training of one replicate.
 
     Parameters
     ----------
     history : list of dict
-        Losses and learning rate of each epoch; empty where nothing was validated.
+        Losses and learning rate of each epoch; empty without validation.
     best_epoch : int
-        Epoch whose weights the model has; 0 is the start.
+        Epoch of the model's weights; 0 is the start.
     failure : FloatingPointError or None
-        Set where the training loss was not finite: the model is as it was before.
+        Error if the training loss was not finite; the model is then unchanged.
 
     Examples
     --------
@@ -56,8 +56,8 @@ def stack_batches(batches: Sequence[Any]) -> Any:
     Parameters
     ----------
     batches : sequence
-        Tensors, or tuples, lists and dicts of them, of the same shapes; anything else in them is
-        that of the first.
+        Tensors, or tuples, lists and dicts of tensors, of equal shapes. Other objects are taken
+        from the first batch.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def stack_batches(batches: Sequence[Any]) -> Any:
     Raises
     ------
     ValueError
-        If shapes differ. Pad them first, with a weight of zero in the loss.
+        If shapes differ. Pad them first, with zero weights in the loss.
 
     Examples
     --------
@@ -109,42 +109,42 @@ def train_replicates(
     at_once: int = AT_ONCE,
     verbose: int = 0,
 ) -> list[TrainedReplicate]:
-    """Train models of one shape in place, each as `train` would by itself.
+    """Train models of one shape in place, with the results of `train` for each.
 
-    Every replicate draws its batches from the generator of its epoch, and has its gradient norm
-    clipped, its learning rate halved, its training stopped and its best weights kept by itself;
-    the numbers are those of `train`, to rounding. What the models compute runs in one pass, where
-    replicates that wait take the places of those that have stopped.
+    Every replicate has its own batches, gradient clipping, learning rate, early stopping and best
+    weights; results equal those of `train` up to rounding. Models are computed in one batched
+    pass, in which waiting replicates replace stopped ones.
 
     Parameters
     ----------
     models : sequence of R nn.Module
-        With parameters and buffers of the same names and shapes.
+        Models whose parameters and buffers have equal names and shapes.
     epochs : sequence of R Epoch
-        Iterated anew in every epoch, until a replicate stops.
+        Batches of one epoch of each replicate.
     loss : callable
-        Batch of one replicate to its training loss, computed with ``models[0]``, whose parameters
-        and buffers are exchanged for those of each replicate. It must run under `torch.vmap`: no
-        ``.item()``, no ``int()`` of a tensor, no boolean indexing, no shapes that depend on values;
-        or be `stacked`.
+        Function from the batch of one replicate to its training loss, computed with ``models[0]``,
+        whose parameters and buffers are replaced by those of each replicate. It must run under
+        `torch.vmap` (no ``.item()``, no ``int()`` of a tensor, no boolean indexing, no shapes that
+        depend on values) or be `stacked`.
     validate : callable
-        Held-out batch of one replicate to its validation error, likewise.
+        Function from the held-out batch of one replicate to its validation error, under the same
+        conditions.
     held_out : sequence of R batches
-        Validation part of each.
+        Validation data of each replicate.
     groups : sequence of R lists of dict
         Parameter groups of each model, each with its "params", "lr" and "weight_decay". Parameters
-        that need no gradient in a model stay as they are in that one.
+        that need no gradient in a model stay unchanged in it.
     max_epochs : int
     patience : int or None
         Epochs without improvement before a replicate stops; None trains until its
         learning rate is below 1e-6.
     device : str
     collate : callable, default `stack_batches`
-        Batches of some replicates to one with a new first axis; it pads them to one shape.
+        Function from the batches of several replicates to one batch with a new first axis.
     stacked : bool, default False
-        Whether `loss` and `validate` are given the batch of all replicates that `collate` makes,
-        while the parameters have a first axis of replicates, and return a value each (R,). It
-        saves what `torch.vmap` costs, some milliseconds a step.
+        True if `loss` and `validate` take the collated batch of all replicates and parameters with
+        a first axis of replicates, and return values (R,). This saves the overhead of
+        `torch.vmap`, some milliseconds a step.
     at_once : int, default 256
         Replicates in one pass.
     verbose : int
@@ -161,9 +161,8 @@ def train_replicates(
 
     Notes
     -----
-    Dropout draws from torch's global generator for all replicates at once: other numbers than in
-    training one by one. Replicates whose epochs have unequal numbers of batches wait for the one
-    with most.
+    Dropout draws from torch's global generator for all replicates at once, unlike in single
+    trainings. Replicates with fewer batches in an epoch wait for the others.
 
     Examples
     --------
@@ -210,20 +209,20 @@ def train_replicates_for(
     at_once: int = AT_ONCE,
     verbose: int = 0,
 ) -> list[TrainedReplicate]:
-    """Train models of one shape in place, each as `train_for` would by itself.
+    """Train models of one shape in place, with the results of `train_for` for each.
 
     Parameters
     ----------
     models, epochs, loss, groups, device, collate, stacked, at_once, verbose
-        As of `train_replicates`.
+        As in `train_replicates`.
     rates : sequence of R sequences of float
-        Learning rates of the first group of each replicate, epoch by epoch; the others move in
-        proportion. A replicate without any stays as it is.
+        Learning rates of the first group of each replicate by epoch; other groups change in
+        proportion. A replicate without rates stays unchanged.
 
     Returns
     -------
     list of R TrainedReplicate
-        Without histories.
+        Results without histories.
 
     Raises
     ------
@@ -259,9 +258,7 @@ def train_replicates_for(
     return _train(stack, epochs, course, collate, None, longest, at_once, verbose)
 
 
-# Not by Lightning's Trainer: it has one learning rate, one end and one best epoch for what it
-# trains, and each of these is one a replicate here; what it gives beside them, callbacks and
-# processes, is for models trained one by one.
+# Lightning's Trainer cannot do this: it has one learning rate, one stop and one best epoch.
 def _train(
     stack: Stack,
     epochs: Sequence[Epoch],
@@ -272,7 +269,7 @@ def _train(
     at_once: int,
     verbose: int,
 ) -> list[TrainedReplicate]:
-    """Train all replicates, `at_once` in a pass, from courses by number and error at the start."""
+    """Train all replicates, `at_once` in a pass; `start` makes a course from number and error."""
     courses: dict[int, Course] = {}
     failures: dict[int, FloatingPointError] = {}
     waiting, running = deque(range(len(epochs))), list[int]()
@@ -282,8 +279,7 @@ def _train(
     with bar, stack.in_place():
         while running or waiting:
             ended = {i for i in running if courses[i].stopped or courses[i].epoch == max_epochs}
-            # Results of those that have ended are computed and not looked at, until it pays to
-            # copy the others.
+            # Stopped replicates are computed in vain until a copy of the others pays.
             if len(ended) >= WORTH_REPLACING * len(running):
                 stack.write(
                     k for k, i in enumerate(running)
@@ -336,9 +332,9 @@ def _epoch_of_all(
     batches: dict[int, Any],
     collate: Collate,
 ) -> tuple[Tensor, Tensor]:
-    """Losses (R, steps) of an epoch of those running, and a mask of the steps that each has taken.
+    """Losses (R, steps) of an epoch of running replicates, and a mask of the steps taken.
 
-    The last batch of each is left in `batches`.
+    `batches` keeps the last batch of each replicate.
     """
     passes = {i: iter(epochs[i]) for i in going}
     steps = {i: len(epochs[i]) for i in going}
@@ -346,7 +342,7 @@ def _epoch_of_all(
     for step in range(max(steps.values())):
         moves = [steps.get(i, 0) > step for i in running]
         batches |= {i: next(passes[i]) for i in going if steps[i] > step}
-        # Who has no batch left goes along with an old one, or another's, and stays.
+        # Replicates without a batch compute with an old one, or another's, and do not move.
         given = [batches.get(i, batches[going[0]]) for i in running]
         losses.append(stack.step(on_device(collate(given), stack.device), moves))
         moved.append(moves)
@@ -354,18 +350,9 @@ def _epoch_of_all(
 
 
 class Stack:
-    """Weights and moments of the replicates of one pass, all parameters of each in a row.
+    """Weights and moments of the replicates of one pass, a row of parameters for each.
 
-    Parameters
-    ----------
-    models : sequence of R nn.Module
-        `loss` and `validate` compute with the first.
-    groups : sequence of R lists of dict
-    loss : callable
-    validate : callable or None
-    device : str
-    stacked : bool
-        See `train_replicates`.
+    Arguments are as in `train_replicates`; `validate` may be None.
     """
 
     def __init__(
@@ -410,7 +397,7 @@ class Stack:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Leave the model that computes in its mode."""
+        """Restore the mode of the first model, which computes."""
         training = self._computes.training
         try:
             yield
@@ -419,7 +406,7 @@ class Stack:
 
     @torch.no_grad()
     def replace(self, kept: Sequence[int], new: Sequence[int]) -> None:
-        """Go on with some of the replicates, and begin with others, given by their numbers."""
+        """Keep the rows `kept`, and start the replicates with the numbers `new`."""
         tensors = [
             dict(self._models[i].named_parameters()) | dict(self._models[i].named_buffers())
             for i in new
@@ -445,7 +432,7 @@ class Stack:
         self._runs = [self._runs_of(k) for k in range(len(self._numbers))]
 
     def _runs_of(self, k: int) -> list[tuple[int, list[Tensor]]]:
-        """Parts of row k that move together: their group, and what AdamW of torch takes of them."""
+        """Parts of row k with one parameter group: the group, and the arguments of AdamW."""
         model, begin, runs = self._models[self._numbers[k]], 0, []
         rows = self._weights, self._gradient, self._mean, self._square
         moving = (model.get_parameter(name).requires_grad for name in self._names)
@@ -458,7 +445,7 @@ class Stack:
         return runs
 
     def set_rates(self, rates: Sequence[Sequence[float]]) -> None:
-        """Take learning rates by replicate and group."""
+        """Set the learning rates by replicate and group."""
         self._plan: dict[tuple[float, float], list[tuple[int, list[Tensor]]]] = defaultdict(list)
         for k, (number, of_replicate) in enumerate(zip(self._numbers, rates, strict=True)):
             for g, run in self._runs[k]:
@@ -466,7 +453,7 @@ class Stack:
                 self._plan[of_replicate[g], decay].append((k, run))
 
     def step(self, batch: Any, moves: Sequence[bool]) -> Tensor:
-        """Losses (R,) of a batch, and a step of the optimiser in the replicates that move."""
+        """Take a step in the replicates that move, and return the losses (R,) of the batch."""
         if not self._computes.training:
             self._computes.train()
         weights = self._weights.detach().requires_grad_()
@@ -482,7 +469,7 @@ class Stack:
 
     @torch.no_grad()
     def _descend(self, moves: Sequence[bool]) -> None:
-        """Move by AdamW of torch, all rows of one rate and decay at once."""
+        """Take a step of AdamW, in one call for all rows with the same rate and decay."""
         all_move = all(moves)
         self._steps += 1 if all_move else torch.tensor(moves).to(self._steps)
         for (rate, decay), runs in self._plan.items():
@@ -492,7 +479,7 @@ class Stack:
 
     @torch.no_grad()
     def errors(self, batch: Any) -> list[float]:
-        """Validation errors on the held-out batches."""
+        """Validation errors on the collated held-out batch."""
         assert self._validate is not None
         self._computes.eval()
         errors: list[float] = self._call(self._validate, self._weights, batch).tolist()
@@ -503,12 +490,12 @@ class Stack:
         tensors = [part.unflatten(1, shape) for part, shape in parts]
         tensors += self._constants.values()
         before = [of_module[name] for of_module, name, _ in self._places]
-        # Flat lists: torch.vmap walks through nested ones in Python, at each step.
+        # Flat lists, because torch.vmap traverses nested ones in Python at each step.
         leaves, structure = ([], None) if self._stacked else tree_flatten(batch)
         count = len(tensors)
 
         def of_one(*flat: Any) -> Tensor:
-            # As torch.func.functional_call, which looks for tied parameters at each call.
+            # Like torch.func.functional_call, without its search for tied parameters.
             for of_module, name, i in self._places:
                 of_module[name] = flat[i]
             return function(batch if structure is None else tree_unflatten(flat[count:], structure))
@@ -523,13 +510,13 @@ class Stack:
                 of_module[name] = tensor
 
     def keep(self, better: Sequence[bool]) -> None:
-        """Take the present weights of some replicates for their best."""
+        """Store the present weights of the replicates that improved."""
         chosen = torch.tensor(better)
         self._best[chosen] = self._weights[chosen]
 
     @torch.no_grad()
     def write(self, trained: Iterator[int]) -> None:
-        """Write the best weights of some replicates, given by their rows, into their models."""
+        """Write the best weights of the given rows into their models."""
         for k in trained:
             model, parts = self._models[self._numbers[k]], self._best[k].split(self._sizes)
             for name, part, shape in zip(self._names, parts, self._shapes, strict=True):
@@ -537,7 +524,7 @@ class Stack:
 
 
 def on_device(batch: Any, device: str) -> Any:
-    """Batch with its tensors on a device."""
+    """Move the tensors of a batch to a device."""
     if device == "cpu":
         return batch
     return tree_map(lambda x: x.to(device) if isinstance(x, Tensor) else x, batch)

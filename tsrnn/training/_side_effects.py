@@ -1,4 +1,4 @@
-"""Side effects of Lightning on the process that trains, and how they are undone."""
+"""Containment of Lightning's side effects on the training process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch.multiprocessing import ProcessRaisedException
 
 from tsrnn.training._machine import Processes
 
-# Warnings that Lightning's own use of torch raises.
+# Warnings raised by Lightning's own use of torch.
 LIGHTNING_WARNINGS = (
     r".*treespec.*is deprecated",
     "Grad strides do not match bucket view strides",
@@ -27,17 +27,14 @@ LIGHTNING_WARNINGS = (
 
 @contextlib.contextmanager
 def contained(processes: Processes) -> Iterator[None]:
-    """Undo what training by Lightning does to this process.
-
-    Interrupts and errors of workers leave the block as they would without Lightning.
-    """
+    """Undo Lightning's changes of this process; interrupts and worker errors pass unchanged."""
     with quiet(), _restored_environment(processes), _interrupts(), _worker_errors():
         yield
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Hold back this thread's log lines below warnings, and warnings of Lightning's own use."""
+    """Silence Lightning's log lines below warnings in this thread, and `LIGHTNING_WARNINGS`."""
     here = threading.get_ident()
 
     def keep(record: logging.LogRecord) -> bool:
@@ -60,10 +57,10 @@ def quiet() -> Iterator[None]:
 
 
 class _IgnoredWarnings:
-    """Ignore the warnings that Lightning's own use of torch raises, while any thread trains.
+    """Ignore `LIGHTNING_WARNINGS` while any thread trains.
 
-    Entering `warnings.catch_warnings` in several threads can leave the filters changed;
-    this adds filters with the first thread and takes them away with the last.
+    `warnings.catch_warnings` in several threads can leave the filters changed. Here the first
+    thread adds filters and the last one removes them.
     """
 
     def __init__(self) -> None:
@@ -92,9 +89,9 @@ _ignored_warnings = _IgnoredWarnings()
 
 @contextlib.contextmanager
 def _restored_environment(processes: Processes) -> Iterator[None]:
-    """Restore what Lightning sets to start processes and to share the cores among them."""
+    """Restore the environment variables and thread number that Lightning sets for processes."""
     names = [] if processes.start is None else ["OMP_NUM_THREADS"]
-    if processes.start in ("spawn", "fork"):  # else all later trainings meet at this port
+    if processes.start in ("spawn", "fork"):  # else all later trainings would use this port
         names.append("MASTER_PORT")
     threads, before = torch.get_num_threads(), {name: os.environ.get(name) for name in names}
     try:
@@ -110,7 +107,7 @@ def _restored_environment(processes: Processes) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _interrupts() -> Iterator[None]:
-    """Pass an interrupt on: Lightning makes it the end of Python and ignores the next ones."""
+    """Raise interrupts again: Lightning turns them into SystemExit and ignores further ones."""
     handler = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -124,7 +121,7 @@ def _interrupts() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _worker_errors() -> Iterator[None]:
-    """Raise the error that stopped a worker process as if it were of this process."""
+    """Raise the FloatingPointError of a worker process in this process."""
     try:
         yield
     except ProcessRaisedException as error:

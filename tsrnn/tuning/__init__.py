@@ -1,4 +1,4 @@
-"""Search of constructor arguments: spaces and objectives for Optuna, splits of long panels."""
+"""Hyperparameter search: spaces and objectives for Optuna, splits of long panels."""
 
 from tsrnn.tuning._objective import objective
 from tsrnn.tuning._space import Choice, Integer, Order, Real, default_space, suggest

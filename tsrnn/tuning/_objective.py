@@ -1,8 +1,8 @@
-"""The objective that a study of Optuna minimises: the error of a backtest."""
+"""Objective of an Optuna study: the error of a backtest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from tsrnn.evaluation import backtest, compare
 from tsrnn.tuning._space import suggest, whole_space
 
 MEASURES = ("MAE", "RMSE", "MASE", "RMSSE", "sMAPE", "pinball", "CRPS")
-INTERVALS = ("Winkler-", "MSIS-")  # and the level
+INTERVALS = ("Winkler-", "MSIS-")  # prefixes of a level
 NAME = "model"  # column of the forecasts
 READING = ("target", "id_col", "time_col", "freq")
 
@@ -30,37 +30,36 @@ def objective(
     level: Any = None,
     space: Mapping[str, Any] | None = None,
 ) -> Callable[[Any], float]:
-    """A function of a trial: the error of a backtest of the forecaster that it suggests.
+    """Build an objective: a function from a trial to the backtest error of its forecaster.
 
-    Fitted in every window, as `tsrnn.backtest` does with ``refit=True``, the oldest first. After
-    each but the last the error so far is reported to the trial, which may be pruned.
+    The forecaster is fitted in every window, from the oldest, like `tsrnn.backtest` with
+    ``refit=True``. After each window except the last, the error so far is reported, and the trial
+    may be pruned.
 
     Parameters
     ----------
     forecaster : forecaster or Pipeline that ends with one
     df : frame
-        The rows to search on. Those on which the result is to be judged are not among them: the
-        error of the best of many trials is too low.
+        Training rows. Keep test rows apart: the error of the best of many trials is too low.
     h, n_windows, step_size, level
         As in `tsrnn.backtest`.
     metric : str or callable, default "MAE"
         A measure of `tsrnn.compare`: "MAE", "RMSE", "MASE", "RMSSE", "sMAPE", and with `level`
         "pinball", "CRPS", "Winkler-80" or "MSIS-80"; or a function of the frame of the
-        backtest, in which forecasts are the column ``model``. Lower is better.
+        backtest, with forecasts in the column ``model``. Lower is better.
     space : mapping of str, optional
         As in `suggest`.
 
     Returns
     -------
     callable
-        For `optuna.Study.optimize`. It raises RuntimeError where the forecaster cannot be fitted
-        to all series, with the reason; ``optimize(..., catch=RuntimeError)`` goes on with the
-        next trial.
+        Argument of `optuna.Study.optimize`. It raises RuntimeError if the forecaster cannot be
+        fitted to all series; ``optimize(..., catch=RuntimeError)`` continues with the next trial.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument cannot be used.
+        If an argument is invalid.
 
     Examples
     --------
@@ -83,13 +82,25 @@ def objective(
         )
     n_windows = positive_integer("n_windows", n_windows)
     step = positive_integer("step_size", h if step_size is None else step_size)
-    frames = list(_pasts(forecaster, df, n_windows, step))
+    final = last_step(forecaster)
+    arguments = {name: getattr(final, name) for name in READING if hasattr(final, name)}
+    panel = read_panel(df, missing="auto", **arguments)
+    frames = []  # frames that end with the last row of each window, from the oldest
+    for later in range(n_windows - 1, -1, -1):
+        ends = panel.lengths - later * step
+        if ends.min() < 1:
+            raise ValueError(
+                f"{n_windows} windows, {step} rows apart, need more than "
+                f"{(n_windows - 1) * step} rows of every series; the shortest has "
+                f"{panel.lengths.min()}. Take fewer windows, or a smaller step_size"
+            )
+        frames.append(panel_frame(panel.between(np.zeros_like(ends), ends)))
 
     def error(trial: Any) -> float:
         model, parts, value = suggest(trial, forecaster, space), [], np.nan
         for window, frame in enumerate(frames):
             part = backtest({NAME: model}, frame, h, n_windows=1, level=level)
-            _check_whole(part)
+            _check_complete(part)
             parts.append(part)
             value = _measured(parts, metric)
             if window < n_windows - 1:
@@ -103,23 +114,7 @@ def objective(
     return error
 
 
-def _pasts(forecaster: Any, df: Any, n_windows: int, step: int) -> Iterator[Any]:
-    """Yield frames that end with the last row of each window, the oldest first."""
-    final = last_step(forecaster)
-    arguments = {name: getattr(final, name) for name in READING if hasattr(final, name)}
-    panel = read_panel(df, missing="auto", **arguments)
-    for later in range(n_windows - 1, -1, -1):
-        ends = panel.lengths - later * step
-        if ends.min() < 1:
-            raise ValueError(
-                f"{n_windows} windows, {step} rows apart, need more than "
-                f"{(n_windows - 1) * step} rows of every series; the shortest has "
-                f"{panel.lengths.min()}. Take fewer windows, or a smaller step_size"
-            )
-        yield panel_frame(panel.between(np.zeros_like(ends), ends))
-
-
-def _check_whole(part: pd.DataFrame) -> None:
+def _check_complete(part: pd.DataFrame) -> None:
     lost = part.loc[part[NAME].isna() & part["y"].notna(), "unique_id"].unique()
     if len(lost):
         failures = part.attrs["backtest"]["failures"]
@@ -128,7 +123,7 @@ def _check_whole(part: pd.DataFrame) -> None:
 
 
 def _measured(parts: list[pd.DataFrame], metric: Any) -> float:
-    """Return the measure over the windows so far; scales are those of the first."""
+    """Measure over the windows so far, with the scales of the first window."""
     frame = pd.concat(parts, ignore_index=True)
     frame.attrs.update(parts[0].attrs)
     if callable(metric):

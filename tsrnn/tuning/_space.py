@@ -1,4 +1,4 @@
-"""Spaces of constructor arguments: distributions, defaults, and draws by a trial of Optuna."""
+"""Search spaces of constructor arguments: distributions, defaults, and draws by a trial."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tsrnn.models import MODELS
 
 
 class Distribution(Protocol):
-    """Anything that can ask a trial for a value."""
+    """Protocol of a distribution of an argument."""
 
     def suggest(self, trial: Any, name: str) -> Any:
         """Value of the argument `name` in a trial."""
@@ -25,7 +25,7 @@ class Distribution(Protocol):
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several values: None, bool, int, float or str.
+    """Choice among values of type None, bool, int, float or str.
 
     Parameters
     ----------
@@ -48,13 +48,13 @@ class Choice:
 
 @dataclass(frozen=True)
 class Integer:
-    """An integer from `low` to `high`, both included.
+    """Integer from `low` to `high`, both included.
 
     Parameters
     ----------
     low, high : int
     log : bool, default False
-        Whether its logarithm is uniform.
+        True for a uniform logarithm.
 
     Examples
     --------
@@ -75,13 +75,13 @@ class Integer:
 
 @dataclass(frozen=True)
 class Real:
-    """A number from `low` to `high`.
+    """Real number from `low` to `high`.
 
     Parameters
     ----------
     low, high : float
     log : bool, default False
-        Whether its logarithm is uniform.
+        True for a uniform logarithm.
 
     Examples
     --------
@@ -102,13 +102,13 @@ class Real:
 
 @dataclass(frozen=True)
 class Order:
-    """A tuple of integers such as (p, d, q), of which a trial draws each by itself.
+    """Tuple of integers such as (p, d, q), drawn independently.
 
     Parameters
     ----------
     parts : tuple of (str, int, int)
-        Name, lowest and highest value of each: ``Order((("p", 0, 3), ("q", 0, 3)))``. In a trial
-        they are called ``order.p`` and ``order.q``.
+        Name, lowest and highest value of each integer: ``Order((("p", 0, 3), ("q", 0, 3)))``. A
+        trial names them ``order.p`` and ``order.q``.
 
     Examples
     --------
@@ -150,14 +150,14 @@ _OF_CLASS: dict[str, Space] = {
         "distribution": Choice(("normal", "t")),
     },
 }
-# By name, so that no forecaster has to be loaded; every network has the arguments of _NETWORK.
+# By class name, so that no forecaster is imported.
 SPACES: dict[str, Space] = {
     name: (_NETWORK if model.module == "tsrnn.forecasters" else {}) | _OF_CLASS.get(name, {})
     for name, model in MODELS.items()
     if model.module == "tsrnn.forecasters" or name in _OF_CLASS
 }
 _WINDOWS = (1, 2, 4)  # input sizes, in horizons
-# Options that only some cells of ParaRNNForecaster take: with them the cell is not searched.
+# Options of some cells of ParaRNNForecaster only: if one is set, the cell is not searched.
 _OF_SOME_CELLS = (
     "nonlinearity", "init", "chrono_length", "n_states", "window", "n_heads", "layer_options",
 )  # fmt: skip
@@ -165,27 +165,27 @@ _WITH_BLOCKS = ("rnn", "gru", "lstm", "attention", "lem")  # cells that have a b
 
 
 def suggest(trial: Any, forecaster: Any, space: Mapping[str, Any] | None = None) -> Any:
-    """A clone of a forecaster with constructor arguments that a trial suggests.
+    """Clone a forecaster with constructor arguments suggested by a trial.
 
     Parameters
     ----------
     trial : optuna.trial.Trial
-        Or anything with `suggest_categorical`, `suggest_int` and `suggest_float`.
+        Trial, or an object with `suggest_categorical`, `suggest_int` and `suggest_float`.
     forecaster : forecaster or Pipeline that ends with one
-        Left as it is. Arguments outside the space keep its values.
+        Template, left unchanged. Arguments outside the space keep its values.
     space : mapping of str, optional
-        Changes to `default_space`: an argument as in `set_params`, and a `Choice`, `Integer`,
-        `Real` or `Order`, a list of values for a `Choice`, or None to leave the argument alone.
+        Changes to `default_space`, by argument as in `set_params`: a `Choice`, `Integer`, `Real`
+        or `Order`, a list of values for a `Choice`, or None to fix the argument.
 
     Returns
     -------
     forecaster
-        Not fitted.
+        Unfitted clone.
 
     Raises
     ------
     TypeError, ValueError
-        If the space cannot be used, or names no argument of the forecaster.
+        If the space is invalid, or names no argument of the forecaster.
 
     Examples
     --------
@@ -202,19 +202,13 @@ def suggest(trial: Any, forecaster: Any, space: Mapping[str, Any] | None = None)
 
 
 def whole_space(forecaster: Any, space: Mapping[str, Any] | None) -> Space:
-    """Return the default space with changes.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a change cannot be used, or nothing is left to search.
-    """
+    """Default space with the changes of `suggest`."""
     changes = {} if space is None else dict(space)
     final = last_step(forecaster)
     prefix = "" if final is forecaster else f"{forecaster.steps[-1][0]}__"
     try:
         whole = {f"{prefix}{name}": part for name, part in default_space(final).items()}
-    except ValueError:  # a space that is given whole needs no default
+    except ValueError:  # a class without a default space needs changes
         if not changes:
             raise
         whole = {}
@@ -238,7 +232,7 @@ def whole_space(forecaster: Any, space: Mapping[str, Any] | None) -> Space:
 
 
 def default_space(forecaster: Any) -> Space:
-    """The space that `suggest` searches for a forecaster by default.
+    """Default search space of a forecaster.
 
     Parameters
     ----------
@@ -248,9 +242,9 @@ def default_space(forecaster: Any) -> Space:
     Returns
     -------
     dict of str to Choice, Integer, Real or Order
-        Of the arguments that the forecaster has at their defaults; those that were given another
-        value stay as they are. Networks whose `horizon` is given also search `input_size`: their
-        own choice, or one, two or four horizons.
+        Distributions of the arguments at their defaults; other arguments are fixed. Networks with
+        a `horizon` also search `input_size` among the automatic choice and one, two or four
+        horizons.
 
     Raises
     ------
@@ -278,26 +272,26 @@ def default_space(forecaster: Any) -> Space:
     if names[0] == "ParaRNNForecaster":
         if _changed(forecaster).intersection(_OF_SOME_CELLS):
             space.pop("cell")
-        if np.ndim(block):  # of several sizes, whose sum divides the layer width
+        if np.ndim(block):  # the sum of several sizes divides the layer width
             block = sum(block)
         if cell not in _WITH_BLOCKS:
-            space.pop("block_size")  # a user's cell is a block of as many units as it has outputs
+            space.pop("block_size")  # the block size of a custom cell is its number of outputs
             block = getattr(cell, "n_outputs", None)
     space = {name: part for name, part in space.items() if name not in _changed(forecaster)}
     if "block_size" in space and given["hidden_size"] is not None:
         sizes = space["block_size"].values
         space["block_size"] = Choice(tuple(k for k in sizes if given["hidden_size"] % k == 0))
     if "hidden_size" in space:
-        # The next multiples of all that divides a layer width: any combination can be fitted.
+        # Multiples of all divisors of a layer width, so that any combination can be fitted.
         blocks = space["block_size"].values if "block_size" in space else (block or 1,)
         step = math.lcm(*blocks, given.get("n_heads") or 1)
         widths = (-(-width // step) * step for width in space["hidden_size"].values)
         space["hidden_size"] = Choice(tuple(dict.fromkeys(widths)))
-    return _within_other_options(space, given)
+    return _bound_by_others(space, given)
 
 
-def _within_other_options(space: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Spaces whose ends another argument bounds: `dt` by the least step, `r_min` by `r_max`."""
+def _bound_by_others(space: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Restrict `dt` by `min_step`, and `r_min` by `r_max`."""
     if "dt" in space:
         dt, least = space.pop("dt"), given["min_step"]
         if least < dt.high:
@@ -308,7 +302,7 @@ def _within_other_options(space: dict[str, Any], given: Mapping[str, Any]) -> di
 
 
 def _changed(forecaster: Any) -> set[str]:
-    """Arguments that are not at their defaults."""
+    """Names of the arguments that are not at their defaults."""
     values, arguments = forecaster.get_params(False), inspect.signature(type(forecaster)).parameters
     defaults = {name: arguments[name].default for name in values}
 

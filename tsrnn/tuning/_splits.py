@@ -1,4 +1,4 @@
-"""Splits of a long frame by time, across all its series."""
+"""Splits of a long frame by time, across all series."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from tsrnn.data import quote
 
 
 class PanelTimeSeriesSplit(BaseCrossValidator):
-    """Splits of a long frame by time, for the searches of scikit-learn.
+    """Splits of a long frame by time, for scikit-learn's searches.
 
-    scikit-learn's `TimeSeriesSplit` cuts at row positions, which in a long frame lie within a
-    series. Here a split is a cutoff: the training part is all rows up to it, the test part the
-    rows of the next h times, of all series that have rows on both sides. The last test part ends
-    with the last time, the one before it h times earlier.
+    scikit-learn's `TimeSeriesSplit` cuts at row positions, which lie within a series of a long
+    frame. Here a split is a cutoff in time. The training part has all rows up to the cutoff, the
+    test part the rows of the next h times of all series with rows on both sides. The last test
+    part ends with the last time, the previous one h times earlier.
 
     Parameters
     ----------
     n_splits : int, default 5
     h : int, default 1
-        Times of a test part, where a time is one at which any series has a row.
+        Number of times of a test part; any row of any series counts as a time.
     id_col, time_col : str
         Columns of the long frame.
 
@@ -53,14 +53,14 @@ class PanelTimeSeriesSplit(BaseCrossValidator):
     def split(
         self, X: Any, y: None = None, groups: None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Positions of the training and of the test rows, the oldest split first.
+        """Positions of the training and test rows, from the oldest split.
 
         Parameters
         ----------
         X : pandas.DataFrame or polars.DataFrame
-            Long.
+            Long frame.
         y, groups : None
-            There for scikit-learn.
+            Ignored.
 
         Yields
         ------
@@ -69,8 +69,8 @@ class PanelTimeSeriesSplit(BaseCrossValidator):
         Raises
         ------
         ValueError
-            If a column or one of its values is missing, there are too few times, or no series
-            has rows on both sides of a cutoff.
+            If a column or a value is missing, there are too few times, or no series has rows on
+            both sides of a cutoff.
         """
         series, number, n_times = self._coordinates(X)
         fewest = self.n_splits * self.h + 1
@@ -92,11 +92,11 @@ class PanelTimeSeriesSplit(BaseCrossValidator):
             yield np.flatnonzero(past), np.flatnonzero(tested)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Number of splits; the arguments are ignored."""
+        """Number of splits."""
         return self.n_splits
 
     def _coordinates(self, X: Any) -> tuple[np.ndarray, np.ndarray, int]:
-        """Return the number of the series and of the time of each row, and the number of times."""
+        """Indices of the series and of the time of each row, and the number of times."""
         frame = nw.from_native(X, eager_only=True)
         absent = [name for name in (self.id_col, self.time_col) if name not in frame.columns]
         if absent:
@@ -105,17 +105,13 @@ class PanelTimeSeriesSplit(BaseCrossValidator):
                 f"{quote(self.time_col)}; missing are {quote(absent)}. Name them by id_col and "
                 "time_col; for a wide frame take sklearn.model_selection.TimeSeriesSplit"
             )
-        ids, times = (_whole(name, frame[name].to_numpy()) for name in (self.id_col, self.time_col))
-        distinct, number = np.unique(times, return_inverse=True)
-        return np.unique(ids, return_inverse=True)[1], number, len(distinct)
-
-
-def _whole(name: str, values: np.ndarray) -> np.ndarray:
-    """Return the values of a column, none of which is missing."""
-    lost = np.flatnonzero(pd.isna(values))
-    if len(lost):
-        raise ValueError(
-            f"the column {quote(name)} must have no missing values; missing are {len(lost)}, the "
-            f"first in row {lost[0]} (from 0). Drop these rows, or mend them"
-        )
-    return values
+        for name in (self.id_col, self.time_col):
+            lost = np.flatnonzero(pd.isna(frame[name].to_numpy()))
+            if len(lost):
+                raise ValueError(
+                    f"the column {quote(name)} must have no missing values; missing are {len(lost)}, "
+                    f"the first in row {lost[0]} (from 0). Drop these rows, or mend them"
+                )
+        series = np.unique(frame[self.id_col].to_numpy(), return_inverse=True)[1]
+        distinct, number = np.unique(frame[self.time_col].to_numpy(), return_inverse=True)
+        return series, number, len(distinct)
