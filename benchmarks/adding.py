@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from _runs import RESULTS, Key, read_result, run_all
+from _runs import Key, add_run_options, read_result, run_all
 from _timing import print_machine, print_table, read_options
 from torch import Tensor, nn
 
@@ -41,7 +41,6 @@ from tsrnn.datasets import adding_problem
 from tsrnn.kernels import MatrixForm
 from tsrnn.layers import LEM, LRU, BlockRecurrentAttention, ParaRNN
 
-FOLDER = RESULTS / "adding"
 UNITS, BATCH, TESTS = 128, 50, 1000
 GOALS = (0.1, 0.01, 0.001)  # errors by which a course is read; a constant has 0.167
 
@@ -285,9 +284,7 @@ def main() -> None:
     parser.add_argument("--lengths", type=int, nargs="+", help="of the recipe by default")
     parser.add_argument("--seeds", type=int, nargs="+", help="0 to 9, or 0, by default")
     parser.add_argument("--run-minutes", type=float, help="of training in a run; all by default")
-    parser.add_argument("--minutes", type=float, default=math.inf, help="begin none after so many")
-    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
-    parser.add_argument("--print-only", action="store_true", help="make no runs")
+    add_run_options(parser, "adding")
     parser.add_argument("--plot", type=Path, help="folder for the figures")
     parser.add_argument("--threads", type=int, default=1)
     options = read_options(parser, print_only=True)

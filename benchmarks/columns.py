@@ -68,14 +68,13 @@ import pandas as pd
 import torch
 from _column_series import DEVELOPMENT, HELD_OUT, Series, read
 from _holiday_series import Dated, near_holidays, readers
-from _runs import RESULTS, Key, read_result, run_all
+from _runs import Key, add_run_options, read_result, run_all
 from _timing import print_machine, print_table, read_options
 from pandas.tseries.holiday import USFederalHolidayCalendar
 
 from tsrnn import AutoARIMA, LEMForecaster, LRUForecaster, ParaRNNForecaster
 from tsrnn.datasets import load_co2
 
-FOLDER = RESULTS / "columns"
 DATA_HOME = Path(__file__).parents[2] / "shared" / "data"
 LEVEL = 80
 SECTIONS = (
@@ -1067,15 +1066,14 @@ def main() -> None:
     parser.add_argument("--data-home", type=Path, default=DATA_HOME)
     parser.add_argument("--series", nargs="+", type=int, default=[1, 1000], help="of speed")
     parser.add_argument("--panels", type=int, default=3)
-    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no run after these")
-    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
-    parser.add_argument("--print-only", action="store_true", help="make no runs")
+    add_run_options(parser, "columns")
     options = read_options(parser, print_only=True)
     # With "choices", argparse of Python 3.11 refuses a default in a list.
     if wrong := sorted(set(options.sections) - set(SECTIONS)):
         parser.error(f"sections are {', '.join(SECTIONS)}; got {', '.join(wrong)}")
     torch.set_num_threads(1)
-    print_machine()
+    if not options.print_only:
+        print_machine()
     sections: dict[str, tuple[Any, Callable[[Key], dict[str, Any]], Any]] = {
         "relations": (relation_keys, run_relation, print_relations),
         "series": (series_keys, run_series, print_series),

@@ -22,7 +22,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
-from _runs import RESULTS, read_result, run_all
+from _runs import add_run_options, read_result, run_all
 from _timing import print_machine, print_table, read_options
 from torch import nn
 
@@ -31,7 +31,6 @@ from tsrnn.interpret import reconstruct_input
 from tsrnn.kernels import cells, projected_recurrence
 from tsrnn.layers import LRU
 
-FOLDER = RESULTS / "lru"
 PARTS = ("sparse", "vandermonde", "volterra")
 LENGTH, FUNCTIONS = 4096, 32
 SPARSE_UNITS = (32, 64, 128, 256)
@@ -453,15 +452,13 @@ def main() -> None:
     parser.add_argument("--mnist", type=Path, metavar="DIR", help="see tsrnn.datasets.load_mnist")
     parser.add_argument("--images", type=int, default=IMAGES, help="of vandermonde")
     parser.add_argument("--samplings", type=int, default=SAMPLINGS, help="of vandermonde")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no run after")
-    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
-    parser.add_argument("--print-only", action="store_true",
-                        help="the runs that are there, of vandermonde alone")  # fmt: skip
+    add_run_options(parser, "lru")
     options = read_options(parser, print_only=True)
     # With "choices", argparse of Python 3.11 refuses a default of several.
     if wrong := sorted(set(options.parts) - set(PARTS)):
         parser.error(f"parts are {', '.join(PARTS)}; got {', '.join(wrong)}")
-    print_machine()
+    if not options.print_only:
+        print_machine()
     if options.plot:
         options.plot.mkdir(parents=True, exist_ok=True)
     if "sparse" in options.parts and not options.print_only:
