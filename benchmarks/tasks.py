@@ -254,9 +254,8 @@ def main() -> None:
     options = read_options(parser, print_only=True)
     torch.set_num_threads(1)
     if not options.print_only:
-        run_all(options.results, keys(options), run, options.minutes)
-    if not options.print_only:
         print_machine()
+        run_all(options.results, keys(options), run, options.minutes)
     for part in ("accuracy", "at twice the length"):
         print(f"\n{part}, percent, recipe {options.recipe}\n")
         rows: list[list[object]] = [
