@@ -15,7 +15,6 @@ import runpy
 import shlex
 import sys
 from pathlib import Path
-from unittest.mock import patch
 
 FOLDER = Path(__file__).parent
 DOCS = FOLDER.parent / "docs"
@@ -25,11 +24,8 @@ TABLE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end of table -->)", re.DO
 def printed(command: str) -> str:
     """Output of a script with its arguments, from kept results alone."""
     script, *arguments = shlex.split(command)
-    output = io.StringIO()
-    with (
-        patch.object(sys, "argv", [script, *arguments, "--print-only"]),
-        contextlib.redirect_stdout(output),
-    ):
+    sys.argv = [script, *arguments, "--print-only"]
+    with contextlib.redirect_stdout(io.StringIO()) as output:
         runpy.run_path(str(FOLDER / script), run_name="__main__")
     return output.getvalue().strip()
 
