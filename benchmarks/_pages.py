@@ -48,7 +48,7 @@ def main() -> None:
             if not options.check:
                 page.write_text(new, "utf-8")
     if stale and options.check:
-        sys.exit(f"run python benchmarks/_pages.py; stale: {', '.join(stale)}")
+        sys.exit(f"run make bench-pages; stale: {', '.join(stale)}")
 
 
 if __name__ == "__main__":
