@@ -330,15 +330,6 @@ def train(
             print(f"update {update}: {loss.item():.5f}", file=sys.stderr, flush=True)
 
 
-LABELS = {
-    "V": "$V_k$",
-    "Psi": r"$\Psi_k$",
-    "Omega": r"$\Omega_k$",
-    "complex": "error, complex inverse",
-    "real": "error, real and imaginary parts",
-}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", default=PARTS, metavar="part", help=", ".join(PARTS))
