@@ -14,7 +14,7 @@ OTHER_PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 SOURCES := tsrnn kernels datasets tests examples benchmarks
 BENCHMARKS = $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 
-.PHONY: help demo test examples test-lowest bench bench-smoke docs docs-check lint bytecode dist smoke clean
+.PHONY: help demo test examples test-lowest bench bench-smoke bench-pages docs docs-check lint bytecode dist smoke clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo 'make lint    check style, format and types'
 	@echo 'make bench   run the benchmarks one after the other; of long ones, print the kept results'
 	@echo 'make bench-smoke  run each benchmark at its smallest size, to see that it works'
+	@echo 'make bench-pages  write the tables of docs/benchmarks from the kept results'
 	@echo 'make docs    build the documentation into docs/_build/html, with the output of the examples'
 	@echo 'make docs-check  check pages and references without building them'
 	@echo 'make clean   remove what was built, but keep .venv'
@@ -61,6 +62,9 @@ bench: .venv/.installed
 # Two at a time, a thread each; the output of those that fail is printed.
 bench-smoke: .venv/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/_smoke.py --workers $(WORKERS) $(BENCHMARKS)
+
+bench-pages: .venv/.installed
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/_pages.py
 
 # Examples run two at a time, a thread each.
 docs: .venv/.installed-docs

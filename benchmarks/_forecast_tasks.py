@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from _competitions import COLLECTIONS as COMPETITIONS
 from _competitions import load, unseen_network
-from m4 import FILES, FREQUENCY, SEASON, long_frame, ragged
+from _m4 import FILES, FREQUENCY, SEASON, long_frame, ragged
 
 from tsrnn import datasets
 

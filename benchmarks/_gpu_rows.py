@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import _gpu_figures
-import _gpu_peers
 import numpy as np
 import pandas as pd
 import torch
@@ -371,11 +370,6 @@ def host(bench: Bench) -> list[Table]:
     ])]  # fmt: skip
 
 
-def peers(bench: Bench) -> list[Table]:
-    """Other people's kernels."""
-    return [Table("Kernels of other packages", _gpu_peers.HEADER, list(_gpu_peers.rows(bench)))]
-
-
 def figures(bench: Bench) -> list[Table]:
     """Engines by length and width."""
     rows = list(_gpu_figures.rows(bench))
@@ -487,5 +481,5 @@ def tuning(bench: Bench) -> list[Table]:
 SECTIONS: dict[str, Callable[[Bench], list[Table]]] = {
     "check": check, "speed": speed, "layers": layers, "matrices": matrices, "training": training,
     "forecaster": forecaster, "host": host, "loop": loop, "rule": rule, "tuning": tuning,
-    "figures": figures, "peers": peers,
+    "figures": figures,
 }  # fmt: skip

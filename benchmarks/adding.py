@@ -16,7 +16,7 @@ has a network of 128 units at every step of the input too: what is linear up to 
 multiply mark and number. "attention" has two layers, of which one is recurrent. The error of the
 constant 1 is 0.167.
 
-A run is kept as a file of `results/adding`; ``--run-minutes`` ends it after so many processor
+Runs are kept; ``--run-minutes`` ends it after so many processor
 minutes of training, which belongs to its name. Times are of training alone, without the tests.
 """
 
@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from _runs import RESULTS, Key, read_result, run_all
+from _runs import Key, add_run_options, read_result, run_all
 from _timing import print_machine, print_table, read_options
 from torch import Tensor, nn
 
@@ -41,7 +41,6 @@ from tsrnn.datasets import adding_problem
 from tsrnn.kernels import MatrixForm
 from tsrnn.layers import LEM, LRU, BlockRecurrentAttention, ParaRNN
 
-FOLDER = RESULTS / "adding"
 UNITS, BATCH, TESTS = 128, 50, 1000
 GOALS = (0.1, 0.01, 0.001)  # errors by which a course is read; a constant has 0.167
 
@@ -248,34 +247,6 @@ def print_runs(keys: list[Key], results: Path) -> None:
     print_table(header, rows)
 
 
-def plot(keys: list[Key], results: Path, folder: Path) -> None:
-    """Figure a length: errors by iteration and by processor minutes, a line a run."""
-    import matplotlib.pyplot as plt
-
-    folder.mkdir(parents=True, exist_ok=True)
-    for recipe, length in dict.fromkeys((key["recipe"], key["length"]) for key in keys):
-        figure, axes = plt.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrained")
-        models = list(MODELS)
-        labelled = set()
-        for key in keys:
-            result = read_result(results, key)
-            if (key["recipe"], key["length"]) != (recipe, length) or result is None:
-                continue
-            model, course = key["model"], course_of(result)
-            style = {"color": plt.get_cmap("tab20")(models.index(model) % 20), "linewidth": 1.0}
-            label = None if model in labelled else model
-            labelled.add(model)
-            axes[0].semilogy(course[:, 0], course[:, 2], label=label, **style)
-            axes[1].semilogy(course[:, 1] / 60, course[:, 2], **style)
-        for axis, name in zip(axes, ("iterations", "processor minutes of training"), strict=True):
-            axis.axhline(1 / 6, color="black", linestyle=":", linewidth=1.0)
-            axis.set_xlabel(name)
-        axes[0].set_ylabel(f"test MSE, {length} steps")
-        axes[0].legend(fontsize="small")
-        figure.savefig(folder / f"adding_{recipe}_{length}.png", dpi=150)
-        plt.close(figure)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -285,10 +256,7 @@ def main() -> None:
     parser.add_argument("--lengths", type=int, nargs="+", help="of the recipe by default")
     parser.add_argument("--seeds", type=int, nargs="+", help="0 to 9, or 0, by default")
     parser.add_argument("--run-minutes", type=float, help="of training in a run; all by default")
-    parser.add_argument("--minutes", type=float, default=math.inf, help="begin none after so many")
-    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
-    parser.add_argument("--print-only", action="store_true", help="make no runs")
-    parser.add_argument("--plot", type=Path, help="folder for the figures")
+    add_run_options(parser, "adding")
     parser.add_argument("--threads", type=int, default=1)
     options = read_options(parser, print_only=True)
     torch.set_num_threads(options.threads)
@@ -304,8 +272,6 @@ def main() -> None:
         print_machine()
         run_all(options.results, keys, train, options.minutes)
     print_runs(keys, options.results)
-    if options.plot:
-        plot(keys, options.results, options.plot)
 
 
 if __name__ == "__main__":

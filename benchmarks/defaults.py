@@ -1,10 +1,10 @@
 """The default beside its parts and its peers, on every collection that is at hand.
 
-A row a collection and forecaster is printed as it comes, and added to a file of results as a line
-of JSON with commit, versions and day. Names of collections stand in `_forecast_tasks.py`, with what
-is forecast of each. ``--part validation``, the default, is what a default is developed on; ``--part
-test`` is what it is judged by. Each row comes from a process of its own, which ends after
-``--timeout`` seconds of the processor.
+A row for each collection and forecaster is printed as it comes and appended to ``--results``;
+``--print-only`` prints the table of the documentation from there. Collections and what is forecast
+of each stand in `_forecast_tasks.py`. Defaults are developed on ``--part validation`` and judged by
+``--part test``. Each row comes from a process of its own, which ends after ``--timeout`` seconds of
+the processor.
 
 MASE, the Winkler score of intervals of 80 percent and the check loss are over the mean absolute
 error of the seasonal naive forecast in the training rows. The check loss is twice its mean over the
@@ -24,11 +24,11 @@ SeasonalNaive. Series that a forecaster of this package refuses are left out. Bo
 from __future__ import annotations
 
 import argparse
-import datetime
+import itertools
 import json
 import math
 import os
-import platform
+import re
 import resource
 import signal
 import subprocess
@@ -36,15 +36,21 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from _forecast_tasks import COLLECTIONS, COUNTS, PARTS, SHORT, Task, read_tasks
-from _runs import RESULTS, none_if_not_finite, replace_each
-from _timing import highest_bytes, machine, read_options
+from _runs import (
+    add_run_options,
+    append_run,
+    circumstances,
+    none_if_not_finite,
+    read_runs,
+    replace_each,
+)
+from _timing import highest_bytes, print_table, read_options
 
 from tsrnn import ParaRNNForecaster
 from tsrnn.baselines import Naive2, SeasonalNaive
@@ -59,7 +65,6 @@ ENDS = [f"-lo-{level}" for level in LEVELS] + [""] + [f"-hi-{level}" for level i
 PEER_ROWS = 1000
 WARM_UP = 100  # rows of the first fit
 HUNG = 20  # timeouts after which a process is ended that waits for something
-PACKAGES = ("tsrnn", "numpy", "pandas", "torch", "statsforecast")
 
 
 class Windows(NamedTuple):
@@ -329,22 +334,6 @@ def job(options: argparse.Namespace, collection: str, forecaster: str) -> dict[s
     return json.loads(lines[-1])
 
 
-def circumstances() -> dict[str, Any]:
-    """Commit, versions, machine and day."""
-    commit = subprocess.run(
-        ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"],
-        capture_output=True, text=True, check=False,
-    ).stdout.strip()  # fmt: skip
-    versions = {"Python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return {"commit": commit, "versions": versions, "machine": machine(),
-            "date": datetime.date.today().isoformat()}  # fmt: skip
-
-
 COLUMNS = {
     "series": "{:.0f}", "rows": "{:.0f}", "MASE": "{:.3f}", "OWA": "{:.3f}", "first": "{:.0f}",
     "middle": "{:.0f}", "last": "{:.0f}", "Winkler": "{:.2f}", "check": "{:.3f}", "fit": "{:.1f}",
@@ -369,6 +358,36 @@ def cells(row: dict[str, Any]) -> Iterator[str]:
         yield "" if value is None else shape.format(value)
 
 
+def print_summary(options: argparse.Namespace) -> None:
+    """The default beside its parts and the best model of statsforecast, a row a collection."""
+    table: dict[str, dict[str, dict[str, Any]]] = {}
+    for run in read_runs(options.results):
+        key, result = run["key"], run["result"]
+        chosen = key["collection"] in (options.collections or [key["collection"]])
+        same = (key["part"], key["limit"]) == (options.part, options.limit)
+        if chosen and same and "error" not in result:
+            table.setdefault(key["collection"], {})[key["forecaster"]] = result
+    rows: list[list[object]] = []
+    for collection, results in table.items():
+        peers = [name for name in results if name.startswith("statsforecast ")]
+        best = min(peers, key=lambda name: results[name]["MASE"], default="")
+        winkler = min((results[name]["Winkler"] for name in peers), default=None)
+        shown = ["default", "prior", "trained", best, "SeasonalNaive"]
+        mase = [f"{results[name]['MASE']:.3f}" if name in results else "" for name in shown]
+        mase[3] += re.sub("statsforecast|DynamicOptimized|Auto", "", best)
+        first = results["default"]
+        rows.append([
+            collection, first["series"], f"{first['rows']:.0f}", *mase,
+            " ".join(f"{first[part]:.0f}" for part in ("first", "middle", "last")),
+            *(f"{results[name]['Winkler']:.2f}" for name in shown[:2]),
+            "" if winkler is None else f"{winkler:.2f}", f"{first['ms_a_series'] / 1e3:.2f}",
+        ])  # fmt: skip
+    header = ["", "series", "rows", "default", "prior network", "trained", "statsforecast",
+              "seasonal naive", "covers", "Winkler: default", "prior network", "statsforecast",
+              "seconds a series"]  # fmt: skip
+    print_table(header, rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -383,7 +402,7 @@ def main() -> None:
     parser.add_argument(
         "--timeout", type=float, default=300, help="seconds of a row, of the processor"
     )
-    parser.add_argument("--results", type=Path, default=RESULTS / "defaults.jsonl")
+    add_run_options(parser, "defaults")
     parser.add_argument("--job", action="store_true", help=argparse.SUPPRESS)
     options = read_options(
         parser, collections=["shipped"], forecasters=["SeasonalNaive"], limit=1, results=None
@@ -394,19 +413,22 @@ def main() -> None:
     if options.job:
         run_job(options)
         return
-    given = circumstances()
-    print(given, f"part: {options.part}", sep="\n", flush=True)
+    if options.print_only:
+        print_summary(options)
+        return
+    print(circumstances(), f"part: {options.part}", sep="\n", flush=True)
     print(" | ".join(["collection", "forecaster", *(TITLES.get(name, name) for name in COLUMNS)]))
     chosen = options.collections or ([*COUNTS] if options.counts else [*COLLECTIONS, *SHORT])
-    for collection in chosen:
-        for forecaster in options.forecasters:
-            row = {"collection": collection, "forecaster": forecaster, "part": options.part,
-                   "limit": options.limit} | job(options, collection, forecaster)  # fmt: skip
-            print(" | ".join(cells(row)), flush=True)
-            if options.results is not None:
-                options.results.parent.mkdir(parents=True, exist_ok=True)
-                with options.results.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(row | given, allow_nan=False) + "\n")
+    start = time.monotonic()
+    for collection, forecaster in itertools.product(chosen, options.forecasters):
+        if time.monotonic() - start > 60 * options.minutes:
+            return
+        key = {"collection": collection, "forecaster": forecaster, "part": options.part,
+               "limit": options.limit}  # fmt: skip
+        result = job(options, collection, forecaster)
+        print(" | ".join(cells(key | result)), flush=True)
+        if options.results is not None:
+            append_run(options.results, key, result)
 
 
 if __name__ == "__main__":

@@ -21,8 +21,7 @@ trained together, and the first 10 of them one by one, whose predictions are com
 one by one are those of 10 refits times twenty. Then a cross-validation on the same windows, by
 scikit-learn's ``cross_val_score`` and by ``cross_validated_risk``.
 
-``--refits`` only runs these two. ``--profile`` only shows where the time of an epoch goes, by
-packages and rooms in a profiler.
+``--refits`` only runs these two.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ from unittest.mock import patch
 import lightning.pytorch as pl
 import numpy as np
 import torch
-from _parts import part_rows, seconds_by_part
 from _timing import copy_ms_a_byte, median_ms, print_machine, print_table, read_options
 from sklearn.model_selection import KFold, cross_val_score
 from torch import Tensor, nn
@@ -270,7 +268,7 @@ def bootstrap(data: Data, refits: int, *, together: bool) -> tuple[Refits, float
     return members, time.perf_counter() - clock, time.process_time() - processor
 
 
-def compare_refits(refits: int = 200, alone: int = 10) -> None:
+def compare_refits(refits: int, alone: int) -> None:
     data = windows()
     bootstrap(data, 2, together=True)  # loads everything
     joined, *of_joined = bootstrap(data, refits, together=True)
@@ -293,7 +291,7 @@ def compare_refits(refits: int = 200, alone: int = 10) -> None:
     print_table([f"{refits} refits", "s", "s of processor time"], rows)
 
 
-def compare_folds(n_folds: int = 10) -> None:
+def compare_folds(n_folds: int) -> None:
     """Cross-validation by scikit-learn, a clone after the other, and of all folds together."""
     data, model = windows(), ParaRNNRegressor(16, random_state=0)
     seconds = []
@@ -312,39 +310,24 @@ def compare_folds(n_folds: int = 10) -> None:
     print_table([f"{n_folds} folds", "s of processor time"], rows)
 
 
-def profile(data: Data, epochs: int) -> None:
-    """Where the time of an epoch of a fit with blocks of 2 goes."""
-    estimator(BLOCKS, 1).fit(*data)  # loads everything
-    parts = seconds_by_part(lambda: estimator(BLOCKS, epochs).fit(*data))
-    print(f"\nFit with blocks of 2, {epochs} epochs, set-up included\n")
-    print_table(["part", "ms an epoch, profiled", "share"], part_rows(parts, per=epochs))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=2, help="fits of each layer in each loop")
     parser.add_argument("--epochs", type=int, default=3, help="timed in each of them")
-    parser.add_argument("--profile", action="store_true", help="only show where the time goes")
     parser.add_argument("--refits", action="store_true", help="only run bootstrap and folds")
     parser.add_argument("--threads", type=int, help="of torch; its own choice by default")
     options = read_options(parser, rounds=1, epochs=1)
     if options.threads:
         torch.set_num_threads(options.threads)
     print_machine()
-    if options.refits:
-        compare_refits()
-        compare_folds()
-        return
-    data = samples(400 if options.smoke else N)
-    if not options.profile:
+    if not options.refits:
+        data = samples(400 if options.smoke else N)
         check_same(data)
         compare(data, options.rounds, options.epochs)
-    profile(data, 1 if options.smoke else 10)
-    if not options.profile and not options.smoke:
-        compare_refits()
-        compare_folds()
+    compare_refits(*((4, 2) if options.smoke else (200, 10)))
+    compare_folds(2 if options.smoke else 10)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,9 @@ with links ``tsrnn/kernels`` to ``../kernels`` and ``tsrnn/datasets`` to ``../da
 ``PYTHONPATH`` set to the clone and ``TSRNN_CACHE_DIR`` to a folder.
 
 Sections run one after the other, each in a process of its own; after a row that ends it, or takes
-longer than ``--row-seconds``, another goes on with the next row. Rows print as they come, and are
-written to ``--json``, a line each, of which ``--tables`` prints tables again, or writes them to a
-``--page`` of the documentation. With ``--within`` all is over after so many seconds, and with
-``--sections check:60`` a section after 60 of its own.
+longer than ``--row-seconds``, another goes on with the next row. Rows print as they come and are
+appended to ``--results``, whose tables ``--print-only`` prints. With ``--within`` all is over after
+so many seconds, and with ``--sections check:60`` a section after 60 of its own.
 
 - ``check``: states and gradients of cells and engines beside the loop in float64, in units in
   the last place of the largest value.
@@ -33,7 +32,6 @@ written to ``--json``, a line each, of which ``--tables`` prints tables again, o
 - ``rule``: time order beside chunks of time, around the limits of ``engine="auto"``.
 - ``tuning``: launch parameters of the kernels, and lanes of those in chunks.
 - ``figures``: timings and memory of Danieli et al. by length and width.
-- ``peers``: kernels of other packages, which lie in folders that ``--peers`` names.
 
 ``--compile N`` compiles the kernels of all rows, and does nothing else, in N processes: no device
 is touched. ``--rehearse`` runs the same rows with tiny shapes on the CPU; with
@@ -43,7 +41,6 @@ is touched. ``--rehearse`` runs the same rows with tiny shapes on the CPU; with
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import subprocess
 import sys
@@ -53,16 +50,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-
-try:
-    import triton
-except ModuleNotFoundError:
-    sys.exit("the kernels of GPUs need Triton, on Linux: pip install triton")
 from _gpu_bench import Bench, compile_only
 from _gpu_rows import SECTIONS
+from _runs import add_run_options, append_run, read_runs
 
 GO_ON = 3  # status of a process whose last row has been written
-BEGIN, END = "<!-- benchmarks/gpu.py --tables -->", "<!-- end of benchmarks/gpu.py -->"
 
 
 def named_rows(bench: Bench, section: str) -> list[tuple[str, list[str], str, Any]]:
@@ -76,7 +68,7 @@ def named_rows(bench: Bench, section: str) -> list[tuple[str, list[str], str, An
 
 def run_section(bench: Bench, section: str, first: int, path: Path) -> None:
     """Measure the rows of a section from the first on; print each, and write it to a file."""
-    shown = None
+    shown, device = None, device_name(bench)
     for title, header, name, make in named_rows(bench, section)[first:]:
         if title != shown:
             print(head(title, header), flush=True)
@@ -91,7 +83,7 @@ def run_section(bench: Bench, section: str, first: int, path: Path) -> None:
             values = [f"{type(error).__name__}: {words} ({last.name}, line {last.lineno})"]
         seconds = time.perf_counter() - start
         print(f"{line([name, *values])} {seconds:.1f} s", flush=True)
-        write(path, section, title, header, [name, *values], seconds)
+        write(path, section, title, header, [name, *values], seconds, device)
         try:
             bench.synchronise()
         except Exception:  # after an illegal access all that follows in this process fails
@@ -108,36 +100,37 @@ def line(values: list[str]) -> str:
     return f"| {' | '.join(values)} |"
 
 
+def device_name(bench: Bench) -> str:
+    return "rehearsal" if bench.how == "rehearse" else torch.cuda.get_device_name()
+
+
 def write(
-    path: Path, section: str, title: str, header: list[str], row: list[str], seconds: float
-) -> None:
-    """Append a row to a file of JSON lines."""
-    record = {"section": section, "title": title, "header": header, "row": row,
-              "seconds": round(seconds, 2)}  # fmt: skip
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(record) + "\n")
+    file: Path, section: str, title: str, header: list[str], row: list[str], seconds: float,
+    device: str,
+) -> None:  # fmt: skip
+    """Append a row to the table of results."""
+    key = {"section": section, "title": title, "row": row[0]}
+    result = {"header": header, "cells": row[1:], "seconds": round(seconds, 2)}
+    append_run(file, key, result, device)
 
 
-def rows_in(path: Path, section: str) -> int:
-    """Rows of a section that a file has."""
-    if not path.exists():
-        return 0
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return sum(json.loads(text)["section"] == section for text in lines)
+def rows_in(file: Path, section: str) -> int:
+    """Number of rows of a section that the table has."""
+    return sum(run["key"]["section"] == section for run in read_runs(file))
 
 
 def watch(section: str, seconds: float, options: argparse.Namespace) -> None:
     """Run a section in processes, each until its end, or until a row takes too long."""
-    path, deadline = Path(options.json), time.monotonic() + seconds
+    path, deadline = options.results, time.monotonic() + seconds
     bench = Bench("rehearse" if options.rehearse else "measure")
+    device = device_name(bench)
     rows = named_rows(bench, section)
     if done := rows_in(path, section):
         print(f"{section}: {done} of {len(rows)} rows are in {path} already", flush=True)
     while done < len(rows):
         command = [sys.executable, __file__, "--section", section, "--first", str(done),
-                   "--json", str(path)]  # fmt: skip
+                   "--results", str(path)]  # fmt: skip
         command += ["--rehearse"] * options.rehearse
-        command += ["--peers", *options.peers] if options.peers else []
         child = subprocess.Popen(command)
         moved = time.monotonic()
         while child.poll() is None:
@@ -156,7 +149,7 @@ def watch(section: str, seconds: float, options: argparse.Namespace) -> None:
             title, header, name, _ = rows[done]
             ended = f"ended its process ({child.returncode})"
             print(line([name, ended]), flush=True)
-            write(path, section, title, header, [name, ended], time.monotonic() - moved)
+            write(path, section, title, header, [name, ended], time.monotonic() - moved, device)
             done += 1
 
 
@@ -200,25 +193,17 @@ def compile_ahead(sections: list[str], processes: int, capability: int) -> None:
     print(f"{len(jobs)} rows compiled in {passed:.0f} s; slowest: {words}", flush=True)
 
 
-def tables(path: Path) -> str:
-    """Text of the rows of a file: what they ran on, and their tables."""
-    parts, shown = [], None
-    for text in path.read_text(encoding="utf-8").splitlines():
-        record = json.loads(text)
-        if record["title"] != shown:
-            parts.append(head(record["title"], record["header"]) if record["header"] else "")
-            shown = record["title"]
-        parts.append(line(record["row"]) if record["header"] else record["title"])
-    return "\n".join(parts).strip()
-
-
-def write_tables(path: Path, page: Path) -> None:
-    """Replace what stands on a page between the two comments that name this script."""
-    before, found, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _, also, after = rest.partition(END)
-    if not (found and also):
-        raise ValueError(f"{page} has no lines {BEGIN!r} and {END!r}")
-    page.write_text(f"{before}{BEGIN}\n\n{tables(path)}\n\n{END}{after}", encoding="utf-8")
+def print_tables(file: Path) -> None:
+    """Print the devices of a table of results, and its rows by section."""
+    shown, runs = None, read_runs(file)
+    for device in dict.fromkeys(run["machine"] for run in runs):
+        print(device)
+    for run in runs:
+        title, header = run["key"]["title"], run["result"]["header"]
+        if title != shown:
+            print(head(title, header))
+            shown = title
+        print(line([run["key"]["row"], *run["result"]["cells"]]))
 
 
 def limited(asked: str, parser: argparse.ArgumentParser) -> tuple[str, float]:
@@ -232,16 +217,11 @@ def limited(asked: str, parser: argparse.ArgumentParser) -> tuple[str, float]:
 
 def measure(limits: dict[str, float], options: argparse.Namespace) -> None:
     """Run sections, each within its seconds."""
-    path = Path(options.json)
     bench = Bench("rehearse" if options.rehearse else "measure")
-    name = "rehearsal" if options.rehearse else torch.cuda.get_device_name()
-    rate = 1e-9 / bench.a_byte
-    place = f"{name}, torch {torch.__version__}, Triton {triton.__version__}; {rate:.2f} TB/s"
-    print(place, flush=True)
-    if not path.exists():
-        write(path, "machine", place, [], [], 0.0)
-    elif name not in path.read_text(encoding="utf-8").partition("\n")[0]:
-        sys.exit(f"{path} holds rows of another machine than {name}: give another --json")
+    device = device_name(bench)
+    print(f"{device}, {1e-9 / bench.a_byte:.2f} TB/s, torch {torch.__version__}", flush=True)
+    if others := {run["machine"] for run in read_runs(options.results)} - {device}:
+        sys.exit(f"{options.results} holds rows of {', '.join(others)}: give another --results")
     end = time.monotonic() + options.within
     for section, seconds in limits.items():
         left = end - time.monotonic()
@@ -258,30 +238,19 @@ def main() -> None:
     )
     parser.add_argument("--within", type=float, default=7200.0, help="seconds for all sections")
     parser.add_argument("--row-seconds", type=float, default=60.0, help="of a row that is ended")
-    parser.add_argument(
-        "--json", default="gpu.jsonl", help="file of rows; one that is there is continued"
-    )
-    parser.add_argument("--tables", help="print the tables of such a file")
-    parser.add_argument("--page", help="write them to a page that has a place for them")
+    add_run_options(parser, "gpu")
     parser.add_argument("--compile", type=int, help="compile only, in so many processes")
     parser.add_argument("--capability", type=int, default=90, help="of the device to compile for")
     parser.add_argument("--rehearse", action="store_true")
-    parser.add_argument("--peers", nargs="*", default=[], help="folders with other packages")
     parser.add_argument("--section", help=argparse.SUPPRESS)  # a child: this section alone
     parser.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--smoke", action="store_true", help="changes nothing")
     options = parser.parse_args()
-    sys.path += options.peers
     limits = dict(limited(asked, parser) for asked in options.sections)
     if unknown := set(limits) - set(SECTIONS):
         parser.error(f"--sections knows {', '.join(SECTIONS)}; got {', '.join(sorted(unknown))}")
-    if options.page and not options.tables:
-        parser.error("--page takes the tables of a file, which --tables names")
-    if options.page:
-        write_tables(Path(options.tables), Path(options.page))
-        return
-    if options.tables:
-        print(tables(Path(options.tables)))
+    if options.print_only:
+        print_tables(options.results)
         return
     if options.compile:
         compile_ahead(list(limits), options.compile, options.capability)
@@ -293,7 +262,7 @@ def main() -> None:
         torch.backends.cudnn.allow_tf32 = False  # torch's layers are to compute in float32 as well
         torch.manual_seed(0)
         bench = Bench("rehearse" if options.rehearse else "measure")
-        run_section(bench, options.section, options.first, Path(options.json))
+        run_section(bench, options.section, options.first, options.results)
         return
     measure(limits, options)
 

@@ -43,7 +43,7 @@ import numpy as np
 import pandas as pd
 import torch
 from _classify import Part, Recipe, train
-from _runs import RESULTS, read_result, run_all
+from _runs import add_run_options, read_result, run_all
 from _timing import print_machine, print_table, read_options
 from torch import Tensor, nn
 
@@ -60,7 +60,6 @@ from tsrnn.layers import LEM, BlockRecurrentAttention, ParaRNN, Recurrent, Recur
 from tsrnn.plotting import plot_feature_history
 
 LOCAL_COPY = Path(__file__).resolve().parents[2] / "shared" / "data"
-FOLDER = RESULTS / "images"
 SAMPLE = "cifar10_sample.npz"
 CLASSES, VALIDATION, ORDER = 10, 3_000, 0  # the last: random state of the order of pixels
 # Steps, inputs, recurrent layers, layers of transformers; batch, rate and dt of LEM.
@@ -387,21 +386,20 @@ def main() -> None:
                         help="recurrent matrices at a tenth of the rate")  # fmt: skip
     parser.add_argument("--noise", choices=("shared", "each"), default="shared")
     parser.add_argument("--minutes-each", type=float, help="of a training; none by default")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="to begin runs in")
     parser.add_argument("--course", nargs="+", type=float, default=[1, 2, 4, 6])
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
-    parser.add_argument("--print-only", action="store_true")
+    add_run_options(parser, "images")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--plot", type=Path, help="folder for the figures of runs that are made")
     parser.add_argument("--threads", type=int, default=1)
     options = read_options(parser, print_only=True)
     torch.set_num_threads(options.threads)
-    print_machine()
+    if not options.print_only:
+        print_machine()
     if "blocks" in (options.starts or []) and (wrong := list(filter(has_blocks, options.models))):
         print(f"start blocks skipped for {', '.join(wrong)}, whose matrices are blocks")
     data: dict[str, Any] = {}
-    for task in options.tasks:
+    for task in [] if options.print_only else options.tasks:
         try:
             data[task] = read_images(task, options.data_home)
         except FileNotFoundError as error:

@@ -36,14 +36,13 @@ from typing import Any
 
 import torch
 from _classify import seconds
-from _runs import RESULTS, read_result, run_all
+from _runs import add_run_options, read_result, run_all
 from _timing import print_machine, print_table, read_options
 from torch import Tensor, nn
 
 from tsrnn.datasets import Corpus, load_penn_treebank, token_batches
 from tsrnn.layers import LEM, LRU, BlockRecurrentAttention, NewtonBlocks, ParaRNN, Recurrent
 
-FOLDER = RESULTS / "language"
 EVALUATED = 8  # stretches of a part beside each other; all but the first start without a past
 
 
@@ -345,15 +344,13 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--minutes-each", type=float, default=600.0, help="of a training")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="to begin runs in")
-    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
-    parser.add_argument("--print-only", action="store_true")
+    add_run_options(parser, "language")
     parser.add_argument("--threads", type=int, default=1)
     options = read_options(parser, print_only=True)
     torch.set_num_threads(options.threads)
     recipe = complete(options, parser)
-    print_machine()
     if not options.print_only:
+        print_machine()
         try:
             level = "word" if options.table == "table-7" else "char"
             corpus = load(options.data, level, options.data_home)

@@ -15,7 +15,7 @@ authors' code prints as L2 error (of its last 128 trajectories). Experiments, ch
 - ``figure-6``: time steps clipped to [2^-i, 1], i = 0 to 7. (The paper: on Google12.)
 
 The data "as published" are solved trajectory by trajectory at SciPy's default tolerance, as the
-authors do; those trajectories are 0.04 off the solution. A run is kept as a file of `results/lem`.
+authors do; those trajectories are 0.04 off the solution. Runs are kept.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from _runs import RESULTS, Key, read_result, run_all
+from _runs import Key, add_run_options, read_result, run_all
 from _timing import print_machine, print_table, read_options
 from scipy.integrate import solve_ivp
 from torch import Tensor, nn
@@ -43,7 +43,6 @@ from tsrnn.interpret import time_steps
 from tsrnn.layers import LEM, ParaRNN
 
 Data = tuple[Tensor, Tensor]
-FOLDER = RESULTS / "lem"
 PARTS = {"train": 128, "validation": 128, "test": 1024}
 UNITS, BATCH, RATE = 16, 32, 9.04e-3
 MODELS: dict[str, Callable[[Key], nn.Module]] = {
@@ -218,9 +217,7 @@ def main() -> None:
     parser.add_argument("experiments", nargs="*", default=["table-4"], metavar="experiment",
                         help=", ".join(EXPERIMENTS))  # fmt: skip
     parser.add_argument("--epochs", type=int, default=400)
-    parser.add_argument("--minutes", type=float, default=math.inf, help="begin none after so many")
-    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
-    parser.add_argument("--print-only", action="store_true", help="make no runs")
+    add_run_options(parser, "lem")
     parser.add_argument("--threads", type=int, default=1)
     options = read_options(parser, print_only=True)
     # With "choices", argparse of Python 3.11 refuses a default in a list.

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from _classify import Part, Recipe, answers, loss_of, seconds, train
-from _runs import RESULTS, read_result, run_all
+from _runs import add_run_options, read_result, run_all
 from _timing import print_machine, print_table, read_options
 
 from tsrnn.datasets import (
@@ -48,7 +48,6 @@ from tsrnn.datasets import (
 from tsrnn.layers import LEM, BlockRecurrentAttention, ParaRNN, Recurrent, RecurrentNetwork
 
 LOCAL_COPY = Path(__file__).resolve().parents[2] / "shared" / "data" / "uea_ucr"
-FOLDER = RESULTS / "long_sequences"
 STAND_INS = ("ACSF1", "OSULeaf", "BasicMotions")
 GENERATED = ("events", "waves")
 PERIODS = (2, 4, 8, 16, 32)
@@ -316,13 +315,12 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, help="of the papers by default")
     parser.add_argument("--seeds", type=int, default=1, help="5 and 10 in the papers")
     parser.add_argument("--minutes-each", type=float, default=600.0, help="of a training")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="to begin runs in")
-    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
-    parser.add_argument("--print-only", action="store_true")
+    add_run_options(parser, "long_sequences")
     parser.add_argument("--threads", type=int, default=1)
     options = read_options(parser, print_only=True)
     torch.set_num_threads(options.threads)
-    print_machine()
+    if not options.print_only:
+        print_machine()
     if options.time:
         time_epochs(options)
         return

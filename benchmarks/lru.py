@@ -8,7 +8,7 @@ reconstructed from the last state, for eigenvalues on rings and for roots of uni
 ``volterra``: their Figure 9. A perceptron with two inner layers of 512 reads the trajectories of
 the controlled Lotka-Volterra equations from the state of a random recurrence of 128 units,
 (r_min, r_max) = (0.99, 1), at every one of 2048 steps. What the paper leaves open stands in
-the constants below. ``--plot DIR`` draws the figures.
+the constants below.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
-from _runs import RESULTS, read_result, run_all
+from _runs import add_run_options, read_result, run_all
 from _timing import print_machine, print_table, read_options
 from torch import nn
 
@@ -31,7 +30,6 @@ from tsrnn.interpret import reconstruct_input
 from tsrnn.kernels import cells, projected_recurrence
 from tsrnn.layers import LRU
 
-FOLDER = RESULTS / "lru"
 PARTS = ("sparse", "vandermonde", "volterra")
 LENGTH, FUNCTIONS = 4096, 32
 SPARSE_UNITS = (32, 64, 128, 256)
@@ -115,16 +113,15 @@ def _check_package(layer: LRU, basis: np.ndarray, signal: np.ndarray, matrix: np
         assert np.abs(reconstruction.inputs[0, :, 0] - signal).max() < 1e-6
 
 
-def sparse(plot: Path | None, seeds: int) -> None:
+def sparse(seeds: int) -> None:
     steps = np.unique(np.linspace(LENGTH / 24, LENGTH, 24).astype(int))
-    rows, drawn = [], {}
+    rows = []
     for r_min in (0.95, 0.99):
         for units in SPARSE_UNITS:
             start = time.perf_counter()
             every = [sparse_curves(units, r_min, steps, seed) for seed in range(seeds)]
             curves = {name: np.median([c[name] for c in every], 0) for name in every[0]}
             curves["V"] = every[0]["V"]
-            drawn[r_min, units] = curves
             ranks = [f"{curves[name][-1]:.0f}" for name in ("V", "Psi", "Omega")]
             errors = [f"{curves[name].max():.1e}" for name in ("complex", "real")]
             ends = [f"{curves[name][-1]:.1e}" for name in ("complex", "real")]
@@ -146,8 +143,6 @@ def sparse(plot: Path | None, seeds: int) -> None:
          for r_min, table in conditions.items()
          for units, row in zip(CONDITION_UNITS, table, strict=True)],
     )  # fmt: skip
-    if plot:
-        draw_sparse(plot, steps, drawn, conditions)
 
 
 def condition_numbers(r_min: float, seeds: int) -> np.ndarray:
@@ -230,7 +225,7 @@ def vandermonde_run(key: dict, images: np.ndarray) -> dict:
 
 
 def vandermonde(options: argparse.Namespace) -> None:
-    folder, data = options.results, "mnist" if options.mnist else "generated"
+    data = "mnist" if options.mnist else "generated"
     keys = [
         {"part": "vandermonde", "data": data, "r_min": ring, "N": units,
          "images": options.images, "samplings": options.samplings}
@@ -238,31 +233,19 @@ def vandermonde(options: argparse.Namespace) -> None:
     ]  # fmt: skip
     if not options.print_only:
         images = images_of(options.mnist, options.images)
-        run_all(folder, keys, lambda key: vandermonde_run(key, images), options.minutes)
+        run_all(options.results, keys, lambda key: vandermonde_run(key, images), options.minutes)
     rows = []
-    for key in keys:
-        result = read_result(folder, key)
-        if result:
-            for name in ("complex", "real"):
-                part = result[name]
-                condition = part["log10 condition"]
-                rows.append([
-                    key["r_min"], key["N"], name, f"{part['mean squared error']:.1e}",
-                    f"{part['relative error']:.1e}", *(f"{v:.1e}" for v in part["by quarter"]),
-                    "-" if condition >= 99 else f"{condition:.1f}",
-                ])  # fmt: skip
-    print(f"\nImages ({data}) of {PIXELS} pixels from the last state: errors of {options.images} "
-          f"images and {options.samplings} samplings of the eigenvalues")  # fmt: skip
-    print_table(
-        ["r_min", "N", "inverse", "mean squared", "over root mean square",
-         *(f"{quarter} quarter" for quarter in QUARTERS), "log10 cond V*V"],
-        rows,
-    )  # fmt: skip
-    if options.plot:
-        draw_vandermonde(options.plot, images_of(options.mnist, 4), folder, keys)
+    for ring in (*RINGS, "roots"):
+        results = [read_result(options.results, key) for key in keys if key["r_min"] == ring]
+        for name in ("complex", "real"):
+            errors = ["" if r is None else f"{r[name]['relative error']:.2g}" for r in results]
+            rows.append([ring, name, *errors])
+    print(f"\n{data} from the last state: root mean squared error over that of the pixels, "
+          f"{options.images} images, {options.samplings} samplings\n")  # fmt: skip
+    print_table(["r_min", "inverse", *(f"N = {units}" for units in VANDERMONDE_UNITS)], rows)
 
 
-def volterra(plot: Path | None, seed: int, updates: int) -> None:
+def volterra(seed: int, updates: int) -> None:
     start = time.perf_counter()
     u, z = lotka_volterra(TRAJECTORIES, random_state=seed)
     layer = LRU(2, 1, state_units=UNITS, r_min=0.99, mlp=False, trainable_recurrence=False)
@@ -290,9 +273,6 @@ def volterra(plot: Path | None, seed: int, updates: int) -> None:
         ["read by", "z1", "z2", "95th percentile of trajectories"],
         [[name, *errors_of(forecast - truth)] for name, forecast in forecasts.items()],
     )
-    if plot:
-        predicted = forecasts["perceptron"].numpy() * scale + centre
-        draw_volterra(plot, u[TRAINING:], z[TRAINING:], predicted)
 
 
 def states_of(layer: LRU, x: torch.Tensor) -> torch.Tensor:
@@ -350,126 +330,27 @@ def train(
             print(f"update {update}: {loss.item():.5f}", file=sys.stderr, flush=True)
 
 
-LABELS = {
-    "V": "$V_k$",
-    "Psi": r"$\Psi_k$",
-    "Omega": r"$\Omega_k$",
-    "complex": "error, complex inverse",
-    "real": "error, real and imaginary parts",
-}
-
-
-def draw_sparse(
-    folder: Path, steps: np.ndarray, drawn: dict, conditions: dict[float, np.ndarray]
-) -> None:
-    """Figures 7 and 8 in two rows of panels, Figure 6 beside them in a file of its own."""
-    figure, axes = plt.subplots(2, len(SPARSE_UNITS), figsize=(13, 6), layout="constrained")
-    for row, r_min in zip(axes, (0.95, 0.99), strict=True):
-        for axis, units in zip(row, SPARSE_UNITS, strict=True):
-            curves = drawn[r_min, units]
-            for name, mark in (("V", "o"), ("Psi", "-"), ("Omega", "--")):
-                axis.plot(steps, curves[name], mark, label=f"rank {LABELS[name]}")
-            axis.set(title=f"$r_{{min}}$ = {r_min}, N = {units}", xlabel="k", ylim=(0, None))
-            right = axis.twinx()
-            for name, mark in (("complex", ":"), ("real", "-")):
-                error = np.maximum(curves[name], 1e-16)
-                right.semilogy(steps, error, mark, color="black", label=LABELS[name])
-            right.set_ylim(1e-17, 10)
-        row[0].set_ylabel("rank")
-        right.set_ylabel("relative error")
-    lines = [*axis.lines, *right.lines]
-    figure.legend(lines, [line.get_label() for line in lines], loc="outside upper center", ncols=5)
-    figure.savefig(folder / "sparse_reconstruction.png", dpi=120)
-    figure, axes = plt.subplots(1, len(conditions), figsize=(12, 3.5), layout="constrained")
-    for axis, (r_min, table) in zip(axes, conditions.items(), strict=True):
-        for units, row in zip(CONDITION_UNITS, table, strict=True):
-            axis.plot(CONDITION_FUNCTIONS, row, marker="o", label=f"N = {units}")
-        axis.set(title=f"$r_{{min}}$ = {r_min}", xlabel="P", xscale="log", ylim=(0, 45))
-        axis.set_xticks(CONDITION_FUNCTIONS, CONDITION_FUNCTIONS)
-        axis.minorticks_off()
-        axis.axhline(32, color="gray", ls=":")  # beyond it float64 knows no more
-    axes[0].set_ylabel(r"log10 condition number of $\Omega^* \Omega$")
-    axes[0].legend()
-    figure.savefig(folder / "sparse_condition.png", dpi=120)
-
-
-def draw_vandermonde(folder: Path, images: np.ndarray, results: Path, keys: list[dict]) -> None:
-    """Figures 2, 3 and 5: images read back, and Figure 4 from the results that there are."""
-    shown = [(0.0, 784), (0.9, 784), (0.99, 512), (0.99, 784), ("roots", 512), ("roots", 784)]
-    figure, axes = plt.subplots(len(images), 1 + len(shown), figsize=(10, 6), layout="constrained")
-    pictures = {"input": images}
-    for ring, units in shown:
-        read = read_back(eigenvalues_of(ring, units, 0), images)
-        pictures[f"r_min = {ring}\nN = {units}" if ring != "roots" else f"roots\nN = {units}"] = (
-            read["complex"][1]
-        )
-    for column, (title, pixels) in zip(axes.T, pictures.items(), strict=True):
-        column[0].set_title(title, fontsize=9)
-        for axis, image in zip(column, pixels, strict=True):
-            axis.imshow(image.reshape(28, 28), cmap="gray", vmin=0, vmax=1)
-            axis.axis("off")
-    figure.savefig(folder / "vandermonde_images.png", dpi=120)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.5), layout="constrained")
-    for units in VANDERMONDE_UNITS:
-        kept = [(key, read_result(results, key)) for key in keys if key["N"] == units]
-        lines = [(k["r_min"], r["complex"]) for k, r in kept if r and k["r_min"] != "roots"]
-        places = range(len(lines))
-        left.semilogy(places, [part["mean squared error"] for _, part in lines], marker="o",
-                      label=f"N = {units}")  # fmt: skip
-        known = [(i, part["log10 condition"]) for i, (_, part) in enumerate(lines)]
-        known = [(i, condition) for i, condition in known if condition < 99]
-        right.plot([i for i, _ in known], [c for _, c in known], marker="o", label=f"N = {units}")
-        for axis in (left, right):
-            axis.set_xticks(places, [ring for ring, _ in lines])
-            axis.set_xlabel("r_min")
-    left.set_ylabel("mean squared error")
-    right.set_ylabel(r"log10 condition number of $V^* V$")
-    left.legend()
-    figure.savefig(folder / "vandermonde_errors.png", dpi=120)
-
-
-def draw_volterra(folder: Path, u: np.ndarray, z: np.ndarray, predicted: np.ndarray) -> None:
-    """Figure 9: inputs and outputs, and what is read from the state."""
-    figure, axes = plt.subplots(3, 4, figsize=(13, 7), sharex=True, layout="constrained")
-    for i, column in enumerate(axes.T):
-        column[0].plot(u[i], color="gray")
-        for j in range(2):
-            column[j + 1].plot(predicted[i, :, j], label="perceptron on the state")
-            column[j + 1].plot(z[i, :, j], color="black", ls="--", label="ground truth")
-        column[2].set_xlabel("step")
-    for axis, name in zip(axes[:, 0], ("u", "$z_1$", "$z_2$"), strict=True):
-        axis.set_ylabel(name)
-    named = axes[1, 0].get_legend_handles_labels()
-    figure.legend(*named, loc="outside upper center", ncols=2)
-    figure.savefig(folder / "lotka_volterra.png", dpi=120)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", default=PARTS, metavar="part", help=", ".join(PARTS))
-    parser.add_argument("--plot", type=Path, metavar="DIR")
     parser.add_argument("--seeds", type=int, default=3, help="of the reconstruction")
     parser.add_argument("--updates", type=int, default=4000, help="of the perceptron")
     parser.add_argument("--mnist", type=Path, metavar="DIR", help="see tsrnn.datasets.load_mnist")
     parser.add_argument("--images", type=int, default=IMAGES, help="of vandermonde")
     parser.add_argument("--samplings", type=int, default=SAMPLINGS, help="of vandermonde")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no run after")
-    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
-    parser.add_argument("--print-only", action="store_true",
-                        help="the runs that are there, of vandermonde alone")  # fmt: skip
+    add_run_options(parser, "lru")
     options = read_options(parser, print_only=True)
     # With "choices", argparse of Python 3.11 refuses a default of several.
     if wrong := sorted(set(options.parts) - set(PARTS)):
         parser.error(f"parts are {', '.join(PARTS)}; got {', '.join(wrong)}")
-    print_machine()
-    if options.plot:
-        options.plot.mkdir(parents=True, exist_ok=True)
+    if not options.print_only:
+        print_machine()
     if "sparse" in options.parts and not options.print_only:
-        sparse(options.plot, options.seeds)
+        sparse(options.seeds)
     if "vandermonde" in options.parts:
         vandermonde(options)
     if "volterra" in options.parts and not options.print_only:
-        volterra(options.plot, 0, options.updates)
+        volterra(0, options.updates)
 
 
 if __name__ == "__main__":

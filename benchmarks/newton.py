@@ -16,14 +16,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tasks
 import torch
-from _runs import RESULTS, Key, read_result, run_all
+from _runs import Key, add_run_options, read_result, run_all
 from _timing import peak_bytes, print_machine, print_table, read_options
 from torch import Tensor, nn
 
@@ -32,7 +30,6 @@ from tsrnn.kernels import Cell, cells, recurrence
 from tsrnn.kernels._newton import iterate
 from tsrnn.layers import CellStack
 
-FOLDER = RESULTS / "newton"
 CELLS = {"GRU": cells.newton_gru(), "LSTM": cells.newton_lstm()}
 UNITS = 256
 TASKS = ("parity", "cycle", "keep 5th", "copy")
@@ -255,12 +252,11 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", default=list(parts), choices=parts,
                         help="tables 1 to 4, table 5, table 6")  # fmt: skip
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=TASKS)
-    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no run after these")
-    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
-    parser.add_argument("--print-only", action="store_true", help="of table 5")
+    add_run_options(parser, "newton")
     options = read_options(parser, parts=["trained"], print_only=True)
     torch.set_num_threads(1)
-    print_machine()
+    if not options.print_only:
+        print_machine()
     print()
     if "drawn" in options.parts and not options.print_only:
         at_initialisation()

@@ -4,8 +4,8 @@ The first twelve months of ETT train, four validate, four test, a month being 30
 28, 10 and 10 calendar months. Test windows start at every row; errors are on the scale standardised
 by the training part. ``--readings all`` forecasts all variables, ``target`` one of them, the oil
 temperature or the wet bulb temperature, from all: the caption of the table says the first, the text
-the second. Every run is kept, a file each, in ``--results``; what is there is not run again, so
-that the table can be made in pieces. ``--print-only`` runs nothing.
+the second. Runs are kept in the table ``--results`` and not made again. ``--print-only`` runs
+nothing; ``--wide`` prints MSE (MAE) with a column for each case.
 
 ``BRT`` and ``ParaBRT`` have the sizes of Table S.1 (512 wide, 128 states, 8 heads, 3 to 5
 layers); a window is the shortest of which the table's number of blocks holds `BRT_INPUT` steps, as
@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _runs import RESULTS, Key, read_result, run_all
+from _runs import Key, add_run_options, read_result, run_all
 from _timing import print_machine, print_table, read_options
 
 from tsrnn import ParaRNNForecaster, recurrence_features
@@ -102,22 +102,7 @@ CASES: dict[str, dict[str, Any]] = {
     "small ParaBRT": SMALL_BRT,
     "small BRT": SMALL_BRT | {"block_size": 64},
 }
-TRIALS: dict[str, dict[str, Any]] = {  # what was tried on the defaults, and on what is not known
-    "ensemble of 3": {"n_estimators": 3},
-    "ensemble of 5": {"n_estimators": 5},
-    "mae": {"loss": "mae"},
-    "mae, 96 hours": {"loss": "mae", "input_size": 96},
-    "96 hours": {"input_size": 96},
-    "168 hours": {"input_size": 168},
-    "uniform": {"init": "uniform"},
-    "uniform, 96 hours": {"init": "uniform", "input_size": 96},
-    "gru": {"cell": "gru"},
-    "no local level": {"local_level": False},
-    "weight decay 0.1": {"weight_decay": 0.1},
-    "rate 0.0003": {"learning_rate": 3e-4, "max_epochs": 60, "patience": 10},
-    "one small layer": {"hidden_size": 16, "n_layers": 1},
-    "no second training": {"refit": False},
-    "no linear path": {"linear_path": False},
+TRIALS: dict[str, dict[str, Any]] = {  # what the paper leaves open
     "ParaRNN, stable": PAPER | {"init": "stable"},
     "ParaRNN, standardised only": PAPER | {"local_level": False},
 }
@@ -183,16 +168,43 @@ def keys_of(options: argparse.Namespace) -> list[dict[str, Any]]:
     ]
 
 
-def summary(keys: list[dict[str, Any]], folder: Path) -> list[list[object]]:
-    """Rows of the table: means over the seeds that were run, beside the paper's numbers."""
+def kept_runs(keys: list[dict[str, Any]], file: Path) -> pd.DataFrame:
+    """Runs of the keys that the table has, a row each."""
     empty: dict[str, Any] = {"types": {}}
-    runs = [key | empty | r for key in keys if (r := read_result(folder, key)) is not None]
-    if not runs:
-        return []
+    return pd.DataFrame(
+        [key | empty | r for key in keys if (r := read_result(file, key)) is not None]
+    )
+
+
+def print_wide(runs: pd.DataFrame, cases: list[str]) -> None:
+    """MSE (MAE) by case, means over seeds; then published values, the best or each model's."""
+    means = runs.groupby(["reading", "data", "horizon", "case"], sort=False)[["mse", "mae"]].mean()
+    names = [case.removeprefix("small ") for case in cases]
+    as_published = set(names) <= set(MODELS)
+    header = ["data", "horizon", *cases, *([] if as_published else ["best published"])]
+    rows: list[list[object]] = []
+    for reading, data, horizon in dict.fromkeys(key[:3] for key in means.index):
+        cells = [
+            f"{means.mse[key]:.4f} ({means.mae[key]:.3f})" if key in means.index else ""
+            for case in cases
+            if (key := (reading, data, horizon, case))
+        ]
+        published = PUBLISHED[data, horizon]
+        mse, mae = published[::2], published[1::2]
+        if not as_published:
+            best = MODELS[int(np.argmin(mse))]
+            cells.append(f"{min(mse):.3f}, {best} ({min(mae):.3f})" if reading == "all" else "")
+        rows.append([data, horizon, *cells])
+        if as_published:
+            pairs = [(mse[i], mae[i]) for i in map(MODELS.index, names)]
+            rows.append(["published", horizon, *(f"{a:.3f} ({b:.3f})" for a, b in pairs)])
+    print_table(header, rows)
+
+
+def summary(runs: pd.DataFrame) -> list[list[object]]:
+    """Rows of the long table: means over the seeds that were run, beside the paper's numbers."""
     rows = []
-    for group, part in pd.DataFrame(runs).groupby(
-        ["reading", "data", "horizon", "case"], sort=False
-    ):
+    for group, part in runs.groupby(["reading", "data", "horizon", "case"], sort=False):
         reading, data, horizon, case = group
         spread = f" ({part['mse'].std():.4f})" if len(part) > 1 else ""
         types = Counter[str]()
@@ -236,29 +248,33 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--cases", nargs="+", choices=[*CASES, *TRIALS],
                         default=["linear path alone", "default"])  # fmt: skip
-    parser.add_argument("--results", type=Path, default=RESULTS / "table_s4",
-                        help="folder of the runs")  # fmt: skip
-    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no run after them")
-    parser.add_argument("--print-only", action="store_true")
+    parser.add_argument("--wide", action="store_true", help="a column for each case")
+    add_run_options(parser, "table_s4")
     options = read_options(parser, print_only=True)
     horizons = sorted({horizon for data, horizon in PUBLISHED if data in options.data})
     if not set(options.horizons or []) <= set(horizons):
         parser.error(
             f"--horizons of {', '.join(options.data)} are {horizons}; got {options.horizons}"
         )
-    print_machine()
     keys = keys_of(options)
     if not options.print_only:
+        print_machine()
         run_all(
             options.results,
             loadable(keys, options),
             lambda key: run(key, load(key["data"], options.data_home)),
             options.minutes,
         )
+    runs = kept_runs(keys, options.results)
+    if runs.empty:
+        return
+    if options.wide:
+        print_wide(runs, options.cases)
+        return
     print_table(
         ["reading", "data", "horizon", "settings", "seeds", "test MSE (sd)", "test MAE",
          "published MSE", "MAE", "fit, s", "epochs", "types of features"],
-        summary(keys, options.results),
+        summary(runs),
     )  # fmt: skip
 
 

@@ -15,7 +15,6 @@ batches and seeds of appendix C.2. The best seed counts, as there.
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -25,14 +24,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from _runs import RESULTS, Key, read_result, run_all
+from _runs import Key, add_run_options, read_result, run_all
 from _timing import print_machine, print_table, read_options
 from torch import Tensor, nn
 
 from tsrnn.datasets import tasks
 from tsrnn.layers import LRU, NewtonBlocks, NewtonGRU, NewtonLSTM, ParaRNN, Recurrent
 
-FOLDER = RESULTS / "tasks"
 SIZE, HEADS, LIMIT = 64, 4, 0.9
 MODELS: dict[str, Callable[[float | None], Recurrent]] = {
     "GRU": lambda limit: NewtonGRU(SIZE, SIZE, max_recurrent=limit),
@@ -252,14 +250,12 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
     parser.add_argument("--recipe", default="small", choices=(*STEPS, "paper"))
     parser.add_argument("--seeds", type=int, help="number of seeds; that of the recipe by default")
-    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no run after these")
-    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the runs")
-    parser.add_argument("--print-only", action="store_true", help="make no runs")
+    add_run_options(parser, "tasks")
     options = read_options(parser, print_only=True)
     torch.set_num_threads(1)
     if not options.print_only:
+        print_machine()
         run_all(options.results, keys(options), run, options.minutes)
-    print_machine()
     for part in ("accuracy", "at twice the length"):
         print(f"\n{part}, percent, recipe {options.recipe}\n")
         rows: list[list[object]] = [

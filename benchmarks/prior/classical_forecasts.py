@@ -30,7 +30,7 @@ import numpy as np
 import pandas as pd
 import torch
 from _competitions import COLLECTIONS, ENDS, LEVELS, Part, load
-from m4 import LOCAL_COPY, ragged
+from _m4 import LOCAL_COPY, ragged
 
 from tsrnn.evaluation import Combination
 from tsrnn.models import model_class

@@ -39,7 +39,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "refit": True,
     },
     # Network and training of Cai et al. (2026), sections 6.2 and D.3. They do not say how the
-    # data are scaled beyond standardisation; the local level stays on, see docs/benchmarks.md.
+    # data are scaled beyond standardisation; the local level stays on, see
+    # docs/benchmarks/table_s4.md.
     "paper": {
         "hidden_size": 128,
         "n_layers": 2,
