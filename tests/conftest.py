@@ -1,7 +1,49 @@
-"""Fixtures that every room's tests may use."""
+"""Fixtures that every room's tests may use, and the cases of a test that `make test` runs."""
+
+import itertools
 
 import pytest
 import torch
+
+# A model of each kind: what a test that is marked `few` without cases runs over in `make test`.
+KINDS = (
+    "ParaRNN",
+    "ParaRNNForecaster",
+    "ParaRNNForecaster, prior",
+    "ParaRNNRegressor",
+    "LRUForecaster",
+    "ARMA",
+    "ETS",
+    "GARCH",
+    "VARMA",
+    "DCC",
+    "Croston",
+    "Naive",
+    "SARIMAX",
+    "VAR",
+    "Combination",
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Mark as slow all cases of a test but those that its mark `few` names."""
+    by_case = [item for item in items if item.get_closest_marker("few")]
+    for _, group in itertools.groupby(by_case, lambda item: item.function):
+        cases = list(group)
+        given = cases[0].get_closest_marker("few").args
+        runs = {
+            name: [item for item in cases if f"-{name}-" in f"-{item.callspec.id}-"]
+            for name in given or KINDS
+        }
+        whole = not any("::" in argument for argument in config.args)
+        unknown = [name for name in given if not runs[name]] if whole else []
+        if unknown or not (any(runs.values()) or not whole):
+            raise pytest.UsageError(f"{cases[0].nodeid}: no case is named {unknown or KINDS}")
+        kept = list(itertools.chain(*runs.values()))
+        for item in cases:
+            if item not in kept:
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

@@ -81,6 +81,7 @@ class TestBayesError:
 
     N, H = 4000, 6
 
+    @pytest.mark.few("[1.2, -0.5]")
     @pytest.mark.parametrize(
         ("ar", "ma"), [([0.8], []), ([1.2, -0.5], [0.4]), ([0.5, 0.3], [-0.6])], ids=str
     )

@@ -151,6 +151,7 @@ def test_changed_products_are_refused(with_z, products, tmp_path):
         load(tmp_path / "model")
 
 
+@pytest.mark.slow
 def test_trained_networks_have_the_same_effects(with_z, tmp_path):
     frame = ALL.loc[~NEW & ~LAST, [*KEYS, "y", "x", "z"]]
     model = LRUForecaster(H, known_ahead="x", static="z", max_epochs=1, random_state=0).fit(frame)

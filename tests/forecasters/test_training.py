@@ -421,6 +421,7 @@ class TestManySeries:
         assert error.std() < 0.1
 
 
+@pytest.mark.few("default", "loss", "intervals")
 @pytest.mark.parametrize(
     "settings",
     [

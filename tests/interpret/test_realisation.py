@@ -260,6 +260,7 @@ class TestStability:
         with pytest.raises(TypeError, match="feature_stability gave; got DataFrame"):
             model.summary(stability=stability.features)
 
+    @pytest.mark.slow
     def test_refits_without_features_count(self):
         rng = np.random.default_rng(0)
         y = np.r_[np.zeros(250), rng.normal(size=50)]

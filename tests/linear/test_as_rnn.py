@@ -124,6 +124,7 @@ class TestCorrelations:
 
 
 class TestVECMGARCH:
+    @pytest.mark.few("order1-scalar")
     @pytest.mark.parametrize(("order", "structure"), [((1, 1), "bekk"), ((2, 1), "scalar")])
     def test_the_layer_gives_the_covariances_and_is_read_back(self, order, structure):
         draw = np.random.default_rng(2)

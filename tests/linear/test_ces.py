@@ -256,6 +256,7 @@ class TestFit:
         assert np.isinf(model.candidates_.loc["short", "CES(partial)"])
         assert np.isfinite(model.candidates_.loc["long"]).all()
 
+    @pytest.mark.slow
     @settings(max_examples=15, deadline=None)
     @given(
         n=st.integers(1, 40),

@@ -150,6 +150,7 @@ def test_derivatives_are_those_of_the_likelihood(dynamic, theta, initialization)
     np.testing.assert_allclose(estimates.information[0], information, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.few("False-heuristic", "True-estimated")
 @pytest.mark.parametrize("initialization", ["estimated", "heuristic"])
 @pytest.mark.parametrize("dynamic", [True, False])
 def test_no_point_of_a_grid_is_higher(dynamic, initialization):

@@ -108,6 +108,7 @@ def test_the_gradient_vanishes_at_the_optimum(bekk, returns):
         np.testing.assert_allclose(slope, best.hessian[0, j], rtol=1e-4, atol=1e-2)
 
 
+@pytest.mark.few("scalar")
 @pytest.mark.parametrize("unit", [1e-3, 1e3])
 @pytest.mark.parametrize("kind", ["bekk", "scalar"])
 def test_units_do_not_matter(returns, kind, unit):
@@ -252,6 +253,7 @@ def test_a_bad_series_does_not_cost_the_others(returns, structures, spoil, messa
     np.testing.assert_allclose(estimates.loglik[1], structures("bekk")[0].loglik[0])
 
 
+@pytest.mark.slow
 def test_higher_orders_converge(returns):
     for order in ((2, 1), (1, 0), (1, 2)):
         estimates, _ = fit(spec_of("bekk", order=order, starts=1), returns[:300])

@@ -127,6 +127,7 @@ def test_likelihood_ratio_is_that_of_least_squares(y):
     assert result.p_value in (0.5, 1.0)
 
 
+@pytest.mark.few("sizes1")
 @pytest.mark.parametrize(
     "sizes",
     [
