@@ -28,19 +28,18 @@ KINDS = (
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Mark as slow all cases of a test but those that its mark `few` names."""
-    by_case = [item for item in items if item.get_closest_marker("few")]
-    for _, group in itertools.groupby(by_case, lambda item: item.function):
+    marked = [item for item in items if item.get_closest_marker("few")]
+    whole = not any("::" in argument for argument in config.args)  # no test is chosen by name
+    for function, group in itertools.groupby(marked, lambda item: item.function):
         cases = list(group)
         given = cases[0].get_closest_marker("few").args
-        runs = {
-            name: [item for item in cases if f"-{name}-" in f"-{item.callspec.id}-"]
-            for name in given or KINDS
-        }
-        whole = not any("::" in argument for argument in config.args)
-        unknown = [name for name in given if not runs[name]] if whole else []
-        if unknown or not (any(runs.values()) or not whole):
-            raise pytest.UsageError(f"{cases[0].nodeid}: no case is named {unknown or KINDS}")
-        kept = list(itertools.chain(*runs.values()))
+        absent, kept = list(given), set()
+        for item, name in itertools.product(cases, given or KINDS):
+            if f"-{name}-" in f"-{item.callspec.id}-":
+                kept.add(item)
+                absent = [other for other in absent if other != name]
+        if whole and (absent or not kept):
+            raise pytest.UsageError(f"{function.__qualname__} has no case {absent or KINDS}")
         for item in cases:
             if item not in kept:
                 item.add_marker(pytest.mark.slow)
