@@ -327,6 +327,7 @@ def test_future_columns_from_files(panel, sort, tmp_path):
         pd.testing.assert_frame_equal(made, expected, rtol=1e-9, check_dtype=False)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -84,6 +84,7 @@ class TestFit:
         again = fitted_to("data").fit(single)
         same(again.predict(), fitted_to("single").predict(), rtol=0)
 
+    @pytest.mark.few
     def test_needs_rows(self, make, entry, single):
         assert np.isfinite(make().fit(single.iloc[: entry.fewest]).predict().to_numpy()).all()
         with pytest.raises(ValueError, match=entry.too_short):

@@ -128,6 +128,7 @@ class TestDeterministic:
         forecast = small().fit(line.iloc[:200]).predict(36)
         np.testing.assert_allclose(forecast, line.iloc[200:], atol=0.05)
 
+    @pytest.mark.slow
     def test_a_nonlinear_map_needs_the_network(self, small):
         values = [0.3]
         for _ in range(899):

@@ -67,6 +67,7 @@ def test_new_series_have_the_effects_of_their_static_columns(with_z, without, ro
     assert errors(forecast(with_z, rows)) < most * errors(forecast(without, rows))
 
 
+@pytest.mark.slow
 def test_an_irrelevant_static_column_costs_nothing(without):
     pd.testing.assert_frame_equal(forecast(fitted(["w"])), forecast(without))
 

@@ -281,7 +281,7 @@ def test_shooting_is_one_launch_of_programs_that_fit(
         assert instruction in first["ptx"]
 
 
-@pytest.mark.few("0-para_rnn_tanh_40", "1024-newton_lstm_3")
+@pytest.mark.few("0-para_rnn_tanh_40")
 @pytest.mark.parametrize(
     ("cell", "dtype"),
     [

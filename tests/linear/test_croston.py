@@ -97,6 +97,7 @@ rows = st.lists(
 ).filter(lambda y: sum(v > 0 for v in y) >= 2)
 
 
+@pytest.mark.few("sbj", "tsb")
 @pytest.mark.parametrize("method", METHODS)
 @settings(max_examples=30, deadline=None)
 @given(y=rows, alpha=st.floats(0, 1), beta=st.floats(0, 0.99))

@@ -144,6 +144,7 @@ def test_alpha_above_one_of_a_series_that_swings_back():
     assert not model.messages_.iloc[0]
 
 
+@pytest.mark.slow
 @pytest.mark.few("1")
 @pytest.mark.parametrize("seed", range(3))
 def test_the_optimum_with_a_season_is_that_of_another_search(seed):

@@ -99,6 +99,7 @@ def test_optima_of_short_series_are_not_below_those_of_arch():
     assert found.fixed.any()  # so short that some end on bounds
 
 
+@pytest.mark.slow
 def test_a_batch_is_its_series_one_by_one():
     model, padded = model_of("gjr", "t"), model_of("gjr", "t", padded=True)
     y = simulated(model, [*TRUE["gjr"], 6.0], 5, 400)

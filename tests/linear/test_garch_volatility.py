@@ -81,6 +81,7 @@ def arch_model(y, model):
     )  # fmt: skip
 
 
+@pytest.mark.few("normal-order0", "t-order1")
 @pytest.mark.parametrize("mean", ["constant", "zero", "ar"])
 @pytest.mark.parametrize("order", [(1, 1), (2, 1), (1, 2), (1, 0)])
 @pytest.mark.parametrize("distribution", ["normal", "t"])
@@ -125,6 +126,7 @@ def test_simulated_forecasts_converge_to_those_of_arch(returns):
         np.testing.assert_allclose(table[f"r-{end}-90"], quantiles, rtol=0.02)
 
 
+@pytest.mark.few("normal")
 @pytest.mark.parametrize("density", DENSITIES)
 @pytest.mark.parametrize(("p", "q"), [(1, 1), (2, 1), (1, 3), (2, 0)])
 def test_expected_variances_are_means_of_paths(density, p, q):

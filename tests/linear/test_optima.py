@@ -82,6 +82,7 @@ class TestGARCH:
             theirs = oracle.fit(disp="off", show_warning=False, tol=1e-10).loglikelihood
             assert ours[name] > theirs - 1e-3
 
+    @pytest.mark.slow
     def test_an_arma_mean_is_not_below_simpler_ones_nor_a_maximum_where_its_parts_nearly_cancel(
         self, draws
     ):
@@ -139,6 +140,7 @@ class TestARMA:
                     assert (loglik >= inner - ROUNDING).all(), (p, q, i, j)
             highest[p, q] = loglik
 
+    @pytest.mark.slow
     def test_starts_are_counted(self, draws):
         assert (ARMA(order=(2, 1)).fit(draws).starts_ == 1).all()
         model = ARMA(order=(2, 2)).fit(draws)

@@ -77,6 +77,7 @@ class TestSkippedRows:
         assert text in page
         assert re.search(r"Outliers .*2015-01-01 error", page)
 
+    @pytest.mark.few("ARMA", "CES", "ETS", "Theta")
     def test_of_other_data_are_skipped_too(self, name):
         y, other = monthly(0), monthly(1)
         model = make(name, outliers="pulse").fit(y)
@@ -98,6 +99,7 @@ class TestSkippedRows:
         ]
         pd.testing.assert_series_equal(*(model.predict(h=3) for model in models))
 
+    @pytest.mark.few("ARMA", "CES", "ETS", "Theta")
     def test_may_be_the_last_one(self, name):
         y = monthly(0)
         model = make(name, outliers="pulse").fit(changed(y, -1))

@@ -393,6 +393,7 @@ class TestForecasts:
         theta = multiplied(np.zeros(0), params[2:3], 12, 1)
         np.testing.assert_allclose(gamma, 2 * autocovariances(phi, theta, 41), atol=1e-8)
 
+    @pytest.mark.slow
     def test_simulation(self):
         """Autocovariances of a long path, whose start is stationary."""
         model = ARMA((1, 0), seasonal_order=(0, 0, 1, 4))

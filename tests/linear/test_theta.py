@@ -340,6 +340,7 @@ def test_forecasts_scale_with_the_data(initialization, seed, dynamic, log_scale)
     np.testing.assert_allclose(other.loglik_.iloc[0], one.loglik_.iloc[0] + shift, atol=1e-6)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 999), dynamic=st.booleans(), shift=st.floats(-40, 400))
 @settings(max_examples=15, deadline=None)
 def test_forecasts_shift_with_the_data(seed, dynamic, shift):

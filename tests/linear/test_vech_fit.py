@@ -74,6 +74,7 @@ def structures(returns):
     return cache(lambda kind: fit(spec_of(kind, starts=1), returns))
 
 
+@pytest.mark.slow
 def test_bekk_is_recovered(bekk):
     estimates, _ = bekk
     assert estimates.converged.all()
@@ -136,6 +137,7 @@ def test_order_of_the_series_does_not_matter(bekk, returns):
     np.testing.assert_allclose(np.abs(others[:, ::-1, ::-1]), np.abs(ours), rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_larger_structures_fit_better(structures, bekk):
     values = [structures(kind)[0] for kind in ("scalar", "diagonal", "full")]
     assert all(e.converged.all() for e in values)

@@ -78,6 +78,7 @@ def test_recursive_bootstrap_has_the_same_statistic(y, order):
     assert abs(wild.p_value - recursive.p_value) < 0.3
 
 
+@pytest.mark.slow
 def test_size_of_the_wild_bootstrap():
     rng, rejected = np.random.default_rng(0), 0
     for seed in range(200):

@@ -195,6 +195,7 @@ class TestOtherComparisons:
         assert "Tests of equal accuracy" not in page.words
         assert "Accuracy" in page.words
 
+    @pytest.mark.slow
     def test_of_variances(self, tmp_path):
         returns = pd.Series(np.random.default_rng(0).normal(size=230))
         models = {"a": GARCH(), "b": GARCH(order=(1, 0))}
@@ -203,6 +204,7 @@ class TestOtherComparisons:
         assert "QLIKE" in page.words
         assert "Errors one step ahead" not in page.words
 
+    @pytest.mark.slow
     def test_of_many_series(self, tmp_path):
         wide = pd.DataFrame({f"s{i}": monthly(60, i) for i in range(9)})
         models = {"a": ARMA(order=(1, 0)), "b": ARMA(order=(0, 1, 0))}
@@ -363,6 +365,7 @@ class TestBrowser:
         assert wide == 0
         assert (panels, rows) == (5, 5 if width in (360, 700) else 3)
 
+    @pytest.mark.slow
     def test_is_printed(self, file, tmp_path):
         pdf = tmp_path / "page.pdf"
         self.run(tmp_path, f"--print-to-pdf={pdf}", file.as_uri())
