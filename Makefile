@@ -14,12 +14,13 @@ OTHER_PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 SOURCES := tsrnn kernels datasets tests examples benchmarks
 BENCHMARKS = $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 
-.PHONY: help demo test examples test-lowest bench bench-smoke bench-pages docs docs-check lint bytecode dist smoke clean
+.PHONY: help demo test test-all examples test-lowest bench bench-smoke bench-pages docs docs-check lint bytecode dist smoke clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo    set up .venv and run examples/01_quickstart.py'
-	@echo 'make test    run the tests, but for the examples'
+	@echo 'make test    run the tests but for slow ones and the examples: 12 minutes on two cores'
+	@echo 'make test-all  run all tests but for the examples: 45 minutes on two cores'
 	@echo 'make examples  run the examples and check what they print'
 	@echo 'make lint    check style, format and types'
 	@echo 'make bench   run the benchmarks one after the other; of long ones, print the kept results'
@@ -38,6 +39,10 @@ demo: .venv/.installed
 	$(BIN)/python examples/01_quickstart.py
 
 test: .venv/.installed
+	$(PYTEST) -m 'not example and not slow'
+
+# Further cases of the same checks, further searches for optima, killed processes, long pages.
+test-all: .venv/.installed
 	$(PYTEST) -m 'not example'
 
 examples: .venv/.installed

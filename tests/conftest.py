@@ -1,7 +1,48 @@
-"""Fixtures that every room's tests may use."""
+"""Fixtures that every room's tests may use, and the cases of a test that `make test` runs."""
+
+import itertools
 
 import pytest
 import torch
+
+# A model of each kind: what a test that is marked `few` without cases runs over in `make test`.
+KINDS = (
+    "ParaRNN",
+    "ParaRNNForecaster",
+    "ParaRNNForecaster, prior",
+    "ParaRNNRegressor",
+    "LRUForecaster",
+    "ARMA",
+    "ETS",
+    "GARCH",
+    "VARMA",
+    "DCC",
+    "Croston",
+    "Naive",
+    "SARIMAX",
+    "VAR",
+    "Combination",
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Mark as slow all cases of a test but those that its mark `few` names."""
+    marked = [item for item in items if item.get_closest_marker("few")]
+    whole = not any("::" in argument for argument in config.args)  # no test is chosen by name
+    for function, group in itertools.groupby(marked, lambda item: item.function):
+        cases = list(group)
+        given = cases[0].get_closest_marker("few").args
+        absent, kept = list(given), set()
+        for item, name in itertools.product(cases, given or KINDS):
+            if f"-{name}-" in f"-{item.callspec.id}-":
+                kept.add(item)
+                absent = [other for other in absent if other != name]
+        if whole and (absent or not kept):
+            raise pytest.UsageError(f"{function.__qualname__} has no case {absent or KINDS}")
+        for item in cases:
+            if item not in kept:
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """The arrows between the rooms of the package, and the one door of each outside library."""
 
 import ast
+import functools
 import tomllib
 from pathlib import Path
 from typing import NamedTuple
@@ -116,6 +117,7 @@ def rooms():
     return {path.stem: path for path in (*found, ROOT / "kernels", ROOT / "datasets")}
 
 
+@functools.cache
 def modules():
     """Return every module of the package by its path relative to the repository."""
     paths = [
@@ -141,12 +143,13 @@ def package_of(path):
     return ".".join(parts if parts[:1] == ("tsrnn",) else ("tsrnn", *parts))
 
 
+@functools.cache  # four tests read each file
 def imports(source, package):
     """Return everything the source imports, wherever it stands, under absolute names."""
     found = []
     for node in ast.walk(ast.parse(source)):
         found += [Import(node.lineno, name) for name in _names(node, package)]
-    return sorted(found)
+    return tuple(sorted(found))
 
 
 def _names(node, package):

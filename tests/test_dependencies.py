@@ -39,6 +39,7 @@ def project():
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
+@pytest.mark.slow
 def test_of_the_package(project):
     extras = project["optional-dependencies"]
     optional = names(extras["gpu"]) | names(extras["polars"])

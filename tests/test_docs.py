@@ -86,8 +86,40 @@ PAGES = [
     "docs/tutorials/panel.md",
     "docs/tutorials/whole_forecast.md",
 ]
+# Pages that train networks or compare many models: more than three seconds each.
+LONG_PAGES = {
+    "docs/adapters.md",
+    "docs/batch.md",
+    "docs/classical_combination.md",
+    "docs/classical_sarima.md",
+    "docs/columns.md",
+    "docs/compare.md",
+    "docs/howto/calendar.md",
+    "docs/howto/export.md",
+    "docs/howto/missing.md",
+    "docs/howto/paper_data.md",
+    "docs/inference.md",
+    "docs/linearity.md",
+    "docs/networks.md",
+    "docs/prior.md",
+    "docs/prior_network.md",
+    "docs/regression.md",
+    "docs/stacking.md",
+    "docs/tutorials/exogenous.md",
+    "docs/tutorials/whole_forecast.md",
+}
 API = "docs/api/index.md"
 NEEDS_NETWORK = {"load_ett"}
+# Names whose examples train several networks.
+LONG_EXAMPLES = {
+    "export_torch",
+    "forecast_features",
+    "FittedStacked",
+    "StackedState",
+    "objective",
+    "feature_stability",
+    "FeatureStability",
+}
 APART = ("tsrnn.kernels", "tsrnn.datasets")  # their files are not in the folder tsrnn
 NEEDS_LIBRARY = {"tsrnn.sktime": "sktime"}  # rooms that cannot be read without it
 WITHOUT_PAGE = {"tsrnn.cli"}  # the command line documents itself
@@ -143,8 +175,10 @@ def run(page, namespace):
     return wrong
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.slow if page in LONG_PAGES else ()) for page in PAGES],
+)
 def test_the_code_of_a_page_prints_what_stands_there(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
@@ -192,8 +226,11 @@ def examples():
 
 def cases():
     for test in examples():
-        offline = test.name.rpartition(".")[2] in NEEDS_NETWORK
-        marks = pytest.mark.skip(reason="downloads a file") if offline else ()
+        name, marks = test.name.rpartition(".")[2], []
+        if name in NEEDS_NETWORK:
+            marks.append(pytest.mark.skip(reason="downloads a file"))
+        if name in LONG_EXAMPLES:
+            marks.append(pytest.mark.slow)
         yield pytest.param(test, id=test.name, marks=marks)
 
 

@@ -131,6 +131,7 @@ OF_NO_FIRST_FORECAST = {
 FIRST = "import tsrnn; model = tsrnn.ParaRNNForecaster().fit(y); "
 
 
+@pytest.mark.few("summary", "update")
 @pytest.mark.parametrize(
     "code",
     [
@@ -175,6 +176,7 @@ def test_a_classical_fit_loads_nothing_that_only_networks_need():
     assert not (OF_TRAINING | OF_OTHERS) & set(run(SERIES + code).split())
 
 
+@pytest.mark.slow
 def test_a_network_forecasts_without_what_trains_it(tmp_path):
     file = str(tmp_path / "model.tsrnn")
     fit = f"ParaRNNForecaster(3, hidden_size=4, max_epochs=1).fit(y).save({file!r})"

@@ -81,6 +81,7 @@ def test_worms_are_read_as_they_are_published(tmp_path, layout):
         np.testing.assert_array_equal(data.y, expected[part].y)
 
 
+@pytest.mark.slow
 def test_worms_of_the_published_size_are_split_as_in_the_code_of_the_paper(tmp_path):
     line = ":".join([",".join(["1"] * 17_984)] * 5 + [",".join(["-.5"] * 17_984)])
     for part, first, count in (("TRAIN", 0, 128), ("TEST", 128, 131)):

@@ -91,6 +91,7 @@ class TestFeatures:
         boxes.sort(key=lambda box: box[1])
         assert all(low[3] <= high[1] for low, high in pairwise(boxes))
 
+    @pytest.mark.few("0", "1", "4", "12")
     @pytest.mark.parametrize("seed", range(30))
     def test_names_stay_inside_the_figure_and_apart(self, seed):
         draw = np.random.default_rng(seed)
@@ -402,6 +403,7 @@ class TestForecasts:
         assert [ax.get_legend() is None for ax in axes] == [False, True]
         np.testing.assert_array_equal(curves(axes[1])["history"].get_ydata(), past + 100)
 
+    @pytest.mark.few("4-4", "5-4")
     @pytest.mark.parametrize(("count", "drawn"), [(4, 4), (5, 4), (1200, 4)])
     def test_of_many_the_first_with_advice(self, count, drawn):
         past, ids = history(12), [f"s{i}" for i in range(count)]

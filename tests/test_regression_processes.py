@@ -446,6 +446,7 @@ def test_a_differentiable_function_stays_below_its_norm(beta, dimension):
     assert 0.05 * process.holder_norm < found <= 1.001 * process.holder_norm
 
 
+@pytest.mark.few("0-2.0", "2-1.0")
 @pytest.mark.parametrize("beta", [0.3, 0.5, 0.9, 1.0, 1.5, 2.0, 2.5])
 @pytest.mark.parametrize("coordinate", [0, 2])
 def test_differences_along_a_coordinate_fall_with_the_power_beta(beta, coordinate):

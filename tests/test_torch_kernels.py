@@ -55,6 +55,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="torch has one kind here")
 @pytest.mark.parametrize("capability", ["avx2", "default"])
 def test_products_of_other_processors(capability, folder):

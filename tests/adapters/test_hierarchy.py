@@ -176,6 +176,7 @@ FOUR = np.vstack([np.ones(4), np.kron(np.eye(2), np.ones(2)), np.eye(4)])
 KINDS = [(m, k) for m in METHODS for k in INTERVALS if (m, k) != ("top_down", "normality")]
 
 
+@pytest.mark.few("ols-normality", "bottom_up-bootstrap")
 @pytest.mark.parametrize("correlation", [0.0, 0.6])
 @pytest.mark.parametrize(("method", "kind"), KINDS)
 def test_intervals_have_the_known_width_and_cover(method, kind, correlation):
@@ -193,6 +194,7 @@ def test_intervals_have_the_known_width_and_cover(method, kind, correlation):
     np.testing.assert_allclose(shares, 0.8, atol=0.08)
 
 
+@pytest.mark.few("top_down", "mint_cov")
 @pytest.mark.parametrize(("method", "kind"), KINDS)
 def test_intervals_cover_where_forecasts_do_not_add_up(method, kind):
     """Stores of different autoregressions, whose sums are none of order one.

@@ -40,6 +40,7 @@ def test_the_adapter_says_what_to_install(line):
     assert said == "tsrnn.sktime.ParaRNNForecaster needs sktime: pip install 'tsrnn[sktime]'"
 
 
+@pytest.mark.slow
 def test_hierarchies_need_the_library_for_its_reconcilers_alone():
     code = """
 import numpy as np, pandas as pd

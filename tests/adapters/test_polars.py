@@ -148,6 +148,7 @@ class TestFramesByTime:
         values = 5 + draw.normal(size=(60, 2))
         return pd.DataFrame({"month": times, "u": values[:, 0], "v": values[:, 1]})
 
+    @pytest.mark.few("False")
     @pytest.mark.parametrize("name", BY_TIME)
     @pytest.mark.parametrize("dates", [False, True])
     def test_wide(self, name, wide, dates):

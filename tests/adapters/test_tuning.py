@@ -80,6 +80,7 @@ def study_of(function, n_trials, seed=0, **settings):
 
 
 class TestSuggest:
+    @pytest.mark.few("GARCH", "ParaRNNForecaster0", "NewtonForecaster", "LEMForecaster")
     @pytest.mark.parametrize("forecaster", FORECASTERS, ids=lambda f: type(f).__name__)
     def test_every_default_space_gives_arguments_that_can_be_fitted(self, forecaster):
         draw = np.random.default_rng(0)
@@ -219,6 +220,7 @@ class TestObjective:
         assert values[0] == values[1]
         assert len(set(values[0])) > 1
 
+    @pytest.mark.slow
     def test_errors_are_reported_after_each_window_and_prune(self, autoregression):
         class AfterTwo(optuna.pruners.BasePruner):
             def prune(self, study, trial):

@@ -61,6 +61,7 @@ def gappy(wave):
 
 
 class TestFailures:
+    @pytest.mark.few("SARIMAX", "ArchModel", "StatsmodelsTheta")
     def test_are_named_and_the_others_are_as_if_alone(self, model, flawed):
         words = r"could not fit 1 of 3 units, 'b': .* needs at least \d+ rows; there are 3"
         with pytest.warns(UserWarning, match=words):
@@ -183,6 +184,7 @@ class TestMessages:
 
 
 class TestProcesses:
+    @pytest.mark.few("UnobservedComponents", "ArchModel")
     def test_give_the_same_numbers(self, model, panel):
         one = model.fit(panel)
         params, forecast = one.params_, one.predict(4, level=80)

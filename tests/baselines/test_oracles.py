@@ -106,6 +106,15 @@ def assert_same(frame, name, expected, close):
 
 
 class TestOneTarget:
+    @pytest.mark.few(
+        "AR with constant",
+        "ARIMA with drift",
+        "local level",
+        "damped trend",
+        "components by default",
+        "GARCH",
+        "HAR with ARCH",
+    )
     def test_of_a_panel(self, case, panel, close):
         model, call = case
         forecast = model.fit(panel).predict(H, level=80)
@@ -119,6 +128,13 @@ class TestOneTarget:
         forecast = model.fit(wave.iloc[:-9]).update(wave.iloc[-9:]).predict(H, level=80)
         assert_same(forecast, "y", call(y[:-9], y[-9:]), close)
 
+    @pytest.mark.few(
+        "AR with constant",
+        "ARIMA with drift",
+        "local level",
+        "damped trend",
+        "components by default",
+    )
     @pytest.mark.parametrize("name", [name for name in MODELS if hasattr(MODELS[name][1], "plain")])
     def test_on_the_same_data_without_standardizing(self, name, panel, wave, close):
         model, call = MODELS[name]
@@ -131,6 +147,7 @@ class TestOneTarget:
         forecast = model.fit(wave.iloc[:-9]).update(wave.iloc[-9:]).predict(H, level=80)
         assert_same(forecast, "y", plain(y[:-9], y[-9:]), close)
 
+    @pytest.mark.few("AR with constant", "Holt-Winters", "GARCH")
     def test_of_several_targets(self, case, wave, close):
         model, call = case
         frame = pd.DataFrame({"u": wave, "v": wave[::-1].to_numpy()})
@@ -140,6 +157,7 @@ class TestOneTarget:
 
 
 class TestTheta:
+    @pytest.mark.few("12-auto")
     @pytest.mark.parametrize("method", ["auto", "additive"])
     @pytest.mark.parametrize("season", [12, 1])
     def test_of_a_panel(self, panel, close, season, method):

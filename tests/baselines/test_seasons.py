@@ -99,6 +99,7 @@ def test_long_seasons_are_taken_only_when_asked_for(model):
     assert not any("seasonal" in name for name in model.params_)
 
 
+@pytest.mark.few("StatsmodelsETS()")
 @pytest.mark.parametrize("load_data", [load_elec_equip, load_elnino, load_co2])
 @pytest.mark.parametrize("model", [StatsmodelsETS(), UnobservedComponents()], ids=str)
 @pytest.mark.filterwarnings("ignore:.*came with warnings:UserWarning")

@@ -79,6 +79,20 @@ def ahead(model, y):
     return model.fit(y).predict(6, level=80)
 
 
+@pytest.mark.few(
+    "AR with constant",
+    "ARIMA",
+    "local level",
+    "smoothing",
+    "Holt-Winters",
+    "StatsmodelsTheta",
+    "GARCH",
+    "Naive",
+    "Naive2",
+    "SeasonalNaive",
+    "Drift",
+    "Mean",
+)
 @pytest.mark.parametrize("name", BASELINES)
 def test_forecasts_are_in_any_unit(name, walk):
     model, rtol = BASELINES[name]
@@ -104,6 +118,7 @@ def test_targets_of_a_vector_have_units_of_their_own(pair):
         assert_near(found[columns] / k, expected[columns], NEAR)
 
 
+@pytest.mark.few("model0", "model1", "model2")
 @pytest.mark.parametrize(
     "model",
     [
@@ -184,6 +199,7 @@ class TestToldInTheUnitOfTheData:
         self.evaluated(model, direct)
         assert model.params_.iloc[0]["x1"] == pytest.approx(160, rel=0.1)
 
+    @pytest.mark.few("order1-unstructured", "order2-diagonal")
     @pytest.mark.parametrize("covariance", ["unstructured", "diagonal"])
     @pytest.mark.parametrize("order", [(1, 0), (2, 0), (0, 1)])
     def test_of_vectors(self, pair, order, covariance):

@@ -93,6 +93,7 @@ SOURCES = [
 ]
 
 
+@pytest.mark.few("interleaved", "as_csv", "as_iterator")
 @pytest.mark.parametrize("make", SOURCES, ids=lambda make: make.__name__)
 def test_every_source_gives_the_forecasts_of_the_model_itself(
     make, panel, expected, arma, sort, tmp_path
@@ -107,6 +108,7 @@ def test_every_source_gives_the_forecasts_of_the_model_itself(
     assert (run.path / "_SUCCESS").is_file()
 
 
+@pytest.mark.slow
 def test_partitions_hold_whole_series_within_the_number_of_rows(panel, arma, tmp_path):
     run = forecast_batches(panel, arma, out=tmp_path, rows_per_batch=130)
     sizes = [pl.read_parquet(tmp_path / "forecasts" / name).height // 3 for name in names(run)]
@@ -164,6 +166,7 @@ def test_only_what_is_missing_is_done(panel, arma, expected, sort, tmp_path):
     assert not list(tmp_path.rglob("*.tmp"))
 
 
+@pytest.mark.few("change0-h")
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -203,6 +206,7 @@ def test_a_network_forecasts_all_series_as_it_does_at_once(panel, network, sort,
     pd.testing.assert_frame_equal(sort(run.forecasts()), expected, rtol=1e-5, check_dtype=False)
 
 
+@pytest.mark.slow
 def test_workers_write_the_same_bytes(broken, arma, tmp_path):
     one = forecast_batches(broken, arma, out=tmp_path / "one", rows_per_batch=200)
     two = forecast_batches(broken, arma, out=tmp_path / "two", rows_per_batch=200, n_jobs=2)
@@ -276,6 +280,7 @@ def test_text_in_a_csv_file_is_an_error_of_its_series(panel, arma, tmp_path):
     assert run.forecasts()["unique_id"].nunique() == 23
 
 
+@pytest.mark.few("NA")
 @pytest.mark.parametrize("field", ["", "NA", "null", " NaN "])
 def test_fields_of_csv_files_that_are_missing(panel, arma, field, tmp_path):
     texts = panel["y"].astype(str)
@@ -322,6 +327,7 @@ def test_future_columns_from_files(panel, sort, tmp_path):
         pd.testing.assert_frame_equal(made, expected, rtol=1e-9, check_dtype=False)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -418,6 +424,7 @@ def with_x(panel):
     return frame.drop(index=last.index), last.drop(columns="y")
 
 
+@pytest.mark.few("parquet")
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_future_columns_of_some_series_only(with_x, suffix, tmp_path):
     past, future = with_x
@@ -456,6 +463,7 @@ def test_a_series_in_two_frames_of_an_iterator_is_refused(panel, arma, tmp_path)
         forecast_batches(iter([panel[:250], panel[250:]]), arma, out=tmp_path)
 
 
+@pytest.mark.slow
 def test_folders_named_after_the_series(panel, arma, expected, sort, tmp_path):
     for name, own in panel.groupby("unique_id"):
         folder = tmp_path / "source" / f"unique_id={name}"
@@ -520,6 +528,7 @@ def test_a_plan_of_somebody_else_is_left_alone(panel, arma, tmp_path):
     assert (tmp_path / "plan.json").read_text() == "[1]"
 
 
+@pytest.mark.few("True")
 @pytest.mark.parametrize("lost", ["errors/part-00001.parquet", "forecasts/part-00001.parquet"])
 @pytest.mark.parametrize("damaged", [False, True])
 def test_a_partition_that_is_not_whole_is_done_again(panel, arma, lost, damaged, tmp_path):

@@ -67,6 +67,7 @@ def test_where_none_can_be_forecast_there_are_problems_only(panel, arma):
     assert [problem.unique_id for problem in answer.problems] == list(panel["unique_id"].unique())
 
 
+@pytest.mark.slow
 def test_warnings_are_problems_and_are_not_shown(panel):
     model = ARMA(order=(2, 2), trend="n")
     with warnings.catch_warnings():

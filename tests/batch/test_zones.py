@@ -36,6 +36,9 @@ def written(folder, kind, *frames):
     return folder
 
 
+@pytest.mark.few(
+    "pandas-Europe/Berlin", "parquet-Europe/Berlin", "csv-Europe/Berlin", "csv-None", "iterator-UTC"
+)
 @pytest.mark.parametrize("tz", ZONES)
 @pytest.mark.parametrize("kind", ["pandas", "polars", "iterator", "parquet", "csv"])
 def test_the_zone_comes_back(tmp_path, kind, tz):

@@ -72,6 +72,7 @@ def test_json(document, two, result):
     np.testing.assert_allclose(tests["p_value"], result.diebold_mariano["p_value"], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_benchmark_in_words(answer, two):
     said = answer(f"compare two.csv --model arma,naive,drift {WINDOWS} --benchmark drift")
     assert "drift" in said.split("\n\n")[1]

@@ -58,6 +58,7 @@ def test_the_network_is_the_default(table, panel):
     agree(given, model.fit(panel).predict(3, level=80))
 
 
+@pytest.mark.few("panel")
 @pytest.mark.parametrize("shape", ["panel", "macro"])
 def test_networks_by_series(request, table, refused, tmp_path, shape):
     frame = request.getfixturevalue(shape)

@@ -13,10 +13,7 @@ import pytest
 PAGE = Path(__file__).parents[2] / "docs" / "command_line.md"
 FENCE = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(os.name == "nt", reason="the page is written for a POSIX shell"),
-]
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="the page is written for a POSIX shell")
 
 
 def blocks(language):

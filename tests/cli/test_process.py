@@ -71,6 +71,7 @@ def test_stdin_and_stdout_are_utf_8_and_alone(long_csv):
     assert len(done.stdout.splitlines()) == 4001
 
 
+@pytest.mark.slow
 @WINDOWS
 def test_a_reader_that_has_seen_enough(long_csv):
     command = [*TSRNN, "forecast", str(long_csv), "--model", "naive", "--h", "9"]
@@ -81,6 +82,7 @@ def test_a_reader_that_has_seen_enough(long_csv):
         assert process.wait(60) == 0
 
 
+@pytest.mark.slow
 @WINDOWS
 def test_an_interrupt(long_csv):
     """By a signal that the process sends itself in the midst of its work."""

@@ -607,7 +607,19 @@ def assert_same(found, expected, where=""):
         assert str(found) == str(expected), where
 
 
-@pytest.fixture(scope="session", params=EXAMPLES)
+def pytest_generate_tests(metafunc):
+    """Run over the examples that meet the conditions of `where`."""
+    if "example" in metafunc.fixturenames:
+        conditions = [mark.args[0] for mark in metafunc.definition.iter_markers("where")]
+        names = [
+            name
+            for name, example in EXAMPLES.items()
+            if all(condition(example) for condition in conditions)
+        ]
+        metafunc.parametrize("example", names, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
 def example(request):
     return EXAMPLES[request.param]
 

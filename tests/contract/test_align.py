@@ -26,10 +26,10 @@ def rows_of(table, name):
     return table[table["unique_id"] == name].reset_index(drop=True)
 
 
+@pytest.mark.where.with_args(lambda example: example.is_forecaster)
+@pytest.mark.few
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_every_forecaster_goes_on_to_the_common_steps(original, example, contract):
-    if not example.is_forecaster:
-        pytest.skip("a regressor has no series")
     past = example.training[0]
     ends = past.groupby("unique_id")["ds"].max()
     lags = (ends.max() - ends).dt.days

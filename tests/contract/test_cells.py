@@ -59,6 +59,7 @@ def takes(cell, option):
     return option in legal and one_layer_only.get(option, True)
 
 
+@pytest.mark.few("rnn", "lstm", "lru", "cell8")
 @pytest.mark.parametrize("cell", [*CELLS, USER])
 def test_a_cell_is_the_same_layer_everywhere(cell):
     expected = "ParaRNN" if cell is USER else CELLS[cell].layer
@@ -70,6 +71,7 @@ def test_a_cell_is_the_same_layer_everywhere(cell):
     assert shapes[0] == shapes[1] == shapes[2]
 
 
+@pytest.mark.few("rnn", "lem", "newton-gru")
 @pytest.mark.parametrize("cell", CELLS)
 def test_an_option_is_taken_everywhere_or_nowhere(cell):
     taken = {option: value for option, value in OPTIONS.items() if takes(cell, option)}
@@ -130,6 +132,7 @@ def test_search_spaces_have_blocks_where_the_layer_has(cell):
     )
 
 
+@pytest.mark.slow
 def test_table_s1_is_within_reach():
     """Settings of the block-recurrent transformers of Cai et al. (2026), supplement D.2."""
     forecasting = layer_choice("attention", {"n_states": 128, "window": 56, "n_heads": 8})

@@ -30,13 +30,13 @@ LEVELS = [50, 80, 95, 99.9]
 
 def conformal(example):
     """Fit an example with conformal intervals."""
-    model = example.make()
-    if not isinstance(model, Classical):
-        pytest.skip("networks have errors of their own")
-    return example.fit(model.set_params(intervals="conformal"))
+    return example.fit(example.make().set_params(intervals="conformal"))
 
 
+# Networks have intervals of errors of their own.
+@pytest.mark.where.with_args(lambda example: issubclass(example.cls, Classical))
 class TestEveryForecaster:
+    @pytest.mark.few
     def test_has_them(self, example, contract, tmp_path):
         model = conformal(example)
         found = model.predict(h=2, level=LEVELS, **example.ahead(2))
@@ -59,6 +59,7 @@ class TestEveryForecaster:
         tolerance = 1e-8 if example.arguments.get("random_state") == 0 else 0.2
         pd.testing.assert_frame_equal(after, found, rtol=tolerance)
 
+    @pytest.mark.few
     def test_rolls_and_goes_on(self, example):
         model = conformal(example)
         rolled = model.predict_rolling(example.later, h=2, level=80)

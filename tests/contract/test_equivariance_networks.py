@@ -53,6 +53,7 @@ def forecast_of(make, values):
     return make().fit(series).predict(H, level=80)[["y", "y-lo-80", "y-hi-80"]].to_numpy()
 
 
+@pytest.mark.few("ParaRNN", "LRU", "Combination")
 @pytest.mark.parametrize("name", TRAINED)
 def test_trained_networks_move_with_level_and_unit(name):
     values = autoregression(1, 120)[0]
@@ -88,6 +89,7 @@ def test_the_prior_network_moves_with_the_level_where_logarithms_are_lines(name,
         np.testing.assert_allclose(moved, base, atol=tolerance, err_msg=str(level))
 
 
+@pytest.mark.few("0.5-100-1000000.0")
 @pytest.mark.parametrize("level", [1e4, 1e6, 1e9])
 @pytest.mark.parametrize(("coefficient", "n_rows"), [(0.5, 100), (0.8, 50)])
 def test_widths_of_an_autoregression_are_near_those_of_its_distribution(level, coefficient, n_rows):

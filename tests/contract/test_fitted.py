@@ -9,14 +9,8 @@ import pytest
 from tsrnn.contract import Arguments, FittedData
 from tsrnn.data import read_panel
 
+pytestmark = pytest.mark.where.with_args(lambda example: example.is_forecaster)
 QUESTIONS = ("filter", "advance", "forecast", "rolling", "steps", "to_file")
-
-
-@pytest.fixture(scope="session")
-def example(example):
-    if not example.is_forecaster:
-        pytest.skip("of forecasters")
-    return example
 
 
 def panel_of(model, frame):
@@ -65,6 +59,7 @@ def test_an_estimator_has_no_other_fitted_attributes(fitted):
     assert vars(fitted).keys() - arguments == {"fitted_", "state_", "_history"}
 
 
+@pytest.mark.few
 def test_no_question_changes_it(original, asked, contract):
     contract.same(contract.content(asked[0]), contract.content(original))
 

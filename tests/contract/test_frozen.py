@@ -42,6 +42,7 @@ def test_every_class_has_an_example(contract):
     assert {example.cls.__name__ for example in contract.examples.values()} == set(MODELS)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", MODELS)
 def test_arguments_are_read_from_the_record_alone(name):
     """In the classes of the package `self.order` stands in `__init__`, and where files are read."""
@@ -60,6 +61,7 @@ def test_arguments_are_read_from_the_record_alone(name):
     assert found == []
 
 
+@pytest.mark.few
 def test_no_answer_reads_a_constructor_argument(fitted, example, answers, contract):
     for name in inspect.signature(type(fitted)).parameters:
         delattr(fitted, name)
@@ -106,6 +108,7 @@ def spoil(value):
         value.clear()
 
 
+@pytest.mark.few
 def test_each_argument_set_alone(original, example, contract):
     expected = contract.forecast(original, example)
     for name, value in contract.other(original).items():
@@ -114,6 +117,7 @@ def test_each_argument_set_alone(original, example, contract):
         contract.same(contract.forecast(model, example), expected, name)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("way", COPIES)
 def test_copies_keep_the_fit_and_the_arguments(fitted, example, contract, way):
     expected, others = contract.few(fitted, example), contract.other(fitted)
@@ -148,6 +152,7 @@ def test_a_fit_that_fails_leaves_the_one_before(fitted, example, answers, contra
         contract.same(contract.few(model, example)["save"], answers["save"], name)
 
 
+@pytest.mark.few
 def test_a_fit_that_fails_at_its_end_leaves_the_one_before(fitted, example, contract, monkeypatch):
     expected, before = contract.few(fitted, example), fits_of(fitted)
     late = "_fit_panel" if example.is_forecaster else "_fit_samples"
@@ -166,6 +171,7 @@ def test_a_fit_that_fails_at_its_end_leaves_the_one_before(fitted, example, cont
     contract.same(contract.few(fitted, example), expected)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("way", COPIES)
 def test_a_copy_that_goes_on_leaves_the_original(fitted, example, contract, way):
     for one, other in ((fitted, COPIES[way](fitted)), (COPIES[way](fitted), fitted)):
@@ -175,6 +181,7 @@ def test_a_copy_that_goes_on_leaves_the_original(fitted, example, contract, way)
     assert repr(contract.content(other)) != repr(expected["save"])
 
 
+@pytest.mark.few
 def test_a_copy_that_is_fitted_anew_leaves_the_original(fitted, example, contract):
     expected, before, shallow = contract.few(fitted, example), fits_of(fitted), copy.copy(fitted)
     new = {"horizon": 2} if example.is_forecaster else {"bound": 0.01}

@@ -102,6 +102,7 @@ def pair():
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.filterwarnings("ignore")
 class TestModels:
+    @pytest.mark.few("ARMA", "ETS", "ParaRNNForecaster", "SARIMAX")
     def test_are_those_of_dummies(self, name, pair):
         labels, dummies = pair
         model = MODELS[name](known_ahead=["weather", "price"]).fit(rows(labels, 0, N))
@@ -132,6 +133,9 @@ class TestModels:
             other.predict(whole[1], H, X_future=later[1]),
         )
 
+    @pytest.mark.few(
+        "ARMA", "AutoARIMA", "Theta", "UnobservedComponents", "ParaRNNForecaster", "prior"
+    )
     def test_unknown_level(self, name):
         frame = long()
         model = MODELS[name](known_ahead=["weather", "price"]).fit(rows(frame, 0, N))
@@ -347,6 +351,7 @@ class TestLevels:
             Naive().fit(long().assign(weather="sun"))
 
 
+@pytest.mark.few("ARMA", "ETS", "prior", "Combination")
 @pytest.mark.filterwarnings("ignore:UnobservedComponents|IntervalWarning")
 @pytest.mark.parametrize("name", MODELS)
 def test_constant_columns_are_left_out(name):

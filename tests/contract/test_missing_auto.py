@@ -51,6 +51,7 @@ INTERPOLATE = {
 }  # fmt: skip
 
 
+@pytest.mark.few("ParaRNN", "ARMA", "Theta", "GARCH", "SARIMAX", "VARMA")
 @pytest.mark.parametrize("name", SKIP)
 def test_skipped_as_by_keep(name):
     with warnings.catch_warnings():
@@ -63,6 +64,7 @@ def test_skipped_as_by_keep(name):
     ]  # fmt: skip
 
 
+@pytest.mark.few("Naive", "GARCH with lags", "conditional", "trained", "VAR", "mixed")
 @pytest.mark.parametrize("name", INTERPOLATE)
 def test_interpolated_with_a_warning(name):
     with pytest.warns(UserWarning, match="no place for missing values: 4 missing values are inter"):
@@ -92,6 +94,7 @@ def test_rows_that_are_missing_are_inserted_with_a_warning(name):
     np.testing.assert_array_equal(model.predict(3), expected.predict(3))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", SKIP)
 def test_columns_of_unequal_spans(name):
     spans = WHOLE.copy()
@@ -110,6 +113,9 @@ TOLERANCE = {"SARIMAX": 1e-6, "ARMA": 1e-6, "AutoARIMA": 1e-6}
 CUTS = (1, 7, 13)  # less than a season, and more
 
 
+@pytest.mark.few(
+    "ParaRNN-7", "ARMA-7", "ETS-7", "Theta-7", "GARCH-7", "VARMA-7", "DCC-7", "SARIMAX-7"
+)
 @pytest.mark.parametrize("cut", CUTS)
 @pytest.mark.parametrize("name", SKIP)
 def test_rows_before_the_first_value_change_nothing(name, cut):
@@ -119,6 +125,7 @@ def test_rows_before_the_first_value_change_nothing(name, cut):
     np.testing.assert_allclose(whole.predict(4), later.predict(4), rtol=TOLERANCE.get(name, 1e-8))
 
 
+@pytest.mark.few("ParaRNN", "ARMA", "ETS", "Theta", "GARCH", "VARMA", "SARIMAX")
 @pytest.mark.parametrize("k", [1, 4])
 @pytest.mark.parametrize("name", SKIP)
 def test_missing_rows_at_the_end_are_further_steps(name, k):

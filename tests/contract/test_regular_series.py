@@ -102,6 +102,7 @@ def test_every_model_of_one_target_is_named():
     assert classical <= named
 
 
+@pytest.mark.few("ETS", "ARIMA", "Theta", "AutoARIMA", "Combination", "SARIMAX")
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_constant_goes_on(name):
     model, _ = ANSWERS[name]
@@ -116,6 +117,7 @@ def test_a_constant_goes_on(name):
             assert rows == 6 or kinds == {IntervalWarning}  # a member may need more than 6
 
 
+@pytest.mark.few("ETS", "ARIMA", "ARMA", "Theta", "SARIMAX", "StatsmodelsETS")
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_line_goes_on(name):
     model, has_lines = ANSWERS[name]
@@ -151,6 +153,7 @@ def test_lines_but_for_small_noise_are_searched():
     assert model.fitted_.estimates.params[0, -1] > 0
 
 
+@pytest.mark.few("1-ETS", "1-ARIMA", "1-ARMA", "40-AutoARIMA", "40-Theta")
 @pytest.mark.parametrize("name", ANSWERS | REFUSE)
 @pytest.mark.parametrize("rows", [1, 40])
 def test_numbers_that_are_ids_do_not_read_as_counts(name, rows):
@@ -175,6 +178,7 @@ def test_six_rows_of_a_line(name):
     assert found is None or np.isfinite(found[:, 0]).all()
 
 
+@pytest.mark.few("ETS", "ARIMA", "Theta", "ARMA", "CES", "AutoARIMA")
 @pytest.mark.parametrize("name", ANSWERS | REFUSE)
 def test_a_dead_store_stops_no_panel(name):
     """A shop is forecast as it is without two others, of which one never sells anything."""

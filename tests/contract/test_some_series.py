@@ -48,10 +48,10 @@ def calls(monkeypatch):
     return counts
 
 
+@pytest.mark.where.with_args(lambda example: example.is_forecaster)
+@pytest.mark.few
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_they_are_forecast_as_among_all(original, example, contract):
-    if not example.is_forecaster:
-        pytest.skip("a regressor has no series")
     past, names = example.training[0], list(original.state_.ids[::-1])
     for model in (original, contract.loaded(original)):
         every = model.predict(h=2, level=[80, 95], **example.ahead(2))

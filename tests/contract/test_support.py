@@ -242,10 +242,10 @@ def in_counts(frame):
     return frame.assign(**columns)
 
 
+@pytest.mark.where.with_args(lambda example: example.is_forecaster)
+@pytest.mark.few
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_all_forecasters_forecast_counts(contract, example):
-    if not example.is_forecaster:
-        pytest.skip("of samples, not of series")
     past, later = (in_counts(frame) for frame in (contract.past, contract.later))
     model = example.make().fit(example.rows(past))
     targets = [name for name in example.columns if name != "x"]

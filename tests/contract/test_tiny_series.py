@@ -9,6 +9,9 @@ import pytest
 
 from tsrnn.contract import Classical
 
+pytestmark = pytest.mark.where.with_args(
+    lambda example: example.is_forecaster and issubclass(example.cls, Classical)
+)
 KINDS = {
     "walk": lambda y: 20 + y.cumsum(0),
     "constant": lambda y: np.full_like(y, 7.0),
@@ -19,13 +22,6 @@ KINDS = {
 # Of an error: the least rows, or the property of the values that stands in the way.
 ADVICE = r"at least \d+|more than \d+|\d+ (rows|observations|values)|constant|var(y|ies|iance)|"
 ADVICE += r"positive|equal|too few|demand|collinear"
-
-
-@pytest.fixture(scope="module")
-def example(example):
-    if not example.is_forecaster or not issubclass(example.cls, Classical):
-        pytest.skip("of classical models and baselines")
-    return example
 
 
 def frame_of(example, series):
@@ -53,6 +49,35 @@ def forecast(example, intervals, series):
     return {name: rows.iloc[:, 2:].to_numpy(float) for name, rows in found.groupby("unique_id")}
 
 
+@pytest.mark.few(
+    "ARMA-3",
+    "ARMA-4",
+    "ARMA-6",
+    "ETS-3",
+    "ETS-4",
+    "ETS-6",
+    "ETS-10-conformal",
+    "GARCH-4",
+    "GARCH-6",
+    "VARMA-4",
+    "VARMA-10",
+    "DCC-4-model",
+    "Naive",
+    "Drift",
+    "SARIMAX-4",
+    "StatsmodelsETS-4",
+    "VAR-4",
+    "VAR-10",
+    "CES-4-model",
+    "Theta, one line-3",
+    "Theta, dynamic-6",
+    "Croston",
+    "TSB-4",
+    "Combination-4",
+    "AutoARIMA-4",
+    "VECMGARCH-10-model",
+    "Combination-10-conformal",
+)
 @pytest.mark.parametrize("intervals", ["model", "conformal"])
 @pytest.mark.parametrize("rows", [3, 4, 6, 10])
 def test_alone(example, intervals, rows):
@@ -70,11 +95,22 @@ def test_alone(example, intervals, rows):
             assert np.isfinite(found).all(), kind
 
 
+@pytest.mark.where.with_args(lambda example: example.arguments.get("weights") != "inverse-error")
+@pytest.mark.few(
+    "ARMA",
+    "ETS",
+    "GARCH-model",
+    "VARMA",
+    "DCC-model",
+    "Naive",
+    "SARIMAX",
+    "VAR",
+    "Combination",
+    "Croston",
+)
 @pytest.mark.parametrize("intervals", ["model", "conformal"])
 def test_beside_others(example, intervals):
     """The long series is forecast whatever the others are."""
-    if example.arguments.get("weights") == "inverse-error":
-        pytest.skip("weights of errors need rows of every series")
     series = [("walk", 60), *((kind, rows) for kind in KINDS for rows in (4, 60))]
     found = forecast(example, intervals, series)
     assert np.isfinite(found["s0"]).all()

@@ -144,6 +144,9 @@ def check(model, transforms):
         )
 
 
+@pytest.mark.few(
+    "ARIMA, seasonal", "ETS, damped", "ETS", "DCC", "SARIMAX", "GARCH", "CCC", "ETS, trend"
+)
 @pytest.mark.parametrize("name", LEVEL | NETWORKS)
 def test_level_and_unit(name):
     pairs = [(1.0, c) for c in OFFSETS] + [(a, 0.0) for a in SCALES]

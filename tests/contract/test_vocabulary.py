@@ -22,13 +22,13 @@ from tsrnn.evaluation import backtest
 from tsrnn.forecasters import ParaRNNForecaster, RecurrentForecaster
 from tsrnn.linear import ARMA, CCC, DCC, GARCH, VARMA, VECMGARCH
 
+pytestmark = pytest.mark.where.with_args(lambda example: example.is_forecaster)
+WITH_PATHS = pytest.mark.where.with_args(lambda example: hasattr(example.make(), "sample_paths"))
 H = 2
 
 
 @pytest.fixture
-def forecaster(fitted, example):
-    if not example.is_forecaster:
-        pytest.skip("of samples, not of series")
+def forecaster(fitted):
     return fitted
 
 
@@ -61,6 +61,7 @@ def one_by_one(model, example, rows, step):
     return pd.concat(found, ignore_index=True)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("step", [1, 2])
 def test_rolling_forecasts_are_those_of_updates(forecaster, example, contract, step):
     rows = example.later
@@ -185,15 +186,15 @@ class TestSamplePaths:
             assert len(found[column]) == shape[0]
         return found
 
+    # Networks draw errors of the validation part: tests/forecasters/test_sample_paths.py. Conformal
+    # intervals are not of the model; test_of_exponential_smoothing has more draws.
+    @WITH_PATHS
+    @pytest.mark.where.with_args(
+        lambda example: not issubclass(example.cls, RecurrentForecaster | StatsmodelsETS)
+    )
+    @pytest.mark.where.with_args(lambda example: example.arguments.get("intervals") != "conformal")
+    @pytest.mark.few
     def test_have_the_marginals_of_the_intervals(self, forecaster, example):
-        if not hasattr(forecaster, "sample_paths"):
-            pytest.skip("without paths")
-        if isinstance(forecaster, RecurrentForecaster):
-            pytest.skip("errors of the validation part: tests/forecasters/test_sample_paths.py")
-        if example.arguments.get("intervals") == "conformal":
-            pytest.skip("paths are those of the model")
-        if isinstance(forecaster, StatsmodelsETS):
-            pytest.skip("ends of 20 draws: test_of_exponential_smoothing has more")
         # variances that change make later steps no longer normal, as the intervals take them
         exact = 1 if hasattr(forecaster, "predict_variance") else H
         ahead = example.ahead(H)
@@ -214,9 +215,8 @@ class TestSamplePaths:
                 gap = (np.quantile(draws, probability, axis=1) - end) / scale
                 assert np.abs(gap[:, :exact]).max() < 0.08
 
+    @WITH_PATHS
     def test_are_drawn_by_the_seed(self, forecaster, example, contract):
-        if not hasattr(forecaster, "sample_paths"):
-            pytest.skip("without paths")
         first, same, other = (
             forecaster.sample_paths(3, h=H, random_state=seed, **example.ahead(H))
             for seed in (1, 1, 2)
@@ -289,6 +289,7 @@ class TestSamplePaths:
         expected = np.minimum.outer(steps, steps) + np.outer(steps, steps) / 10
         np.testing.assert_allclose(np.cov(draws.T), sigma2 * expected, rtol=0.1)
 
+    @pytest.mark.few("GARCH", "CCC", "DCC")
     @pytest.mark.parametrize("make", [GARCH, CCC, DCC, VECMGARCH])
     def test_variances_move_with_the_shocks(self, make):
         arguments = {} if make is not VECMGARCH else {"structure": "diagonal", "random_state": 0}

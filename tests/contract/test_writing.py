@@ -137,6 +137,18 @@ def test_the_table_has_every_door(doors):
     assert set(doors) == set(NAMES)
 
 
+@pytest.mark.few(
+    "write_file",
+    "put_file",
+    "Forecaster.save",
+    "ParaRNNRegressor.save",
+    "backtest",
+    "export",
+    "forecast --out csv",
+    "forecast --out parquet",
+    "forecast --save",
+    "features --out",
+)
 @modes
 def test_files_are_written_in_one_step_and_where_a_link_leads(door, name, tmp_path):
     """A new file has the umask's mode; a link stays a link; a killed save's rest goes."""
@@ -157,6 +169,9 @@ def test_files_are_written_in_one_step_and_where_a_link_leads(door, name, tmp_pa
     assert sorted(tmp_path.iterdir()) == sorted([target.parent, link])
 
 
+@pytest.mark.few(
+    "write_file", "put_file", "Forecaster.save", "backtest", "forecast --out csv", "compare --out"
+)
 @modes
 def test_a_file_that_is_replaced_keeps_its_permissions(door, name, tmp_path, request):
     path = tmp_path / name
@@ -243,6 +258,7 @@ put_file(Path(sys.argv[1]), write)
 """
 
 
+@pytest.mark.slow
 @locks
 def test_unfinished_files_go_when_their_writer_is_dead(tmp_path):
     path = tmp_path / "model"

@@ -110,6 +110,7 @@ def counters(draw):
     return first + step * np.arange(n), step
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(counters())
 def test_numbers_that_rise_evenly(case):

@@ -76,6 +76,7 @@ def told(error, data, *parts, **options):
 
 
 class TestSamePanel:
+    @pytest.mark.slow
     @given(
         lengths=st.lists(st.integers(2, 9), min_size=1, max_size=4),
         seed=st.integers(0, 99),

@@ -86,6 +86,7 @@ def outcome(read):
 
 
 class TestColumns:
+    @pytest.mark.few("keep")
     @pytest.mark.parametrize("missing", ["error", "interpolate", "keep"])
     @settings(max_examples=40, deadline=None)
     @given(frame=wide_frames())

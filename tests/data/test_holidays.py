@@ -169,6 +169,7 @@ def days_between(days):
 
 
 class TestForecasts:
+    @pytest.mark.few("ARMA")
     @pytest.mark.parametrize(
         "make",
         [lambda **k: ARMA(order=(1, 0), **k), lambda **k: ParaRNNForecaster(60, **k)],
@@ -214,6 +215,7 @@ class TestForecasts:
         tested = backtest({"model": model}, frame, h=7, n_windows=2)
         assert np.isfinite(tested["model"]).all()
 
+    @pytest.mark.slow
     def test_each_holiday_has_an_effect_where_coefficients_are_shrunk(self):
         days = pd.date_range("2018-01-01", "2021-12-20", freq="D")
         columns = frame_of(days, "US", by_name=True)

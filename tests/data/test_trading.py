@@ -265,6 +265,7 @@ exchange = pytest.mark.skipif(
 )
 
 
+@pytest.mark.few("XSAU")
 @exchange
 @pytest.mark.parametrize("code", ["XNYS", "XLON", "XTKS", "XSAU"])
 def test_sessions_of_an_exchange(code):

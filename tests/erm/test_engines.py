@@ -34,6 +34,7 @@ def from_file(model):
     return tsrnn.load(file)
 
 
+@pytest.mark.few("rnn")
 @pytest.mark.parametrize("name", CASES)
 def test_predictions_agree_to_rounding(name):
     arguments, engines = CASES[name]

@@ -133,6 +133,7 @@ class TestOutputs:
         )
 
 
+@pytest.mark.few("lstm", "lru")
 @pytest.mark.parametrize("cell", CELLS)
 def test_predictions_do_not_depend_on_the_samples_beside_them(cell):
     X = np.random.default_rng(0).normal(size=(40, 5, 2))
@@ -144,6 +145,7 @@ def test_predictions_do_not_depend_on_the_samples_beside_them(cell):
 
 
 class TestPadding:
+    @pytest.mark.few("rnn", "lstm", "lru", "cell8")
     @pytest.mark.parametrize("cell", [*CELLS, LEAKY])
     def test_a_sequence_alone_has_the_same_prediction(self, cell):
         last = regressor(cell=cell, n_layers=2).fit(RAGGED, Z)
@@ -326,6 +328,7 @@ class TestEstimates:
         assert distance < 1e-3
         assert 0.999 < model.training_risk_.value / np.mean((z - least) ** 2) < 1.02
 
+    @pytest.mark.slow
     def test_absolute_errors_give_the_median(self):
         rng = np.random.default_rng(1)
         z = 2.0 + rng.exponential(size=500)

@@ -98,6 +98,7 @@ def test_monte_carlo_errors_cover():
     assert scores.std() == pytest.approx(1.0, abs=0.15)
 
 
+@pytest.mark.few("12")
 @pytest.mark.parametrize("n", [12, 40])
 def test_expected_excess_risk_of_least_squares(n):
     exact = SIGMA**2 * 3 / (n - 3 - 1)
@@ -111,6 +112,7 @@ def test_expected_excess_risk_of_least_squares(n):
     assert found.excess.std_error == pytest.approx(stats.sem(found.by_replicate))
 
 
+@pytest.mark.slow
 def test_errors_over_training_samples_cover():
     """A mean of n numbers: its excess risk is chi-squared, SIGMA^2 / n in expectation."""
 
@@ -291,6 +293,7 @@ def test_arrays_of_sequences():
     assert within(found.excess, 1.0)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_numbers_in_one_process_and_in_two():
     # Local functions travel to other processes whole; those of this file need not be found there.
     beta = BETA

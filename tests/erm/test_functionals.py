@@ -385,6 +385,7 @@ class TestBands:
         np.testing.assert_allclose(frame["std_error"], np.std(each, axis=0, ddof=1))
         np.testing.assert_allclose(frame["upper"], np.max(each, axis=0))
 
+    @pytest.mark.slow
     def test_bootstrap_errors_of_least_squares_are_the_sandwich(self):
         X, n = normal(400, 3), 400
         z = X @ [0.2, 0.5, 1.0] + (0.5 + np.abs(X[:, 2])) * normal(n, seed=1)

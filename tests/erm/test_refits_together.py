@@ -103,6 +103,7 @@ def resample(n, block, n_estimators, seed):
     return seen[1:]  # the first fit is to all samples
 
 
+@pytest.mark.few("array", "lists", "classes")
 @pytest.mark.parametrize("case", CASES)
 def test_a_bootstrap_is_fits_one_by_one(case):
     estimator, (X, z) = CASES[case]
@@ -152,6 +153,7 @@ def last_input(X):
     return X[:, -1, 0]
 
 
+@pytest.mark.slow
 def test_an_excess_risk_is_of_fits_one_by_one():
     """Of training samples, and of the population that the best function is fitted to."""
     given = {
@@ -172,6 +174,7 @@ def test_an_excess_risk_is_of_fits_one_by_one():
         np.testing.assert_allclose(one, other, rtol=ROUNDING, atol=ROUNDING**2)
 
 
+@pytest.mark.slow
 def test_passes_and_processes_give_the_same_members():
     X, z = samples()
     model = regressor(max_epochs=2, random_state=0).fit(X, z)
@@ -197,6 +200,7 @@ def count_trainings(estimator, X, z):
     return alone.call_count, [len(call.args[0]) for call in together.call_args_list]
 
 
+@pytest.mark.slow
 def test_small_networks_are_trained_in_one_pass_and_others_one_by_one():
     X, z = samples()
 

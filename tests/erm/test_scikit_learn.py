@@ -15,6 +15,12 @@ EXPECTED = {
 OF_ACCURACY = ("check_regressors_train", "check_classifiers_classes")
 
 
+@pytest.mark.few(
+    "ParaRNNRegressor(hidden_size=8,learning_rate=0.02,max_epochs=1,random_state=0)",
+    "check_classifiers_train",
+    "check_classifiers_classes",
+    "check_classifiers_one_label",
+)
 @parametrize_with_checks(
     [
         ParaRNNRegressor(8, learning_rate=0.02, max_epochs=1, random_state=0),

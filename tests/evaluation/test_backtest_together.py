@@ -115,6 +115,15 @@ def close(frame, other, rtol=STEPS):
         )
 
 
+@pytest.mark.few(
+    "ARMA",
+    "ARMA, gaps and differences",
+    "ARMA, panel and regressor",
+    "VARMA",
+    "network",
+    "pipeline",
+    "combination",
+)
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_forecasts_are_those_of_fits_one_by_one(case, one_by_one, fitted_together):
     model, data = case
@@ -130,6 +139,7 @@ def test_forecasts_are_those_of_fits_one_by_one(case, one_by_one, fitted_togethe
         assert together.attrs["backtest"][key] == alone.attrs["backtest"][key]
 
 
+@pytest.mark.slow
 def test_networks_that_contribute_are_the_same(one_by_one):
     """On a curve that no linear path follows."""
     y = np.empty(120)
@@ -171,6 +181,7 @@ def test_memory_bounds_how_many_there_are(monkeypatch, fitted_together):
     assert fitted_together == [3, 3, 2]
 
 
+@pytest.mark.slow
 def test_windows_that_fail_leave_the_others(one_by_one, fitted_together):
     """In the first window there are too few rows for the network."""
     model = ParaRNNForecaster(**SMALL | {"val_size": 16})
@@ -250,6 +261,7 @@ def test_fitted_one_by_one(model):
     assert most_fits_together(model) == 1
 
 
+@pytest.mark.slow
 def test_a_generator_draws_for_each_what_it_draws_for_one(one_by_one):
     model = ParaRNNForecaster(**SMALL | {"random_state": np.random.default_rng(3)})
     together = backtest(model, wandering(), h=3, n_windows=3)

@@ -241,6 +241,7 @@ class TestClassical:
         assert (model.combine, model.horizon, model.target) == ("median", 3, "z")
         assert Combination.classical(combine="mean").combine == "mean"
 
+    @pytest.mark.slow
     def test_forecasts_a_panel(self):
         long = long_frame()
         model = Combination.classical(horizon=4)
@@ -287,6 +288,7 @@ class TestRecurrent:
             alone.iloc[:, 2:], made[made["unique_id"] == "b"].iloc[:, 2:], rtol=1e-6
         )
 
+    @pytest.mark.slow
     def test_update_new_data_and_files(self, tmp_path):
         long = long_frame()
         last = long.groupby("unique_id").cumcount(ascending=False) < 4
@@ -301,6 +303,7 @@ class TestRecurrent:
         backtested = backtest({"all": model}, long, h=3, n_windows=2, refit=False)
         assert backtested["all"].notna().all()
 
+    @pytest.mark.slow
     def test_order_and_names_of_members_are_free(self):
         y = monthly()
         given = Combination.recurrent(horizon=3).forecasters
@@ -353,6 +356,7 @@ class TestForecasts:
             clone(model).fit(long[~last]).score(long[last])
         )
 
+    @pytest.mark.slow
     def test_weights_by_a_network_with_columns(self, tmp_path):
         rng = np.random.default_rng(0)
         x = rng.normal(size=66)
@@ -466,6 +470,7 @@ def two_series(values):
 class TestMembersLeftOut:
     """One series is forecast by the members that can be fitted to it, as it is in a panel."""
 
+    @pytest.mark.few("classical-values1", "recurrent-values0")
     @pytest.mark.parametrize(
         "values", [np.arange(1.0, 101.0), np.array([3.5, 5, 4, 6, 5, 7]), monthly(9).to_numpy()]
     )
@@ -481,6 +486,7 @@ class TestMembersLeftOut:
         assert made[0].notna().all(axis=None)
         np.testing.assert_allclose(made[0].iloc[:, 2:], made[1].iloc[:, 2:], rtol=1e-5)
 
+    @pytest.mark.few("bad0", "bad1-arguments0-left0")
     @pytest.mark.parametrize(
         ("arguments", "left"),
         [

@@ -267,6 +267,7 @@ def test_variances_must_not_be_negative():
 
 
 class TestPage:
+    @pytest.mark.few("25-12", "1-2")
     @pytest.mark.parametrize("n_models", [1, 2, 5, 12])
     @pytest.mark.parametrize("n_series", [1, 25])
     def test_fits_a_hundred_columns_and_has_all_parts(self, n_models, n_series):

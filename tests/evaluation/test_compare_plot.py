@@ -58,6 +58,7 @@ def test_there_is_a_panel_for_each_coverage_and_for_ranks():
     assert len(plot_comparison(result(coverage=False))[0].figure.axes) == 2
 
 
+@pytest.mark.few("left_out0-True-True", "left_out1-False-False")
 @pytest.mark.parametrize("coverage", [True, False])
 @pytest.mark.parametrize("ranks", [True, False])
 @pytest.mark.parametrize("left_out", [[], ["coverage-80"]])

@@ -172,6 +172,7 @@ class TestDieboldMariano:
             assert (found["n"], found["bandwidth"], found["over"]) == (25, 0, "series")
         assert any("err independently" in note for note in result.notes)
 
+    @pytest.mark.slow
     def test_holm_adjusts_over_the_pairs_for_all_steps(self):
         table = compare(framed(errors(1, 60, 3)), n_boot=10).diebold_mariano
         together = table["step"] == "all"

@@ -180,6 +180,7 @@ def test_a_task_that_is_refused_is_counted(scripts, last):
         judge.judge([short], names, owa=False)
 
 
+@pytest.mark.slow
 def test_a_job_ends_by_its_time(scripts, tmp_path):
     judge = scripts.defaults
     options = SimpleNamespace(data=tmp_path, part="validation", limit=None, timeout=1)
@@ -187,6 +188,7 @@ def test_a_job_ends_by_its_time(scripts, tmp_path):
     assert judge.job(options, "shipped", "default") == {"error": "timed out after 1 s"}
 
 
+@pytest.mark.slow
 def test_a_job_without_its_data_says_so(scripts, tmp_path):
     judge = scripts.defaults
     options = SimpleNamespace(data=tmp_path, part="validation", limit=None, timeout=100)

@@ -81,6 +81,7 @@ class TestForecaster:
         diagnose(fitted, later)
         pd.testing.assert_series_equal(fitted.predict(2), before)
 
+    @pytest.mark.slow
     def test_panels_wide_frames_and_known_columns(self, later):
         wide = pd.DataFrame({"u": later, "v": later.to_numpy()[::-1]})
         alone = [diagnose(ARMA(order=(1, 0)).fit(wide[c][:300]), wide[c][300:]) for c in "uv"]
@@ -127,6 +128,7 @@ def test_statistics_do_not_depend_on_the_unit_and_have_their_digits_at_any_level
 
 
 class TestVerdicts:
+    @pytest.mark.slow
     def test_a_right_model_passes(self):
         n, rejected = 60, {"ljung_box": 0, "arch_lm": 0, "jarque_bera": 0, "pit": 0}
         wide = pd.DataFrame({i: moving_average(900, i) for i in range(n)})

@@ -84,6 +84,9 @@ def without_it():
     return {name: backtest({"m": made()}, others, **GIVEN) for name, made in MODELS.items()}
 
 
+@pytest.mark.few(
+    "missing-own", "gap-own", "repeated-shared", "weekly-shared", "empty-shared", "short-shared"
+)
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("case", BAD)
 def test_the_others_go_on_as_without_it(case, model, without_it):
@@ -99,6 +102,7 @@ def test_the_others_go_on_as_without_it(case, model, without_it):
     assert frame.loc[frame["unique_id"] == "b", "m"].isna().all()
 
 
+@pytest.mark.slow
 def test_several_are_told_apart_in_words_and_in_the_report(tmp_path):
     long = infinite(panel("abcdefgh"))
     long = long.drop(long.index[long["unique_id"] == "h"][4:])

@@ -54,7 +54,8 @@ assert not any(name.startswith("tsrnn.") for name in sys.modules)
 def written(kit, tmp_path_factory):
     """A forecaster, its two files as functions, and what was said while they were written."""
     folder, said = tmp_path_factory.mktemp("files"), io.StringIO()
-    changes = {"known_ahead": "known"}
+    # what is traced grows with the products that a step unrolls: two blocks of two are enough
+    changes = {"known_ahead": "known", "hidden_size": 4}
     model = ParaRNNForecaster(**kit.SMALL | changes).fit(kit.panel([80, 60], exog=COLUMNS[1:]))
     traces = []
 
@@ -135,6 +136,7 @@ def test_row_by_row(written, program, kit):
     np.testing.assert_allclose(found["forecast"], once["forecast"], rtol=1e-6)
 
 
+@pytest.mark.few("onnx")
 @pytest.mark.parametrize("name", FORMATS)
 def test_in_a_process_without_tsrnn(written, kit, name, tmp_path):
     rows, lengths = kit.padded(kit.panel([30, 8], exog=COLUMNS[1:], seed=3), COLUMNS)
@@ -211,7 +213,6 @@ def test_files_hold_no_path_of_this_machine(written, name):
     ],
 )
 def test_of_every_kind(kit, cls, changes, levels):
-    # what is traced grows with the products that a step unrolls: two blocks of two are enough
     small = kit.SMALL | {"max_epochs": 1, "hidden_size": 4}
     model = cls(**small | changes).fit(kit.panel([80, 60]))
     program = Program(model.fitted_, [float(level) for level in levels])

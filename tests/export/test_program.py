@@ -61,6 +61,17 @@ def nothing(memory):
     return {"rows": np.full((len(memory), 1, 1), np.nan), "lengths": np.zeros(len(memory), int)}
 
 
+@pytest.mark.few(
+    "rnn",
+    "lstm",
+    "LRU",
+    "ensemble",
+    "logarithm",
+    "learned quantiles",
+    "seasons",
+    "short",
+    "no local level",
+)
 @pytest.mark.parametrize("name", PANELS)
 def test_forecasts_from_memory_and_from_rows(kit, name):
     model = model_of(kit, name)
@@ -91,6 +102,7 @@ def test_widths_by_the_sizes_of_the_errors_of_series(kit):
         kit.assert_forecasts(run(**rows, memory=memory_of), expected)
 
 
+@pytest.mark.few("LRU", "short")
 @pytest.mark.parametrize("name", ["lstm", "LRU", "Newton", "intervals of their own", "short"])
 def test_what_comes_after_is_an_update(kit, name):
     model = model_of(kit, name)
@@ -109,6 +121,7 @@ def test_what_comes_after_is_an_update(kit, name):
     kit.assert_forecasts(found, expected)
 
 
+@pytest.mark.slow
 @settings(
     deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

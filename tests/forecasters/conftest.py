@@ -235,7 +235,8 @@ def pytest_generate_tests(metafunc):
     """Run over the forecasters of one target.
 
     A module that says `MULTIVARIATE_TOO` gets those of several, one that says `EVERY_NETWORK`
-    those that differ from ParaRNN's in their layers only.
+    those that differ from ParaRNN's in their layers only. A test marked `where` runs over the
+    forecasters that meet its condition.
     """
     if "forecaster" in metafunc.fixturenames:
         several = getattr(metafunc.module, "MULTIVARIATE_TOO", False)
@@ -244,6 +245,7 @@ def pytest_generate_tests(metafunc):
             name
             for name, entry in FORECASTERS.items()
             if (several or entry.n_targets == 1) and (every or not entry.other_layers)
+            if all(mark.args[0](entry) for mark in metafunc.definition.iter_markers("where"))
         ]
         metafunc.parametrize("forecaster", names, indirect=True, scope="session")
 

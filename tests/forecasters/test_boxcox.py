@@ -82,6 +82,7 @@ def test_a_file_keeps_it(small, growing, tmp_path):
     pd.testing.assert_frame_equal(loaded.predict(9, level=80), model.predict(9, level=80))
 
 
+@pytest.mark.few("log-log")
 @pytest.mark.parametrize(("asked", "shown"), [("log", "log"), (0.5, "0.5")])
 def test_the_summary_says_so(small, growing, asked, shown):
     assert small(use_boxcox=asked).fit(growing).summary().facts["Box-Cox"] == shown

@@ -254,6 +254,7 @@ def test_a_new_series_has_the_effects_of_the_mean_one():
     assert error < np.abs(own.to_numpy() - ahead["y"].to_numpy()).mean()
 
 
+@pytest.mark.slow
 def test_hours_have_their_week_and_the_weather_by_hour():
     rng = np.random.default_rng(0)
     n_rows, h = 24 * 7 * 10, 24
@@ -331,6 +332,7 @@ def test_columns_far_from_those_of_the_past_do_not_overflow():
         assert np.isfinite(forecast.to_numpy()).all()
 
 
+@pytest.mark.slow
 def test_the_last_of_many_columns_of_hours_has_its_effect():
     rng = np.random.default_rng(0)
     n_rows, h, k = 24 * 40, 24, 12
@@ -602,6 +604,7 @@ def weekly_co2():
     return load_co2()["1980":"1986"].iloc[:, 0].interpolate()
 
 
+@pytest.mark.slow
 def test_weeks_have_the_time_of_the_year_without_columns(tmp_path):
     y = weekly_co2()
     train, test = y[:-26], y[-26:]

@@ -1,5 +1,6 @@
 """Columns whose future the package knows: of the calendar, constant in a series, left over."""
 
+import itertools
 import re
 
 import numpy as np
@@ -14,7 +15,9 @@ from tsrnn.batch import forecast_batches
 from tsrnn.data import calendar_columns, calendar_features, calendar_names, read_panel
 
 MULTIVARIATE_TOO = EVERY_NETWORK = True
-NETWORKS = ("ParaRNN", "LEM", "LRU", "Newton", "Attention")
+EXOGENOUS = pytest.mark.where.with_args(lambda entry: entry.exogenous)
+NOT_EXOGENOUS = pytest.mark.where.with_args(lambda entry: not entry.cls.takes_exog)
+NETWORK = pytest.mark.where.with_args(lambda entry: "hidden_size" in entry.settings)
 
 
 def by_hand(months):
@@ -43,9 +46,9 @@ class TestCalendar:
     def names(self):
         return list(by_hand(pd.DatetimeIndex(["2024-01-01"])))
 
+    @EXOGENOUS
+    @pytest.mark.few("ParaRNN", "ARMA", "ETS", "Theta", "VARMA", "SARIMAX")
     def test_is_the_frame_made_by_hand(self, make, entry, data, cut, names, same, tmp_path):
-        if not entry.exogenous:
-            pytest.skip("takes no exogenous columns")
         hand = data.assign(**by_hand(pd.DatetimeIndex(data["ds"])))
         (old, new), (old_hand, new_hand) = cut(data, 8), cut(hand, 8)
         model = make(calendar="month").fit(old)
@@ -60,9 +63,9 @@ class TestCalendar:
         plan = ahead(data, names, 3)
         same(model.predict(3), known.update(new_hand).predict(3, X_future=plan), rtol=0)
 
+    @EXOGENOUS
+    @pytest.mark.few("ParaRNN", "ARMA", "ETS", "VAR")
     def test_beside_columns_that_are_given(self, make, entry, data, names, same):
-        if not entry.exogenous:
-            pytest.skip("takes no exogenous columns")
         frame = data.assign(x=np.random.default_rng(0).normal(size=len(data)))
         hand = frame.assign(**by_hand(pd.DatetimeIndex(data["ds"])))
         plan = ahead(data, names, 3).assign(x=1.0)
@@ -71,9 +74,9 @@ class TestCalendar:
         given = model.predict(3, X_future=plan[["unique_id", "ds", "x"]])
         same(given, known.predict(3, X_future=plan), rtol=0)
 
+    @EXOGENOUS
+    @pytest.mark.few("ParaRNN", "ARMA", "ETS", "CES", "VAR")
     def test_backtests(self, make, entry, single):
-        if not entry.exogenous:
-            pytest.skip("takes no exogenous columns")
         hand = single.to_frame() if isinstance(single, pd.Series) else single
         target = list(hand.columns)
         hand = hand.assign(**by_hand(single.index))
@@ -83,9 +86,8 @@ class TestCalendar:
         known = make(target=target, known_ahead=names)
         pd.testing.assert_frame_equal(tested, backtest({"model": known}, hand, **windows))
 
+    @NOT_EXOGENOUS
     def test_is_refused_by_models_without_regressors(self, make, entry, single):
-        if entry.cls.takes_exog:
-            pytest.skip("takes exogenous columns")
         with pytest.raises(ValueError, match=r"takes no exogenous columns.*such as ParaRNNForeca"):
             make(calendar=True).fit(single)
 
@@ -101,9 +103,9 @@ class TestHolidays:
         ends = begin.astype("datetime64[D]"), (begin + 1).astype("datetime64[D]")
         return np.busday_count(*ends, holidays=free).astype(float)
 
+    @EXOGENOUS
+    @pytest.mark.few("ParaRNN", "ARMA", "ETS", "CES", "VARMA")
     def test_are_the_frame_made_by_hand(self, make, entry, data, cut, same, tmp_path):
-        if not entry.exogenous:
-            pytest.skip("takes no exogenous columns")
         frame = data.assign(x=np.random.default_rng(0).normal(size=len(data)))
         hand = frame.assign(workdays=self.workdays(frame["ds"]))
         (old, new), (old_hand, _) = cut(frame, 8), cut(hand, 8)
@@ -121,16 +123,15 @@ class TestHolidays:
         given = [each.update(new).predict(3, X_future=plan) for each in (loaded, model)]
         same(*given, rtol=0)
 
+    @EXOGENOUS
+    @pytest.mark.few("ParaRNN", "ARMA", "ETS", "CES", "VARMA", "Theta")
     def test_beside_the_calendar_need_not_be_given(self, make, entry, single):
-        if not entry.exogenous:
-            pytest.skip("takes no exogenous columns")
         model = make(holidays=["US", "CA"], calendar=["month"]).fit(single)
         assert model.known_ahead_[-2:] == ["month_cos3", "workdays"]
         assert np.isfinite(model.predict(3).to_numpy()).all()
 
+    @NOT_EXOGENOUS
     def test_are_refused_by_models_without_regressors(self, make, entry, single):
-        if entry.cls.takes_exog:
-            pytest.skip("takes exogenous columns")
         with pytest.raises(ValueError, match=r"takes no exogenous columns, and so no holidays"):
             make(holidays="US").fit(single)
 
@@ -185,31 +186,34 @@ def test_less_than_a_cycle_is_warned_of(wave):
         ARMA(order=(0, 0), calendar=True, freq="MS").fit(wave[:11])
 
 
+CYCLES = {
+    "15min": ("hour", "dayofweek"),
+    "h": ("hour", "dayofweek"),
+    "D": ("dayofweek", "dayofyear"),
+    "B": ("dayofweek", "dayofyear"),
+    "W-WED": ("dayofyear",),
+    "MS": ("month",),
+    "2MS": ("month",),
+    "QE-NOV": ("month",),
+}
+
+
 @pytest.mark.parametrize(
-    ("freq", "features"),
+    ("form", "freq"),
     [
-        ("15min", ("hour", "dayofweek")),
-        ("h", ("hour", "dayofweek")),
-        ("D", ("dayofweek", "dayofyear")),
-        ("B", ("dayofweek", "dayofyear")),
-        ("W-WED", ("dayofyear",)),
-        ("MS", ("month",)),
-        ("2MS", ("month",)),
-        ("QE-NOV", ("month",)),
+        *itertools.product(("datetimes", "zone"), CYCLES),
+        *(("periods", freq) for freq in CYCLES if freq not in ("B", "2MS")),  # no such periods
     ],
 )
-@pytest.mark.parametrize("form", ["datetimes", "zone", "periods"])
-def test_columns_tell_the_places_of_a_cycle_apart(freq, features, form):
+def test_columns_tell_the_places_of_a_cycle_apart(form, freq):
     """No column is linear in the others, and places that come again have the same columns."""
     n = 200 if freq in ("MS", "2MS", "QE-NOV") else 3000
     index = pd.date_range("2021-01-01", periods=n, freq=freq)
     if form == "zone":
         index = index.tz_localize("Asia/Tokyo")
     if form == "periods":
-        if freq in ("B", "2MS"):
-            pytest.skip("no such periods")
         index = index.to_period()
-    panel = read_panel(pd.Series(np.arange(float(n)), index))
+    panel, features = read_panel(pd.Series(np.arange(float(n)), index)), CYCLES[freq]
     assert calendar_features(True, panel.layout) == features
     columns = calendar_columns(panel.times, features, panel.layout)
     names = calendar_names(features, panel.layout)
@@ -234,9 +238,8 @@ def shops(panel):
 
 
 class TestStatic:
-    def test_models_of_single_series_name_those_that_take_it(self, make, forecaster, data):
-        if forecaster in NETWORKS:
-            pytest.skip("takes static columns")
+    @pytest.mark.where.with_args(lambda entry: "hidden_size" not in entry.settings)
+    def test_models_of_single_series_name_those_that_take_it(self, make, data):
         frame = data.assign(size=1.0)
         with pytest.raises(ValueError, match="takes no static columns") as told:
             make(static="size").fit(frame)
@@ -244,9 +247,7 @@ class TestStatic:
         assert "NewtonForecaster" in str(told.value)
 
     @pytest.fixture(scope="class")
-    def network(self, make, forecaster):
-        if forecaster not in NETWORKS:
-            pytest.skip("takes no static columns")
+    def network(self, make):
         return lambda **changes: make(known_ahead="x", **changes)
 
     @staticmethod
@@ -263,6 +264,8 @@ class TestStatic:
         """Return a forecaster that has not seen the last eight rows of each shop."""
         return network(static=["size"]).fit(cut(shops, 8)[0])
 
+    @pytest.mark.few("ParaRNN")
+    @NETWORK
     def test_need_not_be_given_for_the_steps_ahead(
         self, network, early, shops, cut, same, tmp_path
     ):
@@ -277,6 +280,7 @@ class TestStatic:
         after = loaded.update(new).predict(3, X_future=plan)
         same(after, plain.update(new).predict(3, X_future=plan), rtol=0)
 
+    @NETWORK
     def test_matter_to_the_forecasts_and_come_with_new_series(self, early, shops):
         first = shops[shops["unique_id"] == "a"].assign(unique_id="new")
         plan = self.plan(first, 6)
@@ -287,6 +291,7 @@ class TestStatic:
         assert np.isfinite(small).all()
         assert not np.allclose(small, large, rtol=1e-9)
 
+    @NETWORK
     def test_must_be_constant(self, network, early, shops, cut):
         changed = shops.copy()
         changed.loc[75, "size"] = 9.0
@@ -348,9 +353,9 @@ def test_batches_of_a_classical_model(panel, tmp_path):
 class TestLeftOver:
     """Columns of the data in X_future that are not known ahead."""
 
+    @EXOGENOUS
+    @pytest.mark.few("ParaRNN", "ARMA", "ETS", "SARIMAX", "VAR")
     def test_are_not_used_with_a_warning(self, make, entry, data, same):
-        if not entry.exogenous:
-            pytest.skip("takes no exogenous columns")
         model = make(known_ahead="x").fit(data.assign(x=1.0 * np.arange(len(data))))
         plan = TestStatic.plan(data, 3)
         of_pandas = plan.assign(y=np.nan)

@@ -275,6 +275,7 @@ def test_curved_and_averaged_effects():
     assert len(model.plot_effects("heat")) == 1
 
 
+@pytest.mark.slow
 def test_curves_by_the_hour():
     rng = np.random.default_rng(0)
     n_rows = 24 * 7 * 6

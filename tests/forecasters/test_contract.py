@@ -23,7 +23,6 @@ import tsrnn
 from tsrnn.models import MODELS
 
 MULTIVARIATE_TOO = EVERY_NETWORK = True
-NOT_OF_ALL = ("contributions",)  # promised by some forecasters only
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +42,7 @@ def shown(params):
 
 
 class TestParameters:
+    @pytest.mark.few
     def test_are_untouched_by_fit(self, make, entry, wide):
         target = ["u", "v"][: entry.n_targets]
         known = ["w"] if entry.exogenous else None
@@ -54,6 +54,7 @@ class TestParameters:
         assert all(after[name] is before[name] for name in before)
         assert model.target is target
 
+    @pytest.mark.few
     def test_set_and_clone(self, fitted):
         copied = clone(fitted).set_params(horizon=4)
         assert shown(copied.get_params()) == shown(fitted.get_params() | {"horizon": 4})
@@ -66,6 +67,7 @@ class TestParameters:
 
 
 class TestFit:
+    @pytest.mark.few
     def test_returns_self_and_does_not_touch_the_data(self, make, data):
         frame, model = data.copy(), make()
         assert model.fit(frame) is model
@@ -77,10 +79,12 @@ class TestFit:
         assert fitted.freq_ == "MS"
         assert fitted.n_features_in_ == entry.n_targets
 
+    @pytest.mark.few
     def test_a_second_fit_forgets_the_first(self, fitted_to, single, same):
         again = fitted_to("data").fit(single)
         same(again.predict(), fitted_to("single").predict(), rtol=0)
 
+    @pytest.mark.few
     def test_needs_rows(self, make, entry, single):
         assert np.isfinite(make().fit(single.iloc[: entry.fewest]).predict().to_numpy()).all()
         with pytest.raises(ValueError, match=entry.too_short):
@@ -103,14 +107,18 @@ class TestFit:
             ("score", lambda df: (df,)),
             ("save", lambda df: ("never.tsrnn",)),
             ("summary", lambda df: ()),
-            ("contributions", lambda df: ()),
         ],
     )
     def test_comes_first(self, make, single, method, arguments):
-        if method in NOT_OF_ALL and not hasattr(make(), method):
-            pytest.skip(f"there is no {method}")
         with pytest.raises(NotFittedError, match="not fitted yet"):
             getattr(make(), method)(*arguments(single))
+
+    @pytest.mark.where.with_args(
+        lambda entry: hasattr(entry.cls(**entry.settings), "contributions")
+    )
+    def test_comes_before_contributions(self, make):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            make().contributions()
 
 
 class TestPredict:
@@ -131,9 +139,8 @@ class TestPredict:
             rtol=1e-12,
         )
 
+    @pytest.mark.where.with_args(lambda entry: entry.goes_on)
     def test_longer_horizons_go_on_from_their_own_forecasts(self, fitted, columns, same, entry):
-        if not entry.goes_on:
-            pytest.skip("forecasts taken as data change what is derived from all rows")
         first = fitted.predict(6).rename(columns={columns[0]: "y"})
         gone_on = copy.deepcopy(fitted).update(first).predict(6)
         late = fitted.predict(12).groupby("unique_id").tail(6).reset_index(drop=True)
@@ -167,12 +174,8 @@ class TestPredict:
         same(fitted.predict(3), before, rtol=0)
 
 
+@pytest.mark.where.with_args(lambda entry: entry.new_series)
 class TestNewSeries:
-    @pytest.fixture(autouse=True)
-    def promised(self, entry):
-        if not entry.new_series:
-            pytest.skip("each series has parameters of its own")
-
     def test_beside_known_ones(self, fitted, data, same):
         two = data[data["unique_id"] != "b"]
         expected = fitted.predict(two, h=5)
@@ -181,10 +184,8 @@ class TestNewSeries:
         assert list(forecast["unique_id"].unique()) == ["new", "a", "c"]
         same(forecast.iloc[5:, :3].reset_index(drop=True), expected)
 
+    @pytest.mark.where.with_args(lambda entry: entry.equivariant)
     def test_are_scaled_by_themselves(self, fitted, columns, data, entry):
-        if not entry.equivariant:
-            pytest.skip("the method is multiplicative")
-
         def forecast(factor, shift):
             new = data[data["unique_id"] == "a"].assign(unique_id="new")
             new["y"] = factor * new["y"] + shift
@@ -197,13 +198,9 @@ class TestNewSeries:
         assert np.isfinite(fitted.predict(new, h=8)[columns].to_numpy()).all()
 
 
+@pytest.mark.where.with_args(lambda entry: not entry.new_series)
 class TestSeriesOfTheirOwn:
     """Forecasters of which each series has parameters of its own."""
-
-    @pytest.fixture(autouse=True)
-    def promised(self, entry):
-        if entry.new_series:
-            pytest.skip("all series share the parameters")
 
     def test_new_ones_are_refused_where_several_were_fitted(self, fitted, data):
         new = data[data["unique_id"] == "a"].assign(unique_id="new")
@@ -216,6 +213,7 @@ class TestSeriesOfTheirOwn:
         forecast = model.predict(a.assign(unique_id="new"), h=5)
         same(forecast.assign(unique_id="a"), model.predict(5))
 
+    @pytest.mark.few
     def test_are_fitted_as_if_alone(self, make, fitted, data, same):
         for name in "abc":
             alone = make().fit(data[data["unique_id"] == name])
@@ -224,11 +222,37 @@ class TestSeriesOfTheirOwn:
 
 
 class TestUpdate:
+    @pytest.mark.few(
+        "ParaRNN",
+        "LRU",
+        "ARMA",
+        "ETS",
+        "CES",
+        "Theta",
+        "GARCH",
+        "VARMA",
+        "CCC",
+        "DCC",
+        "VECMGARCH",
+        "SARIMAX",
+        "StatsmodelsTheta",
+        "ArchModel",
+        "Naive",
+        "SeasonalNaive",
+        "Drift",
+        "Mean",
+        "Naive2",
+        "VAR",
+        "VECM",
+        "Combination",
+        "StatsmodelsAutoARIMA",
+    )
     def test_equals_the_whole_history(self, early, data, cut, same):
         model = copy.deepcopy(early)
         assert model.update(cut(data, 9)[1]) is model
         same(model.predict(8), early.predict(data, h=8))
 
+    @pytest.mark.few
     def test_row_by_row_equals_all_at_once(self, early, data, cut, same):
         rows = cut(data, 9)[1]
         one, all_ = copy.deepcopy(early), copy.deepcopy(early).update(rows)
@@ -274,6 +298,7 @@ class TestScore:
         expected = np.mean([early.score(part) for part in parts])
         assert early.score(pd.concat(parts)) == pytest.approx(expected, rel=1e-6)
 
+    @pytest.mark.few
     def test_in_a_search(self, make, single):
         search = GridSearchCV(
             make(), {"horizon": [3, 6]}, cv=TimeSeriesSplit(2, test_size=6), error_score="raise"
@@ -282,6 +307,7 @@ class TestScore:
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
         assert len(search.predict(pd.DataFrame(single))) == search.best_params_["horizon"]
 
+    @pytest.mark.few
     def test_in_cross_validation(self, make, single):
         scores = cross_val_score(
             make(), pd.DataFrame(single), cv=TimeSeriesSplit(2, test_size=6), error_score="raise"
@@ -294,6 +320,7 @@ class TestScore:
 
 
 class TestComposition:
+    @pytest.mark.few
     def test_in_a_pipeline(self, make, wide, same):
         scaler = StandardScaler().set_output(transform="pandas")
         model = make(target=None)
@@ -304,6 +331,7 @@ class TestComposition:
         assert list(forecast.columns) == ["u", "v", "w"]
         same(forecast, make(target=None).fit(standard).predict(4), rtol=1e-4)
 
+    @pytest.mark.few("ARMA", "LEM", "Naive", "SARIMAX", "VARMA")
     def test_in_workers(self, make, entry, wide, same):
         frames = [wide.iloc[:, i : i + entry.n_targets] for i in range(2)]
         model = make(target=None)
@@ -347,6 +375,7 @@ class TestPlot:
             rows = forecast["unique_id"] == one
             np.testing.assert_allclose(made, forecast.loc[rows, columns[i]], rtol=1e-5)
 
+    @pytest.mark.few
     def test_history_and_forecast_in_one_call(self, fitted, data, columns):
         axes = fitted.plot(5)
         assert len(axes) == (3 if len(columns) == 1 else 4)
@@ -354,6 +383,7 @@ class TestPlot:
         legend = [text.get_text() for text in axes[0].get_legend().get_texts()]
         assert legend == ["history", "80% interval", "forecast"]
 
+    @pytest.mark.few
     def test_of_rows_taken_in_and_of_a_file(self, early, data, cut, columns, tmp_path):
         model = copy.deepcopy(early).update(cut(data, 9)[1])
         model.save(tmp_path / "model")
@@ -369,6 +399,7 @@ class TestPlot:
 
 
 class TestFile:
+    @pytest.mark.few
     def test_everything_comes_back(self, early, data, cut, same, tmp_path):
         early.save(tmp_path / "model")
         loaded, future = tsrnn.load(tmp_path / "model"), cut(data, 9)[1]

@@ -97,7 +97,7 @@ def run(strategy, folder):
 @pytest.mark.parametrize(
     ("strategy", "scripts"),
     [
-        ("ddp", 2),
+        pytest.param("ddp", 2, marks=pytest.mark.slow),
         pytest.param("ddp_spawn", 1, marks=pytest.mark.slow),
         pytest.param("ddp_fork", 1, marks=fork),
     ],

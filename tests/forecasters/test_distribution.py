@@ -158,6 +158,7 @@ class TestForecasters:
             settings(intervals=intervals, loss="mae").fit(skewed)
 
 
+@pytest.mark.slow
 def test_a_learned_distribution_is_skewed_where_errors_are(skewed):
     frame = settings(intervals="quantile", max_epochs=20).fit(skewed).predict(1, level=95)
     row = frame.iloc[0]

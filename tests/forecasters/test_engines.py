@@ -56,6 +56,7 @@ def fits(request, panel, cut):
     return fit, engines, fit(in_order)
 
 
+@pytest.mark.few("rnn", "LRU")
 def test_forecasts_agree_to_rounding(fits, panel, cut, same):
     fit, engines, in_order = fits
     rows = cut(panel, 5)[1]
@@ -72,6 +73,7 @@ def test_forecasts_agree_to_rounding(fits, panel, cut, same):
         same(model.predict(past, level=[80]).iloc[:, :3], in_order.predict(past), rtol=1e-6)
 
 
+@pytest.mark.few("rnn", "LRU")
 def test_files_hold_the_engine(fits, same):
     fit, _, _ = fits
     model = fit("newton")
@@ -112,6 +114,7 @@ SHARED = {
 }
 
 
+@pytest.mark.few("by name-shooting", "an ensemble-newton", "quantiles-shooting")
 @pytest.mark.parametrize("engine", ["shooting", "newton"])
 @pytest.mark.parametrize("name", SHARED)
 def test_networks_of_all_kinds_agree_to_rounding(name, engine, panel, cut, same):

@@ -47,6 +47,7 @@ REFITS = {
 }  # fmt: skip
 
 
+@pytest.mark.few("start values", "rnn to lem", "lstm to lru", "own cell")
 @pytest.mark.parametrize(("cls", "first", "then"), REFITS.values(), ids=REFITS)
 def test_a_fit_forgets_the_arguments_of_the_one_before(wave, same, cls, first, then):
     again = cls(**SIZES, refit=False, **first).fit(wave).set_params(**then)

@@ -19,6 +19,7 @@ def after(series, n):
 
 
 class TestSeries:
+    @pytest.mark.few
     def test_point_forecast_is_a_series(self, make, wave, numbers):
         forecast = make().fit(wave).predict(4)
         assert isinstance(forecast, pd.Series)
@@ -40,6 +41,7 @@ class TestSeries:
 
 
 class TestWide:
+    @pytest.mark.few
     def test_one_column_or_many(self, make, wave, wide, numbers):
         one = make().fit(wave.to_frame()).predict(4, level=[80])
         assert list(one.columns) == ["y", "y-lo-80", "y-hi-80"]
@@ -92,6 +94,7 @@ def in_column(series, form):
 class TestDatesInAColumn:
     """The frame is that with the column as its index; only its shape differs."""
 
+    @pytest.mark.few
     @pytest.mark.parametrize("form", ["datetimes", "text", "polars"])
     def test_forecasts_have_the_column(self, make, wave, numbers, form):
         frame = in_column(wave, form)
@@ -103,6 +106,7 @@ class TestDatesInAColumn:
             forecast[:, 1:] if form == "polars" else forecast.iloc[:, 1:], numbers
         )
 
+    @pytest.mark.few
     def test_through_the_life_of_a_model(self, make, wave, tmp_path):
         frame = in_column(wave, "text")
         model, index = make().fit(frame[:80]), make().fit(wave[:80])
@@ -114,10 +118,10 @@ class TestDatesInAColumn:
         expected = index.update(wave[80:86]).predict(3).to_numpy()
         np.testing.assert_array_equal(loaded.predict(3)["y"].to_numpy(), expected)
 
+    @pytest.mark.where.with_args(lambda entry: entry.exogenous)
+    @pytest.mark.few("ParaRNN-text", "ARMA", "ETS", "SARIMAX")
     @pytest.mark.parametrize("form", ["text", "polars"])
     def test_columns_known_ahead(self, make, entry, wave, form):
-        if not entry.exogenous:
-            pytest.skip("takes no exogenous columns")
         x = np.random.default_rng(7).normal(size=len(wave))
         frame = in_column(wave, form)
         frame = frame.with_columns(x=x) if form == "polars" else frame.assign(x=x)
@@ -128,6 +132,7 @@ class TestDatesInAColumn:
         plan = frame[90:][["month", "x"]]
         np.testing.assert_array_equal(model.predict(6, X_future=plan)["y"].to_numpy(), expected)
 
+    @pytest.mark.few
     def test_backtest(self, make, wave):
         windows = {"h": 2, "n_windows": 3, "refit": False}
         tested = backtest({"model": make()}, in_column(wave, "text"), **windows)
@@ -135,6 +140,7 @@ class TestDatesInAColumn:
 
 
 class TestLong:
+    @pytest.mark.few
     def test_pandas(self, make, column, panel):
         forecast = make().fit(panel).predict(2)
         assert list(forecast.columns) == ["unique_id", "ds", column]
@@ -142,16 +148,19 @@ class TestLong:
         last = panel.groupby("unique_id")["ds"].max()
         assert (forecast.groupby("unique_id")["ds"].min() == last + pd.DateOffset(months=1)).all()
 
+    @pytest.mark.few
     def test_other_names(self, make, panel, same):
         renamed = panel.rename(columns={"unique_id": "shop", "ds": "month", "y": "sales"})
         forecast = make(id_col="shop", time_col="month", target="sales").fit(renamed).predict(2)
         expected = make().fit(panel).predict(2)
         same(forecast, expected.rename(columns={"unique_id": "shop", "ds": "month"}), rtol=0)
 
+    @pytest.mark.few
     def test_integer_ids(self, make, panel):
         numbered = panel.assign(unique_id=panel["unique_id"].map({"a": 7, "b": 3, "c": 5}))
         assert list(make().fit(numbered).predict(1)["unique_id"]) == [7, 3, 5]
 
+    @pytest.mark.few
     def test_polars(self, make, panel):
         forecast = make().fit(pl.DataFrame(panel.to_dict("list"))).predict(3, level=[80])
         assert isinstance(forecast, pl.DataFrame)

@@ -60,6 +60,7 @@ def forecast_of(model, level=80):
 
 
 class TestEveryForecaster:
+    @pytest.mark.few
     @pytest.mark.parametrize("case", SERIES)
     @pytest.mark.filterwarnings("ignore")
     def test_an_error_or_ends_of_some_width_or_a_warning(self, case, make, entry):
@@ -86,6 +87,7 @@ class TestEveryForecaster:
         if case in ("intermittent", "zeros but one", "zeros, then one"):
             assert ((low <= 0) & (high >= 0)).all(), "80 percent without the value of 90"
 
+    @pytest.mark.few
     def test_forecasts_say_what_their_intervals_guarantee(self, make, single, tmp_path):
         model = make().fit(single)
         forecast = model.predict(2, level=80)

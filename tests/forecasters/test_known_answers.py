@@ -81,6 +81,7 @@ class TestBayesError:
 
     N, H = 4000, 6
 
+    @pytest.mark.few("[1.2, -0.5]")
     @pytest.mark.parametrize(
         ("ar", "ma"), [([0.8], []), ([1.2, -0.5], [0.4]), ([0.5, 0.3], [-0.6])], ids=str
     )
@@ -127,6 +128,7 @@ class TestDeterministic:
         forecast = small().fit(line.iloc[:200]).predict(36)
         np.testing.assert_allclose(forecast, line.iloc[200:], atol=0.05)
 
+    @pytest.mark.slow
     def test_a_nonlinear_map_needs_the_network(self, small):
         values = [0.3]
         for _ in range(899):

@@ -149,6 +149,7 @@ class Fits:
         return [[p.detach() for p in model.linear_parameters()] for model in models]
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(
     lengths=st.lists(st.integers(40, 260), min_size=2, max_size=5),

@@ -144,6 +144,7 @@ def test_effects_of_hours_are_those_of_the_rows_without_errors(size):
     np.testing.assert_allclose(model.predict(X_future=ahead, level=80), expected, atol=1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e3, 1e9, 1e15])
 def test_the_network_is_adapted_to_the_rows_without_errors(size):
     rng = np.random.default_rng(0)

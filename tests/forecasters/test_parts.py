@@ -70,6 +70,7 @@ def test_a_network_that_does_not_help_is_dropped(monkeypatch):
         recurrence_features(alone)
 
 
+@pytest.mark.slow
 def test_a_network_that_helps_is_kept():
     y, mean = threshold_autoregression(4000, 0)
     series = daily(y)

@@ -163,6 +163,7 @@ class TestAdaptation:
         )
         assert learned < before
 
+    @pytest.mark.few("299", "300-1-False", "324")
     @pytest.mark.parametrize(
         ("rows", "season", "adapted"),
         [(299, 12, False), (300, 12, True), (300, 1, False), (324, 13, False)],
@@ -171,6 +172,7 @@ class TestAdaptation:
         model = adapting(NEW, season_length=season).fit(monthly(rows))
         assert model.fitted_.adapted == adapted
 
+    @pytest.mark.slow
     def test_intervals_of_one_series_allow_for_known_rows(self):
         model = adapting(NEW).fit(monthly(310))
         rows, counts = model.state_.last_rows
@@ -178,6 +180,7 @@ class TestAdaptation:
         ends = model.predict(level=80)[["ParaRNN-lo-80", "ParaRNN-hi-80"]].to_numpy().T
         np.testing.assert_allclose(ends, expected.at([0.1, 0.9])[0], rtol=1e-9)
 
+    @pytest.mark.slow
     def test_of_a_panel_the_long_series_alone_adapt_it(self):
         short = pd.concat([monthly(40, seed) for seed in range(1, 4)])
         together, alone = (
@@ -188,6 +191,7 @@ class TestAdaptation:
         constant = monthly(310, 9).assign(y=4.0)
         assert not adapting(NEW).fit(pd.concat([short, constant])).fitted_.adapted
 
+    @pytest.mark.slow
     def test_nothing_global_is_drawn_from_or_set(self):
         frame = self.years(40)
         state = torch.get_rng_state()
@@ -200,6 +204,7 @@ class TestAdaptation:
             close(fit.predict(level=80), expected, rtol=1e-12)
         assert torch.equal(torch.get_rng_state(), state)
 
+    @pytest.mark.slow
     def test_what_a_long_series_repeats_is_learned(self):
         temperature = load_elnino()
         past, coming = temperature[:-120], temperature[-120:]
@@ -210,6 +215,7 @@ class TestAdaptation:
             errors[prior] = np.sqrt(np.mean((rolled["temperature"] - actual) ** 2))
         assert errors["auto"] < 0.93 * errors["only"]
 
+    @pytest.mark.few("thirty series")
     @pytest.mark.parametrize("name", ["thirty series", "long series"])
     def test_complete_series_that_cannot_be_judged_are_adapted_to_by_rule(self, name):
         frame = self.years(30) if name == "thirty series" else monthly(300)
@@ -346,6 +352,7 @@ class TestWhatForecasts:
 
         return trains
 
+    @pytest.mark.few("501", "60")
     @pytest.mark.parametrize(
         ("rows", "horizon", "n_series", "expected"),
         [
@@ -443,6 +450,7 @@ class TestWhatForecasts:
             trains(LONG, prior=prior, **{argument: "many"})
 
 
+@pytest.mark.slow
 def test_fewer_rows_than_judge_are_forecast_by_the_prior_and_more_stacked():
     model = ParaRNNForecaster(1, random_state=0)
     fits = [copy.copy(model).fit(monthly(rows)) for rows in (500, 501)]
@@ -557,6 +565,7 @@ class TestAround:
         with pytest.raises(ValueError, match="uses the prior network. Fit with prior=None"):
             export(model, tmp_path / "x.onnx")
 
+    @pytest.mark.slow
     def test_a_report(self, model, tmp_path):
         forecasts = backtest({"prior": ParaRNNForecaster()}, LONG, h=3, n_windows=4, level=80)
         page = report(compare(forecasts), tmp_path / "page.html", models={"prior": model})

@@ -84,6 +84,7 @@ def test_a_panel_and_its_series_alone(make):
         close(together[together["unique_id"] == name][alone.columns], alone)
 
 
+@pytest.mark.few("ParaRNN", "LRU")
 def test_a_panel_adapts_the_network(make):
     frame = pd.concat([quarterly(20, seed) for seed in range(30)])
     model = make(season_length=1, missing="keep").fit(frame)

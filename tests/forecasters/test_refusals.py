@@ -41,6 +41,7 @@ class TestData:
     def test_all_missing(self, make, panel):
         self.refused(make, panel.assign(y=np.nan), "of series 'a' (and of 2 more", "Drop")
 
+    @pytest.mark.few
     def test_missing(self, make, wave):
         gappy = wave.where(np.arange(len(wave)) % 50 != 5)
         parts = "missing are 2 rows at 2015-06-01, 2019-08-01", "interpolate"
@@ -322,6 +323,7 @@ class TestNewRows:
             parts = "must begin at 2022-03-01", f"they begin at {came}", "Pass the rows from"
             told(ValueError, lambda n=n: getattr(after, method)(wave.iloc[-n:]), *parts)
 
+    @pytest.mark.few
     def test_unknown_series(self, make, panel, cut):
         past, future = cut(panel, 6)
         model = make().fit(past)

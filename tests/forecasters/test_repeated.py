@@ -47,6 +47,7 @@ def test_rows_go_on_from_those_before():
     assert repeated(panel, 2, past).values.ravel().tolist() == [1, 4, 1]
 
 
+@pytest.mark.slow
 def test_a_long_series_with_gaps_has_a_trained_network_among_its_parts():
     rng = np.random.default_rng(0)
     rows = np.sin(np.arange(900) * 2 * np.pi / 7) * 5 + 20 + rng.standard_normal(900)

@@ -224,6 +224,7 @@ def folder(tmp_path_factory):
 
 
 class TestParquet:
+    @pytest.mark.few("ParaRNN", "ARMA", "ETS", "GARCH", "Naive", "SeasonalNaive", "Theta", "Drift")
     def test_forecasts_are_those_of_a_frame(self, make, folder, same):
         same(make().fit(folder).predict(3), make().fit(long_panel()).predict(3))
 

@@ -66,6 +66,7 @@ CASES = {
 }
 
 
+@pytest.mark.few("default", "gru")
 @pytest.mark.parametrize("changes", CASES.values(), ids=CASES)
 def test_estimators(one_by_one, monkeypatch, changes):
     frame = wandering([60, 45, 80])
@@ -81,6 +82,7 @@ def test_estimators(one_by_one, monkeypatch, changes):
     pd.testing.assert_frame_equal(history, pd.DataFrame(model.history_), rtol=STEPS)
 
 
+@pytest.mark.slow
 def test_estimators_of_long_series(one_by_one):
     """Segments are drawn by each network for itself."""
     frame = wandering([700, 300])
@@ -90,6 +92,7 @@ def test_estimators_of_long_series(one_by_one):
     close(together, model.fit(frame).predict(), ["Newton"])
 
 
+@pytest.mark.slow
 def test_estimators_of_regressors_known_ahead(one_by_one):
     frame = wandering([60, 70]).assign(x=lambda df: np.cos(df.index))
     future = wandering([63, 73]).groupby("unique_id").tail(3)[["unique_id", "ds"]].assign(x=0.5)
@@ -125,6 +128,7 @@ def model(fitted):
     return copy.deepcopy(fitted)
 
 
+@pytest.mark.few("default")
 @pytest.mark.parametrize(
     "changes",
     [CASES["default"], CASES["student-t"], CASES["small batches"], {"n_estimators": 2}],
@@ -159,6 +163,7 @@ def test_networks_of_other_forms_of_the_linear_path_are_trained_together(monkeyp
     assert len(forms) > 1
 
 
+@pytest.mark.slow
 def test_columns_of_a_wide_frame():
     first = wide(FIRST)
     model = LRUForecaster(**SMALL, per_series=True).fit(first)
@@ -169,6 +174,7 @@ def test_columns_of_a_wide_frame():
     assert model.sample_paths(3, random_state=0)["path"].nunique() == 3
 
 
+@pytest.mark.slow
 def test_regressors_known_ahead():
     frame = FIRST.assign(x=np.cos(np.arange(len(FIRST))))
     future = LAST.groupby("unique_id").head(3)[["unique_id", "ds"]].assign(x=0.5)

@@ -46,15 +46,18 @@ def process(tmp_path_factory, small, wave):
 
 
 class TestSameRandomState:
+    @pytest.mark.few
     def test_twice(self, make, data, fitted_to, same):
         same(make().fit(data).predict(9), fitted_to("data").predict(9), rtol=0)
 
+    @pytest.mark.slow
     def test_in_another_process(self, process, small, wave):
         folder, done = process
         assert done.returncode == 0, done.stderr
         here = small().fit(wave.to_frame()).predict(9).to_numpy()
         np.testing.assert_array_equal(np.load(folder / "forecast.npy"), here)
 
+    @pytest.mark.few("ParaRNN", "ARMA", "ETS", "GARCH", "VARMA", "SARIMAX", "VAR")
     def test_in_threads_whose_filters_survive(self, make, data, single, fitted_to, same):
         frames, before = {"data": data, "single": single}, warnings.filters[:]
         names = [*frames] * 3
@@ -64,6 +67,7 @@ class TestSameRandomState:
         for model, name in zip(models, names, strict=True):
             same(model.predict(9), fitted_to(name).predict(9), rtol=0)
 
+    @pytest.mark.few
     def test_whatever_the_global_generators(self, make, single, fitted_to, same):
         expected = fitted_to("single").predict()
         torch.rand(3)
@@ -72,12 +76,8 @@ class TestSameRandomState:
         same(make().fit(single).predict(), expected, rtol=0)
 
 
+@pytest.mark.where.with_args(lambda entry: entry.draws)
 class TestOtherRandomStates:
-    @pytest.fixture(autouse=True)
-    def drawn(self, entry):
-        if not entry.draws:
-            pytest.skip("a fit draws nothing")
-
     def test_none_draws_anew(self, make, single):
         one, other = (make(random_state=None).fit(single).predict() for _ in range(2))
         assert not np.array_equal(one, other)
@@ -124,6 +124,7 @@ def surroundings():
 
 
 class TestSurroundings:
+    @pytest.mark.few
     def test_are_left_alone(self, make, data, fitted_to, cut, tmp_path, monkeypatch, capfd):
         fitted_to("data")  # loads what is loaded lazily
         monkeypatch.chdir(tmp_path)

@@ -36,6 +36,7 @@ def counted(monkeypatch, owner, name):
     return calls
 
 
+@pytest.mark.few("False")
 @pytest.mark.parametrize("refit", [False, True])
 def test_a_callback_that_looks_at_every_step_changes_nothing(series, refit):
     alone, observed = fit(series, refit=refit), fit(series, refit=refit, callbacks=[Callback()])
@@ -46,6 +47,7 @@ def test_a_callback_that_looks_at_every_step_changes_nothing(series, refit):
     )
 
 
+@pytest.mark.slow
 def test_patience_is_that_of_the_callback_of_lightning(series):
     stopped = fit(series, max_epochs=40, patience=2, refit=False)
     stopping = EarlyStopping("val_loss", patience=2)

@@ -120,6 +120,7 @@ def test_a_series_that_moves_late_is_forecast_by_the_prior_network_alone():
     assert np.isfinite(numbers(model.predict(level=80))).all()
 
 
+@pytest.mark.slow
 def test_a_panel_with_a_series_of_three_rows_is_forecast_by_the_prior_network():
     frame = pd.concat([PAST, wave(3, 2, "c")], ignore_index=True)
     model = ParaRNNForecaster(NEW).fit(frame)
@@ -127,6 +128,7 @@ def test_a_panel_with_a_series_of_three_rows_is_forecast_by_the_prior_network():
     assert np.isfinite(numbers(model.predict(level=80))).all()
 
 
+@pytest.mark.slow
 def test_the_horizon_is_that_of_the_frequency_whatever_the_shortest_series():
     frame = pd.concat([PAST, wave(20, 2, "c")], ignore_index=True)
     model = ParaRNNForecaster().fit(frame)
@@ -174,6 +176,7 @@ def test_update_is_a_filter_of_all_rows(model, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_support_that_later_values_widen_is_that_of_all_parts():
     values = np.random.default_rng(0).gamma(2, 1, 501)
     values[-1] = -2
@@ -264,6 +267,7 @@ def test_the_summary_says_what_was_tried_and_what_forecasts(model):
         assert f"{name} ({weight:.2f})" in summary.composition
 
 
+@pytest.mark.slow
 def test_progress_is_shown_where_it_is_asked_for(capsys, monkeypatch):
     from tsrnn.forecasters import _candidates
 
@@ -277,6 +281,7 @@ def test_parts_are_those_of_stacked_forecasts():
         _ = LRUForecaster(NEW).fit(wave(60)).parts_
 
 
+@pytest.mark.slow
 def test_a_panel_gives_every_target_the_same_weights():
     wide = PAST.pivot(index="ds", columns="unique_id", values="y").dropna()
     model = ParaRNNForecaster(NEW).fit(wide)
@@ -284,6 +289,7 @@ def test_a_panel_gives_every_target_the_same_weights():
     assert model.predict(level=80).shape == (NEW, 6)
 
 
+@pytest.mark.few("columns1")
 @pytest.mark.parametrize(
     ("columns", "kind"), [(["wave", "sales"], FittedStacked), (["sales", "visits"], FittedPrior)]
 )

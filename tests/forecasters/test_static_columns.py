@@ -67,6 +67,7 @@ def test_new_series_have_the_effects_of_their_static_columns(with_z, without, ro
     assert errors(forecast(with_z, rows)) < most * errors(forecast(without, rows))
 
 
+@pytest.mark.slow
 def test_an_irrelevant_static_column_costs_nothing(without):
     pd.testing.assert_frame_equal(forecast(fitted(["w"])), forecast(without))
 
@@ -151,6 +152,7 @@ def test_changed_products_are_refused(with_z, products, tmp_path):
         load(tmp_path / "model")
 
 
+@pytest.mark.slow
 def test_trained_networks_have_the_same_effects(with_z, tmp_path):
     frame = ALL.loc[~NEW & ~LAST, [*KEYS, "y", "x", "z"]]
     model = LRUForecaster(H, known_ahead="x", static="z", max_epochs=1, random_state=0).fit(frame)

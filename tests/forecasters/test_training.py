@@ -331,6 +331,7 @@ class TestTraining:
         model = small(val_size=20).fit(planted)
         assert model.state_.scaling.target.location.item() == pytest.approx(wave[:-20].mean())
 
+    @pytest.mark.slow
     def test_absolute_loss_is_robust(self, small):
         draw = np.random.default_rng(0)
         values = pd.Series(100 + np.where(draw.random(400) < 0.3, 20.0, draw.normal(size=400)))
@@ -421,6 +422,7 @@ class TestManySeries:
         assert error.std() < 0.1
 
 
+@pytest.mark.few("default", "loss", "intervals")
 @pytest.mark.parametrize(
     "settings",
     [

@@ -207,6 +207,7 @@ SHARE = 4  # of the frames one in so many, others for each door, unless all are 
 SLOW = {"StatsmodelsAutoARIMA", "tuning"}  # seconds for all frames: one in sixteen of them
 
 
+@pytest.mark.few("csv", "diagnose", "reconcile, ERM", "compare")
 @pytest.mark.parametrize("door", DOORS)
 def test_a_door_answers_or_refuses_with_advice(door):
     every = 1 if os.environ.get("TSRNN_FUZZ") else SHARE**2 if door in SLOW else SHARE

@@ -105,6 +105,7 @@ def outcome(content, before, may_differ):
     return ("answered" if may_differ or same(answers, before) else "wrong"), ""
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", list(makers()))
 def test_forged_files_are_answered_or_refused_with_advice(name, made):
     file = io.BytesIO()

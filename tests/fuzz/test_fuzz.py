@@ -46,6 +46,7 @@ def run(make, share, **drawn):
     return counts
 
 
+@pytest.mark.few("keep")
 @pytest.mark.parametrize("missing", ["error", "interpolate", "keep"])
 def test_reading(missing):
     counts = Counter()
@@ -84,6 +85,7 @@ METHODS = {
 }
 
 
+@pytest.mark.few("ARMA, missing kept", "ETS", "Theta")
 @pytest.mark.parametrize("name", METHODS)
 def test_lives(name):
     make, share = METHODS[name]
@@ -114,6 +116,7 @@ def judged(case):
     return answered
 
 
+@pytest.mark.slow
 def test_evaluation():
     counts = Counter()
 
@@ -133,6 +136,7 @@ def network():
     return ParaRNNForecaster(horizon=2, **small, random_state=0)
 
 
+@pytest.mark.slow
 def test_network():
     counts = run(network, 55, lengths=LONG)
     assert counts["fit"] >= counts["asked"] / 10

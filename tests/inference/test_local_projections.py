@@ -97,6 +97,7 @@ def test_sup_t_of_one_horizon_is_the_pointwise_value(cov_type):
     assert_allclose(fit.sup_t_.iloc[0], pointwise, rtol=0.03)
 
 
+@pytest.mark.slow
 def test_the_correction_takes_bias_off():
     bias = {False: [], True: []}
     for seed in range(100):

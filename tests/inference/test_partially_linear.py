@@ -132,6 +132,7 @@ def test_weights_of_several_models_are_not_negative_and_sum_to_one():
     assert_allclose(both, single, atol=0.1)
 
 
+@pytest.mark.slow
 def test_networks_take_the_history_as_sequences_and_a_seed_repeats_them():
     from tsrnn import ParaRNNRegressor
 

@@ -46,6 +46,7 @@ def test_forecasts_are_of_the_row_that_many_periods_ahead(horizon):
     assert_allclose(model.predict()[0.5], 59 + horizon)
 
 
+@pytest.mark.few("QuantileRegressor(alpha=0)", "LinearRegression()")
 @pytest.mark.parametrize(
     "model",
     [

@@ -301,6 +301,7 @@ class TestRefusals:
             reconstruct_input(LRU(1, 2))
 
 
+@pytest.mark.slow
 def test_layers_are_read_without_the_forecasters():
     code = (
         "import sys, torch\n"

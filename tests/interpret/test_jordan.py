@@ -116,6 +116,7 @@ def sympy_types(seed):
     return +found
 
 
+@pytest.mark.few("1", "2", "3", "4", "5")
 @pytest.mark.parametrize("seed", range(N_EXACT))
 def test_agrees_with_exact_jordan_forms_of_integer_matrices(seed):
     assert types(recurrence_features(integer_matrix(seed))) == sympy_types(seed)

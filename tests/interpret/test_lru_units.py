@@ -24,6 +24,7 @@ def test_roots_of_unity_have_the_condition_number_one():
     assert lost[2:23].max() < 1e-6
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=15)
 @given(
     length=st.integers(2, 12),

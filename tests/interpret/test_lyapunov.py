@@ -187,6 +187,7 @@ def whole_spectrum(layer, x, burn_in, count):
 
 
 class TestLayers:
+    @pytest.mark.few("rnn", "gru", "lem", "newton-lstm")
     @pytest.mark.parametrize("name", LAYERS)
     def test_exponents_are_those_of_the_whole_state(self, name):
         """Block by block and layer by layer, or of all at once, to what the start leaves."""

@@ -194,6 +194,7 @@ def test_exogenous_columns_are_no_nonlinearity():
         assert features.attrs["linearisation_error"] < 0.1
 
 
+@pytest.mark.slow
 def test_the_mean_has_an_error_of_its_own():
     y, _ = threshold_autoregression(1500, 0)
     series = pd.Series(y, pd.date_range("2000", periods=1500, freq="D"))
@@ -236,6 +237,7 @@ class TestMatching:
 
 
 class TestStability:
+    @pytest.mark.slow
     def test_a_season_returns_and_chance_does_not(self):
         months = load_elec_equip()
         small = {"hidden_size": 4, "max_epochs": 1, "refit": False, "random_state": 0}
@@ -260,6 +262,7 @@ class TestStability:
         with pytest.raises(TypeError, match="feature_stability gave; got DataFrame"):
             model.summary(stability=stability.features)
 
+    @pytest.mark.slow
     def test_refits_without_features_count(self):
         rng = np.random.default_rng(0)
         y = np.r_[np.zeros(250), rng.normal(size=50)]

@@ -205,6 +205,7 @@ def check(cell, problem, lengths, assert_close, backend=backend):
     agree(results, expected, assert_close, ROUNDINGS[problem.inputs.dtype])
 
 
+@pytest.mark.few("para_rnn_tanh_1", "para_lstm_2")
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
 def test_every_cell(cell, draw, assert_close):
     check(cell, draw(cell, 3, 3, 3, torch.float32), LENGTHS, assert_close)
@@ -216,6 +217,7 @@ def test_other_precisions(cell, dtype, draw, assert_close):
     check(cell, draw(cell, 3, 3, 5, dtype), LENGTHS, assert_close)
 
 
+@pytest.mark.few("1-1-lengths0", "8-11-lengths2", "9-3-lengths3")
 @pytest.mark.parametrize(
     ("steps", "units", "lengths"),
     [(1, 1, [1, 0, 1]), (19, 13, [19, 8, 0]), (8, 11, [8, 8, 8]), (9, 3, [0, 0, 0])],
@@ -461,6 +463,7 @@ def test_shooting_and_scan_of_cells(cell, single, assert_close):
     agree([states, final, *gradients], expected, assert_close, 256.0)
 
 
+@pytest.mark.few("para_rnn_identity_1-20-10.0")
 @pytest.mark.parametrize("scale", [0.5, 10.0])
 @pytest.mark.parametrize("max_passes", [2, 20])
 @pytest.mark.parametrize("cell", [cells.para_rnn(2), cells.linear(1)], ids=lambda cell: cell.name)
@@ -499,6 +502,7 @@ def test_shooting_without_steps(single):
     assert convergence is None
 
 
+@pytest.mark.slow
 def test_many_rows_of_which_few_are_chunks(single, assert_close, monkeypatch):
     monkeypatch.setattr(backend, "ROWS", (16,))
     cell = cells.para_rnn(2)
@@ -583,6 +587,7 @@ def test_scan_on_any_shape(steps, chunk, single, assert_close):
     agree([states, final, *gradients], [states, final, *expected], assert_close, 256.0)
 
 
+@pytest.mark.few("1")
 @pytest.mark.parametrize("max_passes", [1, 20])
 def test_ends_of_sequences_in_chunks(max_passes, draw, assert_close):
     cell, lengths = cells.para_gru(2), torch.tensor([7, 0, 4, 9])
@@ -613,6 +618,7 @@ def test_gradients_whose_products_overflow_run_in_time_order(single, assert_clos
     agree([states, final, *gradients], [states, final, *expected], assert_close, 256.0)
 
 
+@pytest.mark.few("64")
 @pytest.mark.parametrize("block", [32, 64])
 def test_programs_of_one_sequence(block, draw, assert_close, monkeypatch):
     """Whose lanes are units beside each other: units are a multiple of a program's."""
@@ -628,6 +634,7 @@ def test_programs_of_one_sequence(block, draw, assert_close, monkeypatch):
     agree([states, final, *gradients], expected, assert_close, 256.0)
 
 
+@pytest.mark.few("chunks", "shared")
 @pytest.mark.parametrize("engine", ["sequential", "chunks", "registers", "shared"])
 def test_wrong_lengths_of_a_device_reach_nothing_outside(engine, draw, monkeypatch):
     """The host has not read them: below zero they are zero, above all steps they are all."""
@@ -669,6 +676,7 @@ def test_gradients_that_are_not_given_are_zero(fields, chunk, draw, assert_close
     check_not_given(cell, draw(cell, 2, 5, 3, torch.float32), fields, backward, assert_close)
 
 
+@pytest.mark.few("None")
 @pytest.mark.parametrize("chunk", [None, 2])
 def test_a_warp_moves_whole_sectors(chunk, draw, monkeypatch):
     """What 32 lanes read or write at a time in memory of float32 is 128 bytes in 4 sectors."""
@@ -716,6 +724,7 @@ class Launched(TorchDispatchMode):
         return result
 
 
+@pytest.mark.few("lengths1")
 @pytest.mark.parametrize("lengths", [None, [12, 7]])
 def test_a_call_launches_little_beside_its_kernels(lengths, draw, monkeypatch):
     cell = cells.para_rnn(2)
@@ -742,6 +751,7 @@ def front_door(monkeypatch):
     monkeypatch.setattr(_time_parallel, "SHORTEST_CHUNK", 3)
 
 
+@pytest.mark.few("sequential", "newton", "scan")
 @pytest.mark.parametrize("engine", ["sequential", "shooting", "newton", "scan"])
 @pytest.mark.usefixtures("front_door")
 def test_engines(engine, draw, solve, assert_close):
@@ -753,6 +763,7 @@ def test_engines(engine, draw, solve, assert_close):
         assert_close(results[name], value, 4096)
 
 
+@pytest.mark.few("shooting")
 @pytest.mark.parametrize("engine", ["shooting", "newton"])
 @pytest.mark.usefixtures("front_door")
 def test_structures_of_the_jacobian(engine, draw, solve, assert_close):
@@ -816,6 +827,7 @@ def launches(monkeypatch):
 FORMS = [cells.para_rnn, cells.para_lstm, cells.para_gru, cells.newton_lstm, cells.lem]
 
 
+@pytest.mark.few("registers-para_gru-3", "memory-lem-3", "shared-para_rnn-16")
 @pytest.mark.parametrize("size", [3, 16])
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
 def test_full_matrices(form, size, place, launches, draw, assert_close):
@@ -825,6 +837,7 @@ def test_full_matrices(form, size, place, launches, draw, assert_close):
     assert {launch.place for launch in launches} == {place}
 
 
+@pytest.mark.few("memory-para_lstm")
 @pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("form", [cells.para_rnn, cells.para_lstm], ids=lambda form: form.__name__)
 def test_full_matrices_without_inputs_ahead(form, monkeypatch, draw, assert_close):
@@ -840,6 +853,7 @@ def test_full_matrices_with_offsets_of_64_bits(monkeypatch, draw, assert_close):
     check(cell, draw(cell, steps=3, units=2, dtype=torch.float32), [2, 0, 3], assert_close, dense)
 
 
+@pytest.mark.few("para_gru-shared")
 @pytest.mark.parametrize("place", ["shared", "memory"], indirect=True)
 @pytest.mark.parametrize("form", [cells.para_gru, cells.lem], ids=lambda form: form.__name__)
 def test_full_matrices_in_tf32(form, place, launches, draw, assert_close):
@@ -862,6 +876,7 @@ def test_full_matrices_of_more_than_a_tile(form, draw, assert_close):
     check(cell, problem, [3, 3, 3], assert_close, dense)
 
 
+@pytest.mark.few("shared-dtype0")
 @pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_full_matrices_in_other_precisions(dtype, draw, assert_close):
@@ -878,6 +893,7 @@ def test_full_matrices_in_tiles(form, monkeypatch, draw, assert_close):
     check(form(40), problem, [3, 1, 2], assert_close, dense)
 
 
+@pytest.mark.few("memory-1")
 @pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("programs", [1, 132])
 def test_full_matrices_of_many_sequences(programs, monkeypatch, draw, assert_close):
@@ -916,6 +932,7 @@ def _diagonal(states, inputs, matrices, vectors):
     return (torch.tanh(w * h + u),)
 
 
+@pytest.mark.few("memory-unusual", "shared-delay")
 @pytest.mark.usefixtures("place")
 @pytest.mark.parametrize(
     "form",
@@ -938,6 +955,7 @@ def _overflow(states, inputs, matrices, vectors):
     return (torch.tanh(A @ (h + torch.exp(1e3 * u))),)
 
 
+@pytest.mark.few("registers")
 @pytest.mark.usefixtures("place")
 def test_units_that_are_not_there_do_not_matter(draw, assert_close):
     cell = MatrixForm("overflow", ("h",), ("u",), ("A",), _overflow).block(3)
@@ -946,6 +964,7 @@ def test_units_that_are_not_there_do_not_matter(draw, assert_close):
     check(cell, problem, [4, 4, 4], assert_close, dense)
 
 
+@pytest.mark.few("shared")
 @pytest.mark.usefixtures("place")
 def test_nan_stays_in_its_sequence_and_block(draw):
     cell, lengths = cells.para_gru(5), torch.tensor([3, 3, 3])
@@ -962,6 +981,7 @@ def test_nan_stays_in_its_sequence_and_block(draw):
     assert torch.equal(results[3][:, 0], clean[3][:, 0])
 
 
+@pytest.mark.few("memory-0")
 @pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("fields", [0, 3])
 def test_gradients_of_vectors_that_are_not_given_are_zero(fields, draw, assert_close):
@@ -969,6 +989,7 @@ def test_gradients_of_vectors_that_are_not_given_are_zero(fields, draw, assert_c
     check_not_given(cell, draw(cell, 2, 5, 2, torch.float32), fields, dense.backward, assert_close)
 
 
+@pytest.mark.few("shared")
 @pytest.mark.usefixtures("place")
 def test_dense_takes_these_kernels(monkeypatch, draw, solve, assert_close):
     monkeypatch.setattr(_dense, "cpu", dense)

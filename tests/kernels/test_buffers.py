@@ -226,6 +226,7 @@ def test_a_training_step_touches_no_new_memory():
     assert faults * resource.getpagesize() < outputs.nbytes
 
 
+@pytest.mark.slow
 def test_nothing_is_said_at_the_end_of_a_process():
     program = """
 import torch

@@ -58,6 +58,7 @@ def kernels_of(cell):
             yield derived, kind
 
 
+@pytest.mark.few("rnn", "gru")
 @EVERY
 def test_code_is_bounded_for_blocks_of_all_sizes(form):
     for size in (1, 3, 4, 5, 8):

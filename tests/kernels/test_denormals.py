@@ -89,6 +89,7 @@ def test_in_every_thread(engine, dtype, two_threads, monkeypatch):
     assert threads == [2, 2]
 
 
+@pytest.mark.few("para_rnn_tanh_2", "para_gru_2-dense")
 @EVERY_ENGINE
 @pytest.mark.parametrize(
     "cell", [cells.para_rnn(2), cells.para_gru(2), cells.para_lstm(2), cells.lem(2)],

@@ -38,6 +38,7 @@ SHAPES = [
 ]
 
 
+@pytest.mark.few("dtype1")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("form", FORMS)
 def test_dense_agrees_with_the_reference(form, dtype, draw, solve, agree):
@@ -48,6 +49,7 @@ def test_dense_agrees_with_the_reference(form, dtype, draw, solve, agree):
         agree(solve(cell, problem, "dense", lengths), expected)
 
 
+@pytest.mark.few("tanh", "gru", "newton_lstm")
 @pytest.mark.parametrize("form", FORMS)
 def test_gradients_are_those_of_finite_differences(form, draw):
     cell = FORMS[form](2)

@@ -24,6 +24,7 @@ def agree(results, expected, assert_close, roundings=128.0):
             raise AssertionError(f"{name}: {error}") from None
 
 
+@pytest.mark.few("dtype1")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("nonlinearity", NONLINEARITIES)
 @pytest.mark.parametrize("block_size", BLOCK_SIZES)

@@ -81,12 +81,14 @@ def check(cell, arrays, fields, rtol=1e-11):
             close(result.memory[i, :, j], slope.numpy()[-1, :2])
 
 
+@pytest.mark.few("8-7-13", "3-33-9", "17-1-40", "1-16-5", "3-16-5", "8-1-40")
 @pytest.mark.parametrize(("n", "steps"), [(1, 1), (1, 40), (7, 13), (16, 5), (33, 9)])
 @pytest.mark.parametrize("k", [0, 1, 3, 8, 17])
 def test_values_and_derivatives_of_a_likelihood(n, steps, k):
     check(GARCH, draw(GARCH, n, steps, k), ["l", "h"])
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(n=st.integers(1, 9), steps=st.integers(1, 30), k=st.integers(0, 9), seed=st.integers(0, 9))
 def test_many_operations_with_gaps(n, steps, k, seed):

@@ -46,6 +46,7 @@ def solved(request, tmp_path_factory):
     return torch.load(path)
 
 
+@pytest.mark.few("this")
 def test_results_do_not_depend_on_the_number_of_threads(solved):
     for name, by_threads in solved.items():
         for count in THREADS[1:]:
@@ -93,6 +94,7 @@ def check_neon(text, names):
     assert called <= {"memset", *names}  # no arithmetic is left to a library
 
 
+@pytest.mark.few("cell0-float32")
 @pytest.mark.parametrize(
     ("cell", "dtype"), [(cells.para_rnn(2), "float32"), (cells.newton_gru(), "float64")]
 )

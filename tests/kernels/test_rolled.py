@@ -38,6 +38,7 @@ EVERY = pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
 SHAPES = [(1, 16, [16, 16]), (17, 18, [18, 0, 17]), (40, 33, [33, 1])]
 
 
+@pytest.mark.few("dtype1")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @EVERY
 def test_every_size_agrees_with_the_reference(cell, dtype, poisoned, draw, solve, agree):

@@ -130,6 +130,7 @@ def test_jacobians_of_cells(name, dtype, draw, solve, agree):
             assert (passes[0] - passes[1]).abs().max() <= 1
 
 
+@pytest.mark.few("rnn", "gru", "lem", "complete", "large-dtype0")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("name", PARTIAL)
 def test_results_do_not_depend_on_the_structure(name, dtype, draw, solve, agree):
@@ -153,6 +154,7 @@ def test_gradients_are_those_of_finite_differences(name, engine, draw):
     )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(data=st.data())
 def test_any_groups(data, draw, solve, agree):

@@ -72,6 +72,7 @@ def draw_garch(n, steps, seed=0):
     return y, params, draw.uniform(0.5, 2, (n, 2))
 
 
+@pytest.mark.few("1-1", "16-5", "7-13")
 @pytest.mark.parametrize(("n", "steps"), [(1, 1), (1, 40), (7, 13), (16, 5), (35, 9)])
 def test_value_score_hessian_and_products_of_a_likelihood(n, steps):
     y, params, initial = draw_garch(n, steps)

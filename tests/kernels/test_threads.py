@@ -198,6 +198,7 @@ assert final.flatten().tolist() == expected, "another result in the child"
 """
 
 
+@pytest.mark.few("fork")
 @pytest.mark.parametrize("method", [pytest.param("fork", marks=FORKS), "spawn"])
 def test_processes_of_a_pool(method):
     inputs = torch.linspace(-2, 2, 160).view(2, 10, 1, 8)

@@ -24,6 +24,7 @@ def engines_of(cell):
     return ["shooting", "newton", *(["scan"] if is_linear(cell) else [])]
 
 
+@pytest.mark.few("dtype1")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_every_cell_agrees_with_the_loop(cell, dtype, draw, solve, agree):
     for units, lengths in ((2, None), (17, [20, 0, 7])):
@@ -49,6 +50,7 @@ def test_any_shape(data, draw, solve, agree):
         agree(solve(cell, problem, engine, lengths), expected, 1e4)
 
 
+@pytest.mark.few("newton")
 @pytest.mark.parametrize("engine", ["shooting", "newton"])
 def test_gradients_are_those_of_finite_differences(engine, cell, draw):
     leaves = [t.requires_grad_() for t in draw(cell, 2, 7, 2)[:3]]
@@ -64,6 +66,7 @@ def strong(cell, scale, steps=512, units=16, dtype=torch.float64):
     return inputs, scale * torch.randn(cell.p, units, generator=generator, dtype=dtype)
 
 
+@pytest.mark.few("rnn", "gru-1.0", "gru-2.0-shooting")
 @pytest.mark.parametrize("engine", ["shooting", "newton"])
 @pytest.mark.parametrize("scale", [0.5, 1.0, 2.0, 4.0])
 @pytest.mark.parametrize("make", [cells.para_rnn, cells.para_gru], ids=["rnn", "gru"])

@@ -14,6 +14,7 @@ def leaves_of(cell, draw):
     return [t.requires_grad_() for t in draw(cell, 3, 9, 5)[:3]]
 
 
+@pytest.mark.few("shooting-lengths1", "newton-None", "sequential-lengths1")
 @pytest.mark.parametrize("lengths", [None, [9, 0, 4]])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_torch_finds_nothing_wrong_with_the_operator(engine, lengths, draw):

@@ -19,10 +19,12 @@ pytest.importorskip("triton", reason="Triton is made for Linux only")
 CASES = Path(__file__).with_name("_triton_cases.py")
 
 
-def test_kernels_in_the_interpreter(tmp_path):
+@pytest.mark.parametrize("chosen", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
+def test_kernels_in_the_interpreter(chosen, tmp_path):
     # The switch is read when kernels are imported, so that it needs a process of its own.
     given = {"TRITON_INTERPRET": "1", "TSRNN_CACHE_DIR": str(tmp_path), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(CASES)]
+    options = ["-q", "-p", "no:cacheprovider", "-m", chosen]
+    command = [sys.executable, "-m", "pytest", *options, str(CASES)]
     run = subprocess.run(command, env=os.environ | given, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]
 
@@ -104,6 +106,7 @@ def pretend(tmp_path, monkeypatch):
         kernel.device_caches.clear()
 
 
+@pytest.mark.few("dtype2-90")
 @pytest.mark.parametrize(
     ("dtype", "capability"), [(torch.float32, 80), (torch.float64, 90), (torch.bfloat16, 90)]
 )
@@ -123,6 +126,7 @@ def test_kernels_in_time_order_compile(dtype, capability, pretend, draw):
         assert first is second  # not compiled again for other sizes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_views_that_are_not_aligned_take_the_same_kernels(dtype, pretend, draw):
     from tsrnn.kernels import _gpu
@@ -154,6 +158,7 @@ def test_views_that_are_not_aligned_take_the_same_kernels(dtype, pretend, draw):
             assert all(made is first for made in more)
 
 
+@pytest.mark.few("few")
 @pytest.mark.parametrize(
     ("cell", "steps", "lengths"),
     [
@@ -184,6 +189,7 @@ def test_kernels_parallel_in_time_compile(cell, steps, lengths, pretend, draw):
     assert all(made is first for made in more)
 
 
+@pytest.mark.few("None")
 @pytest.mark.parametrize("lengths", [None, [9, 4]])
 def test_a_later_launch_has_the_arguments_of_the_first(lengths, pretend, draw, monkeypatch):
     from triton.compiler.compiler import CompiledKernel
@@ -238,6 +244,7 @@ def test_a_later_launch_has_the_arguments_of_the_first(lengths, pretend, draw, m
 
 
 # A compilation of these takes seconds: each value of each of the four is there once.
+@pytest.mark.few("64-torch.float32-512-128-80")
 @pytest.mark.parametrize(
     ("units", "dtype", "lanes", "most", "capability"),
     [
@@ -274,6 +281,7 @@ def test_shooting_is_one_launch_of_programs_that_fit(
         assert instruction in first["ptx"]
 
 
+@pytest.mark.few("0-para_rnn_tanh_40")
 @pytest.mark.parametrize(
     ("cell", "dtype"),
     [
@@ -329,6 +337,7 @@ def test_a_first_call_inside_a_capture_is_refused_in_words(draw, monkeypatch):
     _gpu.forward(problem)  # what is compiled may be captured
 
 
+@pytest.mark.few("para_rnn")
 @pytest.mark.parametrize("form", [cells.para_rnn, cells.para_gru, cells.para_lstm, cells.lem])
 def test_matrices_that_fit_are_read_once(form, pretend, draw):
     from tsrnn.kernels._gpu import dense, dense_kernels
@@ -377,6 +386,7 @@ def compile_full_matrices(cell, batch, dtype, draw):
     return [getattr(dense_kernels, kind).made[-1] for kind in ("forward", "backward")]
 
 
+@pytest.mark.few("tf32")
 @pytest.mark.parametrize("precision", ["exact", "tf32", "bfloat16"])
 def test_sequences_share_matrices_in_shared_memory(precision, pretend, draw, request):
     from tsrnn.kernels._gpu import dense_kernels
@@ -394,6 +404,7 @@ def test_sequences_share_matrices_in_shared_memory(precision, pretend, draw, req
         assert kinds == {"exact": set(), "tf32": {"tf32"}, "bfloat16": {"bf16"}}[precision]
 
 
+@pytest.mark.slow
 def test_small_blocks_do_not_spill(pretend, draw, monkeypatch):
     from tsrnn.kernels import _gpu
     from tsrnn.kernels._gpu import chunked, kernels
@@ -419,6 +430,7 @@ def test_small_blocks_do_not_spill(pretend, draw, monkeypatch):
 FEW = 32  # bytes of a thread: none as a rule, but versions of Triton differ by some registers
 
 
+@pytest.mark.few("para_lstm_64-32-exact-1", "para_rnn_tanh_128-32-tf32-4096")
 @pytest.mark.parametrize(("precision", "batch"), [("exact", 1), ("exact", 4096), ("tf32", 4096)])
 @pytest.mark.parametrize(
     ("cell", "most"),
@@ -439,6 +451,7 @@ def test_full_matrices_do_not_spill(cell, most, batch, precision, pretend, draw,
     check_spills(cell, batch, torch.float32, most, pretend, draw)
 
 
+@pytest.mark.few("para_rnn_tanh_64-torch.float64-32-1")
 @pytest.mark.parametrize("batch", [1, 4096])
 @pytest.mark.parametrize(
     ("cell", "dtype", "most"),

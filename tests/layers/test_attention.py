@@ -159,6 +159,7 @@ def naive(layer, x):
     return torch.stack(out)
 
 
+@pytest.mark.few("options0", "options4", "options5", "options7", "options9")
 @pytest.mark.parametrize(
     ("num_layers", "options", "steps"),
     [
@@ -347,6 +348,7 @@ def test_counts_of_long_sequences_stay_small():
     assert counts == [[c, c] for c in (1, 2, 3, 4, 5, 3, 4, 5, 3, 4, 5)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block_size", KINDS)
 def test_an_echo_from_beyond_the_window_is_learned(block_size):
     torch.manual_seed(0)

@@ -87,6 +87,7 @@ def test_every_product_is_rounded_and_results_have_the_dtype_of_the_layer(place,
     assert (gradient - expected).abs().median() <= ROUNDINGS * expected.abs().median()
 
 
+@pytest.mark.few("gru")
 @pytest.mark.parametrize("kind", ["gru", "lem", "lru"])
 def test_compiled_layers_follow_autocast_too(kind):
     torch.manual_seed(0)

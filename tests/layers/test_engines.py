@@ -73,6 +73,7 @@ def run(layer, x, hx, lengths):
     )
 
 
+@pytest.mark.few("sequential-torch.float64", "newton-torch.float32")
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize(("name", "engine"), CASES)
 def test_engines_agree_to_rounding(name, engine, dtype, assert_close):
@@ -86,6 +87,7 @@ def test_engines_agree_to_rounding(name, engine, dtype, assert_close):
         assert_close(ours, expected, 2**9)
 
 
+@pytest.mark.few("sequential", "shooting", "dense")
 @pytest.mark.parametrize(("name", "engine"), CASES)
 @given(steps=st.integers(2, 40), data=st.data())
 @settings(max_examples=5, deadline=None)

@@ -204,6 +204,7 @@ def test_regressors_of_several_sizes(tmp_path):
     assert classifier.fit(SAMPLES, targets > 0).predict(SAMPLES).shape == (16,)
 
 
+@pytest.mark.slow
 def test_layer_options_of_a_forecaster(tmp_path):
     """Each layer of a transformer recurrent, as the supplement D.2 has it for EigenWorms."""
     small = {"horizon": 2, "hidden_size": 8, "max_epochs": 1, "refit": False, "random_state": 0}

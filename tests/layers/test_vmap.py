@@ -110,6 +110,7 @@ def check(members, x, hx, lengths, rounding):
         torch.testing.assert_close(g, total, rtol=10 * rounding, atol=10 * rounding)
 
 
+@pytest.mark.few("dtype1-1e")
 @pytest.mark.parametrize(("dtype", "rounding"), [(torch.float32, 2e-5), (torch.float64, 1e-12)])
 @pytest.mark.parametrize("lengths", ["whole", "common", "own"])
 @pytest.mark.parametrize(("name", "engine"), CASES, ids=lambda value: str(value))
@@ -176,6 +177,7 @@ def test_parameters_of_replicates_in_a_stack(name, width, lengths):
         torch.testing.assert_close(gradient, torch.stack(of_each), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.few("lengths")
 @pytest.mark.parametrize("lengths", [None, torch.tensor([T, 5, 0])], ids=["whole", "lengths"])
 @pytest.mark.parametrize("width", [2, 9], ids=["fused", "projected"])
 @pytest.mark.parametrize("name", LAYERS)

@@ -63,6 +63,7 @@ def test_a_unit_that_cannot_be_fitted_costs_no_other(series):
     assert model.recurrent_blocks()[0]["AR"].shape == (1, 1, 1)
 
 
+@pytest.mark.few("model0", "model1", "model2", "model3")
 @pytest.mark.parametrize("missing", ["error", "keep"])
 @pytest.mark.parametrize(
     ("model", "values"),

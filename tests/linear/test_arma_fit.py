@@ -46,6 +46,7 @@ def test_optimum_is_not_below_that_of_statsmodels(p, q, fit_arma):
                 np.testing.assert_allclose(cov, theirs.cov_params(), rtol=0.05, atol=1e-4)
 
 
+@pytest.mark.few("Angola", "Armenia")
 @pytest.mark.parametrize(
     ("country", "order"),
     [

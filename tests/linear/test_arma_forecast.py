@@ -57,6 +57,7 @@ def ends(forecast):
     return values[:, 0], (values[:, 2] - values[:, 1]) / (2 * norm.ppf(0.95))
 
 
+@pytest.mark.few("whole-order1", "gaps-order2", "late-order0")
 @pytest.mark.parametrize("order", [(1, 0, 0), (2, 0, 1), (3, 0, 3), (1, 1, 1), (0, 2, 2)])
 @pytest.mark.parametrize("gaps", [NONE, SOME, [0, 1, *SOME]], ids=["whole", "gaps", "late"])
 @pytest.mark.parametrize("exog", [False, True], ids=["", "exog"])

@@ -210,6 +210,7 @@ class TestExact:
 
 
 class TestDerivatives:
+    @pytest.mark.few("1-1-True", "2-0-False")
     @pytest.mark.parametrize("exact", [True, False])
     @pytest.mark.parametrize(("p", "q"), [(1, 1), (2, 1), (0, 2), (2, 0)])
     def test_equal_autograd_of_a_plain_loop(self, p, q, exact, fit_arma):

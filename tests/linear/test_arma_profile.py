@@ -29,6 +29,7 @@ def test_it_is_the_exact_likelihood_where_the_mean_maximises_it(trend):
         np.testing.assert_allclose(exact.gradient[:, 0], 0, atol=1e-10)
 
 
+@pytest.mark.few("-0.95-40")
 @pytest.mark.parametrize("rows", [40, 300])
 @pytest.mark.parametrize("theta", [0.0, -0.95])
 def test_no_search_from_many_starts_finds_more(theta, rows):

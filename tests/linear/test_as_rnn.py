@@ -81,6 +81,7 @@ class TestCorrelations:
             expected = frame.loc[frame["first"] == name, "covariance"]
             np.testing.assert_allclose(both[:, i], expected, rtol=1e-10)
 
+    @pytest.mark.few("order0-gjr")
     @pytest.mark.parametrize("vol", ["garch", "gjr"])
     @pytest.mark.parametrize("order", [(1, 1), (1, 2)])
     def test_a_ccc_is_read_back(self, pair, vol, order):
@@ -100,6 +101,7 @@ class TestCorrelations:
         with pytest.raises(ValueError, match="depends on another"):
             CCC.from_rnn(layer)
 
+    @pytest.mark.few("order0")
     @pytest.mark.parametrize("order", [(1, 1), (2, 1), (1, 2)])
     def test_correlations_of_a_dcc(self, pair, order):
         model = DCC(order=order).fit(pair)
@@ -124,6 +126,7 @@ class TestCorrelations:
 
 
 class TestVECMGARCH:
+    @pytest.mark.few("order1-scalar")
     @pytest.mark.parametrize(("order", "structure"), [((1, 1), "bekk"), ((2, 1), "scalar")])
     def test_the_layer_gives_the_covariances_and_is_read_back(self, order, structure):
         draw = np.random.default_rng(2)

@@ -237,6 +237,7 @@ class TestChosen:
         assert first["model"].tolist() == model.orders_.tolist()
         assert np.isfinite(first["aicc"]).all()
 
+    @pytest.mark.slow
     def test_a_full_search_is_not_worse_than_steps(self, frame):
         arguments = {"known_ahead": ["x"], "max_p": 2, "max_q": 2, "max_P": 1, "max_Q": 1}
         steps, every = (
@@ -263,6 +264,7 @@ class TestChosen:
         paths = model.sample_paths(200, h=1, X_future=_next(frame), random_state=0)
         assert np.isfinite(paths["AutoARIMA"]).all()
 
+    @pytest.mark.slow
     @pytest.mark.filterwarnings("ignore:the likelihood of 1")
     def test_missing_values_are_left_out_of_the_likelihood(self):
         y = quarters(80)
@@ -291,6 +293,7 @@ class TestBoundary:
         values = np.tile([5.0, -3.0, 1.0, -3.0], 10) + rng.normal(size=40)
         return pd.Series(values, pd.date_range("2000-01", periods=40, freq="QS"), name="y")
 
+    @pytest.mark.slow
     def test_the_model_is_that_of_an_exhaustive_list_of_fits(self, fixed_season):
         limits = {"max_p": 1, "max_q": 0, "max_P": 1, "max_Q": 1}
         model = AutoARIMA(d=0, D=1, stepwise=False, max_order=3, **limits).fit(fixed_season)
@@ -318,6 +321,7 @@ class TestBoundary:
 
 
 class TestBadInput:
+    @pytest.mark.slow
     def test_the_others_go_on_where_a_series_cannot_be_fitted(self):
         days = pd.date_range("2000-01", periods=40, freq="QS")
         good = quarters(40).to_numpy()
@@ -368,6 +372,7 @@ class TestBadInput:
         with pytest.raises(ValueError, match="needs at least 5 observations; the series has 4"):
             AutoARIMA().fit(100 + quarters(4))
 
+    @pytest.mark.few("5", "7", "9", "17")
     @pytest.mark.parametrize("n", [5, 7, 9, 12, 17])
     def test_short_series_have_small_models(self, n):
         model = AutoARIMA().fit(quarters(n))
@@ -422,6 +427,7 @@ class TestGapsInTheFirstSeason:
         index = pd.date_range("2015", periods=96, freq="MS", name="ds")
         return pd.Series(10 * np.sin(2 * np.pi * t / 12) + rng.normal(size=96), index)
 
+    @pytest.mark.few("gaps1")
     @pytest.mark.parametrize("gaps", [[4], [0, 4], [4, 40]])
     def test_the_likelihood_begins_after_them(self, months, gaps):
         months.iloc[gaps] = np.nan
@@ -436,6 +442,7 @@ class TestGapsInTheFirstSeason:
         assert f"before them: {4 - gaps.index(4)}" in model.messages_.iloc[0][0]
         assert (model.bse_.sigma2 > 0).all()
 
+    @pytest.mark.slow
     def test_columns_and_panels(self, months):
         """In the target and in a column, of one series of a panel."""
         long = pd.concat([
@@ -457,6 +464,7 @@ class TestGapsInTheFirstSeason:
         future = future.assign(ds=future.ds + pd.DateOffset(months=1))
         assert np.isfinite(model.predict(1, X_future=future)["AutoARIMA"]).all()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("last", [96, 80])
     def test_without_a_complete_season_the_season_is_left_to_lags(self, months, last):
         months.iloc[2:last:10] = np.nan

@@ -77,6 +77,17 @@ def case(request):
     return model.fit(data()), names
 
 
+@pytest.mark.few(
+    "GARCH",
+    "GARCH of two lags",
+    "GJR",
+    "Student's t",
+    "persistence of one",
+    "BEKK",
+    "scalar",
+    "CCC",
+    "VARMA",
+)
 def test_nothing_is_told_of_parameters_on_the_boundary(case):
     model, names = case
     estimates, covariances = model.estimates_, ["robust", "hessian"]

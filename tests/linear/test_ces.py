@@ -256,6 +256,7 @@ class TestFit:
         assert np.isinf(model.candidates_.loc["short", "CES(partial)"])
         assert np.isfinite(model.candidates_.loc["long"]).all()
 
+    @pytest.mark.slow
     @settings(max_examples=15, deadline=None)
     @given(
         n=st.integers(1, 40),
@@ -279,6 +280,7 @@ class TestFit:
         assert np.isfinite(model.predict(7, level=[90]).to_numpy()).all()
         assert np.isfinite(model.loglik_).all()
 
+    @pytest.mark.slow
     @settings(max_examples=8, deadline=None)
     @given(scale=st.sampled_from((1e-6, 1e-2, 1e3, 1e9)), seasonal=st.sampled_from(SEASONS))
     def test_the_scale_of_a_series_is_that_of_its_forecasts(self, scale, seasonal):

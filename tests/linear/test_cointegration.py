@@ -41,6 +41,7 @@ def oracle_of(model, frame):
     return VECM(frame, k_ar_diff=1, coint_rank=model.coint_rank, deterministic="co").fit()
 
 
+@pytest.mark.few("CCC", "DCC, two relations", "vech")
 def test_beta_is_that_of_statsmodels(model, frame):
     names, oracle = FREE[model.coint_rank], oracle_of(model, frame)
     assert list(model.params_.columns[-2:]) == names
@@ -67,6 +68,7 @@ def test_beta_is_held_and_the_summary_says_so(model):
         assert words in " ".join(text.split())
 
 
+@pytest.mark.few("CCC", "DCC, two relations")
 def test_filter_uses_the_beta_given(model, frame):
     other = levels(seed=7, rows=200)
     given = model.params_.iloc[0].copy()

@@ -98,6 +98,7 @@ def test_egarch_starts_as_its_option_says(initial):
     assert total == pytest.approx(found.loglik_.iloc[0], rel=1e-12)
 
 
+@pytest.mark.few("True-scalar", "True-bekk")
 @pytest.mark.parametrize("structure", ["bekk", "scalar"])
 @pytest.mark.parametrize("targeting", [False, True])
 def test_the_first_covariance_is_that_of_the_recursion(structure, targeting):

@@ -97,6 +97,7 @@ rows = st.lists(
 ).filter(lambda y: sum(v > 0 for v in y) >= 2)
 
 
+@pytest.mark.few("sbj", "tsb")
 @pytest.mark.parametrize("method", METHODS)
 @settings(max_examples=30, deadline=None)
 @given(y=rows, alpha=st.floats(0, 1), beta=st.floats(0, 0.99))
@@ -128,6 +129,7 @@ def test_forecasts_are_those_of_statsforecast(model, expected):
     np.testing.assert_allclose(forecast, expected, rtol=1e-12)
 
 
+@pytest.mark.few("mean-croston", "first-sbj", "estimated-tsb")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("initial", ["mean", "first", "estimated"])
 def test_the_optimum_is_that_of_many_starts(method, initial):
@@ -157,6 +159,7 @@ def test_the_optimum_is_that_of_many_starts(method, initial):
             assert -end.fun <= best + 1e-5
 
 
+@pytest.mark.few("sba")
 @pytest.mark.parametrize("method", METHODS)
 def test_derivatives_are_those_of_the_likelihood(method):
     """Gradient, Hessian and outer products of scores by differences of the loop."""
@@ -303,6 +306,7 @@ def test_intervals_are_quantiles_of_paths(method):
     np.testing.assert_allclose(values.mean(0), forecast["y"], rtol=0.05)
 
 
+@pytest.mark.few("sbj", "tsb")
 @pytest.mark.parametrize("method", METHODS)
 def test_intervals_cover(method):
     """Of many series of the model 95 percent intervals cover at least as often, at every step."""

@@ -118,6 +118,7 @@ class TestEstimates:
             assert other.bse_[name].iloc[0] == pytest.approx(dcc.bse_[name].iloc[0], rel=1e-4)
         assert other.loglik_.iloc[0] == pytest.approx(dcc.loglik_.iloc[0], abs=1e-6)
 
+    @pytest.mark.few("2-False")
     @pytest.mark.parametrize("corrected", [False, True])
     @pytest.mark.parametrize("n", [2, 5])
     def test_parameters_of_simulated_series_are_recovered(self, corrected, n):
@@ -131,6 +132,7 @@ class TestEstimates:
         mean, error = found.params.mean(0), found.params.std(0) / np.sqrt(u)
         assert (np.abs(mean - [0.06, 0.88]) < 4 * error + [0.003, 0.03]).all()
 
+    @pytest.mark.slow
     def test_more_lags_contain_fewer(self, data):
         small = DCC().fit(data)
         for order in ((2, 1), (1, 2)):
@@ -161,6 +163,7 @@ class TestBoundary:
         assert fitted.loglik_.iloc[0] == pytest.approx(constant.loglik_.iloc[0], abs=1e-9)
         np.testing.assert_allclose(fitted.bse_["rho.y0.y1"], constant.bse_["rho.y0.y1"], rtol=1e-6)
 
+    @pytest.mark.slow
     def test_a_sum_of_one_is_imposed(self):
         generator, u, steps = np.random.default_rng(0), 40, 120
         s, a, b = np.tile(np.eye(2), (u, 1, 1)), np.full((u, 1), 0.1), np.full((u, 1), 0.9)
@@ -242,6 +245,7 @@ class TestForecasts:
             mean.append(last)
         np.testing.assert_allclose(forecast[["y0", "y1", "y2"]].to_numpy(), mean, rtol=1e-8)
 
+    @pytest.mark.few("order0-var")
     @pytest.mark.parametrize("mean", ["constant", "var", "vecm"])
     @pytest.mark.parametrize("order", [(1, 1), (2, 2)])
     def test_update_is_the_run_over_all_rows(self, data, mean, order):
@@ -473,6 +477,7 @@ class TestErrors:
                 call(cov_type="information")
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(
     n=st.integers(2, 4),

@@ -84,6 +84,7 @@ def test_the_variances_are_those_of_garch():
         np.testing.assert_allclose(opg, scores[3 * s : 3 * s + 3], rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.few("False-zero")
 @pytest.mark.parametrize("kind", ["zero", "constant", "var"])
 @pytest.mark.parametrize("corrected", [False, True])
 def test_later_steps_move_with_the_first_as_refits_do(corrected, kind):

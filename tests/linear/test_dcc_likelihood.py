@@ -82,6 +82,7 @@ def test_correlations_equal_the_loop(order, corrected, n):
         assert (correlations[unit] - expected).abs().max() < 1e-12
 
 
+@pytest.mark.few("order1-False", "order3-True", "order4-True")
 @pytest.mark.parametrize("corrected", [False, True])
 @pytest.mark.parametrize("order", ORDERS)
 def test_derivatives_equal_those_of_the_loop(order, corrected):

@@ -157,6 +157,7 @@ PEERS = [("add", "none", False, "none"), ("mul", "add", True, "none"), ("add", "
          ("mul", "none", False, "add")]  # fmt: skip
 
 
+@pytest.mark.few("0", "7", "16")
 @pytest.mark.parametrize("seed", range(20))
 def test_optima_are_not_below_those_of_statsmodels(seed):
     """In a region of the parameters that is ours."""

@@ -178,6 +178,7 @@ EXACT = {
 }  # fmt: skip
 
 
+@pytest.mark.few("line", "line through zero", "season", "line, states held")
 @pytest.mark.filterwarnings("ignore::tsrnn.contract.IntervalWarning")
 @pytest.mark.parametrize("name", EXACT)
 def test_a_series_that_a_model_fits_exactly(name):
@@ -200,6 +201,7 @@ def quiet(model, series):
         return model.fit(series)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     n=st.integers(1, 60), share=st.sampled_from([0.0, 0.2, 0.6]), seed=st.integers(0, 10**6),
@@ -243,6 +245,7 @@ def test_the_scale_of_the_data_does_not_matter(seed, c, period):
     np.testing.assert_allclose(theirs, c * ours, rtol=1e-3)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 10**6), shift=st.sampled_from([-300.0, 40.0, 1000.0]),

@@ -71,6 +71,7 @@ def test_without_a_season_it_is_that_of_the_inequalities(damped):
             assert is_admissible(model, params).item() == inside
 
 
+@pytest.mark.few("none-none-False-add", "add-none-False-mul", "add-add-False-add")
 @pytest.mark.parametrize("error", ["add", "mul"])
 @pytest.mark.parametrize(("trend", "damped"), SHAPES)
 @pytest.mark.parametrize("seasonal", ["none", "add"])
@@ -90,6 +91,7 @@ def test_the_optimum_is_not_below_that_of_the_usual_region(error, trend, damped,
         assert is_admissible(kind, np.array(params)).item()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", ["add", "mul"])
 def test_no_optimum_is_below_that_of_a_smaller_region_or_a_nested_model(error):
     """Of short series, whose likelihoods have several maxima, most of them at bounds."""
@@ -142,6 +144,8 @@ def test_alpha_above_one_of_a_series_that_swings_back():
     assert not model.messages_.iloc[0]
 
 
+@pytest.mark.slow
+@pytest.mark.few("1")
 @pytest.mark.parametrize("seed", range(3))
 def test_the_optimum_with_a_season_is_that_of_another_search(seed):
     """Nelder and Mead's search of smoothing parameters, states held at ours."""
@@ -215,6 +219,7 @@ def parts_of(model):
     return [letters[part[0]] for part in title.split(", ")]
 
 
+@pytest.mark.slow
 def test_many_series_are_as_each_by_itself():
     frame = pd.DataFrame({name: quarterly(seed=i) for i, name in enumerate("abc")})
     frame.loc[frame.index[:3], "b"] = np.nan

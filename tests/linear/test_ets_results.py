@@ -33,6 +33,7 @@ def fitted(error, trend, damped, seasonal, series=None, **arguments):
 
 
 class TestLayers:
+    @pytest.mark.few("add-none-False-add", "add-add-True-none", "mul-add-False-add")
     @pytest.mark.parametrize(("error", "trend", "damped", "seasonal"), LINEAR)
     def test_the_layer_gives_the_fitted_values(self, error, trend, damped, seasonal):
         series = quarterly()
@@ -46,6 +47,7 @@ class TestLayers:
         # level and season share a root: the state is one smaller than that of the model
         assert layer.hidden_size == (trend != "none") + (4 if seasonal == "add" else 1)
 
+    @pytest.mark.few("add-add-False-none", "add-none-False-add")
     @pytest.mark.parametrize(("error", "trend", "damped", "seasonal"), LINEAR[:6])
     def test_variances_are_those_of_the_arima(self, error, trend, damped, seasonal):
         model = fitted(error, trend, damped, seasonal, parameter_uncertainty=False)
@@ -140,6 +142,7 @@ class TestComponents:
         expected = components_by_loop(series.to_numpy(), model)
         np.testing.assert_allclose(frame.iloc[:, 1:], expected, rtol=1e-10)
 
+    @pytest.mark.few("add-none-False-add", "add-add-True-none", "mul-add-False-add")
     @pytest.mark.parametrize(("error", "trend", "damped", "seasonal"), LINEAR)
     def test_are_those_of_statsmodels(self, error, trend, damped, seasonal):
         series = quarterly()
@@ -196,6 +199,7 @@ class TestComponents:
 
 
 class TestCriteria:
+    @pytest.mark.few("add-none-False-add", "add-add-True-none", "mul-none-False-none")
     @pytest.mark.parametrize(("error", "trend", "damped", "seasonal"), LINEAR)
     def test_count_as_r_does(self, error, trend, damped, seasonal):
         """Smoothing parameters, states before the first row, and sigma2."""
@@ -214,6 +218,7 @@ class TestCriteria:
         model = fitted("add", "add", True, "none", series, bounds="usual")
         assert model.aic_.item() <= peer.aic + 1e-4
 
+    @pytest.mark.slow
     def test_a_choice_has_the_lowest_that_models_have_by_themselves(self):
         series = quarterly()
         chosen = ETS().fit(series)
@@ -235,6 +240,9 @@ class TestCriteria:
 
 
 class TestIntervals:
+    @pytest.mark.few(
+        "add-none-False-add", "add-add-True-none", "mul-add-False-add", "mul-none-False-mul"
+    )
     @pytest.mark.parametrize(
         ("error", "trend", "damped", "seasonal"),
         [*LINEAR, ("mul", "none", False, "mul"), ("mul", "add", True, "mul"),

@@ -169,12 +169,16 @@ class TestSlowFilterOfETS:
         slopes = np.array([params.pop("a"), params.pop("b")])
         return slow_ets(*SLOW[name], params, slopes, data)
 
+    @pytest.mark.few(
+        "ETS(A, N, N)", "ETS(M, A, N)-0", "ETS(M, N, A)-3", "ETS(A, Ad, A)-3", "ETS(M, N, M)-0"
+    )
     def test_has_the_same_likelihood(self, name, missing):
         data, model = fitted_with_gaps(name, missing)
         params = model.params_.iloc[0]
         slow = self.loglik(name, data, params.index, params)
         np.testing.assert_allclose(model.loglik_.item(), slow, rtol=1e-9)
 
+    @pytest.mark.few("ETS(A, N, N)", "ETS(M, A, N)-0", "ETS(M, N, A)-3")
     def test_has_the_same_derivatives(self, name, missing):
         data, model = fitted_with_gaps(name, missing)
         params = model.params_.iloc[0]
@@ -203,6 +207,7 @@ class TestSlowFilterOfETS:
         gradient = model.estimates_.gradient[0] / np.sqrt(np.abs(np.diag(expected)))
         np.testing.assert_allclose(gradient[inner], 0, atol=1e-3)
 
+    @pytest.mark.few("ETS(A, N, N)-0", "ETS(M, A, N)-3", "ETS(M, M, N)-0")
     def test_no_other_search_comes_higher(self, name, missing):
         data, model = fitted_with_gaps(name, missing)
         params = model.params_.iloc[0]
@@ -258,21 +263,27 @@ def test_slow_filter_of_theta(name):
         found.hessian[0])[inner]), 0, atol=1e-4)  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [name for name in EXPONENTIAL if name != "Theta, factors"])
+@pytest.mark.few(
+    "ETS(A, N, N)", "ETS, heuristic", "Theta", "Theta, seasonal", "CES(simple)", "CES(partial)"
+)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name in EXPONENTIAL
+        # parameters are given for one model; errors of others are relative to the whole mean
+        if name not in ("Theta, factors", "ETS, chosen") and not name.startswith("ETS(M")
+    ],
+)
 def test_with_coefficients_given_it_is_the_model_of_the_rest(name):
     """The likelihood is that of the series less x'beta, unless errors are relative to its mean."""
     data = frame(3)
     model = make(name).fit(data)
-    title = model.models_.item() if hasattr(model, "models_") else ""
-    if title.startswith("ETS(M"):
-        pytest.skip("errors are relative to the whole mean")
     arguments = MODELS[name].get_params() | {"target": "y"}
     if name == "CES, chosen":
-        arguments["seasonal"] = title[4:-1]
+        arguments["seasonal"] = model.models_.item()[4:-1]
     rest = (data["y"] - columns_effect(model, data, data)).to_frame()
     of_rest = type(model)(**arguments)
-    if name == "ETS, chosen":
-        pytest.skip("parameters are given for one model")
     params = own_params(model)[list(of_rest.fit(rest).params_.columns)]
     given = of_rest.filter(rest, params)
     # Turns end before the season of theta is that of the last coefficients to all digits.
@@ -287,6 +298,7 @@ def test_with_coefficients_given_it_is_the_model_of_the_rest(name):
     np.testing.assert_allclose(forecasts, expected, rtol=1e-5)
 
 
+@pytest.mark.few("CES(simple)")
 @pytest.mark.parametrize("name", ["CES, chosen", "CES(simple)", "CES(partial)", "CES(full)"])
 def test_derivatives_of_ces(name):
     data = frame(5)
@@ -341,6 +353,7 @@ def test_simple_exponential_smoothing_is_an_arima_with_regressors():
     np.testing.assert_allclose(model.predict(X_future=future)["y"], ahead, atol=0.02)
 
 
+@pytest.mark.few("ETS(A, N, N)", "ETS(M, N, M)", "Theta, seasonal")
 @pytest.mark.parametrize(
     "name", ["ETS(A, N, N)", "ETS(M, N, A)", "ETS(M, N, M)", "Theta, seasonal", "CES(partial)"]
 )
@@ -357,6 +370,9 @@ def test_coefficients_are_recovered(name):
     assert (np.abs(z) < 3).mean() > 0.95
 
 
+@pytest.mark.few(
+    "ETS(A, N, N)", "ETS, heuristic", "Theta", "Theta, seasonal", "CES(simple)", "AutoARIMA"
+)
 @pytest.mark.parametrize("name", LINEAR)
 def test_what_is_added_to_the_series_is_added_to_the_coefficients(name):
     past, _, future = parts(frame(7))
@@ -373,6 +389,15 @@ def test_what_is_added_to_the_series_is_added_to_the_coefficients(name):
     np.testing.assert_allclose(other.predict(X_future=future)["y"], expected, atol=1e-2)
 
 
+@pytest.mark.few(
+    "ETS(A, N, N)",
+    "ETS(M, A, N)",
+    "ETS, chosen",
+    "Theta",
+    "Theta, factors",
+    "CES(simple)",
+    "AutoARIMA",
+)
 @pytest.mark.parametrize("name", MODELS)
 def test_units_of_columns_do_not_matter(name):
     past, _, future = parts(frame(7))
@@ -419,6 +444,9 @@ def test_likelihood_ratio_of_a_column():
 
 @pytest.mark.parametrize("name", MODELS)
 class TestGoingOn:
+    @pytest.mark.few(
+        "ETS(A, N, N)", "ETS(M, A, N)", "Theta", "Theta, factors", "CES(simple)", "AutoARIMA"
+    )
     def test_update_is_the_filter_of_all_rows(self, name):
         data = frame(7)
         _, later, future = parts(data)
@@ -428,6 +456,9 @@ class TestGoingOn:
         found = model.update(later).predict(X_future=ahead)
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
+    @pytest.mark.few(
+        "ETS(A, N, N)", "ETS(M, A, N)", "Theta", "Theta, factors", "CES(simple)", "AutoARIMA"
+    )
     def test_rolling_forecasts_use_the_columns_of_their_rows(self, name):
         _, later, future = parts(frame(7))
         model = fitted(name)
@@ -438,6 +469,9 @@ class TestGoingOn:
         ]
         np.testing.assert_allclose(rolled["y"].to_numpy()[:AHEAD], expected, rtol=1e-9)
 
+    @pytest.mark.few(
+        "ETS(A, N, N)", "ETS(M, A, N)", "Theta", "Theta, factors", "CES(simple)", "AutoARIMA"
+    )
     def test_paths_are_around_the_forecast(self, name):
         past, _, future = parts(frame(13))
         model = make(name, parameter_uncertainty=False).fit(past)
@@ -448,6 +482,9 @@ class TestGoingOn:
         np.testing.assert_allclose(values.mean(0), forecast["y"], atol=0.1 * width.max())
         np.testing.assert_allclose(values.std(0), width, rtol=0.1)
 
+    @pytest.mark.few(
+        "ETS(A, N, N)", "ETS(M, A, N)", "Theta", "Theta, factors", "CES(simple)", "AutoARIMA"
+    )
     def test_fitted_values_and_residuals(self, name):
         past, _, _ = parts(frame(14))
         model = make(name).fit(past)
@@ -463,6 +500,7 @@ def make_state(model, later, t):
     return copied.update(later.iloc[:t]) if t else copied
 
 
+@pytest.mark.few("ETS, chosen", "Theta, seasonal")
 @pytest.mark.parametrize("name", ["ETS, chosen", "Theta, seasonal", "CES, chosen"])
 def test_a_series_is_the_same_in_a_panel(name):
     lengths = [60, 45, 60]
@@ -497,6 +535,7 @@ class TestColumnsLeftOut:
         data = frame(16)
         return data.assign(c=3.3, d=2 * data["a"] - data["b"], e=1e6 + 0 * data["a"])
 
+    @pytest.mark.few("ETS(A, N, N)", "Theta", "AutoARIMA")
     def test_are_named(self, name):
         past, _, future = parts(self.data())
         with (
@@ -516,6 +555,7 @@ class TestColumnsLeftOut:
         varied = model.predict(X_future=future.assign(c=np.arange(5.0), e=0.0), level=80)
         np.testing.assert_allclose(varied, found, rtol=1e-12)
 
+    @pytest.mark.few("ETS(A, N, N)", "Theta", "AutoARIMA")
     def test_of_some_series(self, name):
         one, other = (self.data().drop(columns=["d", "e"]).reset_index(names="ds") for _ in "ab")
         panel = pd.concat(
@@ -528,6 +568,7 @@ class TestColumnsLeftOut:
         assert np.isnan(model.bse_.loc["u", "c"])
         assert model.bse_.loc["v", "c"] > 0
 
+    @pytest.mark.few("ETS(A, N, N)", "Theta", "CES, chosen")
     def test_all_of_them(self, name):
         data = frame(17)[["y"]].assign(c=3.3)
         with pytest.warns(UserWarning, match="left out: the column 'c', constant"):
@@ -552,6 +593,7 @@ class TestColumnsThatComponentsExplain:
         model = ETS(target="y", known_ahead=[*"abt"], trend="none", season_length=1).fit(data)
         assert model.bse_["t"].item() > 0
 
+    @pytest.mark.few("True")
     @pytest.mark.parametrize("explicit", [True, False])
     def test_dummies_beside_a_season(self, explicit):
         data = frame(18)
@@ -579,6 +621,7 @@ class TestColumnsThatComponentsExplain:
 
 @pytest.mark.parametrize("name", ["ETS, chosen", "Theta", "CES, chosen"])
 class TestRefusals:
+    @pytest.mark.few("ETS, chosen", "Theta")
     def test_futures(self, name):
         past, _, future = parts(frame(19))
         model = make(name).fit(past)
@@ -607,6 +650,7 @@ class TestRefusals:
         with pytest.raises(ValueError, match="need more observations than columns"):
             make(name, known_ahead=names).fit(wide)
 
+    @pytest.mark.few("ETS, chosen", "Theta")
     def test_columns_not_known_ahead(self, name):
         past, _, _ = parts(frame(19))
         model = make(name, known_ahead=None).fit(past)
@@ -635,6 +679,7 @@ def test_seasons_that_multiply_by_what_columns_leave():
         model.fit(data)
 
 
+@pytest.mark.few("ETS(A, N, N)", "ETS(M, N, M)", "Theta", "CES(simple)", "AutoARIMA")
 @pytest.mark.parametrize("name", MODELS)
 def test_a_series_that_columns_explain_wholly(name):
     past, _, future = parts(frame(20))
@@ -646,6 +691,7 @@ def test_a_series_that_columns_explain_wholly(name):
     np.testing.assert_allclose(forecasts, 100 + future @ SLOPES, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_classical_combination_takes_columns():
     past, _, future = parts(frame(21, n=45))
     model = Combination.classical(
@@ -663,6 +709,7 @@ def test_the_classical_combination_takes_columns():
     )
 
 
+@pytest.mark.few("ETS(A, N, N)", "ETS(M, N, M)", "ETS, chosen")
 @pytest.mark.parametrize("name", [name for name in MODELS if name.startswith("ETS")])
 def test_components_make_up_the_fitted_values(name):
     past, _, _ = parts(frame(7))
@@ -689,6 +736,7 @@ def test_several_targets_have_coefficients_of_their_own():
             np.testing.assert_allclose(forecasts[expected.columns], expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_conformal_intervals_and_batches(tmp_path):
     series = [frame(30 + i, n=60).reset_index(names="ds") for i in range(3)]
     panel = pd.concat([one.assign(unique_id=f"s{i}") for i, one in enumerate(series)])

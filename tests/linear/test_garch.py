@@ -53,6 +53,7 @@ def oracle_of(model, y):
     return made.fix(model.params_.iloc[0].to_numpy())
 
 
+@pytest.mark.few("garch-order0", "garch-order1-ar", "gjr-order3")
 @pytest.mark.parametrize("mean", ["constant", "zero", "ar"])
 @pytest.mark.parametrize(
     ("vol", "order"), [("garch", (1, 1)), ("garch", (2, 2)), ("gjr", (1, 1)), ("gjr", (1, 0))]

@@ -76,6 +76,7 @@ def test_published_digits_of_fiorentini_calzolari_and_panattoni():
         np.testing.assert_allclose(made, errors, rtol=4e-6 if kind in ("hessian", "opg") else 3e-8)
 
 
+@pytest.mark.few("garch-t", "gjr-normal", "egarch-normal", "avgarch-normal")
 @pytest.mark.parametrize("density", DENSITIES)
 @pytest.mark.parametrize("vol", VOLATILITIES)
 def test_optima_are_not_below_those_of_arch(vol, density):
@@ -88,6 +89,7 @@ def test_optima_are_not_below_those_of_arch(vol, density):
         assert found.loglik[i] > arch_fit(own, model).loglikelihood - 1e-6
 
 
+@pytest.mark.slow
 def test_optima_of_short_series_are_not_below_those_of_arch():
     y = simulated(model_of(), TRUE["garch"], 30, 120, seed=3)
     found = fitted(model_of(), y)
@@ -97,6 +99,7 @@ def test_optima_of_short_series_are_not_below_those_of_arch():
     assert found.fixed.any()  # so short that some end on bounds
 
 
+@pytest.mark.slow
 def test_a_batch_is_its_series_one_by_one():
     model, padded = model_of("gjr", "t"), model_of("gjr", "t", padded=True)
     y = simulated(model, [*TRUE["gjr"], 6.0], 5, 400)
@@ -110,6 +113,7 @@ def test_a_batch_is_its_series_one_by_one():
         assert batch.estimates.messages[i] == alone.estimates.messages[0]
 
 
+@pytest.mark.few("garch", "egarch", "avgarch")
 @pytest.mark.parametrize("vol", VOLATILITIES)
 def test_units_do_not_change_the_fit(vol):
     model = model_of(vol)
@@ -200,6 +204,7 @@ def test_covariance_on_the_face_is_that_of_the_reduced_likelihood():
         np.testing.assert_allclose(found.hessian[i][free[j], free[j]], second, rtol=1e-3)
 
 
+@pytest.mark.few("garch-normal-1-1")
 @pytest.mark.parametrize(
     ("vol", "density", "p", "q"),
     [("garch", "normal", 1, 1), ("gjr", "t", 1, 1), ("egarch", "normal", 1, 1),
@@ -223,6 +228,7 @@ def test_parameters_of_simulated_series_are_recovered(vol, density, p, q):
     assert covered.max() < 0.995
 
 
+@pytest.mark.slow
 def test_arma_means_are_recovered():
     model = model_of(lags=(1,), n_ma=1)
     true = [0.1, 0.7, -0.3, 0.1, 0.1, 0.8]
@@ -253,6 +259,7 @@ def test_the_first_autocorrelation_is_that_of_the_rows_there_are():
 class TestFewerLags:
     """Models with fewer lags are the largest one at zeros, and share what is compiled of it."""
 
+    @pytest.mark.few("lags0-garch", "lags1", "lags3-egarch")
     @pytest.mark.parametrize("vol", TRUE)
     @pytest.mark.parametrize("lags", [(1, 0), (1, 1), (2, 1), (3, 1)])
     def test_the_likelihood_is_that_of_the_smaller_model(self, vol, lags):

@@ -192,12 +192,14 @@ def derivatives(model, params, y, kind, y_lengths=None):
     return garch_at(model, y, lengths, np.tile(params, (len(y), 1)), kind)
 
 
+@pytest.mark.few("garch", "gjr-t-AR-fcp", "egarch-t-AR-tsp", "tgarch-t-Constant-backcast")
 @pytest.mark.parametrize(("vol", "density", "mean", "kind"), CASES)
 def test_derivatives_equal_those_of_a_loop(vol, density, mean, kind):
     model, y = model_of(vol, density, MEANS[mean]), series(24)
     check_derivatives(model, y, kind)
 
 
+@pytest.mark.few("garch-order0-backcast", "gjr-order2-backcast")
 @pytest.mark.parametrize(
     ("vol", "order", "kind"),
     [

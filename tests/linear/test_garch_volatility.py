@@ -53,6 +53,7 @@ class TestKinks:
         "egarch": [0.05, 0.0, 0.3, -0.1, 0.9], "tgarch": [0.05, 0.05, 0.1, 0.1, 0.85],
     }  # fmt: skip
 
+    @pytest.mark.slow
     def test_the_hessian_without_them_is_the_curvature_of_the_likelihood(self, vol):
         model, truth = GARCH(vol=vol, random_state=0), self.params[vol]
         y = model.simulate(30_000, truth)["y"]
@@ -62,6 +63,7 @@ class TestKinks:
         bend = (below.loglik + above.loglik - 2 * at.loglik) / step**2
         np.testing.assert_allclose(at.hessian[:, 0, 0], bend, rtol=0.05)
 
+    @pytest.mark.slow
     def test_errors_of_the_mean_are_those_of_replications(self, vol):
         noise = pd.DataFrame(np.random.default_rng(0).standard_normal((30, 300)))
         model = GARCH(vol=vol).filter(noise, self.params[vol])
@@ -79,6 +81,7 @@ def arch_model(y, model):
     )  # fmt: skip
 
 
+@pytest.mark.few("normal-order0", "t-order1")
 @pytest.mark.parametrize("mean", ["constant", "zero", "ar"])
 @pytest.mark.parametrize("order", [(1, 1), (2, 1), (1, 2), (1, 0)])
 @pytest.mark.parametrize("distribution", ["normal", "t"])
@@ -123,6 +126,7 @@ def test_simulated_forecasts_converge_to_those_of_arch(returns):
         np.testing.assert_allclose(table[f"r-{end}-90"], quantiles, rtol=0.02)
 
 
+@pytest.mark.few("normal")
 @pytest.mark.parametrize("density", DENSITIES)
 @pytest.mark.parametrize(("p", "q"), [(1, 1), (2, 1), (1, 3), (2, 0)])
 def test_expected_variances_are_means_of_paths(density, p, q):
@@ -205,6 +209,7 @@ def test_coordinates_have_the_derivatives_of_natural_parameters(density):
     np.testing.assert_allclose(-found.curvature[0], hessian, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.few("normal")
 @pytest.mark.parametrize("density", DENSITIES)
 def test_persistence_is_held_at_one_by_the_moment_of_the_density(density):
     shape = [5.0] * (density == "t")

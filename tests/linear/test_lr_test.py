@@ -104,6 +104,7 @@ def test_half_of_the_chi_squares_on_either_side_of_a_boundary(pair):
     assert test["p_value"] == pytest.approx((lower + upper) / 2)
 
 
+@pytest.mark.few("GARCH, a lag on both sides", "DCC, a CCC", "ARMA, a lag on both sides")
 @pytest.mark.parametrize("pair", UNKNOWN)
 def test_no_limit_is_known(pair):
     data, larger, smaller, reason = UNKNOWN[pair]
@@ -114,6 +115,7 @@ def test_no_limit_is_known(pair):
     assert reason in test["limit"]
 
 
+@pytest.mark.few("GARCH, EGARCH", "ARMA, a lag for a lag")
 @pytest.mark.parametrize("pair", NOT_NESTED)
 def test_models_that_are_not_nested_are_refused(pair):
     data, larger, smaller = NOT_NESTED[pair]

@@ -38,6 +38,7 @@ def calls(monkeypatch):
     return made
 
 
+@pytest.mark.few("ARMA()", "GARCH()", "DCC()")
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_a_fit_makes_neither(model, frame, calls):
     model.fit(frame)
@@ -52,6 +53,7 @@ def test_a_fit_makes_neither(model, frame, calls):
     assert calls == ["state_after", "fingerprint"]
 
 
+@pytest.mark.few("model0-wide", "model1-wide", "model3-wide", "model5-long", "model6-long")
 @pytest.mark.parametrize(
     ("model", "shape"), [(m, "wide") for m in MODELS] + [(m, "long") for m in MODELS[:2]]
 )
@@ -72,6 +74,7 @@ def test_what_happens_to_the_frame_afterwards_does_not_matter(model, shape, fram
         assert one.fitted_.digest == digest
 
 
+@pytest.mark.few("ARMA()", "GARCH()", "DCC()")
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_a_file_holds_them(model, frame, tmp_path):
     model.fit(frame).save(tmp_path / "model.tsrnn")
@@ -80,6 +83,7 @@ def test_a_file_holds_them(model, frame, tmp_path):
     pd.testing.assert_frame_equal(loaded.predict(3), model.predict(3))
 
 
+@pytest.mark.few("1")
 @pytest.mark.parametrize("n_series", [1, 2])
 def test_scores_of_varma_are_computed_once_for_the_kinds_that_need_them(
     frame, monkeypatch, n_series

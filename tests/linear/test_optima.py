@@ -58,6 +58,7 @@ def draws():
 
 
 class TestGARCH:
+    @pytest.mark.few("garch", "egarch")
     @pytest.mark.parametrize("vol", ["garch", "gjr", "egarch"])
     def test_no_nested_model_is_higher(self, stocks, vol):
         highest = {}
@@ -71,6 +72,7 @@ class TestGARCH:
                         assert (loglik >= inner - ROUNDING).all(), (kind, p, q, other, i, j)
                 highest[kind, p, q] = loglik
 
+    @pytest.mark.few("garch")
     @pytest.mark.parametrize(("vol", "order"), [("garch", (1, 2)), ("gjr", (2, 2))])
     def test_no_optimum_is_below_that_of_arch(self, stocks, vol, order):
         ours = GARCH(order=order, vol=vol).fit(stocks).loglik_
@@ -80,6 +82,7 @@ class TestGARCH:
             theirs = oracle.fit(disp="off", show_warning=False, tol=1e-10).loglikelihood
             assert ours[name] > theirs - 1e-3
 
+    @pytest.mark.slow
     def test_an_arma_mean_is_not_below_simpler_ones_nor_a_maximum_where_its_parts_nearly_cancel(
         self, draws
     ):
@@ -127,6 +130,7 @@ class TestGARCH:
 
 
 class TestARMA:
+    @pytest.mark.slow
     def test_no_nested_model_is_higher(self, draws):
         highest = {}
         for p, q in ((0, 0), (0, 1), (1, 0), (1, 1), (2, 1), (2, 2), (3, 2)):
@@ -136,6 +140,7 @@ class TestARMA:
                     assert (loglik >= inner - ROUNDING).all(), (p, q, i, j)
             highest[p, q] = loglik
 
+    @pytest.mark.slow
     def test_starts_are_counted(self, draws):
         assert (ARMA(order=(2, 1)).fit(draws).starts_ == 1).all()
         model = ARMA(order=(2, 2)).fit(draws)
@@ -144,12 +149,14 @@ class TestARMA:
         more = ARMA(order=(1, 1), n_starts=9).fit(draws)
         assert (more.starts_ >= 9).all()
 
+    @pytest.mark.slow
     def test_seasonal_maxima_on_both_sides_of_the_circle(self):
         """Wholesale prices of Greene; Stata's log-likelihood."""
         prices = pd.Series(wpi1_data)
         model = ARMA((0, 0, 0), "c", seasonal_order=(0, 0, 3, 4)).fit(prices)
         assert model.loglik_.iloc[0] == pytest.approx(-407.9580, abs=1e-3)
 
+    @pytest.mark.few("order1", "order2")
     @pytest.mark.parametrize(
         ("order", "seasonal"), [((5, 0, 5), None), ((1, 0, 1), (1, 0, 1, 4)), ((0, 0, 2), None)]
     )
@@ -165,6 +172,7 @@ class TestARMA:
                 ends.append(oracle.fit(start, disp=0, maxiter=50).llf)
         assert ours > max(ends) - 1e-3
 
+    @pytest.mark.few("ARMA(likelihood='conditional', order=(5, 5))")
     @pytest.mark.parametrize(
         ("model", "needed"),
         [
@@ -186,6 +194,7 @@ class TestARMA:
 
 
 class TestVARMA:
+    @pytest.mark.slow
     def test_no_nested_model_is_higher(self):
         rng = np.random.default_rng(0)
         y = pd.DataFrame(np.diff(rng.standard_normal((41, 2)), axis=0), columns=["a", "b"])
@@ -263,6 +272,7 @@ def simulated_quarters(n):
 
 
 class TestVech:
+    @pytest.mark.slow
     @pytest.mark.skipif(not DOW.exists(), reason="needs the returns of the Dow Jones stocks")
     @pytest.mark.parametrize(
         ("pair", "highest"), [(["IBM", "MSFT"], -4926.167), (["AA", "AXP"], -5840.291)]
@@ -274,6 +284,7 @@ class TestVech:
         assert model.loglik_.iloc[0] == pytest.approx(highest, abs=1e-2)
         assert any("rank 1 of 2" in text for text in model.messages_.iloc[0])
 
+    @pytest.mark.few("pair0")
     @pytest.mark.skipif(not DOW.exists(), reason="needs the returns of the Dow Jones stocks")
     @pytest.mark.parametrize(
         ("pair", "first", "highest"),
@@ -285,6 +296,7 @@ class TestVech:
         model = VECMGARCH().fit(returns.reset_index(drop=True))
         assert model.loglik_.iloc[0] >= highest - 2e-3
 
+    @pytest.mark.few("scalar")
     @pytest.mark.parametrize("structure", ["scalar", "diagonal", "bekk", "full"])
     def test_a_fit_is_a_function_of_the_data(self, structure):
         noise = pd.DataFrame(np.random.default_rng(9).standard_normal((200, 2)), columns=["a", "b"])
@@ -295,6 +307,7 @@ class TestVech:
         for other in others:
             pd.testing.assert_frame_equal(other.params_, first.params_, rtol=0, atol=0)
 
+    @pytest.mark.few("scalar", "diagonal", "full")
     @pytest.mark.parametrize("kind", ["scalar", "diagonal", "bekk", "full"])
     def test_starts_lie_apart(self, kind):
         """Any two differ in the constant, Theta or Phi, so that their agreement counts."""
@@ -309,6 +322,7 @@ class TestVech:
         assert len(rows) >= 4
         assert min(np.abs(a - b).max() for a, b in combinations(flat, 2)) > 0.01
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("seed", [9, 10])
     def test_no_structure_is_below_one_nested_in_it(self, seed):
         noise = np.random.default_rng(seed).standard_normal((150, 2))

@@ -48,6 +48,7 @@ def name(request):
 
 
 class TestSkippedRows:
+    @pytest.mark.few("ARMA", "CES-10.0", "ETS", "Theta")
     @pytest.mark.parametrize("factor", [10.0, -10.0, 1e12])
     def test_are_missing_ones(self, name, factor):
         y = monthly(0)
@@ -76,6 +77,7 @@ class TestSkippedRows:
         assert text in page
         assert re.search(r"Outliers .*2015-01-01 error", page)
 
+    @pytest.mark.few("ARMA", "CES", "ETS", "Theta")
     def test_of_other_data_are_skipped_too(self, name):
         y, other = monthly(0), monthly(1)
         model = make(name, outliers="pulse").fit(y)
@@ -97,12 +99,14 @@ class TestSkippedRows:
         ]
         pd.testing.assert_series_equal(*(model.predict(h=3) for model in models))
 
+    @pytest.mark.few("ARMA", "CES", "ETS", "Theta")
     def test_may_be_the_last_one(self, name):
         y = monthly(0)
         model = make(name, outliers="pulse").fit(changed(y, -1))
         missing = make(name, missing="keep").fit(changed(y, -1, np.nan))
         pd.testing.assert_series_equal(model.predict(h=3), missing.predict(h=3))
 
+    @pytest.mark.few("ARMA", "CES", "ETS", "Theta")
     def test_need_no_complete_data(self, name):
         y = changed(monthly(0))
         y.iloc[20] = np.nan
@@ -112,6 +116,7 @@ class TestSkippedRows:
         with pytest.raises(ValueError, match="must have no missing values"):
             make(name, outliers="pulse", missing="error").fit(y)
 
+    @pytest.mark.few("ARMA", "CES", "ETS", "Theta")
     def test_do_not_widen_conformal_intervals(self, name):
         y, arguments = monthly(0), {"intervals": "conformal", "horizon": 2}
         skipping = make(name, outliers="pulse", **arguments).fit(changed(y, 90, 1e12))

@@ -102,6 +102,7 @@ def test_of_given_parameters_nothing_is_unknown(make, series):
     np.testing.assert_allclose(widths(given), widths(known))
 
 
+@pytest.mark.few("ARMA", "ETS", "Theta", "CES")
 def test_of_a_long_series_they_differ_little(make):
     y = pd.Series(np.random.default_rng(1).normal(size=2000))
     wide, narrow = (widths(make(parameter_uncertainty=p).fit(y)) for p in (True, False))

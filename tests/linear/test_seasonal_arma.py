@@ -135,6 +135,7 @@ class TestLikelihood:
         fitted = model.filter(frame(y), params)
         assert fitted.loglik_.iloc[0] == pytest.approx(dense_loglik(y, model, params), abs=1e-7)
 
+    @pytest.mark.few("gaps0", "gaps2-order2")
     @pytest.mark.parametrize(("order", "seasonal"), WRITTEN_OUT)
     @pytest.mark.parametrize("gaps", [[1], [0, 1, 3], [1, 5, 60, 143]])
     def test_begins_with_gaps(self, order, seasonal, gaps):
@@ -167,6 +168,7 @@ class TestLikelihood:
         fitted = model.filter(frame(Y), params)
         assert fitted.loglik_.iloc[0] == pytest.approx(dense_loglik(Y, model, params), abs=1e-7)
 
+    @pytest.mark.few("order0", "order1-seasonal1-exact-True", "order2-seasonal2-conditional-False")
     @pytest.mark.parametrize(
         ("likelihood", "gaps"), [("exact", False), ("exact", True), ("conditional", False)]
     )
@@ -228,6 +230,7 @@ class TestFit:
         np.testing.assert_allclose(model.bse_.to_numpy()[0], errors, rtol=1e-4)
         assert "ma.S.L12" in str(model.summary())
 
+    @pytest.mark.few("order0", "order2")
     @pytest.mark.parametrize(("order", "seasonal"), [ORDERS[i] for i in (1, 2, 3, 4, 6)])
     def test_as_high_as_statsmodels(self, order, seasonal):
         model = ARMA(order, seasonal_order=seasonal).fit(frame(Y))
@@ -270,6 +273,7 @@ class TestFit:
         assert model.params_.to_numpy().item() == pytest.approx((differences**2).mean())
         np.testing.assert_allclose(model.predict(h=12)["y"], Y[-12:])
 
+    @pytest.mark.slow
     def test_starts(self):
         model = ARMA((1, 0, 1), seasonal_order=(1, 0, 1, 12), n_starts=5).fit(frame(np.diff(Y)))
         assert model.starts_.iloc[0] >= 5
@@ -277,6 +281,7 @@ class TestFit:
         plain = ARMA((1, 0, 1), seasonal_order=(1, 0, 1, 12)).fit(frame(np.diff(Y)))
         assert plain.loglik_.iloc[0] == pytest.approx(model.loglik_.iloc[0], abs=1e-4)
 
+    @pytest.mark.few("error")
     @pytest.mark.parametrize("missing", ["error", "keep"])
     def test_bad_series(self, missing):
         """Series that cannot be fitted are named, and the others are as without them."""
@@ -318,6 +323,7 @@ class TestFit:
 class TestForecasts:
     """Forecasts, states and responses at given parameters."""
 
+    @pytest.mark.few("order1", "order2", "order3", "order4")
     @pytest.mark.parametrize(("order", "seasonal"), ORDERS[:-1])
     def test_statsmodels(self, order, seasonal):
         model = ARMA(order, trend="n", seasonal_order=seasonal, support="real")
@@ -387,6 +393,7 @@ class TestForecasts:
         theta = multiplied(np.zeros(0), params[2:3], 12, 1)
         np.testing.assert_allclose(gamma, 2 * autocovariances(phi, theta, 41), atol=1e-8)
 
+    @pytest.mark.slow
     def test_simulation(self):
         """Autocovariances of a long path, whose start is stationary."""
         model = ARMA((1, 0), seasonal_order=(0, 0, 1, 4))

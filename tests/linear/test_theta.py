@@ -150,6 +150,7 @@ def test_derivatives_are_those_of_the_likelihood(dynamic, theta, initialization)
     np.testing.assert_allclose(estimates.information[0], information, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.few("False-heuristic", "True-estimated")
 @pytest.mark.parametrize("initialization", ["estimated", "heuristic"])
 @pytest.mark.parametrize("dynamic", [True, False])
 def test_no_point_of_a_grid_is_higher(dynamic, initialization):
@@ -339,6 +340,7 @@ def test_forecasts_scale_with_the_data(initialization, seed, dynamic, log_scale)
     np.testing.assert_allclose(other.loglik_.iloc[0], one.loglik_.iloc[0] + shift, atol=1e-6)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 999), dynamic=st.booleans(), shift=st.floats(-40, 400))
 @settings(max_examples=15, deadline=None)
 def test_forecasts_shift_with_the_data(seed, dynamic, shift):

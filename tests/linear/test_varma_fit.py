@@ -260,6 +260,7 @@ def test_overdifferenced_series_end_on_the_unit_circle():
     assert "edge of invertibility" in " ".join(estimates.messages[0])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*was not maximised to tolerance")
 def test_further_searches_find_higher_maxima():
     parts = [simulated(40, 0.5 * AR, seed=seed) for seed in range(30)]

@@ -121,6 +121,7 @@ def test_zero_start_predictions_are_those_of_varmax(n, p, q):
     np.testing.assert_allclose(ours, varmax.ssm.filter().forecasts.T, atol=1e-10)
 
 
+@pytest.mark.few("2-1-1-c-0-0.0", "3-2-1-c-0-0.3-True", "3-1-2-ct-1-0.0-True")
 @pytest.mark.parametrize(
     ("n", "p", "q", "trend", "n_exog", "missing", "exact"),
     [(*case, True) for case in CASES] + [(*case, False) for case in CASES if not case[-1]],
@@ -142,6 +143,7 @@ def test_derivatives_are_those_of_autograd(n, p, q, trend, n_exog, missing, exac
     np.testing.assert_allclose(ours, by_row, atol=1e-9 * abs(by_row).max())
 
 
+@pytest.mark.slow
 def test_scores_with_gaps_are_exact_after_many_rows():
     """Rounding of the filter's covariance must not grow where the state comes to be known."""
     shape, params, sample = problem(2, 1, 2, rows=80, missing=0.08)

@@ -74,6 +74,7 @@ def structures(returns):
     return cache(lambda kind: fit(spec_of(kind, starts=1), returns))
 
 
+@pytest.mark.slow
 def test_bekk_is_recovered(bekk):
     estimates, _ = bekk
     assert estimates.converged.all()
@@ -108,6 +109,7 @@ def test_the_gradient_vanishes_at_the_optimum(bekk, returns):
         np.testing.assert_allclose(slope, best.hessian[0, j], rtol=1e-4, atol=1e-2)
 
 
+@pytest.mark.few("scalar")
 @pytest.mark.parametrize("unit", [1e-3, 1e3])
 @pytest.mark.parametrize("kind", ["bekk", "scalar"])
 def test_units_do_not_matter(returns, kind, unit):
@@ -135,6 +137,7 @@ def test_order_of_the_series_does_not_matter(bekk, returns):
     np.testing.assert_allclose(np.abs(others[:, ::-1, ::-1]), np.abs(ours), rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_larger_structures_fit_better(structures, bekk):
     values = [structures(kind)[0] for kind in ("scalar", "diagonal", "full")]
     assert all(e.converged.all() for e in values)
@@ -252,6 +255,7 @@ def test_a_bad_series_does_not_cost_the_others(returns, structures, spoil, messa
     np.testing.assert_allclose(estimates.loglik[1], structures("bekk")[0].loglik[0])
 
 
+@pytest.mark.slow
 def test_higher_orders_converge(returns):
     for order in ((2, 1), (1, 0), (1, 2)):
         estimates, _ = fit(spec_of("bekk", order=order, starts=1), returns[:300])

@@ -46,6 +46,7 @@ def test_a_varma_has_rows_for_its_coefficients_and_its_covariance():
     assert np.isfinite(VARMA().fit(noise(40, 8)).loglik_).all()
 
 
+@pytest.mark.few("VARMA()", "DCC()")
 @pytest.mark.parametrize(
     ("model", "words"),
     [

@@ -78,6 +78,7 @@ def test_recursive_bootstrap_has_the_same_statistic(y, order):
     assert abs(wild.p_value - recursive.p_value) < 0.3
 
 
+@pytest.mark.slow
 def test_size_of_the_wild_bootstrap():
     rng, rejected = np.random.default_rng(0), 0
     for seed in range(200):
@@ -127,6 +128,7 @@ def test_likelihood_ratio_is_that_of_least_squares(y):
     assert result.p_value in (0.5, 1.0)
 
 
+@pytest.mark.few("sizes1")
 @pytest.mark.parametrize(
     "sizes",
     [

@@ -168,6 +168,7 @@ def test_maps_are_forecast_from_a_hundred_rows(rows, most):
     np.testing.assert_allclose(forecasts.weights.sum(), 1.0)
 
 
+@pytest.mark.slow
 def test_intervals_of_systems_with_noise_cover():
     covered = []
     for seed in range(40):

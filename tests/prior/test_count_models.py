@@ -119,6 +119,7 @@ class TestFilter:
             np.testing.assert_allclose(batch.component_size[u, number], size, rtol=1e-9)
             np.testing.assert_allclose(batch.component_shape[u, number], shape, rtol=1e-9)
 
+    @pytest.mark.few("4", "7", "0.0-12")
     @pytest.mark.parametrize("season_length", [2, 3, 4, 7, 12, 24])
     @pytest.mark.parametrize("decay", [0.0, 1.0])
     def test_seasons_are_filtered_as_by_hand(self, season_length, decay):
@@ -268,6 +269,7 @@ class TestDistribution:
         with pytest.raises(ValueError, match="whole numbers from 0 to 1e.12, or NaN; got 1e.16"):
             count_forecasts(np.array([[0, 1e16, 3]]), np.array([3]), 1, 1)
 
+    @pytest.mark.few("0-3")
     @pytest.mark.parametrize("step", [0, H - 1])
     @pytest.mark.parametrize("series", [0, 2])
     def test_frequencies_of_paths(self, forecasts, step, series):

@@ -198,6 +198,7 @@ class TestCells:
         expected, got = (p.forecast(ROWS, LENGTHS, 4, 3).quantiles for p in (prior, read))
         np.testing.assert_allclose(got, expected, rtol=1e-12)
 
+    @pytest.mark.few("rnn", "lru")
     def test_each_learns(self, prior):
         examples, losses = simulated(), []
         train_network(

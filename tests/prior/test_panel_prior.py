@@ -120,6 +120,7 @@ def panel_alike(scale, rng, n_series=25, n_rows=50):
     return [rows[:, None] for rows in values], columns
 
 
+@pytest.mark.few("units")
 @pytest.mark.parametrize("scale", ["changes", "units", "logarithms"])
 def test_series_are_found_alike_on_the_right_scale(scale):
     chosen = [fit(*panel_alike(scale, np.random.default_rng(seed)), None) for seed in range(5)]
@@ -143,6 +144,7 @@ def test_each_term_has_its_own_strength_of_shrinkage():
     assert np.corrcoef(alike[:, 0], sizes * effects[:, 0] / changes)[0, 1] > 0.75
 
 
+@pytest.mark.slow
 def test_static_columns_that_say_nothing_change_nothing():
     for seed in range(5):
         rng = np.random.default_rng(seed)

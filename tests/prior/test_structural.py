@@ -85,6 +85,7 @@ def first_square(values):
     return DEGREES * (FIRST_SCALE * np.abs(np.diff(values)).mean()) ** 2
 
 
+@pytest.mark.few("1")
 @pytest.mark.parametrize("season_length", [1, 2, 4, 12])
 def test_forecasts_and_likelihoods_are_those_of_the_joint_distribution(season_length):
     values = series(19)
@@ -113,6 +114,7 @@ def test_forecasts_and_likelihoods_are_those_of_the_joint_distribution(season_le
     np.testing.assert_allclose(evidence.deviations[0], deviations, rtol=1e-7)
 
 
+@pytest.mark.few("1", "missing3-4")
 @pytest.mark.parametrize("season_length", [1, 4])
 @pytest.mark.parametrize("missing", [[1], [4, 5, 6, 11], [0, 1, 8, 16], list(range(1, 17, 2))])
 def test_missing_rows_are_integrated_out(season_length, missing):

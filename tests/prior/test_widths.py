@@ -40,6 +40,7 @@ def test_a_unit_is_judged_by_all_its_errors_against_ten(scores):
     np.testing.assert_allclose(own_factors(scores), expected, rtol=0.02)
 
 
+@pytest.mark.slow
 def test_a_panel_counts_as_much_as_the_learned_quantiles_at_most(scores):
     expected = [
         quantile(values.ravel(), 0.8 * weights.ravel(), 30 + 0.8 * weights.sum())

@@ -56,6 +56,7 @@ def left(tmp_path_factory):
     return {name: {path.name for path in folder.rglob("*")} for name, folder in folders.items()}
 
 
+@pytest.mark.slow
 def test_only_what_was_asked_for_is_written(left):
     assert left["home"] == set()
     assert left["work"] == {"model", "report.html"}

@@ -154,6 +154,7 @@ class TestPage:
         panels = ["RMSSE by step", "coverage-80 by step", "coverage-95 by step", "mean ranks"]
         assert pictures[:4] == panels
 
+    @pytest.mark.slow
     def test_shows_components_and_effects_of_the_prior_network(self, result, tmp_path):
         y = monthly()
         df = pd.DataFrame({"y": y + np.arange(160) % 7, "days": np.arange(160) % 7}, y.index)
@@ -177,6 +178,7 @@ class TestPage:
         assert said.index("off: Forecasts: the local level alone.") < said.index("Accuracy")
         assert "recurrence features of the forecasts of off" in path.read_text(encoding="utf-8")
 
+    @pytest.mark.slow
     def test_twice_is_the_same_and_leaves_nothing_behind(self, file, result, fitted, tmp_path):
         before = dict(mpl.rcParams)
         page = report(result, tmp_path / "b.html", models=fitted, title="Two <models>")
@@ -193,6 +195,7 @@ class TestOtherComparisons:
         assert "Tests of equal accuracy" not in page.words
         assert "Accuracy" in page.words
 
+    @pytest.mark.slow
     def test_of_variances(self, tmp_path):
         returns = pd.Series(np.random.default_rng(0).normal(size=230))
         models = {"a": GARCH(), "b": GARCH(order=(1, 0))}
@@ -201,6 +204,7 @@ class TestOtherComparisons:
         assert "QLIKE" in page.words
         assert "Errors one step ahead" not in page.words
 
+    @pytest.mark.slow
     def test_of_many_series(self, tmp_path):
         wide = pd.DataFrame({f"s{i}": monthly(60, i) for i in range(9)})
         models = {"a": ARMA(order=(1, 0)), "b": ARMA(order=(0, 1, 0))}
@@ -210,6 +214,7 @@ class TestOtherComparisons:
         assert "forecasts of s0 by model" in text
         assert "forecasts of s1 by model" not in text
 
+    @pytest.mark.slow
     def test_of_many_models_shows_pairs_with_the_best(self, tmp_path):
         rng = np.random.default_rng(0)
         frame = backtest(
@@ -223,6 +228,7 @@ class TestOtherComparisons:
         assert max(len(row) for table in page.tables for row in table) < 15
         assert len(result.plot()) > 0
 
+    @pytest.mark.slow
     def test_of_many_models_has_the_limits_of_the_summary(self, tmp_path):
         result = compare(_drawn([f"M{i}" for i in range(9)]), n_boot=20)
         page = read(report(result, tmp_path / "a.html"))
@@ -308,6 +314,7 @@ class TestBrowser:
         coloured = (np.ptp(picture, axis=2) > 0.3).mean()
         assert coloured > 0.002, "there are no drawings"
 
+    @pytest.mark.few("360")
     @pytest.mark.parametrize("width", [360, 1200])
     def test_is_not_wider_than_the_screen(self, file, tmp_path, width):
         frame = tmp_path / "frame.html"
@@ -327,6 +334,7 @@ class TestBrowser:
         assert int(found[2]) >= 5
         assert int(found[3]) == 0
 
+    @pytest.mark.few("700", "print")
     @pytest.mark.parametrize("width", [360, 700, 1200, "print"])
     def test_tables_fit_and_panels_are_legible(self, wide_page, tmp_path, width):
         path = wide_page
@@ -357,6 +365,7 @@ class TestBrowser:
         assert wide == 0
         assert (panels, rows) == (5, 5 if width in (360, 700) else 3)
 
+    @pytest.mark.slow
     def test_is_printed(self, file, tmp_path):
         pdf = tmp_path / "page.pdf"
         self.run(tmp_path, f"--print-to-pdf={pdf}", file.as_uri())

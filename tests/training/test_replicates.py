@@ -107,6 +107,7 @@ def assert_same_weights(models, others, rounding):
 RATES = [0.05, 0.2, 0.01, 0.1, 0.02]
 
 
+@pytest.mark.few("dtype1-1e-08-3-equal", "dtype0-0.001-3-unequal")
 @pytest.mark.parametrize("steps", [(3,) * R, (3, 1, 2, 3, 5)], ids=["equal", "unequal"])
 @pytest.mark.parametrize("patience", [3, None])
 @pytest.mark.parametrize(("dtype", "rounding"), [(torch.float32, 1e-3), (torch.float64, 1e-8)])

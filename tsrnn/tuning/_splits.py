@@ -110,7 +110,8 @@ class PanelTimeSeriesSplit(BaseCrossValidator):
             if len(lost):
                 raise ValueError(
                     f"the column {quote(name)} must have no missing values; missing are "
-                    f"{len(lost)}, the first in row {lost[0]} (from 0). Drop these rows, or mend them"
+                    f"{len(lost)}, the first in row {lost[0]} (from 0). Drop these rows, or "
+                    "mend them"
                 )
         series = np.unique(frame[self.id_col].to_numpy(), return_inverse=True)[1]
         distinct, number = np.unique(frame[self.time_col].to_numpy(), return_inverse=True)
