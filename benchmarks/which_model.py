@@ -53,13 +53,13 @@ def hourly(n_rows: int, seed: int, with_column: bool = False) -> pd.DataFrame:
 
 def returns() -> pd.DataFrame:
     """Daily returns in percent."""
-    return 100 * np.log(load_sp500()[["Adj Close"]]).diff().dropna()
+    return 100 * load_sp500()[["Adj Close"]].apply(np.log).diff().dropna()
 
 
 def growth() -> pd.DataFrame:
     """Quarterly growth of three macroeconomic series, in percent."""
     series = load_macrodata()[["realgdp", "realcons", "realinv"]]
-    return 100 * np.log(series).diff().dropna()
+    return 100 * series.apply(np.log).diff().dropna()
 
 
 CASES: dict[str, tuple[str, Callable[[], Any], Callable[[], Any]]] = {
