@@ -400,11 +400,11 @@ class FittedNetworks(ForecastPart[RecurrentState]):
 
     @property
     def trained(self) -> FittedNetworks:
-        """These networks."""
+        """Return the networks."""
         return self
 
     def program(self) -> FittedNetworks:
-        """These networks."""
+        """Return the networks."""
         return self
 
     def readable(self, panel: Panel, state: RecurrentState | None = None) -> Panel:
