@@ -118,7 +118,7 @@ def test_variances_are_those_of_garch(data):
     np.testing.assert_array_equal(residuals.isna(), y.isna())
 
 
-@pytest.mark.slow
+@pytest.mark.few("False")
 @pytest.mark.parametrize("corrected", [False, True])
 def test_estimates_and_errors_of_many_draws(corrected):
     """Without a tenth of the values estimates are near those of all; errors are their spread."""
