@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import re
 
 import pytest
 from sklearn.base import clone
@@ -46,8 +47,9 @@ class Derived(Own):
 
 def documented(cls):
     """Return the names in the parameter list of a docstring."""
-    lines = inspect.getdoc(cls).split("Parameters\n----------\n")[1].split("\n\n")[0].splitlines()
-    heads = [line for line in lines if not line.startswith(" ")]
+    section = inspect.getdoc(cls).split("Parameters\n----------\n")[1]
+    lines = re.split(r"\n\n(?=\S)", section)[0].splitlines()  # lists in an entry are indented
+    heads = [line for line in lines if line and not line.startswith(" ")]
     return {name for line in heads for name in line.partition(" : ")[0].replace(",", "").split()}
 
 
