@@ -50,7 +50,7 @@ def choose_linear_paths(
     `make` returns a model of some settings, of which the shapes are read. Returned are the
     settings with the chosen input size and local level, and the form that `best_forms` chose.
     """
-    judged = [_deciding(part, of_fit) for part, of_fit in zip(rows, settings, strict=True)]
+    judged = [_validated_sample(part, of_fit) for part, of_fit in zip(rows, settings, strict=True)]
     chosen: list[tuple[Settings, dict[str, Any]]] = [(s, {"error": np.inf}) for s in settings]
     for level in (True, False):
         # Whether the level may matter depends on the validation part, and is a column more.
@@ -81,7 +81,7 @@ def choose_linear_paths(
     return chosen
 
 
-def _deciding(rows: Standardised, settings: Settings) -> Standardised:
+def _validated_sample(rows: Standardised, settings: Settings) -> Standardised:
     """Series that decide: those that validate, some of many."""
     validated = np.flatnonzero(settings.training_rows(rows.lengths) < rows.lengths)
     most = max(1, len(validated) * ROWS_TO_JUDGE // int(rows.lengths[validated].sum()))
@@ -264,7 +264,7 @@ class _Sums:
     ) -> _Sums:
         """Sums of the fits of some numbers, in float64, over a subset of the rows if many."""
         n_lags, n_varying = _design_sizes(model, units[numbers[0]])
-        together = Units.joined([units[i] for i in numbers])
+        together = Units.concatenate([units[i] for i in numbers])
         most, offset = max(VALUES_AT_MOST // (n_lags + n_varying), 1), 0
         moved = []
         for i in numbers:
@@ -304,8 +304,8 @@ class _Sums:
         return replace(
             self,
             gram=back @ self.gram[:, :s, :s] @ vectors,
-            mixed=_turned(back, self.mixed),
-            cross=_turned(back, self.cross),
+            mixed=_rotate(back, self.mixed),
+            cross=_rotate(back, self.cross),
         )
 
     def squared_errors(self, lags: Tensor, joining: Tensor) -> Tensor:
@@ -331,7 +331,7 @@ class _Ridge:
         values, self.vectors = torch.linalg.eigh(sums.gram[:, :size, :size])
         self._sums, self._values = sums, values.clamp(min=0)  # negative by rounding alone
         back = self.vectors.mT
-        self._mixed, self._cross = _turned(back, sums.mixed), _turned(back, sums.cross)
+        self._mixed, self._cross = _rotate(back, sums.mixed), _rotate(back, sums.cross)
 
     def path(self, prior: Tensor, penalties: Tensor, border: int) -> tuple[Tensor, Tensor]:
         """Weights for each penalty (R or 1, L), shrunk towards a prior (R or 1, n_lags, m).
@@ -383,7 +383,7 @@ class _Ridge:
 
         Both (R, s, P, m).
         """
-        start = _turned(self.vectors[:, : self._sums.n_lags].mT, priors)
+        start = _rotate(self.vectors[:, : self._sums.n_lags].mT, priors)
         return start, self._cross[:, :, None] - self._values[..., None, None] * start
 
     def _added(self, penalties: Tensor, border: int) -> Tensor:
@@ -394,7 +394,7 @@ class _Ridge:
         return penalties * unit
 
 
-def _turned(back: Tensor, columns: Tensor) -> Tensor:
+def _rotate(back: Tensor, columns: Tensor) -> Tensor:
     """Rows (R, s, ...) of columns (R or 1, p, ...) in terms of other vectors, (R, s, s)."""
     size = back.shape[2]
     return (back @ columns[:, :size].flatten(2)).unflatten(2, columns.shape[2:])

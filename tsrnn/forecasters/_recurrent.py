@@ -28,8 +28,8 @@ from tsrnn.contract import (
 )
 from tsrnn.data import Layout, Panel, quote
 from tsrnn.forecasters._by_series import (
-    descriptions_of,
-    joined,
+    arguments_by_series,
+    combine_members,
     members_from_file,
     panels_of,
 )
@@ -40,11 +40,11 @@ from tsrnn.forecasters._forecast_part import ForecastPart
 from tsrnn.forecasters._outliers import outlier_frame
 from tsrnn.forecasters._prior import (
     FittedPrior,
-    asked_to_train,
-    check_honoured,
+    check_prior_arguments,
     prior_from_file,
     read_prior,
     takes_prior,
+    training_arguments,
 )
 from tsrnn.forecasters._scaling import boxcox_lambda, check_positive
 from tsrnn.forecasters._stacking import (
@@ -258,7 +258,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
     ) -> AnyFit:
         """Prior network, alone, or stacked with others where there are rows to judge them by."""
         if isinstance(arguments.prior, str) and arguments.prior == "only":
-            return FittedPrior.as_it_comes(arguments, data, panel, prior)[:2]
+            return FittedPrior.unadapted(arguments, data, panel, prior)[:2]
         if all(support.name == "count" for support in data.supports):
             # Whose models need no adaptation, and know missing rows. Counts beside other targets
             # leave these the choice of all candidates, and are weighed with them.
@@ -294,7 +294,9 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         results: list[Any] = []
         for (arguments, data, _), parts in zip(fits, prepared, strict=True):
             members = [next(trained) for _ in parts]
-            results.append(joined(arguments, data, members) if arguments.per_series else members[0])
+            results.append(
+                combine_members(arguments, data, members) if arguments.per_series else members[0]
+            )
         return results
 
     def _fits_together(self) -> int:
@@ -322,18 +324,18 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
             panel.axis.where(i) or f"column {quote(part.target_names[0])}: "
             for i, part in enumerate(parts)
         ]
-        described = descriptions_of(arguments, data)
+        described = arguments_by_series(arguments, data)
         return prepare_all(described, parts, filled, self._layer(filled), where)
 
     def _check(self, arguments: Arguments, panel: Panel) -> None:
         super()._check(arguments, panel)
         default, cell = Arguments.of(type(self)()), self._cell(arguments)
-        if arguments.prior is None or asked_to_train(arguments, default, cell):
+        if arguments.prior is None or training_arguments(arguments, default, cell):
             from tsrnn.forecasters._settings import resolve
 
             self._layer(resolve(arguments.as_dict()))
         else:  # all arguments of a network that is trained are those that it has by default
-            check_honoured(arguments)
+            check_prior_arguments(arguments)
         if arguments.per_series and arguments.static:
             raise ValueError(
                 "static columns tell series apart that share a network; with per_series=True each "
@@ -385,9 +387,9 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
 
         if not filled["per_series"]:
             return read(arguments, data, header, arrays, last_times)
-        described = descriptions_of(arguments, data)
+        described = arguments_by_series(arguments, data)
         members = members_from_file(header, arrays, last_times, described, read)
-        return joined(arguments, data, members)
+        return combine_members(arguments, data, members)
 
     def _read_frame(self, df: Any, arguments: Arguments, **shape: Any) -> Panel:
         panel = super()._read_frame(df, arguments, **shape)
@@ -414,7 +416,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
     def _may_take_prior(self, arguments: Arguments) -> bool:
         """Return True if no argument asks for a network of these series."""
         default, cell = Arguments.of(type(self)()), self._cell(arguments)
-        return arguments.prior is not None and not asked_to_train(arguments, default, cell)
+        return arguments.prior is not None and not training_arguments(arguments, default, cell)
 
     def _outlier_rows(self, state: Any, layout: Layout) -> pd.DataFrame | None:
         pretrained = self.fitted_.pretrained(state)
@@ -606,10 +608,10 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         return self.fitted_.summarise(self, stability)
 
     def block_shares_(self) -> list[np.ndarray] | None:
-        """Share of the network's output variance by block, an array a layer of every network.
+        """Share of the network's output variance by block, an array for each layer of each network.
 
-        Judged on the last rows of the data fitted to, without networks that contribute nothing;
-        see `tsrnn.recurrence_features`. None where the layers have no blocks.
+        Computed on the last rows of the data fitted to, for networks that contribute; see
+        `tsrnn.recurrence_features`. None if the layers have no blocks.
 
         Raises
         ------
