@@ -401,11 +401,11 @@ class FittedNetworks(ForecastPart[RecurrentState]):
 
     @property
     def trained(self) -> FittedNetworks:
-        """These networks."""
+        """Return these networks."""
         return self
 
     def program(self) -> FittedNetworks:
-        """These networks."""
+        """Return these networks."""
         return self
 
     def readable(self, panel: Panel, state: RecurrentState | None = None) -> Panel:
