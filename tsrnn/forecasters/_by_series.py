@@ -203,7 +203,7 @@ class FittedBySeries(ForecastPart[StateBySeries]):
         ValueError
             If a series has no network.
         """
-        numbers = np.arange(len(self.members))
+        numbers: np.ndarray = np.arange(len(self.members))
         if not self.by_column:
             numbers = self.data.ids.get_indexer(panel.ids)
             if len(unknown := [quote(label) for label in panel.ids[numbers < 0]]):

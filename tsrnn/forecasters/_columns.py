@@ -428,16 +428,8 @@ class FittedColumns:
         effects = self.effects
         terms = [{**asdict(term), "knots": list(term.knots)} for term in effects.terms]
         header: dict[str, Any] = {"terms": terms, "alike": effects.alike}
-        arrays = {
-            "columns.location": effects.location,
-            "columns.scale": effects.scale,
-            "columns.coefficient": effects.coefficient,
-            "columns.covariance": effects.covariance,
-            "columns.widening": effects.widening,
-            "columns.share": effects.share,
-            "columns.size": self.size,
-            "columns.quantiles": self.quantiles,
-        }
+        arrays = {f"columns.{name}": getattr(effects, name) for name in EFFECT_ARRAYS}
+        arrays |= {"columns.size": self.size, "columns.quantiles": self.quantiles}
         if (panel := effects.panel) is not None:
             products = [list(product) for product in panel.products]
             header["panel"] = {"products": products}
@@ -467,26 +459,10 @@ class FittedColumns:
             raise refuse("the array 'columns.unit'", "numbers of series", unit)
         terms, panel = read_terms(header, data), None
         if products := read_products(header, data):
-            panel = PanelPrior(
-                widths_of(terms),
-                products,
-                arrays["columns.panel.location"],
-                arrays["columns.panel.scale"],
-                arrays["columns.panel.coefficient"],
-                arrays["columns.panel.covariance"],
-                arrays["columns.panel.spread"],
-            )
-        effects = ColumnEffects(
-            terms,
-            arrays["columns.location"],
-            arrays["columns.scale"],
-            header["alike"],
-            arrays["columns.coefficient"],
-            arrays["columns.covariance"],
-            arrays["columns.widening"],
-            arrays["columns.share"],
-            panel,
-        )
+            of_panel = {name: arrays[f"columns.panel.{name}"] for name in PANEL_ARRAYS}
+            panel = PanelPrior(widths_of(terms), products, **of_panel)
+        of_effects = {name: arrays[f"columns.{name}"] for name in EFFECT_ARRAYS}
+        effects = ColumnEffects(terms=terms, alike=header["alike"], panel=panel, **of_effects)
         size, quantiles = arrays["columns.size"], arrays["columns.quantiles"]
         return cls(effects, size, data, season_length, quantiles)
 
@@ -545,6 +521,7 @@ REGRESSION: dict[str, Kind] = {
     "alike": one_of("changes", "units", "logarithms"),
     "panel": by_name(anything),
 }
+EFFECT_ARRAYS = ("location", "scale", "coefficient", "covariance", "widening", "share")
 PANEL_ARRAYS = ("location", "scale", "coefficient", "covariance", "spread")
 PANEL: dict[str, Kind] = {"products": listed(listed(integer(0)))}
 

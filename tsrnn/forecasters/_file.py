@@ -99,13 +99,18 @@ def from_file(
         arrays["deviation"],
         settings.boxcox,
     )
+    pooled: dict[str, Any] = {}
+    if len(arrays["error_sizes"]):
+        pooled = {"units": arrays["error_units"], "sizes": arrays["error_sizes"]}
     steps = pd.RangeIndex(1, settings.horizon + 1, name="step")
     fitted = FittedNetworks(
         arguments=arguments,
         data=data,
         settings=settings,
         model=model.eval(),
-        calibration=calibration_from(arrays, header),
+        calibration=Calibration(
+            arrays["errors"], header["intervals"], header["pooled_units"], **pooled
+        ),
         scaling=scaling,
         history=header["history"],
         best_epochs=header["best_epochs"],
@@ -196,15 +201,6 @@ def check_learned(header: dict[str, Any], settings: Settings) -> None:
     by_name(listed(real, settings.horizon))(header["validation"], "fitted.validation")
     if "model" not in header["validation"]:
         raise refuse("fitted.validation", "errors of 'model', among others", header["validation"])
-
-
-def calibration_from(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Calibration:
-    """Calibration of the intervals from checked arrays."""
-    errors, method, n_pooled = arrays["errors"], header["intervals"], header["pooled_units"]
-    if not len(arrays["error_sizes"]):
-        return Calibration(errors, method, n_pooled)
-    units, sizes = arrays["error_units"], arrays["error_sizes"]
-    return Calibration(errors, method, n_pooled, units=units, sizes=sizes)
 
 
 def check_sizes(arrays: dict[str, np.ndarray], n_units: int) -> None:

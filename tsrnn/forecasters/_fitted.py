@@ -356,11 +356,17 @@ class FittedNetworks(ForecastPart[RecurrentState]):
         ValueError
             If the validation part has no origin with errors of all steps.
         """
-        step, target = self.step, state.scaling.target
+        step, target, calibration = self.step, state.scaling.target, self.calibration
         ahead = self.ahead(state, future)
-        errors = drawn_errors(self.calibration, state.fitted_units, n, rng)
-        if self.calibration.method in HEADS:
-            errors = learned_errors(self.model, ahead.states.float(), errors, self.calibration)
+        if not len(calibration.complete):
+            raise ValueError(
+                "sample paths are made of validation errors of all steps from one origin; the "
+                "validation part has none. Fit with a larger val_size"
+            )
+        # All steps of a path are errors from one origin, which preserves their dependence.
+        errors = np.array([calibration.draw(unit, n, rng) for unit in state.fitted_units], float)
+        if calibration.method in HEADS:
+            errors = learned_errors(self.model, ahead.states.float(), errors, calibration)
         total, spread = ahead.parts.total()[:, None].numpy(), ahead.spread.numpy()[:, None, None]
         paths = np.moveaxis(total + spread * errors, 1, 0)
         transformed = [step.transformed(path, target.location, target.scale) for path in paths]
@@ -522,30 +528,6 @@ def fitted_series(ids: pd.Index, panel: Panel, seen: tuple[Any, np.ndarray] | No
         if not (len(shared) and np.array_equal(shared[0], seen[1], equal_nan=True)):
             series = np.full_like(series, -1)
     return series
-
-
-def drawn_errors(
-    calibration: Calibration, units: np.ndarray, n: int, rng: np.random.Generator
-) -> np.ndarray:
-    """Draw trajectories of scaled validation errors with replacement, shape (U, n, h, C).
-
-    `units`, shape (U,), are positions among the units fitted to; -1 for new units. All steps of a
-    trajectory come from one origin, which preserves their dependence.
-
-    Raises
-    ------
-    ValueError
-        If the validation part has no origin with errors of all steps.
-    """
-    drawn = np.empty((len(units), n, *calibration.errors.shape[2:]))
-    if not len(calibration.complete):
-        raise ValueError(
-            "sample paths are made of validation errors of all steps from one origin; the "
-            "validation part has none. Fit with a larger val_size"
-        )
-    for i, unit in enumerate(units):
-        drawn[i] = calibration.draw(unit, n, rng)
-    return drawn
 
 
 @torch.no_grad()

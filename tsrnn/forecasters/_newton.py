@@ -16,9 +16,9 @@ class NewtonForecaster(RecurrentForecaster):
     r"""Forecasts by a diagonal GRU or LSTM in residual blocks.
 
     The model is that of `ParaRNNForecaster` with other recurrent layers, the blocks of Danieli et
-    al. (2025), appendix C.1. A block is a causal convolution, a recurrence, a gate and a perceptron,
-    each with a residual path. The matrices of the recurrence are diagonal, so that Newton's method
-    runs it in parallel over time. See `tsrnn.layers.NewtonBlocks`.
+    al. (2025), appendix C.1. A block is a causal convolution, a recurrence, a gate and a
+    perceptron, each with a residual path. The matrices of the recurrence are diagonal, so that
+    Newton's method runs it in parallel over time. See `tsrnn.layers.NewtonBlocks`.
 
     A pretrained network of this cell forecasts short series, as in `ParaRNNForecaster`: see its
     `prior` and :doc:`/prior_network`.

@@ -27,13 +27,11 @@ from tsrnn.contract import (
     habits,
     integer,
     one_of,
-    positive_integer,
     record,
     refuse,
     seed_of,
     text,
     truth,
-    verbosity,
 )
 from tsrnn.data import Panel, order_of_series
 from tsrnn.forecasters._columns import (
@@ -193,7 +191,7 @@ def read_prior(prior: Any, cell: str | Cell | None) -> TrainedPrior | None:
 
 
 def takes_prior(arguments: Arguments, default: Arguments, cell: str | Cell | None) -> bool:
-    """Return True if the pretrained network may forecast, given a `prior` that is not None.
+    """Return True if the pretrained network may forecast.
 
     Parameters
     ----------
@@ -207,6 +205,8 @@ def takes_prior(arguments: Arguments, default: Arguments, cell: str | Cell | Non
     ValueError
         If `prior` requires the pretrained network, but other arguments ask for training.
     """
+    if arguments.prior is None:
+        return False
     conflicts = training_arguments(arguments, default, cell)
     if conflicts and arguments.prior != "auto":
         raise ValueError(
@@ -214,20 +214,6 @@ def takes_prior(arguments: Arguments, default: Arguments, cell: str | Cell | Non
             f"got {'; '.join(conflicts)}. Leave these out, or train with prior=None"
         )
     return not conflicts
-
-
-def check_prior_arguments(arguments: Arguments) -> None:
-    """Raise if `horizon`, `season_length` or `verbose` is not legal.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a size is no positive integer, or `verbose` no nonnegative integer.
-    """
-    for name in ("horizon", "season_length"):
-        if getattr(arguments, name) is not None:
-            positive_integer(name, getattr(arguments, name))
-    verbosity(arguments.verbose)
 
 
 def training_arguments(

@@ -24,6 +24,8 @@ from tsrnn.contract import (
     check_not_too_large,
     choice,
     habits,
+    positive_integer,
+    verbosity,
     with_shared_arguments,
 )
 from tsrnn.data import Layout, Panel, quote
@@ -40,28 +42,16 @@ from tsrnn.forecasters._forecast_part import ForecastPart
 from tsrnn.forecasters._outliers import outlier_frame
 from tsrnn.forecasters._prior import (
     FittedPrior,
-    check_prior_arguments,
     prior_from_file,
     read_prior,
     takes_prior,
     training_arguments,
 )
 from tsrnn.forecasters._scaling import boxcox_lambda, check_positive
-from tsrnn.forecasters._stacking import (
-    stacked_from_file,
-)
-from tsrnn.forecasters._validation_part import (
-    FEWEST_ROWS,
-    independent_horizons,
-    usual_horizon,
-)
-from tsrnn.forecasters._with_columns import (
-    with_columns_from_file,
-)
-from tsrnn.interpret import (
-    ForecastPaths,
-    active_networks,
-)
+from tsrnn.forecasters._stacking import stacked_from_file
+from tsrnn.forecasters._validation_part import FEWEST_ROWS, independent_horizons, usual_horizon
+from tsrnn.forecasters._with_columns import with_columns_from_file
+from tsrnn.interpret import ForecastPaths, active_networks
 from tsrnn.prior import TrainedPrior, check_outliers
 
 # Modules that train and read networks need torch, and are imported when they are used.
@@ -236,7 +226,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         check_outliers(first.outliers)
         results: list[Any] = [None] * len(fits)
         for number, (arguments, data, panel) in enumerate(fits):
-            if arguments.prior is not None and takes_prior(arguments, default, cell):
+            if takes_prior(arguments, default, cell):
                 assert prior is not None
                 results[number] = self._fit_prior(arguments, data, panel, prior)
         others = [number for number, fitted in enumerate(results) if fitted is None]
@@ -328,13 +318,15 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
 
     def _check(self, arguments: Arguments, panel: Panel) -> None:
         super()._check(arguments, panel)
-        default, cell = Arguments.of(type(self)()), self._cell(arguments)
-        if arguments.prior is None or training_arguments(arguments, default, cell):
+        if self._may_take_prior(arguments):  # all other arguments have their defaults
+            for name in ("horizon", "season_length"):
+                if getattr(arguments, name) is not None:
+                    positive_integer(name, getattr(arguments, name))
+            verbosity(arguments.verbose)
+        else:
             from tsrnn.forecasters._settings import resolve
 
             self._layer(resolve(arguments.as_dict()))
-        else:  # all other arguments have their defaults
-            check_prior_arguments(arguments)
         if arguments.per_series and arguments.static:
             raise ValueError(
                 "static columns tell series apart that share a network; with per_series=True each "
@@ -413,7 +405,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         return self._may_take_prior(arguments)
 
     def _may_take_prior(self, arguments: Arguments) -> bool:
-        """Return True if no argument asks for a network of these series."""
+        """Return True if no argument asks for a trained network."""
         default, cell = Arguments.of(type(self)()), self._cell(arguments)
         return arguments.prior is not None and not training_arguments(arguments, default, cell)
 

@@ -96,9 +96,8 @@ class RecurrentState(SeriesArrays):
 
     def select(self, series: np.ndarray) -> RecurrentState:
         """Select series by position."""
-        names = ("ids", "fitted", "last_times", "n_rows")
-        return RecurrentState(
-            **{name: getattr(self, name)[series] for name in names},
+        return replace(
+            super().select(series),
             scaling=self.scaling.select(series),
             tail=[self.tail[i] for i in series],
             hidden=self.hidden[:, self._unit_numbers(series).ravel()],
