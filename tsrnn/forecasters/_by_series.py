@@ -137,9 +137,9 @@ class FittedBySeries(ForecastPart[StateBySeries]):
     def trained(self) -> FittedNetworks:
         """Refuse: there are networks by series."""
         raise ValueError(
-            "fitted with per_series=True, a forecaster has networks, settings and errors by "
-            f"series. Ask that of one of them, such as for_series({quote(self.labels[0])}); "
-            "summary() has a table of all"
+            "a forecaster fitted with per_series=True has a network, settings and errors for each "
+            f"series. Ask the forecaster of one series, such as for_series({quote(self.labels[0])})"
+            "; summary() has a table of all"
         )
 
     @property
@@ -151,8 +151,8 @@ class FittedBySeries(ForecastPart[StateBySeries]):
     def regression(self) -> None:
         """Refuse: effects are by series."""
         raise ValueError(
-            "effect_curves are of all series; each has effects of its own here. Take those of "
-            "for_series(...)"
+            "effect_curves average over series with common effects; here each series has its own "
+            "effects. Take those of for_series(...)"
         )
 
     def program(self) -> FittedNetworks:
@@ -168,8 +168,8 @@ class FittedBySeries(ForecastPart[StateBySeries]):
         """Table of the networks by series."""
         if stability is not None:
             raise ValueError(
-                "stability is that of the forecast of one network; these are by series. Ask it of "
-                "for_series(...)"
+                "stability describes the forecasts of one network; here each series has its own "
+                "network. Take for_series(...).summary(stability=...)"
             )
         return summarise_by_series(self, forecaster.state_)
 

@@ -135,7 +135,7 @@ class Preparation:
         """
         training, settings = self.training, self.settings
         trained, errors, tests = result
-        # Retrained networks have no validation errors: those of the first training calibrate.
+        # Retrained networks have no validation errors: the first training's calibrate.
         model, hidden = self.merged(trained.members), errors.state
         if on_all is not None:
             model, values = self.merged(on_all), training.single

@@ -124,7 +124,7 @@ class ForecastPart(FittedModel[S], Protocol[S]):
             If one model forecasts.
         """
         raise AttributeError(
-            "parts_ are those of a stacked forecast; one model forecasts here, see summary()"
+            "only a stacked forecast has parts_; one model forecasts here, see summary()"
         )
 
     def member(self, label: Any) -> tuple[int, ForecastPart[Any]]:
@@ -136,9 +136,9 @@ class ForecastPart(FittedModel[S], Protocol[S]):
             If there is no such series, or all series share what forecasts.
         """
         raise ValueError(
-            "for_series gives the forecaster of one series of those that have a network each; "
-            "here all series share what forecasts. Name series in predict(ids=...), or "
-            "construct with per_series=True and fit again, which trains a network for each"
+            "for_series needs a network for each series; here all series share one model. Name "
+            "series in predict(ids=...), or construct with per_series=True and fit again, which "
+            "trains a network for each"
         )
 
     def readable(self, panel: Panel, state: S | None = None) -> Panel:
@@ -194,6 +194,6 @@ def check_stability(stability: FeatureStability) -> None:
         )
     if stability.of != "forecast":
         raise ValueError(
-            'stability is that of the whole forecast, feature_stability(..., of="forecast"); got '
-            f"of={stability.of!r}"
+            "stability must describe the whole forecast, feature_stability(..., "
+            f'of="forecast"); got of={stability.of!r}'
         )

@@ -232,8 +232,8 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         others = [number for number, fitted in enumerate(results) if fitted is None]
         if others and first.missing == "keep":
             raise ValueError(
-                'missing="keep" is for the prior network, which skips what is missing; with these '
-                "arguments a network of one's own is trained. Leave them out, or fill gaps by "
+                'missing="keep" is for the prior network, which skips missing values; these '
+                "arguments ask for a trained network. Leave them out, or fill gaps by "
                 'missing="interpolate"'
             )
         if others:
@@ -329,8 +329,8 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
             self._layer(resolve(arguments.as_dict()))
         if arguments.per_series and arguments.static:
             raise ValueError(
-                "static columns tell series apart that share a network; with per_series=True each "
-                f"has its own, to which they are constants. Got static={arguments.static!r}: leave "
+                "static columns distinguish series that share a network; with per_series=True each "
+                f"series has its own, which sees constants. Got static={arguments.static!r}: leave "
                 "it out and drop these columns, or leave per_series out"
             )
 
@@ -421,8 +421,8 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         outliers = self._outlier_rows(self.state_, layout)
         if outliers is None:
             raise AttributeError(
-                "outliers_ are those of the prior network; this forecaster trained a network of "
-                "these series. tsrnn.prior.find_outliers finds those of any"
+                "only the prior network finds outliers_; this forecaster trained a network on "
+                "these series. tsrnn.prior.find_outliers takes any series"
             )
         return outliers
 

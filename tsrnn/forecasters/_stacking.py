@@ -307,8 +307,8 @@ class FittedStacked(ForecastPart[StackedState]):
         """Summary of the weights, followed by the part of largest weight."""
         if stability is not None:
             raise ValueError(
-                "stability is that of one network; several models forecast here. Take the "
-                "summary of one of parts_"
+                "stability describes one network; several models forecast here. Take the summary "
+                "of one of parts_"
             )
         pages = {name: part.summary() for name, part in forecaster.parts_.items()}
         return summarise_stacked(self, forecaster.state_, pages)
@@ -633,10 +633,7 @@ class ValidationPart:
         return cls(before, after, origins, horizon, actual, scale, n_horizons)
 
     def forecasts(self, fitted: Sequence[FittedModel[Any]]) -> list[dict[str, np.ndarray]]:
-        """Rolling forecasts, shape (n, h, C), of models fitted to `before`, with 80% intervals.
-
-        The names of the arrays are those of `FittedModel`.
-        """
+        """Rolling forecasts, (n, h, C), of models fitted to `before`, with 80 percent intervals."""
         states = evaluate_parts(
             fitted,
             fitted,
@@ -646,7 +643,7 @@ class ValidationPart:
         return rolling_parts(fitted, states, self.after, self.origins, self.horizon, [JUDGED])
 
     def error(self, forecasts: dict[str, np.ndarray]) -> float:
-        """Mean absolute error over that of the seasonal naive method."""
+        """Mean absolute error divided by the error of the seasonal naive method."""
         return float(np.nanmean(np.abs(self.actual - forecasts[""]) / self.scale))
 
     def weights(
